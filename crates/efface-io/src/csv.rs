@@ -1,0 +1,233 @@
+//! CSV and TSV: RFC 4180 with a header. Rows have as many fields as the header; an empty field is a missing
+//! cell, everything else is text. Blank lines are skipped, quoted fields may hold newlines, and a quote that
+//! the file never closes is an error instead of one last giant field.
+//!
+//! The state machine is that of the `csv` crate; the buffers are kept here, so that a record can be refused
+//! before it is held.
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use efface::features::Cell;
+
+use crate::Record;
+use crate::error::{Fault, Result};
+use crate::source::Input;
+use crate::table::set_text;
+use crate::text::Text;
+
+pub(crate) struct CsvReader {
+    input: Input,
+    separator: u8,
+    text: Text,
+    parser: Reader,
+    /// The line that the next byte belongs to.
+    line: u64,
+    /// Content of the record without quotes and separators.
+    content: Vec<u8>,
+    /// Where each field ends in `content`.
+    ends: Vec<usize>,
+}
+
+impl CsvReader {
+    /// Opens the input and reads the header.
+    pub(crate) fn open(input: &Input, separator: u8) -> Result<(Vec<String>, Self)> {
+        let text = Text::open(input)?;
+        let parser = ReaderBuilder::new().delimiter(separator).build();
+        let (input, content, ends) = (input.clone(), vec![0; 1 << 12], vec![0; 1 << 6]);
+        let mut reader = Self { input, separator, text, parser, line: 1, content, ends };
+        let columns = reader.header()?;
+        Ok((columns, reader))
+    }
+
+    /// Starts again and reads the header again.
+    pub(crate) fn rewind(&mut self) -> Result<Vec<String>> {
+        let (columns, fresh) = Self::open(&self.input, self.separator)?;
+        *self = fresh;
+        Ok(columns)
+    }
+
+    fn header(&mut self) -> Result<Vec<String>> {
+        let Some((line, fields)) = self.next()? else { return Err(self.input.fault(Fault::Empty)) };
+        let mut columns = Vec::with_capacity(fields);
+        for bytes in split(&self.content, &self.ends[..fields]) {
+            let Ok(name) = str::from_utf8(bytes) else {
+                return Err(self.input.fault(Fault::NotUtf8 { line, column: None }));
+            };
+            columns.push(name.to_owned());
+        }
+        self.input.check_names(&columns, line)?;
+        Ok(columns)
+    }
+
+    pub(crate) fn read(&mut self, columns: &[String], record: &mut Record) -> Result<bool> {
+        let Some((line, found)) = self.next()? else { return Ok(false) };
+        let expected = columns.len();
+        if found != expected {
+            return Err(self.input.fault(Fault::Ragged { line, found, expected }));
+        }
+        record.line = line;
+        record.cells.resize(expected, Cell::Missing);
+        let fields = split(&self.content, &self.ends[..found]);
+        for ((bytes, cell), column) in fields.zip(&mut record.cells).zip(columns) {
+            match str::from_utf8(bytes) {
+                Ok("") => *cell = Cell::Missing,
+                Ok(text) => set_text(cell, text),
+                Err(_) => {
+                    let column = Some(column.clone());
+                    return Err(self.input.fault(Fault::NotUtf8 { line, column }));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads one record into the buffers; gives the line it starts on and its number of fields.
+    fn next(&mut self) -> Result<Option<(u64, usize)>> {
+        self.skip_blank_lines()?;
+        let start = self.line;
+        let limits = self.input.limits;
+        let (mut taken, mut length, mut fields) = (0, 0, 0);
+        loop {
+            let bytes = self.text.fill(self.line - 1)?;
+            let at_end = bytes.is_empty();
+            if at_end && taken == 0 {
+                return Ok(None);
+            }
+            // A newline stands in for the one that the last line may lack; inside quotes it ends nothing.
+            let bytes = if at_end { b"\n" } else { bytes };
+            let (output, ends) = (&mut self.content[length..], &mut self.ends[fields..]);
+            let (outcome, read, wrote, ended) = self.parser.read_record(bytes, output, ends);
+            self.line += bytes[..read].iter().filter(|&&b| b == b'\n').count() as u64;
+            if !at_end {
+                self.text.consume(read);
+            }
+            taken += read;
+            length += wrote;
+            fields += ended;
+            if taken > limits.line_bytes.saturating_add(2) {
+                let fault = Fault::LongLine { line: start, limit: limits.line_bytes };
+                return Err(self.input.fault(fault));
+            }
+            match outcome {
+                ReadRecordResult::Record => return Ok(Some((start, fields))),
+                ReadRecordResult::End => return Ok(None),
+                ReadRecordResult::OutputFull => self.content.resize(self.content.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull if fields > limits.columns => {
+                    let fault = Fault::TooManyColumns { line: start, limit: limits.columns };
+                    return Err(self.input.fault(fault));
+                }
+                ReadRecordResult::OutputEndsFull => {
+                    let room = self.ends.len().saturating_mul(2).min(limits.columns.saturating_add(1));
+                    self.ends.resize(room.max(self.ends.len() + 1), 0);
+                }
+                ReadRecordResult::InputEmpty if at_end => {
+                    return Err(self.input.fault(Fault::OpenQuote { line: start }));
+                }
+                ReadRecordResult::InputEmpty => {}
+            }
+        }
+    }
+
+    /// Consumes the newlines before a record, among them the second half of a CRLF, so that the record's
+    /// first line is known.
+    fn skip_blank_lines(&mut self) -> Result<()> {
+        loop {
+            let bytes = self.text.fill(self.line - 1)?;
+            let blank = bytes.iter().take_while(|&&b| b == b'\n' || b == b'\r').count();
+            let lines = bytes[..blank].iter().filter(|&&b| b == b'\n').count() as u64;
+            self.text.consume(blank);
+            self.line += lines;
+            if blank == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The fields of a record, in order.
+fn split<'a>(content: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, &end)| content.get(start..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Source};
+
+    fn source(text: &[u8]) -> Source {
+        Source::from_bytes("a.csv", text, None).unwrap()
+    }
+
+    fn read(source: &Source) -> Result<(Vec<String>, Vec<Record>)> {
+        let table = source.table()?;
+        Ok((table.columns().to_vec(), table.collect::<Result<_>>()?))
+    }
+
+    fn fault(text: &[u8]) -> Fault {
+        *read(&source(text)).unwrap_err().fault
+    }
+
+    fn text(value: &str) -> Cell {
+        Cell::Text(value.to_owned())
+    }
+
+    #[test]
+    fn rows_carry_the_line_they_start_on() {
+        let bytes = b"\xef\xbb\xbf\r\na,\"b \"\"c\"\"\"\r\n1,\r\n\r\n\"x\ny,\",2\r\n\"\",4";
+        let (columns, records) = read(&source(bytes)).unwrap();
+        assert_eq!(columns, ["a", "b \"c\""]);
+        assert_eq!(records[0], Record { line: 3, cells: vec![text("1"), Cell::Missing] });
+        assert_eq!(records[1], Record { line: 5, cells: vec![text("x\ny,"), text("2")] });
+        assert_eq!(records[2], Record { line: 7, cells: vec![Cell::Missing, text("4")] });
+        assert_eq!(records.len(), 3);
+    }
+
+    #[test]
+    fn tabs_separate_when_asked_and_a_header_alone_is_a_table() {
+        let table =
+            Source::from_bytes("a.txt", "a\tb,c\n", Some(crate::Format::Tsv)).unwrap().table().unwrap();
+        assert_eq!(table.columns(), ["a", "b,c"]);
+        assert_eq!(table.count(), 0);
+    }
+
+    #[test]
+    fn broken_tables_are_named_by_place() {
+        assert!(matches!(fault(b"\n\r\n"), Fault::Empty));
+        assert!(matches!(fault(b"\xef\xbb\xbf"), Fault::Empty));
+        assert!(matches!(fault(b"a,b\n1,2\n1\n"), Fault::Ragged { line: 3, found: 1, expected: 2 }));
+        assert!(matches!(fault(b"a,b\n1,2,3\n"), Fault::Ragged { line: 2, found: 3, expected: 2 }));
+        assert!(matches!(fault(b"a,b\n1,\"2\n3,4\n"), Fault::OpenQuote { line: 2 }));
+        assert!(matches!(fault(b"a,\xff\n"), Fault::NotUtf8 { line: 1, column: None }));
+        let Fault::DuplicateColumns(names) = fault(b"a,b,a,c,b,a\n") else { panic!() };
+        assert_eq!(names, ["a", "b"]);
+        let message = read(&source(b"a,b\n1,2\nx,\xff\n")).unwrap_err().to_string();
+        assert_eq!(message, "a.csv: line 3, column \"b\" is not UTF-8; convert the file to UTF-8");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let limits = Limits { line_bytes: 1000, columns: 80, name_bytes: 10, ..Limits::default() };
+        let fault = |text: String| *read(&source(text.as_bytes()).with_limits(limits)).unwrap_err().fault;
+        let long = fault(format!("a\n1\n\"{}", "\n".repeat(2_000_000)));
+        assert!(matches!(long, Fault::LongLine { line: 3, limit: 1000 }));
+        let wide = fault(format!("a{}\n", ",".repeat(80)));
+        assert!(matches!(wide, Fault::TooManyColumns { line: 1, limit: 80 }));
+        let wide = fault(format!("a\n{}\n", ",".repeat(900)));
+        assert!(matches!(wide, Fault::TooManyColumns { line: 2, limit: 80 }));
+        assert!(matches!(fault("a,bbbbbbbbbbb\n".to_owned()), Fault::LongName { line: 1, limit: 10 }));
+        let fits = format!("a\n{}\n", "x".repeat(1000));
+        assert_eq!(read(&source(fits.as_bytes()).with_limits(limits)).unwrap().1.len(), 1);
+        let names: Vec<String> = (0..80).map(|i| i.to_string()).collect();
+        let full = names.join(",");
+        assert_eq!(read(&source(full.as_bytes()).with_limits(limits)).unwrap().0, names);
+    }
+
+    #[test]
+    fn a_second_pass_reads_the_same() {
+        let mut table = source(b"a\n1\n2\n").table().unwrap();
+        let first: Vec<Record> = table.by_ref().map(|r| r.unwrap()).collect();
+        table.rewind().unwrap();
+        assert_eq!(table.map(|r| r.unwrap()).collect::<Vec<_>>(), first);
+        assert_eq!(first.len(), 2);
+    }
+}

@@ -1,0 +1,317 @@
+//! JSON lines: one flat object a line. The columns are the keys of all lines in the order in which they first
+//! appear, which takes a pass of its own; a key that a line lacks is a missing cell, as is null. Booleans
+//! become the text `true` or `false`. Blank lines are skipped.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use efface::features::Cell;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+
+use crate::Record;
+use crate::error::{Fault, Result};
+use crate::source::Input;
+use crate::table::integer;
+use crate::text::Lines;
+
+pub(crate) struct JsonReader {
+    input: Input,
+    lines: Lines,
+    keys: Keys,
+}
+
+/// The columns as they are known so far.
+#[derive(Default)]
+struct Keys {
+    places: HashMap<String, usize>,
+    /// For each column the last line that filled it, which tells a repeated key.
+    filled: Vec<u64>,
+}
+
+impl JsonReader {
+    /// Opens the input, reads all of it once for its keys, and starts again.
+    pub(crate) fn open(input: &Input) -> Result<(Vec<String>, Self)> {
+        let mut reader = Self { input: input.clone(), lines: Lines::open(input)?, keys: Keys::default() };
+        let mut rows = 0_u64;
+        while reader.next(true, |_, _| {})?.is_some() {
+            rows += 1;
+        }
+        if rows == 0 {
+            return Err(input.fault(Fault::Empty));
+        }
+        let mut columns = vec![String::new(); reader.keys.filled.len()];
+        for (key, &place) in &reader.keys.places {
+            columns[place].clone_from(key);
+        }
+        reader.rewind()?;
+        Ok((columns, reader))
+    }
+
+    pub(crate) fn rewind(&mut self) -> Result<()> {
+        self.lines = Lines::open(&self.input)?;
+        self.keys.filled.fill(0);
+        Ok(())
+    }
+
+    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool> {
+        record.cells.clear();
+        record.cells.resize(self.keys.filled.len(), Cell::Missing);
+        let cells = &mut record.cells;
+        let line = self.next(false, |place, cell| cells[place] = cell)?;
+        record.line = line.unwrap_or(0);
+        Ok(line.is_some())
+    }
+
+    /// Reads the next object and hands out its cells; while learning, new keys are taken in and text is not
+    /// kept.
+    fn next(&mut self, learn: bool, mut put: impl FnMut(usize, Cell)) -> Result<Option<u64>> {
+        let Self { input, lines, keys } = self;
+        while let Some((line, bytes)) = lines.next()? {
+            if bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            let mut take = |key: &str, value: Option<Cell>| {
+                let place = keys.place(input, learn, line, key)?;
+                let nested = || Fault::NestedValue { line, key: key.to_owned() };
+                put(place, value.ok_or_else(nested)?);
+                Ok(())
+            };
+            return match parse(line, bytes, !learn, &mut take) {
+                Ok(()) => Ok(Some(line)),
+                Err(fault) => Err(input.fault(fault)),
+            };
+        }
+        Ok(None)
+    }
+}
+
+impl Keys {
+    /// The column of a key, which has not been filled on this line before.
+    fn place(
+        &mut self,
+        input: &Input,
+        learn: bool,
+        line: u64,
+        key: &str,
+    ) -> std::result::Result<usize, Fault> {
+        if let Some(&place) = self.places.get(key) {
+            if self.filled[place] == line {
+                return Err(Fault::RepeatedKey { line, key: key.to_owned() });
+            }
+            self.filled[place] = line;
+            return Ok(place);
+        }
+        let place = self.filled.len();
+        match () {
+            () if !learn => Err(Fault::Changed),
+            () if key.len() > input.limits.name_bytes => {
+                Err(Fault::LongName { line, limit: input.limits.name_bytes })
+            }
+            () if place >= input.limits.keys => Err(Fault::TooManyColumns { line, limit: input.limits.keys }),
+            () => {
+                self.places.insert(key.to_owned(), place);
+                self.filled.push(line);
+                Ok(place)
+            }
+        }
+    }
+}
+
+/// Takes a key and its cell, or `None` for an array or an object.
+type Take<'a> = &'a mut dyn FnMut(&str, Option<Cell>) -> std::result::Result<(), Fault>;
+
+fn parse(line: u64, bytes: &[u8], keep: bool, take: Take<'_>) -> std::result::Result<(), Fault> {
+    let text = str::from_utf8(bytes).map_err(|_| Fault::NotUtf8 { line, column: None })?;
+    if !text.trim_start().starts_with('{') {
+        return Err(Fault::NotAnObject { line });
+    }
+    let mut fault = None;
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let object = Object { keep, take, fault: &mut fault };
+    let outcome = parser.deserialize_map(object).and_then(|()| parser.end());
+    match (fault, outcome) {
+        (Some(fault), _) => Err(fault),
+        (None, Ok(())) => Ok(()),
+        (None, Err(error)) => {
+            // Only the place is passed on: the parser's own words may hold the value it stumbled over.
+            let category = match error.classify() {
+                Category::Io | Category::Syntax => "syntax",
+                Category::Data => "wrong type",
+                Category::Eof => "cut short",
+            };
+            Err(Fault::BrokenJson { line, byte: error.column(), category })
+        }
+    }
+}
+
+struct Object<'a> {
+    keep: bool,
+    take: Take<'a>,
+    fault: &'a mut Option<Fault>,
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a flat object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<(), M::Error> {
+        let mut key = String::new();
+        while map.next_key_seed(Key(&mut key))?.is_some() {
+            let value = map.next_value_seed(Value { keep: self.keep })?;
+            if let Err(fault) = (self.take)(&key, value) {
+                *self.fault = Some(fault);
+                return Err(de::Error::custom("refused"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a key into memory that is used again.
+struct Key<'a>(&'a mut String);
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> std::result::Result<(), D::Error> {
+        parser.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> std::result::Result<(), E> {
+        self.0.clear();
+        self.0.push_str(key);
+        Ok(())
+    }
+}
+
+/// Reads a value; an array or an object is passed over and gives `None`.
+struct Value {
+    keep: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Value {
+    type Value = Option<Cell>;
+
+    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> std::result::Result<Self::Value, D::Error> {
+        parser.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value {
+    type Value = Option<Cell>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Self::Value, E> {
+        Ok(Some(Cell::Missing))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> std::result::Result<Self::Value, E> {
+        Ok(Some(Cell::Text(value.to_string())))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> std::result::Result<Self::Value, E> {
+        Ok(Some(integer(value.into())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> std::result::Result<Self::Value, E> {
+        Ok(Some(integer(value.into())))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> std::result::Result<Self::Value, E> {
+        Ok(Some(Cell::Number(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> std::result::Result<Self::Value, E> {
+        Ok(Some(if self.keep { Cell::Text(value.to_owned()) } else { Cell::Missing }))
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> std::result::Result<Self::Value, S::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<Self::Value, M::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Source};
+
+    fn read(text: &[u8]) -> Result<(Vec<String>, Vec<Record>)> {
+        let limits = Limits { line_bytes: 1000, keys: 4, name_bytes: 10, ..Limits::default() };
+        let table = Source::from_bytes("a.jsonl", text, None)?.with_limits(limits).table()?;
+        Ok((table.columns().to_vec(), table.collect::<Result<_>>()?))
+    }
+
+    fn fault(text: &[u8]) -> Fault {
+        *read(text).unwrap_err().fault
+    }
+
+    #[test]
+    fn columns_are_the_keys_of_all_lines() {
+        let lines = b"\xef\xbb\xbf{\"b\": 1.5, \"a\": \"x\"}\r\n\n{\"c\": true, \"b\": null}\n{\"a\": \"\"}";
+        let (columns, records) = read(lines).unwrap();
+        assert_eq!(columns, ["b", "a", "c"]);
+        let missing = Cell::Missing;
+        let text = |value: &str| Cell::Text(value.to_owned());
+        assert_eq!(records[0].cells, [Cell::Number(1.5), text("x"), missing.clone()]);
+        assert_eq!(records[1].cells, [missing.clone(), missing.clone(), text("true")]);
+        assert_eq!(records[2].cells, [missing.clone(), text(""), missing]);
+        assert_eq!(records.iter().map(|r| r.line).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+
+    #[test]
+    fn numbers_keep_their_last_bit() {
+        let (_, records) = read(b"{\"a\": 9007199254740993, \"b\": -3, \"c\": 0.31245855329111215}").unwrap();
+        let beyond = Cell::Text("9007199254740993".to_owned());
+        assert_eq!(records[0].cells, [beyond, Cell::Number(-3.0), Cell::Number(0.31245855329111215)]);
+    }
+
+    #[test]
+    fn broken_lines_are_named_by_place() {
+        assert!(matches!(fault(b"\n \n"), Fault::Empty));
+        assert!(matches!(fault(b"{}\n[1]"), Fault::NotAnObject { line: 2 }));
+        assert!(matches!(fault(b"{\"a\": \"\xff\"}"), Fault::NotUtf8 { line: 1, column: None }));
+        assert!(matches!(fault(b"{}\n{\"a\": [{}]}"), Fault::NestedValue { line: 2, key } if key == "a"));
+        assert!(matches!(fault(b"{\"a\": {\"b\": [1]}}"), Fault::NestedValue { line: 1, key } if key == "a"));
+        assert!(matches!(fault(b"{\"a\": 1, \"a\": 2}"), Fault::RepeatedKey { line: 1, key } if key == "a"));
+        let cut = fault(b"{\"a\": 1");
+        assert!(matches!(cut, Fault::BrokenJson { line: 1, byte: 7, category: "cut short" }), "{cut:?}");
+        let message = read(b"{\"a\": secret}").unwrap_err().to_string();
+        let expected =
+            "a.jsonl: line 1 is not one JSON object (syntax at byte 7); write one flat object a line";
+        assert_eq!(message, expected);
+        assert!(matches!(fault(b"{} {}"), Fault::BrokenJson { category: "syntax", .. }));
+        assert!(matches!(fault(b"{\"a\": 1e999}"), Fault::BrokenJson { category: "syntax", .. }));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let many = b"{\"a\":1,\"b\":1}\n{\"c\":1,\"d\":1,\"e\":1}";
+        assert!(matches!(fault(many), Fault::TooManyColumns { line: 2, limit: 4 }));
+        assert!(matches!(fault(b"{\"aaaaaaaaaaa\":1}"), Fault::LongName { line: 1, limit: 10 }));
+        let long = format!("{{}}\n{{\"a\":\"{}\"}}", "x".repeat(1000));
+        assert!(matches!(fault(long.as_bytes()), Fault::LongLine { line: 2, limit: 1000 }));
+        let deep = format!("{{\"a\":{}", "[".repeat(900));
+        assert!(matches!(fault(deep.as_bytes()), Fault::BrokenJson { .. }));
+    }
+}

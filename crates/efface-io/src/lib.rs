@@ -1,0 +1,44 @@
+//! Readers that stream records from files, one at a time and in bounded memory: CSV, TSV, JSON lines, Parquet
+//! and svmlight, the text formats also packed with gzip or zstd.
+//!
+//! A [`Source`] is a file that can be read as often as needed; each pass is a [`Table`] of cells or, for
+//! svmlight, a [`SparseTable`]. Nothing is interpreted here beyond what the file itself says: whether a
+//! column of text holds numbers is for a later layer to decide. Whatever the bytes are, the outcome is a
+//! record or an [`Error`] that names the place and repeats no content.
+//!
+//! ```
+//! use efface::features::Cell;
+//! use efface_io::Source;
+//!
+//! let source = Source::from_bytes("people.csv", "age,city\n42,Lyon\n,Turin\n", None)?;
+//! let mut table = source.table()?;
+//! assert_eq!(table.columns(), ["age", "city"]);
+//! for record in &mut table {
+//!     let record = record?;
+//!     if record.line == 3 {
+//!         assert_eq!(record.cells, [Cell::Missing, Cell::Text("Turin".into())]);
+//!     }
+//! }
+//! table.rewind()?;
+//! assert_eq!(table.count(), 2);
+//! # Ok::<(), efface_io::Error>(())
+//! ```
+
+mod compression;
+mod csv;
+mod error;
+mod format;
+mod jsonl;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod source;
+mod svmlight;
+mod table;
+mod text;
+
+pub use compression::{Compression, Progress};
+pub use error::{Error, Fault, Result};
+pub use format::{Format, UnknownFormat};
+pub use source::{Limits, Source, open};
+pub use svmlight::{Extent, SparseRecord, SparseTable};
+pub use table::{Record, Table};

@@ -1,0 +1,89 @@
+//! The text under CSV, JSON lines and svmlight: buffered, without a byte order mark, and handed out in lines
+//! of bounded length.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use crate::error::{Fault, Result};
+use crate::source::Input;
+
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// The decompressed text of an input.
+pub(crate) struct Text {
+    input: Input,
+    reader: BufReader<Box<dyn Read + Send>>,
+}
+
+impl Text {
+    /// Opens the input at its start, behind a byte order mark where there is one.
+    pub(crate) fn open(input: &Input) -> Result<Self> {
+        let mut reader = input.open_text()?;
+        let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
+        let took = (&mut reader).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start);
+        took.map_err(|e| input.broken(e, 0))?;
+        if start == BYTE_ORDER_MARK {
+            start.clear();
+        }
+        let whole: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(reader));
+        Ok(Self { input: input.clone(), reader: BufReader::with_capacity(1 << 16, whole) })
+    }
+
+    /// The next bytes; none at the end. `line` is the last line that was read, for the message.
+    pub(crate) fn fill(&mut self, line: u64) -> Result<&[u8]> {
+        loop {
+            // The borrow of a successful call cannot leave the loop, so the buffer is asked for again below.
+            match self.reader.fill_buf() {
+                Ok(_) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.input.broken(e, line)),
+            }
+        }
+        Ok(self.reader.buffer())
+    }
+
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.reader.consume(bytes);
+    }
+}
+
+/// Lines of bounded length; CRLF and a missing last newline are accepted.
+pub(crate) struct Lines {
+    text: Text,
+    line: u64,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn open(input: &Input) -> Result<Self> {
+        Ok(Self { text: Text::open(input)?, line: 0, buffer: Vec::new() })
+    }
+
+    /// The next line with its number, counted from 1.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+        self.buffer.clear();
+        let limit = self.text.input.limits.line_bytes;
+        loop {
+            let bytes = self.text.fill(self.line)?;
+            if bytes.is_empty() {
+                if self.buffer.is_empty() {
+                    return Ok(None);
+                }
+                break;
+            }
+            let newline = bytes.iter().position(|&b| b == b'\n');
+            let content = newline.unwrap_or(bytes.len());
+            if self.buffer.len() + content > limit {
+                let fault = Fault::LongLine { line: self.line + 1, limit };
+                return Err(self.text.input.fault(fault));
+            }
+            self.buffer.extend_from_slice(&bytes[..content]);
+            self.text.consume(content + usize::from(newline.is_some()));
+            if newline.is_some() {
+                break;
+            }
+        }
+        self.line += 1;
+        let line = self.buffer.strip_suffix(b"\r").unwrap_or(&self.buffer);
+        Ok(Some((self.line, line)))
+    }
+}

@@ -1,0 +1,102 @@
+//! Whatever the bytes are, a reader ends with records or with an error: it neither panics nor runs on.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails as the test does")]
+
+use std::io::Write as _;
+
+use efface_io::{Format, Limits, Source};
+use proptest::prelude::*;
+
+const LIMITS: Limits = Limits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30 };
+
+fn drive(name: &str, bytes: &[u8], format: Format) {
+    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
+    for source in [source.clone(), source.with_limits(LIMITS)] {
+        if source.is_sparse() {
+            let Ok(mut table) = source.sparse() else { continue };
+            let first = table.by_ref().count();
+            table.rewind().unwrap();
+            assert_eq!(table.count(), first);
+        } else if let Ok(mut table) = source.table() {
+            let width = table.columns().len();
+            let first = table.by_ref().inspect(|r| assert!(r.iter().all(|r| r.cells.len() == width))).count();
+            table.rewind().unwrap();
+            assert_eq!(table.count(), first);
+        }
+    }
+}
+
+fn drive_all(bytes: &[u8]) {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    let gzip = encoder.finish().unwrap();
+    let zstd = zstd::encode_all(bytes, 1).unwrap();
+    for format in [Format::Csv, Format::Tsv, Format::JsonLines, Format::Svmlight, Format::Parquet] {
+        drive("a", bytes, format);
+        drive("a.gz", bytes, format);
+        drive("a.zst", bytes, format);
+        drive("a.gz", &gzip, format);
+        drive("a.zst", &zstd, format);
+    }
+}
+
+/// Pieces from which broken files of every text format are easily made.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: [&[u8]; 26] = [
+        b"a",
+        b"b",
+        b",",
+        b"\t",
+        b"\"",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b":",
+        b"\"a\":",
+        b"\"b\":1",
+        b"null",
+        b"1",
+        b"-2.5e3",
+        b" ",
+        b"#",
+        b"qid:1",
+        b"1:1 ",
+        b"7:nan",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\\u",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..60).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        drive_all(&bytes);
+    }
+
+    #[test]
+    fn any_pieces(bytes in pieces()) {
+        drive_all(&bytes);
+    }
+
+    #[test]
+    fn csv_reads_back_what_was_quoted(
+        rows in prop::collection::vec(prop::collection::vec("[a\",\r\n é]{0,6}", 3), 0..8)
+    ) {
+        let mut text = "x,y,z\n".to_owned();
+        for row in &rows {
+            let fields: Vec<String> = row.iter().map(|f| format!("\"{}\"", f.replace('"', "\"\""))).collect();
+            text += &(fields.join(",") + "\r\n");
+        }
+        let table = Source::from_bytes("a.csv", text, None).unwrap().table().unwrap();
+        let back: Vec<Vec<String>> = table.map(|record| record.unwrap().cells.into_iter().map(|cell| match cell {
+            efface::features::Cell::Text(text) => text,
+            _ => String::new(),
+        }).collect()).collect();
+        prop_assert_eq!(back, rows);
+    }
+}

@@ -1,0 +1,178 @@
+//! Parquet files written by the `parquet` crate and read back, then damaged.
+#![cfg(feature = "parquet")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails as the test does")]
+
+use std::sync::Arc;
+
+use efface::features::Cell;
+use efface_io::{Fault, Record, Source};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{ByteArray, FixedLenByteArray};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use proptest::prelude::*;
+
+const SCHEMA: &str = "message rows {
+    required int64 id;
+    optional double weight;
+    optional binary name (UTF8);
+    required boolean member;
+    required int32 born (DATE);
+    required int64 seen (TIMESTAMP(NANOS,true));
+    required int64 price (DECIMAL(18,2));
+    required binary code;
+    required fixed_len_byte_array(16) key (UUID);
+}";
+
+/// Two row groups of the same three rows.
+fn sample(compression: Compression) -> Vec<u8> {
+    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
+    let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+    let text = |value: &str| ByteArray::from(value.as_bytes().to_vec());
+    for _ in 0..2 {
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = 0;
+        while let Some(mut chunk) = group.next_column().unwrap() {
+            match (column, chunk.untyped()) {
+                (0, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[1, -2, i64::MAX], None, None),
+                (1, ColumnWriter::DoubleColumnWriter(w)) => {
+                    w.write_batch(&[0.5, f64::NAN], Some(&[1, 0, 1]), None)
+                }
+                (2, ColumnWriter::ByteArrayColumnWriter(w)) => {
+                    w.write_batch(&[text("Ada"), text("")], Some(&[1, 1, 0]), None)
+                }
+                (3, ColumnWriter::BoolColumnWriter(w)) => w.write_batch(&[true, false, true], None, None),
+                (4, ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(&[0, -1, 11_016], None, None),
+                (5, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[0, 1, 1_000_000_000], None, None),
+                (6, ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(&[1999, -5, 0], None, None),
+                (7, ColumnWriter::ByteArrayColumnWriter(w)) => {
+                    w.write_batch(&[text("x"), text("y"), text("z")], None, None)
+                }
+                (_, ColumnWriter::FixedLenByteArrayColumnWriter(w)) => {
+                    let key = FixedLenByteArray::from(vec![0xab; 16]);
+                    w.write_batch(&[key.clone(), key.clone(), key], None, None)
+                }
+                _ => panic!("the schema has another column {column}"),
+            }
+            .unwrap();
+            chunk.close().unwrap();
+            column += 1;
+        }
+        group.close().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+fn source(bytes: impl Into<Vec<u8>>) -> Source {
+    Source::from_bytes("a.parquet", bytes, None).unwrap()
+}
+
+fn fault(bytes: impl Into<Vec<u8>>) -> Fault {
+    let outcome: efface_io::Result<Vec<Record>> = source(bytes).table().and_then(Iterator::collect);
+    *outcome.unwrap_err().fault
+}
+
+/// A file of no rows with the given columns.
+fn bare(columns: &str) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type(&format!("message rows {{ {columns} }}")).unwrap());
+    let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn check(mut table: efface_io::Table) {
+    let text = |value: &str| Cell::Text(value.to_owned());
+    let names = ["id", "weight", "name", "member", "born", "seen", "price", "code", "key"];
+    assert_eq!(table.columns(), names);
+    for _ in 0..2 {
+        let records: Vec<Record> = table.by_ref().map(|r| r.unwrap()).collect();
+        assert_eq!(records.iter().map(|r| r.line).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        let key = text("abababab-abab-abab-abab-abababababab");
+        let first = [
+            Cell::Number(1.0),
+            Cell::Number(0.5),
+            text("Ada"),
+            text("true"),
+            text("1970-01-01"),
+            text("1970-01-01T00:00:00"),
+            Cell::Number(19.99),
+            text("x"),
+            key,
+        ];
+        assert_eq!(records[0].cells, first);
+        assert_eq!(records[3].cells, first);
+        assert_eq!(records[1].cells[1..3], [Cell::Missing, text("")]);
+        assert_eq!(
+            records[1].cells[4..7],
+            [text("1969-12-31"), text("1970-01-01T00:00:00.000000001"), Cell::Number(-0.05)]
+        );
+        assert_eq!(records[2].cells[0], text("9223372036854775807"));
+        assert!(matches!(records[2].cells[1], Cell::Number(nan) if nan.is_nan()));
+        assert_eq!(records[2].cells[2], Cell::Missing);
+        assert_eq!(table.bytes_read(), table.size());
+        table.rewind().unwrap();
+        assert_eq!(table.bytes_read(), 0);
+    }
+}
+
+#[test]
+fn a_written_file_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let codecs = [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())];
+    for compression in codecs {
+        let bytes = sample(compression);
+        let path = folder.path().join("a.parquet");
+        std::fs::write(&path, &bytes).unwrap();
+        check(source(bytes).table().unwrap());
+        check(efface_io::open(&path, None).unwrap().table().unwrap());
+    }
+}
+
+#[test]
+fn columns_that_are_not_read_are_named() {
+    assert_eq!(source(bare("required int32 a;")).table().unwrap().count(), 0);
+    for nested in ["optional group tags { required int32 a; }", "repeated int32 tags;"] {
+        assert!(
+            matches!(fault(bare(nested)), Fault::NestedColumn { column } if column == "tags"),
+            "{nested}"
+        );
+    }
+    let odd = fault(bare("required fixed_len_byte_array(12) gap (INTERVAL);"));
+    assert!(matches!(odd, Fault::UnsupportedColumn { column, .. } if column == "gap"));
+    let twice = fault(bare("required int32 a; required int32 a;"));
+    assert!(matches!(twice, Fault::DuplicateColumns(names) if names == ["a"]));
+}
+
+#[test]
+fn bytes_that_are_not_text_are_named() {
+    let mut bytes = sample(Compression::UNCOMPRESSED);
+    let at = bytes.windows(5).position(|w| w == b"\x01\0\0\0x").unwrap();
+    bytes[at + 4] = 0xff;
+    assert!(matches!(fault(bytes), Fault::NotUtf8 { line: 1, column: Some(c) } if c == "code"));
+}
+
+#[test]
+fn other_files_are_refused() {
+    assert!(matches!(fault("a,b\n1,2\n"), Fault::NotParquet));
+    assert!(matches!(fault("PAR1PAR1"), Fault::NotParquet));
+    let bytes = sample(Compression::SNAPPY);
+    assert!(matches!(fault(&bytes[..bytes.len() - 9]), Fault::NotParquet));
+    let mut damaged = bytes.clone();
+    damaged[4..40].fill(0xff);
+    assert!(matches!(fault(damaged), Fault::BrokenParquet { row: 0 }));
+}
+
+proptest! {
+    #[test]
+    fn damage_never_panics(at in 0.0..1.0, junk in prop::collection::vec(any::<u8>(), 1..24), codec in 0..2) {
+        let codec = if codec == 0 { Compression::UNCOMPRESSED } else { Compression::SNAPPY };
+        let mut bytes = sample(codec);
+        let start = ((bytes.len() - junk.len()) as f64 * at) as usize;
+        bytes[start..start + junk.len()].copy_from_slice(&junk);
+        if let Ok(table) = source(bytes).table() {
+            prop_assert!(table.take(1000).count() <= 1000);
+        }
+    }
+}

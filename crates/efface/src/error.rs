@@ -1,0 +1,108 @@
+//! The one error of this crate. Every message names the offending value, the accepted range and what to do
+//! next, and never repeats the content of a row.
+
+use crate::rows::RowId;
+
+/// What can go wrong while fitting, predicting or forgetting.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request names a row that the model does not hold.
+    #[error("row {0} is not in this model: it was never added, or it has been forgotten already")]
+    UnknownRow(RowId),
+    /// The request names one row twice, or two rows carry one id.
+    #[error("row {0} is named twice; name each row once")]
+    DuplicateRow(RowId),
+    /// Nothing would be left to learn from.
+    #[error("forgetting {gone} of {rows} rows would leave none; delete the model instead")]
+    NothingLeft {
+        /// Rows named by the request.
+        gone: usize,
+        /// Rows in the model.
+        rows: usize,
+    },
+    /// There is nothing to fit.
+    #[error("there are no rows; a model needs at least one")]
+    NoRows,
+    /// A feature, target or weight is NaN or infinite.
+    #[error("row {row}, {place} is {value}; every value must be finite")]
+    NotFinite {
+        /// The row that holds it.
+        row: RowId,
+        /// `column 3`, `target 0`, `weight`.
+        place: String,
+        /// `NaN`, `inf` or `-inf`.
+        value: f64,
+    },
+    /// Two parts of the input do not have the same size.
+    #[error("{what}: {found} where {expected} was expected")]
+    Shape {
+        /// The part that does not fit.
+        what: &'static str,
+        /// Its size.
+        found: usize,
+        /// The size that would fit.
+        expected: usize,
+    },
+    /// A setting lies outside its range.
+    #[error("{name} = {value} is out of range; it must be {range}")]
+    Parameter {
+        /// The setting.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What is accepted.
+        range: &'static str,
+    },
+    /// Without a penalty the retained rows do not determine the parameters.
+    #[error(
+        "the rows do not determine the parameters: direction {pivot} of {width} is free; use a penalty above 0"
+    )]
+    Singular {
+        /// The first pivot that vanished.
+        pivot: usize,
+        /// The number of parameters.
+        width: usize,
+    },
+    /// A row of leverage 1 carries a direction alone; without a penalty nothing would determine it afterwards.
+    #[error(
+        "without these rows the parameters are not determined (largest leverage {leverage:.6}, penalty {lambda}); \
+         use a penalty above 0"
+    )]
+    LeverageOne {
+        /// The largest leverage among the rows to forget.
+        leverage: f64,
+        /// The penalty in force.
+        lambda: f64,
+    },
+    /// An iteration stopped before its tolerance.
+    #[error(
+        "conjugate gradients stopped after {iterations} iterations at a relative residual of {residual:.3e}, \
+         above the tolerance {tolerance:.3e}; raise the iteration limit, the tolerance or the penalty"
+    )]
+    NotConverged {
+        /// Iterations done.
+        iterations: usize,
+        /// What was reached.
+        residual: f64,
+        /// What was asked.
+        tolerance: f64,
+    },
+    /// A method cannot work on this model.
+    #[error("{method} cannot be used here: {reason}")]
+    Unsupported {
+        /// The method.
+        method: &'static str,
+        /// Why, and what to use instead.
+        reason: String,
+    },
+    /// A stored model does not make sense.
+    #[error("the stored model is damaged: {0}")]
+    Damaged(String),
+    /// A problem while turning columns into features.
+    #[error(transparent)]
+    Feature(#[from] crate::features::FeatureError),
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,106 @@
+//! What a method found out while it worked. Evidence is a measurement, not a certificate: only the engine, which sees
+//! the rows leave and the model change in one transaction, writes receipts.
+
+use serde::{Deserialize, Serialize};
+
+/// What a method promises of its result, compared with retraining on the retained rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Claim {
+    /// Equal to retraining, up to the arithmetic: see the bound.
+    Exact,
+    /// Indistinguishable from retraining in the sense of (ε, δ).
+    Certified {
+        /// ε.
+        epsilon: f64,
+        /// δ.
+        delta: f64,
+    },
+    /// Near retraining; how near, the bound says.
+    Approximate,
+}
+
+impl Claim {
+    /// `exact`, `certified` or `approximate`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Claim::Exact => "exact",
+            Claim::Certified { .. } => "certified",
+            Claim::Approximate => "approximate",
+        }
+    }
+}
+
+/// How the bound was obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoundSource {
+    /// The gradient of the retained loss was computed from the kept sums or the rows.
+    Measured,
+    /// The gradient was bounded by what each step since the last measurement can have added.
+    Carried,
+}
+
+/// Something made ahead of time that the request profited from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Precomputed {
+    /// What it is.
+    pub what: String,
+    /// The memory it holds.
+    pub bytes: usize,
+}
+
+/// The record of one request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The method that did the work.
+    pub method: String,
+    /// Why this method, when `auto` chose it.
+    pub reason: Option<String>,
+    /// What it promises.
+    pub claim: Claim,
+    /// Rows taken out.
+    pub forgotten: usize,
+    /// Rows put in (learn, amend).
+    pub learned: usize,
+    /// Rows in the model afterwards.
+    pub rows: usize,
+    /// Rows whose content was read.
+    pub rows_read: usize,
+    /// The largest leverage among the rows taken out; None when the method does not compute it.
+    pub largest_leverage: Option<f64>,
+    /// The condition of I − H_D in the 1-norm.
+    pub condition: Option<f64>,
+    /// Directions of the removed rows' span dropped as rounding noise.
+    pub directions_dropped: usize,
+    /// Conjugate-gradient iterations.
+    pub iterations: usize,
+    /// Steps of iterative refinement.
+    pub refinements: usize,
+    /// Whether the curvature was factored anew from the sums.
+    pub refactored: bool,
+    /// The norm of the retained loss's gradient at the new parameters, or a bound on it; None after an approximate
+    /// method, whose bound comes from the closed form instead.
+    pub gradient_norm: Option<f64>,
+    /// A lower bound on μ, the strong convexity of the retained loss.
+    pub convexity: f64,
+    /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter.
+    pub bound: f64,
+    /// The bound as a fraction of the parameters' norm.
+    pub relative_bound: f64,
+    /// How the bound was obtained.
+    pub bound_source: BoundSource,
+    /// What had been made ahead of time.
+    pub precomputed: Vec<Precomputed>,
+    /// What this request cannot take out of the model; filled by whoever knows how the features were made.
+    pub not_covered: Vec<String>,
+}
+
+/// A new model, and how it came about. The old one is untouched.
+#[derive(Debug, Clone)]
+pub struct Outcome<M> {
+    /// The model after the request.
+    pub model: M,
+    /// The record of the request.
+    pub evidence: Evidence,
+}

@@ -1,0 +1,42 @@
+//! An encoder applied to another table than the one it was built on: columns are found by name, so that their order
+//! may differ and columns that the encoder does not use may come and go.
+
+use std::collections::HashMap;
+
+use super::{Cell, Encoded, Encoder, FeatureError};
+
+/// The places of an encoder's columns in one table.
+#[derive(Debug, Clone)]
+pub struct Binding<'a> {
+    encoder: &'a Encoder,
+    positions: Vec<usize>,
+    table_width: usize,
+}
+
+impl<'a> Binding<'a> {
+    pub(crate) fn new(encoder: &'a Encoder, columns: &[String]) -> Result<Self, FeatureError> {
+        let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(columns.len());
+        for (at, name) in columns.iter().enumerate() {
+            // A name that occurs twice only matters when the encoder asks for it.
+            places.entry(name).and_modify(|place| *place = None).or_insert(Some(at));
+        }
+        let place = |name: &str| match places.get(name) {
+            Some(&Some(at)) => Ok(at),
+            Some(None) => Err(FeatureError::DuplicateColumn { name: name.into() }),
+            None => Err(FeatureError::MissingColumn { name: name.into(), exist: columns.to_vec() }),
+        };
+        let positions =
+            encoder.columns().iter().map(|column| place(column.name())).collect::<Result<_, _>>()?;
+        Ok(Self { encoder, positions, table_width: columns.len() })
+    }
+
+    /// As [`Encoder::encode`], with cells in the order of the bound table.
+    pub fn encode(
+        &self,
+        cells: &[Cell],
+        line: u64,
+        out: &mut Vec<(u32, f64)>,
+    ) -> Result<Encoded, FeatureError> {
+        self.encoder.encode_at(&self.positions, self.table_width, cells, line, out)
+    }
+}

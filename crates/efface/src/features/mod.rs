@@ -1,0 +1,29 @@
+//! From the cells of a table to sparse feature vectors, in a form that can forget.
+//!
+//! An [`EncoderBuilder`] watches every row once and finishes as an [`Encoder`], which turns rows into sorted
+//! `(column, value)` pairs. What the encoder learned from rows (words, levels) carries counts, so that
+//! [`Encoder::forget_row`] erases the name that only forgotten rows held; what cannot be undone is listed by
+//! [`Encoder::not_covered`].
+
+mod binding;
+mod builder;
+mod cell;
+mod encoder;
+mod error;
+mod hashing;
+mod names;
+mod options;
+mod schema;
+mod tokens;
+mod vocabulary;
+
+pub use binding::Binding;
+pub use builder::EncoderBuilder;
+pub use cell::Cell;
+pub use encoder::{Encoded, Encoder};
+pub use error::FeatureError;
+pub use hashing::Hashed;
+pub use options::{EncoderOptions, WordSource};
+pub use schema::FeatureColumn;
+pub use tokens::tokens;
+pub use vocabulary::{MAX_DISTINCT_WORDS, Vocabulary, VocabularyLearner};

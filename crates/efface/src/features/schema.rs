@@ -1,0 +1,168 @@
+//! One column of a table as features: a number, one column per level, or one column per word or hash bucket.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Encoded, FeatureError, Hashed, Vocabulary, names::Names};
+
+/// The level of a missing cell in a one-hot column. A cell that holds this very text counts as missing too.
+pub(crate) const MISSING: &str = "(missing)";
+
+/// A column of the table that became features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FeatureColumn {
+    pub(crate) name: String,
+    /// Its place in the table that the encoder was built on.
+    pub(crate) position: usize,
+    pub(crate) kind: Kind,
+}
+
+/// What a column became.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Numeric,
+    OneHot {
+        levels: Names,
+        /// The rows decided that the column is one-hot, not the user.
+        inferred: bool,
+    },
+    Words(Vocabulary),
+    Hashed(Hashed),
+}
+
+/// The number in a cell, if it is one: a number of the file, or text that reads as one once trimmed.
+pub(crate) fn number(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Missing => None,
+        Cell::Number(value) => Some(*value),
+        Cell::Text(text) => text.trim().parse().ok(),
+    }
+}
+
+/// The text in a cell, if it holds anything. Numbers of the file are written in their shortest form.
+pub(crate) fn text(cell: &Cell) -> Option<Cow<'_, str>> {
+    match cell {
+        Cell::Missing => None,
+        Cell::Number(value) => Some(Cow::Owned(value.to_string())),
+        Cell::Text(text) => Some(Cow::Borrowed(text)),
+    }
+}
+
+impl FeatureColumn {
+    /// The column's name in the table.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `numeric`, `one-hot`, `words` or `hashed words`.
+    pub fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Numeric => "numeric",
+            Kind::OneHot { .. } => "one-hot",
+            Kind::Words(_) => "words",
+            Kind::Hashed(_) => "hashed words",
+        }
+    }
+
+    /// The number of features, erased ones included.
+    pub fn width(&self) -> usize {
+        match &self.kind {
+            Kind::Numeric => 1,
+            Kind::OneHot { levels, .. } => levels.len(),
+            Kind::Words(vocabulary) => vocabulary.len(),
+            Kind::Hashed(hashed) => hashed.buckets() as usize,
+        }
+    }
+
+    /// Appends the features of one cell, moved up by `offset`.
+    pub(crate) fn encode(
+        &self,
+        cell: &Cell,
+        line: u64,
+        offset: u32,
+        out: &mut Vec<(u32, f64)>,
+        encoded: &mut Encoded,
+    ) -> Result<(), FeatureError> {
+        match &self.kind {
+            Kind::Numeric => {
+                let value = check_number(cell, line, &self.name)?;
+                if !value.is_finite() {
+                    return Err(FeatureError::NotFinite { line, column: self.name.clone() });
+                }
+                if value != 0.0 {
+                    out.push((offset, value));
+                }
+            }
+            Kind::OneHot { levels, .. } => match levels.column(&text(cell).unwrap_or(Cow::Borrowed(MISSING)))
+            {
+                Some(level) => out.push((offset + level, 1.0)),
+                None => encoded.unknown_levels += 1,
+            },
+            Kind::Words(vocabulary) => {
+                if let Some(text) = text(cell) {
+                    encoded.unknown_words += vocabulary.append_counts(&text, offset, out);
+                }
+            }
+            Kind::Hashed(hashed) => {
+                if let Some(text) = text(cell) {
+                    hashed.append_counts(&text, offset, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names that rows gave to this column's features.
+    pub(crate) fn names_mut(&mut self) -> Option<&mut Names> {
+        match &mut self.kind {
+            Kind::Numeric | Kind::Hashed(_) => None,
+            Kind::OneHot { levels, .. } => Some(levels),
+            Kind::Words(vocabulary) => Some(vocabulary.names_mut()),
+        }
+    }
+
+    /// What a forget cannot undo in this column.
+    pub(crate) fn not_covered(&self, out: &mut Vec<String>) {
+        let column = &self.name;
+        let erased = match &self.kind {
+            Kind::Numeric | Kind::Hashed(_) => 0,
+            Kind::OneHot { levels, inferred } => {
+                // One value left that is no number would make the column one-hot again, so that nothing of the
+                // rows that are gone shows in the decision.
+                let undecided =
+                    levels.live().all(|level| level == MISSING || level.trim().parse::<f64>().is_ok());
+                if *inferred && undecided {
+                    out.push(format!(
+                        "that column `{column}` is one-hot: its kind was decided from all rows at fit"
+                    ));
+                }
+                levels.erased()
+            }
+            Kind::Words(vocabulary) => {
+                if vocabulary.is_chosen() {
+                    out.push(format!(
+                        "which {} words of column `{column}` were chosen: the vocabulary was learned from all rows at fit",
+                        vocabulary.len()
+                    ));
+                }
+                vocabulary.erased()
+            }
+        };
+        if erased > 0 {
+            out.push(format!(
+                "the places of {erased} erased names of column `{column}`: the names are gone, but their unused columns \
+                 keep their place in alphabetical order until the next fit"
+            ));
+        }
+    }
+}
+
+/// The number that a numeric column must hold.
+pub(crate) fn check_number(cell: &Cell, line: u64, column: &str) -> Result<f64, FeatureError> {
+    match cell {
+        Cell::Missing => Err(FeatureError::MissingNumber { line, column: column.into() }),
+        _ => number(cell).ok_or_else(|| FeatureError::NotANumber { line, column: column.into() }),
+    }
+}

@@ -1,0 +1,75 @@
+//! The influence function: one Newton step with the *full* Hessian, θ − A⁻¹X_DᵀW_D r_D. Approximate: the curvature still
+//! contains the rows that are to go, so the step is too short, by a factor 1 − h for a single row of leverage h. As a
+//! row's norm grows its leverage nears 1 and the method stops moving at all (Izzo et al. 2021, theorem 3).
+//! Costs what finding Z_D costs in the model's form, plus O(kd).
+
+use faer::Mat;
+
+use crate::error::Result;
+use crate::evidence::{Claim, Outcome};
+use crate::models::RidgeModel;
+use crate::models::ridge::Body;
+use crate::models::ridge::change::apply_signs;
+use crate::models::ridge::wide::Operator;
+use crate::rows::{RowId, RowStore};
+use crate::traits::Forget;
+
+/// One step with the full Hessian.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Influence;
+
+impl Forget<RidgeModel> for Influence {
+    fn name(&self) -> &'static str {
+        "influence"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+        model.check_request(rows, gone)?;
+        if gone.is_empty() {
+            let evidence = model.evidence(self.name(), self.claim());
+            return Ok(Outcome { model: model.clone(), evidence });
+        }
+        let mut outcome = match &model.body {
+            Body::Dense(body) => {
+                let (change, start, par) = body.prepare(model, self.name(), rows, gone)?;
+                let residual = super::projection_residual::residual_in_use(model, &change, &start, par);
+                let mut signed = residual;
+                apply_signs(&mut signed, &change.rows.signs);
+                let theta = change.moved(&model.theta, &signed, par);
+                let (next, step) = body.approximately(model, change, &start, theta, par);
+                let mut evidence = next.evidence(self.name(), self.claim());
+                step.record(&mut evidence, gone.len(), model.precomputed());
+                Outcome { model: next, evidence }
+            }
+            Body::Wide(_) => {
+                let all = Operator::new(model, rows, &[], None)?;
+                let mut pull = Mat::zeros(model.theta.nrows(), model.outputs());
+                rows.visit(gone, &mut |_, row| {
+                    let mut written = vec![0.0; model.basis.width()];
+                    model.basis.write(row.features, 1.0, &mut written);
+                    let scores = model.score(row.features);
+                    for (output, score) in scores.into_iter().enumerate() {
+                        let residual = row.weight * (row.targets[output] - score);
+                        crate::linalg::add_scaled(pull.col_as_slice_mut(output), residual, &written);
+                    }
+                })?;
+                let (step, iterations) = all.solve_rows(&pull, &model.settings)?;
+                let theta = &model.theta - &step;
+                let retained = Operator::new(model, rows, gone, None)?;
+                let body = retained.bound_at(&theta, model.settings.lambda);
+                let next = model.with(theta, retained.count(), Body::Wide(body));
+                let mut evidence = next.evidence(self.name(), self.claim());
+                evidence.rows_read = rows.len();
+                evidence.iterations = iterations;
+                Outcome { model: next, evidence }
+            }
+        };
+        outcome.evidence.forgotten = gone.len();
+        Ok(outcome)
+    }
+}
+

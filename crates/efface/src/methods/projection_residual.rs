@@ -1,0 +1,240 @@
+//! The projection residual update of Izzo et al. (2021) and Cao et al. (2022), with the printed errors put right.
+//!
+//! With the leave-k-out predictions ŷ_D it moves θ inside the span of the removed rows only:
+//! θ_res = θ − X_Dᵀ G⁺ (X_Dθ − ŷ_D), G = X_D X_Dᵀ. Among all such moves it is the nearest to retraining: θ_res is θ plus
+//! the projection of θ^{\D} − θ onto that span. Approximate; what lies outside the span stays. O(k²d), or O(k²s + k³) for
+//! sparse rows of s non-zeros, once H_D is known. Duplicate rows, zero rows and k > d are what the
+//! pseudoinverse is for: directions with an eigenvalue at most ε·λ_max·max(k, d) are dropped and counted. It works
+//! in the caller's coordinates, where a row is its features and, with an intercept, a constant 1; a projection
+//! depends on coordinates, so the internal ones would give another method.
+//!
+//! It is kept for what `exact` cannot reach: a model too wide for any d×d matrix, where H_D comes from k conjugate-gradient
+//! solves. Where curvature is kept, `exact` costs the same and has no error.
+
+use faer::{Accum, Mat, Par, Side};
+
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Outcome};
+use crate::linalg::{dot, multiply, multiply_lower};
+use crate::models::RidgeModel;
+use crate::models::ridge::change::{Change, Core, residuals};
+use crate::models::ridge::wide::Operator;
+use crate::models::ridge::{Body, Gathered};
+use crate::rows::{RowId, RowStore};
+use crate::traits::Forget;
+
+/// The projection residual update.
+#[derive(Debug, Clone, Copy)]
+pub struct ProjectionResidual {
+    /// α: how much of the projected step to take.
+    pub step: f64,
+}
+
+impl Default for ProjectionResidual {
+    fn default() -> Self {
+        Self { step: 1.0 }
+    }
+}
+
+impl Forget<RidgeModel> for ProjectionResidual {
+    fn name(&self) -> &'static str {
+        "projection_residual"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
+        model.check_request(rows, gone)?;
+        if !self.step.is_finite() {
+            let value = self.step.to_string();
+            return Err(Error::Parameter { name: "step", value, range: "finite" });
+        }
+        if gone.is_empty() {
+            let evidence = model.evidence(self.name(), self.claim());
+            return Ok(Outcome { model: model.clone(), evidence });
+        }
+        let raw = raw_rows(model, rows, gone)?;
+        let mut outcome = match &model.body {
+            Body::Dense(body) => {
+                let (change, start, par) = body.prepare(model, self.name(), rows, gone)?;
+                let residual = residual_in_use(model, &change, &start, par);
+                let misfit = misfits(&change.core, &residual, &change.roots);
+                let (theta, dropped) = self.step(model, &raw, &misfit, par)?;
+                let (next, step) = body.approximately(model, change, &start, theta, par);
+                let mut evidence = next.evidence(self.name(), self.claim());
+                step.record(&mut evidence, gone.len(), model.precomputed());
+                evidence.directions_dropped = dropped;
+                Outcome { model: next, evidence }
+            }
+            Body::Wide(_) => self.wide(model, rows, gone, &raw)?,
+        };
+        outcome.evidence.forgotten = gone.len();
+        Ok(outcome)
+    }
+}
+
+impl ProjectionResidual {
+    fn wide(
+        &self,
+        model: &RidgeModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        raw: &Mat<f64>,
+    ) -> Result<Outcome<RidgeModel>> {
+        let Gathered { rows: signed, roots, .. } =
+            Gathered::read(&model.basis, model.outputs(), rows, gone, None)?;
+        let (zt, iterations) = Operator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
+        let core = Core::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
+            method: self.name(),
+            reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
+        })?;
+        let residual = residuals(&signed, &model.theta, Par::Seq);
+        let misfit = misfits(&core, &residual, &roots);
+        let (theta, dropped) = self.step(model, raw, &misfit, Par::Seq)?;
+        let retained = Operator::new(model, rows, gone, None)?;
+        let body = retained.bound_at(&theta, model.settings.lambda);
+        let next = model.with(theta, retained.count(), Body::Wide(body));
+        let mut evidence = next.evidence(self.name(), self.claim());
+        evidence.rows_read = rows.len();
+        evidence.iterations = iterations;
+        evidence.directions_dropped = dropped;
+        evidence.largest_leverage = Some(core.leverage);
+        evidence.condition = Some(core.condition);
+        Ok(Outcome { model: next, evidence })
+    }
+
+    /// θ − α X_Dᵀ G⁺ (X_Dθ − ŷ_D) in the caller's coordinates, and the directions dropped.
+    fn step(&self, model: &RidgeModel, raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<f64>, usize)> {
+        let (coordinates, dropped) = span_coordinates(raw, misfit, par)?;
+        let (mut coefficients, mut intercept) = model.parameters();
+        let mut change = Mat::zeros(raw.nrows(), misfit.ncols());
+        multiply(change.as_mut(), Accum::Replace, raw.as_ref(), coordinates.as_ref(), self.step, par);
+        let first = model.settings.intercept as usize;
+        for (output, intercept) in intercept.iter_mut().enumerate() {
+            if first == 1 {
+                *intercept -= change[(0, output)];
+            }
+            for j in 0..coefficients.nrows() {
+                coefficients[(j, output)] -= change[(first + j, output)];
+            }
+        }
+        Ok((model.basis.from_caller(&coefficients, &intercept), dropped))
+    }
+}
+
+/// The rows as the caller knows them, unweighted, one column each, with the intercept's 1 first.
+fn raw_rows(model: &RidgeModel, rows: &dyn RowStore, ids: &[RowId]) -> Result<Mat<f64>> {
+    let first = model.settings.intercept as usize;
+    let mut raw = Mat::zeros(model.features() + first, ids.len());
+    rows.visit(ids, &mut |k, row| {
+        let column = raw.col_as_slice_mut(k);
+        if first == 1 {
+            column[0] = 1.0;
+        }
+        row.features.each(|j, x| column[first + j] = x);
+    })?;
+    Ok(raw)
+}
+
+/// r̂ under the parameters in use, which after an approximate method are not the minimum that `change` starts from.
+pub(super) fn residual_in_use(model: &RidgeModel, change: &Change, start: &Mat<f64>, par: Par) -> Mat<f64> {
+    if std::ptr::eq(start, &model.theta) {
+        return change.residual.clone();
+    }
+    residuals(&change.rows, &model.theta, par)
+}
+
+/// X_Dθ − ŷ_D = (I − H_D)⁻¹ r_D − r_D, unscaled by the weights.
+fn misfits(core: &Core, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
+    let errors = &core.inverse * residual;
+    // A row of weight 0 taught the model nothing: its prediction is the same with and without it.
+    Mat::from_fn(residual.nrows(), residual.ncols(), |k, output| {
+        if roots[k] > 0.0 { (-errors[(k, output)] - residual[(k, output)]) / roots[k] } else { 0.0 }
+    })
+}
+
+/// G⁺·misfit, with G = X_D X_Dᵀ.
+fn span_coordinates(raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<f64>, usize)> {
+    let (d, k) = (raw.nrows(), raw.ncols());
+    if k == 1 {
+        let square = dot(raw.col_as_slice(0), raw.col_as_slice(0));
+        let inverse = if square > 0.0 { 1.0 / square } else { 0.0 };
+        return Ok((misfit * faer::Scale(inverse), (square == 0.0) as usize));
+    }
+    let mut gram = Mat::zeros(k, k);
+    multiply_lower(gram.as_mut(), Accum::Replace, raw.as_ref().transpose(), raw.as_ref(), 1.0, par);
+    let eigen = gram
+        .self_adjoint_eigen(Side::Lower)
+        .map_err(|_| Error::Damaged("the Gram matrix of the removed rows has no eigendecomposition".into()))?;
+    let values = eigen.S().column_vector();
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let noise = f64::EPSILON * largest * k.max(d) as f64;
+    let mut along = eigen.U().transpose() * misfit;
+    let mut dropped = 0;
+    for j in 0..k {
+        let keep = values[j] > noise;
+        dropped += !keep as usize;
+        for output in 0..along.ncols() {
+            along[(j, output)] *= if keep { 1.0 / values[j] } else { 0.0 };
+        }
+    }
+    Ok((eigen.U() * along, dropped))
+}
+
+/// The update as the papers print it, with their errors corrected: Gram–Schmidt of the removed rows, the k×k matrix
+/// C = Σ c_i c_iᵀ of their coordinates, its eigenvectors carried back, and one projected gradient step. Slower than the
+/// form above and here for comparison with it. `x` and `theta` have one column per row and per output; `predictions`
+/// are the leave-k-out ones, one line per row.
+pub fn printed_form(x: &Mat<f64>, theta: &Mat<f64>, predictions: &Mat<f64>) -> Result<Mat<f64>> {
+    let (d, k) = (x.nrows(), x.ncols());
+    let largest = (0..k).map(|i| dot(x.col_as_slice(i), x.col_as_slice(i))).fold(0.0, f64::max);
+    let noise = (f64::EPSILON * largest * k.max(d) as f64).sqrt();
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let mut coordinates = Mat::<f64>::zeros(k, k);
+    for i in 0..k {
+        let mut rest = x.col_as_slice(i).to_vec();
+        for (l, u) in basis.iter().enumerate() {
+            let along = dot(&rest, u);
+            coordinates[(l, i)] = along;
+            crate::linalg::add_scaled(&mut rest, -along, u);
+        }
+        let length = dot(&rest, &rest).sqrt();
+        if length > noise {
+            coordinates[(basis.len(), i)] = length;
+            rest.iter_mut().for_each(|value| *value /= length);
+            basis.push(rest);
+        }
+    }
+    let rank = basis.len();
+    let c = coordinates.as_ref().subrows(0, rank);
+    let gram = c * c.transpose();
+    let eigen = gram
+        .self_adjoint_eigen(Side::Lower)
+        .map_err(|_| Error::Damaged("the coordinates of the removed rows have no eigendecomposition".into()))?;
+    let mut moved = theta.clone();
+    for output in 0..theta.ncols() {
+        // ∇L = Σ (θᵀx_i − ŷ_i) x_i
+        let mut gradient = vec![0.0; d];
+        for i in 0..k {
+            let misfit = dot(x.col_as_slice(i), theta.col_as_slice(output)) - predictions[(i, output)];
+            crate::linalg::add_scaled(&mut gradient, misfit, x.col_as_slice(i));
+        }
+        for j in 0..rank {
+            let value = eigen.S().column_vector()[j];
+            if value <= noise * noise {
+                continue;
+            }
+            // v_j = Σ_l a_jl u_l
+            let mut v = vec![0.0; d];
+            for (l, u) in basis.iter().enumerate() {
+                crate::linalg::add_scaled(&mut v, eigen.U()[(l, j)], u);
+            }
+            let along = dot(&v, &gradient) / value;
+            crate::linalg::add_scaled(moved.col_as_slice_mut(output), -along, &v);
+        }
+    }
+    Ok(moved)
+}
+

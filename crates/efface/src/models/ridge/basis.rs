@@ -1,0 +1,222 @@
+//! The coordinates in which the algebra is done.
+//!
+//! Column 0 is the intercept's column of ones, if there is one. A dense feature x_j enters as (x_j − c_j)/s_j: s_j is
+//! the power of two nearest its spread, so the division is exact and the condition of A no longer depends on the
+//! units of the columns; c_j is zero unless the mean dwarfs the spread (years, longitudes, time stamps), where sums of
+//! raw squares would cancel, and is then the mean rounded to a multiple of s_j. Neither changes the model: the penalty is
+//! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. Sparse features
+//! stay as they are, because a shift would fill them.
+
+use faer::Mat;
+
+use crate::rows::{RowRef, Rows};
+
+/// A mean of this many spreads is shifted away.
+const FAR: f64 = 4.0;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Basis {
+    pub(crate) features: usize,
+    pub(crate) intercept: bool,
+    /// c_j and 1/s_j; None stands for 0 and 1 throughout.
+    transform: Option<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Basis {
+    pub(crate) fn plain(features: usize, intercept: bool) -> Self {
+        Self { features, intercept, transform: None }
+    }
+
+    /// Chooses c and s from the rows, in one pass.
+    pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool) -> Self {
+        let mut count = 0.0;
+        // Moments about the first row: raw second moments would cancel exactly where the shift is needed.
+        let mut first: Vec<f64> = Vec::new();
+        let mut sum = vec![0.0; features];
+        let mut square = vec![0.0; features];
+        for row in rows.iter() {
+            if first.is_empty() {
+                first = vec![0.0; features];
+                row.features.each(|j, x| first[j] = x);
+            }
+            count += 1.0;
+            match row.features {
+                RowRef::Dense64(x) => moments(x, &first, &mut sum, &mut square),
+                RowRef::Dense32(x) => moments(x, &first, &mut sum, &mut square),
+                RowRef::Sparse64(..) | RowRef::Sparse32(..) => return Self::plain(features, intercept),
+            }
+        }
+        let mut origin = vec![0.0; features];
+        let mut inverse_scale = vec![1.0; features];
+        for j in 0..features {
+            let shift = sum[j] / count;
+            let mean = first[j] + shift;
+            let spread = (square[j] / count - shift * shift).max(0.0).sqrt();
+            let noise = 1e-15 * mean.abs();
+            if intercept && mean.abs() > FAR * spread {
+                let scale = if spread > noise { power_of_two(spread) } else { 1.0 };
+                origin[j] = if spread > noise { (mean / scale).round() * scale } else { mean };
+                inverse_scale[j] = 1.0 / scale;
+            } else if spread > 0.0 || mean != 0.0 {
+                inverse_scale[j] = 1.0 / power_of_two(spread.hypot(mean));
+            }
+        }
+        Self { features, intercept, transform: Some((origin, inverse_scale)) }
+    }
+
+    /// The number of parameters per output.
+    pub(crate) fn width(&self) -> usize {
+        self.features + self.intercept as usize
+    }
+
+    /// Writes √w times the transformed row into `out`, which is as long as `width`.
+    pub(crate) fn write(&self, row: RowRef<'_>, root_weight: f64, out: &mut [f64]) {
+        let out = if self.intercept {
+            out[0] = root_weight;
+            &mut out[1..]
+        } else {
+            out
+        };
+        match (&self.transform, row) {
+            (None, RowRef::Dense64(x)) if root_weight == 1.0 => out.copy_from_slice(x),
+            (None, RowRef::Dense64(_) | RowRef::Dense32(_)) => row.each(|j, x| out[j] = x * root_weight),
+            (None, _) => {
+                out.fill(0.0);
+                row.each(|j, x| out[j] = x * root_weight);
+            }
+            (Some((c, s)), RowRef::Dense64(x)) => {
+                for ((o, x), (c, s)) in out.iter_mut().zip(x).zip(c.iter().zip(s)) {
+                    *o = (x - c) * s * root_weight;
+                }
+            }
+            (Some((c, s)), row) => {
+                for (o, (c, s)) in out.iter_mut().zip(c.iter().zip(s)) {
+                    *o = -c * s * root_weight;
+                }
+                row.each(|j, x| out[j] = (x - c[j]) * s[j] * root_weight);
+            }
+        }
+    }
+
+    /// The penalty of every column: λ/s_j², and 0 for the intercept.
+    pub(crate) fn penalty(&self, lambda: f64) -> Vec<f64> {
+        let mut penalty = vec![0.0; self.intercept as usize];
+        match &self.transform {
+            None => penalty.extend(std::iter::repeat_n(lambda, self.features)),
+            Some((_, s)) => penalty.extend(s.iter().map(|s| lambda * s * s)),
+        }
+        penalty
+    }
+
+    /// Coefficients (features × outputs) and intercepts in the caller's coordinates.
+    pub(crate) fn to_caller(&self, theta: &Mat<f64>) -> (Mat<f64>, Vec<f64>) {
+        let first = self.intercept as usize;
+        let mut coefficients = theta.as_ref().subrows(first, self.features).to_owned();
+        let mut intercept = vec![0.0; theta.ncols()];
+        for (output, b) in intercept.iter_mut().enumerate() {
+            if self.intercept {
+                *b = theta[(0, output)];
+            }
+            if let Some((c, s)) = &self.transform {
+                for j in 0..self.features {
+                    coefficients[(j, output)] *= s[j];
+                    *b -= c[j] * coefficients[(j, output)];
+                }
+            }
+        }
+        (coefficients, intercept)
+    }
+
+    /// The inverse of [`to_caller`](Self::to_caller).
+    pub(crate) fn from_caller(&self, coefficients: &Mat<f64>, intercept: &[f64]) -> Mat<f64> {
+        let first = self.intercept as usize;
+        let mut theta = Mat::zeros(self.width(), coefficients.ncols());
+        for output in 0..coefficients.ncols() {
+            let mut b = intercept[output];
+            for j in 0..self.features {
+                let value = coefficients[(j, output)];
+                theta[(first + j, output)] = match &self.transform {
+                    None => value,
+                    Some((c, s)) => {
+                        b += c[j] * value;
+                        value / s[j]
+                    }
+                };
+            }
+            if self.intercept {
+                theta[(0, output)] = b;
+            }
+        }
+        theta
+    }
+
+    /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
+    pub(crate) fn stretch(&self) -> f64 {
+        match &self.transform {
+            None => 1.0,
+            Some((c, s)) => {
+                let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
+                let shift: f64 = c.iter().zip(s).map(|(c, s)| (c * s).powi(2)).sum();
+                (scale * scale + shift + self.intercept as u8 as f64).sqrt().max(1.0)
+            }
+        }
+    }
+
+    /// c and 1/s, empty when there is no transform.
+    pub(crate) fn parts(&self) -> (Vec<f64>, Vec<f64>) {
+        self.transform.clone().unwrap_or_default()
+    }
+
+    /// The inverse of [`parts`](Self::parts); None if they cannot be such.
+    pub(crate) fn from_parts(
+        features: usize,
+        intercept: bool,
+        origin: Vec<f64>,
+        inverse_scale: Vec<f64>,
+    ) -> Option<Self> {
+        if origin.is_empty() && inverse_scale.is_empty() {
+            return Some(Self::plain(features, intercept));
+        }
+        let sound = origin.len() == features
+            && inverse_scale.len() == features
+            && origin.iter().all(|c| c.is_finite())
+            && inverse_scale.iter().all(|s| s.is_finite() && *s > 0.0);
+        sound.then_some(Self { features, intercept, transform: Some((origin, inverse_scale)) })
+    }
+}
+
+fn moments<T: Into<f64> + Copy>(x: &[T], first: &[f64], sum: &mut [f64], square: &mut [f64]) {
+    for (((x, f), s), q) in x.iter().zip(first).zip(sum).zip(square) {
+        let d = (*x).into() - f;
+        *s += d;
+        *q += d * d;
+    }
+}
+
+fn power_of_two(value: f64) -> f64 {
+    value.log2().round().clamp(-400.0, 400.0).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Dense;
+
+    #[test]
+    fn there_and_back() {
+        let x = Dense::new(vec![1990.0, 3e-5, 7.0, 2005.0, -1e-5, 7.0, 2020.0, 0.0, 7.0], 3).unwrap();
+        let rows = Rows::new(x, vec![0.0; 3], 1).unwrap();
+        let basis = Basis::choose(&rows, 3, true);
+        let theta = Mat::from_fn(4, 2, |i, j| 0.3 * i as f64 - j as f64);
+        let (coefficients, intercept) = basis.to_caller(&theta);
+        assert!((basis.from_caller(&coefficients, &intercept) - &theta).norm_max() < 1e-9);
+        // A prediction is the same in both coordinates.
+        let mut out = vec![0.0; 4];
+        let row = rows.iter().next().unwrap().features;
+        basis.write(row, 1.0, &mut out);
+        let inside: f64 = (0..4).map(|i| out[i] * theta[(i, 0)]).sum();
+        let outside = row.dot(coefficients.col_as_slice(0)) + intercept[0];
+        assert!((inside - outside).abs() < 1e-9 * outside.abs().max(1.0));
+        assert!(out[1].abs() < 4.0 && out[3] == 0.0);
+    }
+}

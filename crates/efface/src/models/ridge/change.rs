@@ -1,0 +1,223 @@
+//! The one formula behind forget, learn and amend.
+//!
+//! For signed, weight-scaled rows X̂ (sign +1 joins, −1 leaves), A′ = A + X̂ᵀSX̂ and b′ = b + X̂ᵀSŶ. With Ẑ = X̂A⁻¹ and
+//! residuals r̂ = Ŷ − X̂θ:
+//!
+//! ```text
+//! E   = (S + X̂Ẑᵀ)⁻¹ r̂           k×c, one small solve      (forget only: −(I − H_D)⁻¹ r_D)
+//! θ′  = θ + Ẑᵀ E                 exact
+//! A′⁻¹ = A⁻¹ − Ẑᵀ (S + X̂Ẑᵀ)⁻¹ Ẑ
+//! ```
+//!
+//! How exact it came out is known without another solve: the gradient at θ′ is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀ(E − S r̂′), where g is
+//! the gradient before and r̂′ the residuals after, so its norm is bounded in O(kd) by what the solver missed.
+
+use faer::linalg::solvers::{DenseSolveCore, Solve};
+use faer::{Accum, Mat, Par};
+
+use super::curvature::SolvedRows;
+use super::sums::SignedRows;
+use crate::linalg::{UNIT, add_scaled, dot, multiply, multiply_lower};
+use crate::rows::RowId;
+
+/// (S + X̂Ẑᵀ)⁻¹ and what it tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Core {
+    pub(crate) inverse: Mat<f64>,
+    /// In the 1-norm, of I − H_D when all rows leave.
+    pub(crate) condition: f64,
+    /// The largest diagonal entry of H among the rows that leave.
+    pub(crate) leverage: f64,
+}
+
+impl Core {
+    /// None when the matrix cannot be inverted in f64: a leverage of 1, or too near.
+    pub(crate) fn new(xt: &Mat<f64>, zt: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
+        let k = signs.len();
+        let all_leave = signs.iter().all(|s| *s < 0.0);
+        if let ([sign], true) = (signs, xt.ncols() == 1) {
+            let h = dot(xt.col_as_slice(0), zt.col_as_slice(0));
+            let middle = sign + h;
+            let leverage = if *sign < 0.0 { h } else { 0.0 };
+            // As a multiple of 1, the largest it could be without any leverage.
+            let condition = 1.0 / middle.abs();
+            let usable = condition.is_finite() && (*sign > 0.0 || middle < 0.0);
+            return usable.then(|| Self {
+                inverse: Mat::from_fn(1, 1, |_, _| 1.0 / middle),
+                condition: condition.max(1.0),
+                leverage,
+            });
+        }
+        let mut middle = Mat::zeros(k, k);
+        multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
+        let leverage = (0..k).filter(|&i| signs[i] < 0.0).map(|i| middle[(i, i)]).fold(0.0, f64::max);
+        let flip = if all_leave { -1.0 } else { 1.0 };
+        for j in 0..k {
+            for i in j..k {
+                middle[(i, j)] *= flip;
+                middle[(j, i)] = middle[(i, j)];
+            }
+            middle[(j, j)] += flip * signs[j];
+        }
+        let same_sign = all_leave || signs.iter().all(|s| *s > 0.0);
+        let mut inverse = if same_sign {
+            middle.llt(faer::Side::Lower).ok()?.inverse()
+        } else {
+            middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k))
+        };
+        let condition = middle.norm_l1_columns() * inverse.norm_l1_columns();
+        if !condition.is_finite() {
+            return None;
+        }
+        if flip < 0.0 {
+            inverse *= faer::Scale(-1.0);
+        }
+        Some(Self { inverse, condition, leverage })
+    }
+}
+
+/// The largest column sum of absolute values.
+trait ColumnNorm {
+    fn norm_l1_columns(&self) -> f64;
+}
+
+impl ColumnNorm for Mat<f64> {
+    fn norm_l1_columns(&self) -> f64 {
+        (0..self.ncols())
+            .map(|j| self.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>())
+            .fold(0.0, f64::max)
+    }
+}
+
+/// Rows on their way in or out, with everything a method may ask about them.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) ids: Vec<RowId>,
+    /// Roots of the weights.
+    pub(crate) roots: Vec<f64>,
+    pub(crate) rows: SignedRows,
+    pub(crate) zt: Mat<f64>,
+    /// ‖A z − x‖ per row where the solver knows it.
+    pub(crate) missed: Option<Vec<f64>>,
+    pub(crate) core: Core,
+    /// r̂, k × outputs, under the parameters before.
+    pub(crate) residual: Mat<f64>,
+}
+
+impl Change {
+    pub(crate) fn new(
+        ids: Vec<RowId>,
+        roots: Vec<f64>,
+        rows: SignedRows,
+        solved: SolvedRows,
+        theta: &Mat<f64>,
+        par: Par,
+    ) -> Result<Self, Box<(Vec<RowId>, Vec<f64>, SignedRows)>> {
+        let Some(core) = Core::new(&rows.xt, &solved.zt, &rows.signs, par) else {
+            return Err(Box::new((ids, roots, rows)));
+        };
+        let residual = residuals(&rows, theta, par);
+        Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows })
+    }
+
+    /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
+    pub(crate) fn coefficients(&self) -> Mat<f64> {
+        &self.core.inverse * &self.residual
+    }
+
+    /// θ + Ẑᵀ·coefficients.
+    pub(crate) fn moved(&self, theta: &Mat<f64>, coefficients: &Mat<f64>, par: Par) -> Mat<f64> {
+        let mut moved = theta.clone();
+        add_product(&mut moved, &self.zt, coefficients, 1.0, par);
+        moved
+    }
+
+    /// An upper bound on what the step to `theta` adds to the gradient norm; None when the solver cannot say.
+    pub(crate) fn gradient_added(&self, theta: &Mat<f64>, coefficients: &Mat<f64>, par: Par) -> Option<f64> {
+        let missed = self.missed.as_ref()?;
+        let mut inconsistent = residuals(&self.rows, theta, par);
+        let mut total = 0.0;
+        for output in 0..theta.ncols() {
+            for (k, sign) in self.rows.signs.iter().enumerate() {
+                let e = coefficients[(k, output)];
+                total += missed[k] * e.abs();
+                inconsistent[(k, output)] = e - sign * inconsistent[(k, output)];
+            }
+        }
+        let mut direction = Mat::zeros(theta.nrows(), theta.ncols());
+        add_product(&mut direction, &self.rows.xt, &inconsistent, 1.0, par);
+        Some(total + direction.norm_l2())
+    }
+
+    /// An upper bound on how much ‖A⁻¹‖ grows: only rows that leave can make it grow.
+    pub(crate) fn inverse_norm_added(&self) -> f64 {
+        if self.rows.signs.iter().all(|s| *s > 0.0) {
+            return 0.0;
+        }
+        self.core.inverse.norm_l2() * self.zt.squared_norm_l2()
+    }
+
+    /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it.
+    pub(crate) fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>, par: Par) -> Mat<f64> {
+        let mut along = Mat::zeros(self.zt.ncols(), rhs.ncols());
+        if self.zt.ncols() * rhs.ncols() <= 4 {
+            for column in 0..rhs.ncols() {
+                for k in 0..self.zt.ncols() {
+                    along[(k, column)] = dot(self.zt.col_as_slice(k), rhs.col_as_slice(column));
+                }
+            }
+        } else {
+            multiply(along.as_mut(), Accum::Replace, self.zt.as_ref().transpose(), rhs.as_ref(), 1.0, par);
+        }
+        let along = &self.core.inverse * &along;
+        add_product(solved, &self.zt, &along, -1.0, par);
+        along
+    }
+
+    /// What rows solved through this change miss: what they missed before, their share of what this change's own rows
+    /// miss, and the rounding of the small inverse. None when that cannot be bounded usefully.
+    pub(crate) fn pass_on(&self, mut missed: Vec<f64>, along: &Mat<f64>) -> Option<Vec<f64>> {
+        let own = self.missed.as_ref().filter(|_| self.core.condition < 1e4)?;
+        let rounding = 2.0 * UNIT * self.core.condition * self.rows.xt.norm_l2();
+        for (k, missed) in missed.iter_mut().enumerate() {
+            let along = along.col_as_slice(k);
+            let share: f64 = along.iter().zip(own).map(|(a, own)| a.abs() * own).sum();
+            *missed += share + rounding * along.iter().map(|a| a * a).sum::<f64>().sqrt();
+        }
+        Some(missed)
+    }
+}
+
+pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {
+    for column in 0..rows.ncols() {
+        rows.col_as_slice_mut(column).iter_mut().zip(signs).for_each(|(value, sign)| *value *= sign);
+    }
+}
+
+/// Ŷ − X̂θ.
+pub(crate) fn residuals(rows: &SignedRows, theta: &Mat<f64>, par: Par) -> Mat<f64> {
+    let mut residual = rows.y.clone();
+    if rows.signs.len() * theta.ncols() <= 8 {
+        for output in 0..theta.ncols() {
+            for k in 0..rows.signs.len() {
+                residual[(k, output)] -= dot(rows.xt.col_as_slice(k), theta.col_as_slice(output));
+            }
+        }
+    } else {
+        multiply(residual.as_mut(), Accum::Add, rows.xt.as_ref().transpose(), theta.as_ref(), -1.0, par);
+    }
+    residual
+}
+
+/// `out += scale · a · b` for a tall `a`; few columns go without the machinery of a matrix product.
+pub(crate) fn add_product(out: &mut Mat<f64>, a: &Mat<f64>, b: &Mat<f64>, scale: f64, par: Par) {
+    if a.ncols() * b.ncols() > 4 {
+        multiply(out.as_mut(), Accum::Add, a.as_ref(), b.as_ref(), scale, par);
+        return;
+    }
+    for column in 0..b.ncols() {
+        for k in 0..a.ncols() {
+            add_scaled(out.col_as_slice_mut(column), scale * b[(k, column)], a.col_as_slice(k));
+        }
+    }
+}

@@ -1,0 +1,620 @@
+//! A ridge model that keeps d×d curvature: exact changes, the bound on their error, refinement, and settling.
+
+use std::sync::Arc;
+
+use faer::{Accum, Mat};
+
+use super::basis::Basis;
+use super::change::{Change, residuals};
+use super::curvature::{KeptSource, Moved, Solver};
+use super::sums::{SignedRows, Sums};
+use super::{Body, Form, Ridge, RidgeModel};
+use crate::error::{Error, Result};
+use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
+use crate::linalg::{Cholesky, UNIT, multiply, norm, par};
+use crate::rows::{RowId, RowStore, Rows};
+use crate::traits::Settled;
+
+/// Above this condition of I − H_D, digits are lost and refinement brings them back.
+const REFINE_ABOVE: f64 = 1e4;
+/// Above this condition, an updated factor is not worth keeping: the sums are factored anew at the next settle.
+const REFACTOR_ABOVE: f64 = 1e6;
+/// Above this condition, the closed form is not tried: a leverage of 1 must be found by a factorisation.
+const HOPELESS: f64 = 1e10;
+const MAX_REFINEMENTS: usize = 3;
+
+#[derive(Debug, Clone)]
+pub(crate) struct DenseBody {
+    /// As of the last settle, like `solver`.
+    pub(crate) sums: Arc<Sums>,
+    pub(crate) solver: Arc<Solver>,
+    /// Changes since, each relative to the curvature after the one before.
+    pub(crate) pending: Vec<Arc<Change>>,
+    pub(crate) ledger: Ledger,
+}
+
+/// What is known about how good the parameters are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ledger {
+    /// At least ‖∇L(θ)‖ in the model's coordinates.
+    pub(crate) gradient: f64,
+    pub(crate) source: BoundSource,
+    /// At least 1/μ, and what it was when last measured.
+    pub(crate) inverse_norm: f64,
+    pub(crate) measured_inverse_norm: f64,
+    /// The relative bound reached right after a factorisation: no refactoring can do better.
+    pub(crate) floor: f64,
+    /// At least the distance from the parameters to the minimum that the gradient speaks of; 0 unless a method was
+    /// approximate.
+    pub(crate) distance: f64,
+    /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
+    pub(crate) at_optimum: bool,
+    pub(crate) refactorisations: usize,
+}
+
+/// A bound in the caller's coordinates.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) gradient: Option<f64>,
+    pub(crate) convexity: f64,
+    pub(crate) absolute: f64,
+    pub(crate) relative: f64,
+    pub(crate) source: BoundSource,
+}
+
+/// Signed rows with their names.
+pub(crate) struct Gathered {
+    pub(crate) ids: Vec<RowId>,
+    pub(crate) roots: Vec<f64>,
+    pub(crate) rows: SignedRows,
+}
+
+/// What a step found out, for the evidence.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Step {
+    pub(crate) leverage: Option<f64>,
+    pub(crate) condition: Option<f64>,
+    pub(crate) refinements: usize,
+    pub(crate) refactored: bool,
+}
+
+impl Gathered {
+    /// Reads the rows that leave from the store and those that join from `new`.
+    pub(crate) fn read(
+        basis: &Basis,
+        outputs: usize,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Self> {
+        let total = gone.len() + new.map_or(0, |new| new.len());
+        let mut all = Self {
+            ids: gone.to_vec(),
+            roots: vec![1.0; total],
+            rows: SignedRows {
+                xt: Mat::zeros(basis.width(), total),
+                y: Mat::zeros(total, outputs),
+                signs: vec![-1.0; gone.len()],
+            },
+        };
+        rows.visit(gone, &mut |k, row| all.set(basis, k, row))?;
+        for (k, row) in new.into_iter().flat_map(|new| new.iter()).enumerate() {
+            all.ids.push(row.id);
+            all.rows.signs.push(1.0);
+            all.set(basis, gone.len() + k, row);
+        }
+        Ok(all)
+    }
+
+    fn set(&mut self, basis: &Basis, k: usize, row: crate::rows::RowView<'_>) {
+        let root = row.weight.sqrt();
+        self.roots[k] = root;
+        basis.write(row.features, root, self.rows.xt.col_as_slice_mut(k));
+        for (output, target) in row.targets.iter().enumerate() {
+            self.rows.y[(k, output)] = target * root;
+        }
+    }
+}
+
+impl DenseBody {
+    pub(crate) fn fit(
+        settings: &Ridge,
+        form: Form,
+        rows: &Rows,
+        basis: &Basis,
+        penalty: &[f64],
+    ) -> Result<(Self, Mat<f64>)> {
+        let sums = Sums::gather(rows, basis, penalty, par(settings.threads));
+        let source = || Ok(Some(KeptSource { rows: std::borrow::Cow::Borrowed(rows), basis }));
+        Self::build(settings, form, sums, penalty, &source)
+    }
+
+    /// Factor, solve, refine once, and measure what came out.
+    pub(crate) fn build<'a>(
+        settings: &Ridge,
+        form: Form,
+        sums: Sums,
+        penalty: &[f64],
+        rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
+    ) -> Result<(Self, Mat<f64>)> {
+        let par = par(settings.threads);
+        let width = sums.a.nrows();
+        let solver = Solver::build(form, &sums, penalty, rows, par)?;
+        let inverse_norm = solver.inverse_norm(width, penalty, par);
+        let mut theta = sums.b.clone();
+        solver.solve(theta.as_mut(), par);
+        let ledger = Ledger {
+            gradient: 0.0,
+            source: BoundSource::Measured,
+            inverse_norm,
+            measured_inverse_norm: inverse_norm,
+            floor: 0.0,
+            distance: 0.0,
+            at_optimum: true,
+            refactorisations: 0,
+        };
+        let mut body = Self { sums: Arc::new(sums), solver: Arc::new(solver), pending: Vec::new(), ledger };
+        let mut gradient = body.gradient(&theta, None, par);
+        let mut step = gradient.clone();
+        body.solver.solve(step.as_mut(), par);
+        let refined = &theta - &step;
+        let refined_gradient = body.gradient(&refined, None, par);
+        if norm(refined_gradient.as_ref()) < norm(gradient.as_ref()) {
+            theta = refined;
+            gradient = refined_gradient;
+        }
+        body.ledger.gradient = norm(gradient.as_ref());
+        body.ledger.floor = body.relative(body.ledger.gradient, inverse_norm, &theta);
+        Ok((body, theta))
+    }
+
+    /// Aθ − b over the settled sums, the waiting changes and `more`.
+    pub(crate) fn gradient(&self, theta: &Mat<f64>, more: Option<&SignedRows>, par: faer::Par) -> Mat<f64> {
+        let mut gradient = self.sums.b.clone();
+        multiply(gradient.as_mut(), Accum::Replace, self.sums.a.as_ref(), theta.as_ref(), 1.0, par);
+        gradient -= &self.sums.b;
+        for rows in self.pending.iter().map(|change| &change.rows).chain(more) {
+            let mut signed = residuals(rows, theta, par);
+            super::change::apply_signs(&mut signed, &rows.signs);
+            super::change::add_product(&mut gradient, &rows.xt, &signed, -1.0, par);
+        }
+        for j in self.unsupported(more) {
+            gradient.row_mut(j).fill(0.0);
+        }
+        gradient
+    }
+
+    /// A⁻¹·rhs, waiting changes and `more` included.
+    pub(crate) fn solve(&self, rhs: &Mat<f64>, more: Option<&Change>, par: faer::Par) -> Mat<f64> {
+        let mut solved = rhs.clone();
+        self.solver.solve(solved.as_mut(), par);
+        for change in self.pending.iter().map(Arc::as_ref).chain(more) {
+            change.correct(rhs, &mut solved, par);
+        }
+        solved
+    }
+
+    /// The parameters that minimise the loss of the current rows.
+    pub(crate) fn optimum(&self, model: &RidgeModel) -> Mat<f64> {
+        if self.ledger.at_optimum {
+            return model.theta.clone();
+        }
+        let par = par(model.settings.threads);
+        let mut theta = model.theta.clone();
+        for _ in 0..2 {
+            let gradient = self.gradient(&theta, None, par);
+            theta -= self.solve(&gradient, None, par);
+        }
+        theta
+    }
+
+    fn unsupported(&self, more: Option<&SignedRows>) -> Vec<usize> {
+        self.sums.unsupported(self.pending.iter().map(|change| &change.rows).chain(more))
+    }
+
+    /// The rows with everything a method may ask about them; Err when some leverage is too near 1 for the closed form.
+    pub(crate) fn change(
+        &self,
+        gathered: Gathered,
+        theta: &Mat<f64>,
+        par: faer::Par,
+    ) -> std::result::Result<Change, Box<Gathered>> {
+        let Gathered { ids, roots, rows } = gathered;
+        let mut solved = self.solver.rows(&ids, &rows.xt, &roots, par);
+        for waiting in &self.pending {
+            let along = waiting.correct(&rows.xt, &mut solved.zt, par);
+            solved.missed = solved.missed.and_then(|missed| waiting.pass_on(missed, &along));
+        }
+        if let (Some(missed), false) = (&mut solved.missed, self.pending.is_empty()) {
+            for (k, missed) in missed.iter_mut().enumerate() {
+                *missed += 4.0 * UNIT * self.sums.size * norm(solved.zt.as_ref().subcols(k, 1));
+            }
+        }
+        Change::new(ids, roots, rows, solved, theta, par)
+            .map_err(|parts| Box::new(Gathered { ids: parts.0, roots: parts.1, rows: parts.2 }))
+    }
+
+    /// The exact change.
+    pub(crate) fn exact(
+        &self,
+        model: &RidgeModel,
+        method: &str,
+        store: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Outcome<RidgeModel>> {
+        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, new)?;
+        let read = gathered.ids.len();
+        let par = self.par_for(model, read);
+        let start = self.optimum(model);
+        let (next, step) = match self.change(gathered, &start, par) {
+            Ok(change) if change.core.condition <= HOPELESS => {
+                self.closed_form(model, &start, change, store, new, par)?
+            }
+            Ok(change) => {
+                let step = Step {
+                    leverage: Some(change.core.leverage),
+                    condition: Some(change.core.condition),
+                    ..Step::default()
+                };
+                self.rebuilt(model, &change.rows, &change.ids, store, new, step)?
+            }
+            Err(gathered) => {
+                let step = Step { leverage: Some(1.0), condition: Some(f64::INFINITY), ..Step::default() };
+                self.rebuilt(model, &gathered.rows, &gathered.ids, store, new, step)?
+            }
+        };
+        let mut evidence = next.evidence(method, Claim::Exact);
+        step.record(&mut evidence, read, model.precomputed());
+        Ok(Outcome { model: next, evidence })
+    }
+
+    fn closed_form(
+        &self,
+        model: &RidgeModel,
+        start: &Mat<f64>,
+        change: Change,
+        store: &dyn RowStore,
+        new: Option<&Rows>,
+        par: faer::Par,
+    ) -> Result<(RidgeModel, Step)> {
+        let coefficients = change.coefficients();
+        let mut theta = change.moved(start, &coefficients, par);
+        let unsupported = self.unsupported(Some(&change.rows));
+        clear(&mut theta, &unsupported);
+        let mut step = Step {
+            leverage: Some(change.core.leverage),
+            condition: Some(change.core.condition),
+            ..Step::default()
+        };
+        let mut ledger = self.ledger;
+        ledger.inverse_norm = self.inverse_norm_after(model, &change);
+        let carried = match self.ledger.at_optimum {
+            true => change.gradient_added(&theta, &coefficients, par).map(|added| ledger.gradient + added),
+            false => None,
+        };
+        ledger.at_optimum = true;
+        ledger.distance = 0.0;
+        ledger.source = BoundSource::Carried;
+        let tolerance = model.settings.tolerance;
+        let doubtful = change.core.condition > REFINE_ABOVE || !unsupported.is_empty();
+        let fine = carried.filter(|gradient| {
+            !doubtful && self.relative(*gradient, ledger.inverse_norm, &theta) <= tolerance
+        });
+        match fine {
+            Some(gradient) => ledger.gradient = gradient,
+            None => {
+                ledger.source = BoundSource::Measured;
+                let refine_once = change.core.condition > REFINE_ABOVE;
+                let mut gradient = self.gradient(&theta, Some(&change.rows), par);
+                for round in 0..MAX_REFINEMENTS {
+                    let good = self.relative(norm(gradient.as_ref()), ledger.inverse_norm, &theta) <= tolerance;
+                    if good && !(refine_once && round == 0) {
+                        break;
+                    }
+                    let mut refined = &theta - self.solve(&gradient, Some(&change), par);
+                    clear(&mut refined, &unsupported);
+                    let after = self.gradient(&refined, Some(&change.rows), par);
+                    let (before, now) = (norm(gradient.as_ref()), norm(after.as_ref()));
+                    if now >= before {
+                        break;
+                    }
+                    (theta, gradient) = (refined, after);
+                    step.refinements += 1;
+                    // Past this point it is rounding that is left, not error.
+                    if now > 0.5 * before {
+                        break;
+                    }
+                }
+                ledger.gradient = norm(gradient.as_ref());
+            }
+        }
+        let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
+        if reached > tolerance.max(8.0 * ledger.floor) {
+            return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
+        }
+        let mut pending = self.pending.clone();
+        let rows = model.rows + new.map_or(0, |new| new.len())
+            - change.rows.signs.iter().filter(|sign| **sign < 0.0).count();
+        pending.push(Arc::new(change));
+        let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
+        Ok((model.with(theta, rows, Body::Dense(body)), step))
+    }
+
+    /// The same model from sums with the change in them, factored anew.
+    fn rebuilt(
+        &self,
+        model: &RidgeModel,
+        rows: &SignedRows,
+        ids: &[RowId],
+        store: &dyn RowStore,
+        new: Option<&Rows>,
+        mut step: Step,
+    ) -> Result<(RidgeModel, Step)> {
+        let sums = self.sums_after(model, rows);
+        let gone: std::collections::HashSet<RowId> =
+            ids.iter().zip(&rows.signs).filter(|(_, sign)| **sign < 0.0).map(|(id, _)| *id).collect();
+        let source = || {
+            let mut left = store.all()?.filter(|id| !gone.contains(&id));
+            if let Some(new) = new {
+                left.append(new)?;
+            }
+            Ok(Some(KeptSource { rows: std::borrow::Cow::Owned(left), basis: &model.basis }))
+        };
+        let built = Self::build(&model.settings, self.form(), sums, &model.penalty, &source);
+        let (mut body, theta) = built.map_err(|error| match error {
+            Error::Singular { .. } if !gone.is_empty() => Error::LeverageOne {
+                leverage: step.leverage.unwrap_or(1.0).min(1.0),
+                lambda: model.settings.lambda,
+            },
+            other => other,
+        })?;
+        body.ledger.refactorisations = self.ledger.refactorisations + 1;
+        step.refactored = true;
+        let rows = model.rows + new.map_or(0, |new| new.len()) - gone.len();
+        Ok((model.with(theta, rows, Body::Dense(body)), step))
+    }
+
+    /// The model with `theta` as its parameters after `change`, whatever method they come from. The bound is their
+    /// distance to the closed form, which is at hand, plus the closed form's own.
+    pub(crate) fn approximately(
+        &self,
+        model: &RidgeModel,
+        change: Change,
+        start: &Mat<f64>,
+        theta: Mat<f64>,
+        par: faer::Par,
+    ) -> (RidgeModel, Step) {
+        let coefficients = change.coefficients();
+        let mut exact = change.moved(start, &coefficients, par);
+        clear(&mut exact, &self.unsupported(Some(&change.rows)));
+        let mut ledger = self.ledger;
+        ledger.inverse_norm = self.inverse_norm_after(model, &change);
+        let carried = change.gradient_added(&exact, &coefficients, par).filter(|_| self.ledger.at_optimum);
+        (ledger.gradient, ledger.source) = match carried {
+            Some(added) => (ledger.gradient + added, BoundSource::Carried),
+            None => {
+                let gradient = self.gradient(&exact, Some(&change.rows), par);
+                (norm(gradient.as_ref()), BoundSource::Measured)
+            }
+        };
+        ledger.distance = norm((&theta - &exact).as_ref());
+        ledger.at_optimum = false;
+        let step = Step {
+            leverage: Some(change.core.leverage),
+            condition: Some(change.core.condition),
+            ..Step::default()
+        };
+        let rows = model.rows - change.ids.len();
+        let mut pending = self.pending.clone();
+        pending.push(Arc::new(change));
+        let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
+        (model.with(theta, rows, Body::Dense(body)), step)
+    }
+
+    /// The rows to forget, ready for a method that needs the closed form to exist.
+    pub(crate) fn prepare(
+        &self,
+        model: &RidgeModel,
+        method: &'static str,
+        store: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<(Change, Mat<f64>, faer::Par)> {
+        let par = self.par_for(model, gone.len());
+        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
+        let start = self.optimum(model);
+        match self.change(gathered, &start, par) {
+            Ok(change) if change.core.condition <= HOPELESS => Ok((change, start, par)),
+            _ if model.settings.lambda == 0.0 => {
+                Err(Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
+            }
+            _ => Err(Error::Unsupported {
+                method,
+                reason: "a leverage is too near 1 for I − H_D to be inverted; use exact, which refactors".into(),
+            }),
+        }
+    }
+
+    /// The model from the sums without these rows.
+    pub(crate) fn summed(
+        &self,
+        model: &RidgeModel,
+        store: &dyn RowStore,
+        gone: &[RowId],
+        step: Step,
+    ) -> Result<(RidgeModel, Step)> {
+        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
+        self.rebuilt(model, &gathered.rows, &gathered.ids, store, None, step)
+    }
+
+    /// The sums with all waiting changes and this one in them.
+    pub(crate) fn sums_after(&self, model: &RidgeModel, rows: &SignedRows) -> Sums {
+        let mut sums = (*self.sums).clone();
+        let waiting = self.pending.iter().map(|change| &change.rows);
+        if let Some(all) = SignedRows::stack(waiting.chain(std::iter::once(rows))) {
+            sums.apply(&all, &model.penalty, par(model.settings.threads));
+        }
+        sums
+    }
+
+    /// The factor of the Hessian without these rows: the old one downdated where there is one and it can be.
+    pub(crate) fn factor_after(
+        &self,
+        model: &RidgeModel,
+        rows: &SignedRows,
+        par: faer::Par,
+    ) -> Result<Cholesky> {
+        let waiting = self.pending.iter().map(|change| &change.rows);
+        let all = SignedRows::stack(waiting.chain(std::iter::once(rows)));
+        let updated = match (self.solver.factor(), all) {
+            (Some(factor), Some(all)) => factor.clone().changed(all.xt.as_ref(), &all.signs),
+            _ => None,
+        };
+        if let Some(updated) = updated {
+            return Ok(updated);
+        }
+        let sums = self.sums_after(model, rows);
+        Cholesky::factor(&sums.a, |j| model.penalty[j] == 0.0, par)
+            .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
+    }
+
+    pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
+        let least = model.penalty.iter().copied().fold(f64::INFINITY, f64::min);
+        (self.ledger.inverse_norm + change.inverse_norm_added()).min(1.0 / least)
+    }
+
+    /// Folds the waiting changes into sums and solver. On failure nothing changes.
+    pub(crate) fn settle(&mut self, penalty: &[f64], settings: &Ridge) -> Result<Settled> {
+        let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
+            return Ok(Settled::default());
+        };
+        let par = par(settings.threads);
+        let mut sums = (*self.sums).clone();
+        sums.apply(&all, penalty, par);
+        let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
+        let moved = self.moved();
+        let refactored =
+            Arc::make_mut(&mut self.solver).follow(&sums, &all, &moved, fresh, penalty, par)?;
+        self.sums = Arc::new(sums);
+        self.pending.clear();
+        self.ledger.refactorisations += refactored as usize;
+        // The carried bound on 1/μ only grows; take a new one before it spoils the distance bound.
+        if fresh || self.ledger.inverse_norm > 4.0 * self.ledger.measured_inverse_norm {
+            self.ledger.inverse_norm = self.solver.inverse_norm(penalty.len(), penalty, par);
+            self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
+        }
+        Ok(Settled { rows: all.signs.len(), refactored })
+    }
+
+    fn moved(&self) -> Moved {
+        let mut last: std::collections::HashMap<RowId, (usize, f64, f64)> = std::collections::HashMap::new();
+        let mut order = Vec::new();
+        let mut left = Vec::new();
+        let mut place = 0;
+        for change in &self.pending {
+            for ((&id, &root), &sign) in change.ids.iter().zip(&change.roots).zip(&change.rows.signs) {
+                if sign < 0.0 {
+                    left.push(id);
+                }
+                if last.insert(id, (place, sign, root)).is_none() {
+                    order.push(id);
+                }
+                place += 1;
+            }
+        }
+        // A row of weight 0 has no scaled vector to keep; it is solved for when asked.
+        let arrived = order
+            .into_iter()
+            .filter_map(|id| last.get(&id).map(|&(place, sign, root)| (id, place, sign, root)))
+            .filter(|&(_, _, sign, root)| sign > 0.0 && root > 0.0)
+            .map(|(id, place, _, root)| (id, place, root))
+            .collect();
+        Moved { left, arrived }
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.pending.iter().map(|change| change.ids.len()).sum()
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.solver.form()
+    }
+
+    pub(crate) fn precomputed(&self) -> Vec<(&'static str, usize)> {
+        let width = self.sums.a.nrows();
+        let mut parts = vec![("sums XᵀWX and XᵀWY", self.sums.bytes())];
+        parts.extend(self.solver.precomputed(width));
+        if !self.pending.is_empty() {
+            parts.push(("changes waiting to be folded in", self.waiting() * width * 16));
+        }
+        parts
+    }
+
+    /// Threads pay only for large requests; a small one is done before they have started.
+    pub(crate) fn par_for(&self, model: &RidgeModel, k: usize) -> faer::Par {
+        let work = match self.form() {
+            Form::Rows => k * k * self.sums.a.nrows(),
+            _ => k * self.sums.a.nrows() * self.sums.a.nrows(),
+        };
+        if work > 20_000_000 { par(model.settings.threads) } else { faer::Par::Seq }
+    }
+
+    /// (‖∇L‖ + drift·‖θ‖) / μ / ‖θ‖ in the model's coordinates.
+    pub(crate) fn relative(&self, gradient: f64, inverse_norm: f64, theta: &Mat<f64>) -> f64 {
+        let size = norm(theta.as_ref());
+        let distance = (gradient + self.sums.drift * size) * inverse_norm + 2.0 * UNIT * size;
+        if size > 0.0 { distance / size } else { distance }
+    }
+
+    pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
+        let ledger = &self.ledger;
+        let size = norm(model.theta.as_ref());
+        let per = if size > 0.0 { size } else { 1.0 };
+        let relative =
+            self.relative(ledger.gradient, ledger.inverse_norm, &model.theta) + ledger.distance / per;
+        let distance = relative * per;
+        Bound {
+            gradient: ledger.at_optimum.then_some(ledger.gradient),
+            convexity: 1.0 / ledger.inverse_norm,
+            absolute: distance * model.basis.stretch(),
+            relative,
+            source: ledger.source,
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn record(
+        &self,
+        evidence: &mut Evidence,
+        read: usize,
+        precomputed: Vec<crate::evidence::Precomputed>,
+    ) {
+        evidence.rows_read = read;
+        evidence.largest_leverage = self.leverage;
+        evidence.condition = self.condition;
+        evidence.refinements = self.refinements;
+        evidence.refactored = self.refactored;
+        evidence.precomputed = precomputed;
+    }
+}
+
+impl RidgeModel {
+    /// The same recipe and coordinates with other contents.
+    pub(crate) fn with(&self, theta: Mat<f64>, rows: usize, body: Body) -> Self {
+        Self {
+            settings: self.settings,
+            basis: self.basis.clone(),
+            penalty: self.penalty.clone(),
+            theta,
+            rows,
+            body,
+        }
+    }
+}
+
+pub(crate) fn clear(theta: &mut Mat<f64>, columns: &[usize]) {
+    for &j in columns {
+        theta.row_mut(j).fill(0.0);
+    }
+}

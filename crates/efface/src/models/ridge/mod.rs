@@ -1,0 +1,275 @@
+//! Ridge regression: θ = argmin Σ w_i/2 (θᵀx_i − y_i)² + λ/2 ‖θ‖², with any number of outputs, row weights, and an
+//! intercept that is not penalised.
+//!
+//! The loss is scikit-learn's `Ridge(alpha=λ)` halved, so the minimum is the same. Training is one pass for the sums
+//! A = XᵀWX + λI and b = XᵀWY, O(nd²), and one Cholesky factorisation, O(d³/3). Models wider than any d×d matrix use
+//! conjugate gradients instead (`wide.rs`). Forgetting lives in [`methods`](crate::methods); this room keeps the
+//! model, its curvature, and the low-rank machinery by which rows come and go.
+
+mod basis;
+pub(crate) mod change;
+mod curvature;
+mod dense;
+mod settings;
+mod state;
+pub(crate) mod sums;
+pub(crate) mod wide;
+
+pub use curvature::Form;
+pub use settings::Ridge;
+pub use state::RidgeState;
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use crate::error::{Error, Result};
+use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
+use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
+use crate::traits::{Amend, Fit, Predict, Settled};
+pub(crate) use basis::Basis;
+pub(crate) use dense::{Bound, DenseBody, Gathered, Step};
+pub(crate) use wide::WideBody;
+
+/// A fitted ridge model with what it needs in order to forget.
+#[derive(Debug, Clone)]
+pub struct RidgeModel {
+    pub(crate) settings: Ridge,
+    pub(crate) basis: Arc<Basis>,
+    pub(crate) penalty: Arc<Vec<f64>>,
+    /// Parameters in the coordinates of `basis`, one column per output.
+    pub(crate) theta: Mat<f64>,
+    pub(crate) rows: usize,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    Dense(DenseBody),
+    Wide(WideBody),
+}
+
+impl Fit for Ridge {
+    type Model = RidgeModel;
+
+    fn fit(&self, rows: &Rows) -> Result<RidgeModel> {
+        self.check()?;
+        if rows.is_empty() {
+            return Err(Error::NoRows);
+        }
+        let features = rows.width();
+        let form = self.form.resolve(features + self.intercept as usize);
+        if form == Form::Iterative {
+            return wide::fit(self, rows);
+        }
+        let basis = Basis::choose(rows, features, self.intercept);
+        let penalty = basis.penalty(self.lambda);
+        let (body, theta) = DenseBody::fit(self, form, rows, &basis, &penalty)?;
+        Ok(RidgeModel {
+            settings: *self,
+            basis: Arc::new(basis),
+            penalty: Arc::new(penalty),
+            theta,
+            rows: rows.len(),
+            body: Body::Dense(body),
+        })
+    }
+}
+
+impl Predict for RidgeModel {
+    fn predict(&self, features: &Features) -> Result<Mat<f64>> {
+        if features.width() != self.basis.features {
+            return Err(Error::Shape {
+                what: "features",
+                found: features.width(),
+                expected: self.basis.features,
+            });
+        }
+        let (coefficients, intercept) = self.parameters();
+        let mut scores = Mat::zeros(features.rows(), intercept.len());
+        for slot in 0..features.rows() {
+            let row = features.row(slot);
+            for (output, b) in intercept.iter().enumerate() {
+                scores[(slot, output)] = row.dot(coefficients.col_as_slice(output)) + b;
+            }
+        }
+        Ok(scores)
+    }
+}
+
+impl RidgeModel {
+    /// Coefficients (features × outputs) and one intercept per output.
+    pub fn parameters(&self) -> (Mat<f64>, Vec<f64>) {
+        self.basis.to_caller(&self.theta)
+    }
+
+    /// The recipe it was fitted with.
+    pub fn settings(&self) -> &Ridge {
+        &self.settings
+    }
+
+    /// How many rows it stands for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many features a row has.
+    pub fn features(&self) -> usize {
+        self.basis.features
+    }
+
+    /// How many outputs it predicts.
+    pub fn outputs(&self) -> usize {
+        self.theta.ncols()
+    }
+
+    /// How its curvature is kept.
+    pub fn form(&self) -> Form {
+        match &self.body {
+            Body::Dense(body) => body.form(),
+            Body::Wide(_) => Form::Iterative,
+        }
+    }
+
+    /// What is kept beside the parameters and the rows, and its memory.
+    pub fn precomputed(&self) -> Vec<Precomputed> {
+        let parts = match &self.body {
+            Body::Dense(body) => body.precomputed(),
+            Body::Wide(body) => body.precomputed(),
+        };
+        parts.into_iter().map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+    }
+
+    /// How often a bound, a leverage or a large request made it factor its sums anew.
+    pub fn refactorisations(&self) -> usize {
+        match &self.body {
+            Body::Dense(body) => body.ledger.refactorisations,
+            Body::Wide(_) => 0,
+        }
+    }
+
+    /// The scores of one row.
+    pub fn score(&self, row: RowRef<'_>) -> Vec<f64> {
+        let mut written = vec![0.0; self.basis.width()];
+        self.basis.write(row, 1.0, &mut written);
+        (0..self.outputs())
+            .map(|output| crate::linalg::dot(&written, self.theta.col_as_slice(output)))
+            .collect()
+    }
+
+    /// Checks a request before any work: every id distinct, and something left afterwards.
+    pub(crate) fn check_request(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
+        if rows.width() != self.features() {
+            return Err(Error::Shape { what: "features", found: rows.width(), expected: self.features() });
+        }
+        if rows.outputs() != self.outputs() {
+            return Err(Error::Shape { what: "outputs", found: rows.outputs(), expected: self.outputs() });
+        }
+        rows.check(gone)?;
+        if gone.len() >= rows.len() {
+            return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
+        }
+        Ok(())
+    }
+
+    /// The evidence of a request that needed nothing done, or the start of one that did.
+    pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {
+        let bound = match &self.body {
+            Body::Dense(body) => body.current_bound(self),
+            Body::Wide(body) => body.current_bound(),
+        };
+        Evidence {
+            method: method.into(),
+            reason: None,
+            claim,
+            forgotten: 0,
+            learned: 0,
+            rows: self.rows,
+            rows_read: 0,
+            largest_leverage: None,
+            condition: None,
+            directions_dropped: 0,
+            iterations: 0,
+            refinements: 0,
+            refactored: false,
+            gradient_norm: bound.gradient,
+            convexity: bound.convexity,
+            bound: bound.absolute,
+            relative_bound: bound.relative,
+            bound_source: bound.source,
+            precomputed: self.precomputed(),
+            not_covered: Vec::new(),
+        }
+    }
+
+    /// The exact change for rows that leave and rows that join, with its evidence.
+    pub(crate) fn exactly(
+        &self,
+        method: &str,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Outcome<Self>> {
+        let joined = new.map_or(0, |new| new.len());
+        let mut outcome = if gone.is_empty() && joined == 0 {
+            Outcome { model: self.clone(), evidence: self.evidence(method, Claim::Exact) }
+        } else {
+            match &self.body {
+                Body::Dense(body) => body.exact(self, method, rows, gone, new)?,
+                Body::Wide(body) => body.exact(self, method, rows, gone, new)?,
+            }
+        };
+        outcome.evidence.forgotten = gone.len();
+        outcome.evidence.learned = joined;
+        Ok(outcome)
+    }
+}
+
+impl Amend for RidgeModel {
+    fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
+        self.check_new(new)?;
+        for id in new.ids() {
+            if rows.contains(id)? {
+                return Err(Error::DuplicateRow(id));
+            }
+        }
+        self.exactly("learn", rows, &[], Some(new))
+    }
+
+    fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
+        self.check_new(corrected)?;
+        let ids: Vec<RowId> = corrected.ids().collect();
+        rows.check(&ids)?;
+        self.exactly("amend", rows, &ids, Some(corrected))
+    }
+
+    fn settle(&mut self) -> Result<Settled> {
+        let (penalty, settings) = (self.penalty.clone(), self.settings);
+        match &mut self.body {
+            Body::Dense(body) => body.settle(&penalty, &settings),
+            Body::Wide(_) => Ok(Settled::default()),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        match &self.body {
+            Body::Dense(body) => body.waiting(),
+            Body::Wide(_) => 0,
+        }
+    }
+}
+
+impl RidgeModel {
+    fn check_new(&self, new: &Rows) -> Result<()> {
+        if new.width() != self.features() {
+            return Err(Error::Shape { what: "features", found: new.width(), expected: self.features() });
+        }
+        if new.outputs() != self.outputs() {
+            return Err(Error::Shape { what: "outputs", found: new.outputs(), expected: self.outputs() });
+        }
+        Ok(())
+    }
+}
+
+/// Marks a bound that was computed rather than carried.
+pub(crate) const MEASURED: BoundSource = BoundSource::Measured;

@@ -1,0 +1,150 @@
+//! A ridge model as plain arrays, for whoever stores it: what must be kept, and nothing that can be made again.
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::curvature::KeptSource;
+use super::sums::Sums;
+use super::{Basis, Body, Bound, DenseBody, Form, MEASURED, Ridge, RidgeModel, WideBody};
+use crate::error::{Error, Result};
+use crate::rows::RowStore;
+
+/// What has to be stored of a settled model. The factor, the inverse and the kept rows are made again from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RidgeState {
+    /// The recipe, with the form resolved.
+    pub settings: Ridge,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Outputs.
+    pub outputs: usize,
+    /// Features a row has.
+    pub features: usize,
+    /// The shift of each feature's coordinate; empty when there is none.
+    pub origin: Vec<f64>,
+    /// The scale of each feature's coordinate; empty when there is none.
+    pub inverse_scale: Vec<f64>,
+    /// Parameters, column after column.
+    pub theta: Vec<f64>,
+    /// The lower triangle of A, column after column; empty for the iterative form.
+    pub a: Vec<f64>,
+    /// b, column after column; empty for the iterative form.
+    pub b: Vec<f64>,
+    /// Rows per column that are not zero; empty for the iterative form.
+    pub support: Vec<u64>,
+    /// Rounding that updates have left in A.
+    pub drift: f64,
+    /// Whether the parameters are the minimum (false after an approximate method).
+    pub at_optimum: bool,
+    /// How often the sums were factored anew.
+    pub refactorisations: usize,
+}
+
+impl RidgeModel {
+    /// The model as arrays. Settle it first: waiting changes are not part of the state.
+    pub fn to_state(&self) -> Result<RidgeState> {
+        let (origin, inverse_scale) = self.basis.parts();
+        let mut state = RidgeState {
+            settings: Ridge { form: self.form(), ..self.settings },
+            rows: self.rows,
+            outputs: self.outputs(),
+            features: self.basis.features,
+            origin,
+            inverse_scale,
+            theta: columns(&self.theta),
+            a: Vec::new(),
+            b: Vec::new(),
+            support: Vec::new(),
+            drift: 0.0,
+            at_optimum: true,
+            refactorisations: self.refactorisations(),
+        };
+        if let Body::Dense(body) = &self.body {
+            if !body.pending.is_empty() {
+                return Err(Error::Damaged("changes are waiting; settle the model before storing it".into()));
+            }
+            let width = self.basis.width();
+            state.a = (0..width).flat_map(|j| &body.sums.a.col_as_slice(j)[j..]).copied().collect();
+            state.b = columns(&body.sums.b);
+            state.support = body.sums.support.clone();
+            state.drift = body.sums.drift;
+            state.at_optimum = body.ledger.at_optimum;
+        }
+        Ok(state)
+    }
+
+    /// The model from its arrays. `rows` is read only for the rows form; the factor is made here, O(d³/3).
+    pub fn from_state(state: &RidgeState, rows: &dyn RowStore) -> Result<Self> {
+        let damaged = |what: &str| Error::Damaged(what.to_string());
+        state.settings.check()?;
+        let basis = Basis::from_parts(
+            state.features,
+            state.settings.intercept,
+            state.origin.clone(),
+            state.inverse_scale.clone(),
+        )
+        .ok_or_else(|| damaged("its coordinates make no sense"))?;
+        let width = basis.width();
+        let outputs = state.outputs;
+        if outputs == 0 || state.theta.len() != width * outputs {
+            return Err(damaged("its parameters do not have the size of its coordinates"));
+        }
+        if state.theta.iter().any(|v| !v.is_finite()) {
+            return Err(damaged("a parameter is not finite"));
+        }
+        let penalty = basis.penalty(state.settings.lambda);
+        let theta = Mat::from_fn(width, outputs, |i, j| state.theta[j * width + i]);
+        let frame = |theta, body| RidgeModel {
+            settings: state.settings,
+            penalty: Arc::new(penalty.clone()),
+            basis: Arc::new(basis.clone()),
+            theta,
+            rows: state.rows,
+            body,
+        };
+        if state.settings.form == Form::Iterative {
+            let unknown = Bound {
+                gradient: None,
+                convexity: state.settings.lambda,
+                absolute: f64::INFINITY,
+                relative: f64::INFINITY,
+                source: MEASURED,
+            };
+            return Ok(frame(theta, Body::Wide(WideBody::new(unknown))));
+        }
+        if state.a.len() != width * (width + 1) / 2
+            || state.b.len() != width * outputs
+            || state.support.len() != width
+            || state.a.iter().chain(&state.b).any(|v| !v.is_finite())
+        {
+            return Err(damaged("its sums do not have the size of its parameters, or are not finite"));
+        }
+        let mut sums = Sums::zero(width, outputs);
+        sums.b = Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]);
+        sums.support = state.support.clone();
+        sums.drift = state.drift;
+        let mut at = 0;
+        for j in 0..width {
+            sums.a.col_as_slice_mut(j)[j..].copy_from_slice(&state.a[at..at + width - j]);
+            at += width - j;
+        }
+        crate::linalg::mirror_lower(sums.a.as_mut());
+        sums.note();
+        let source = || Ok(Some(KeptSource { rows: rows.all()?, basis: &basis }));
+        let (mut body, minimum) = DenseBody::build(&state.settings, state.settings.form, sums, &penalty, &source)?;
+        body.ledger.at_optimum = state.at_optimum;
+        body.ledger.refactorisations = state.refactorisations;
+        if state.at_optimum {
+            let gradient = body.gradient(&theta, None, crate::linalg::par(state.settings.threads));
+            body.ledger.gradient = gradient.norm_l2();
+        } else {
+            body.ledger.distance = (&theta - &minimum).norm_l2();
+        }
+        Ok(frame(theta, Body::Dense(body)))
+    }
+}
+
+fn columns(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| a.col_as_slice(j)).copied().collect()
+}

@@ -1,0 +1,223 @@
+//! The sufficient statistics of a ridge model: A = XᵀWX + Λ, b = XᵀWY, and how many rows have each feature.
+//! Everything else, the factor, the inverse, the parameters, can be made from them without the rows.
+//!
+//! The support counts make one thing exact that no subtraction could: when the last row that has a feature leaves, the
+//! feature's row and column of A are *known* to be zero beyond the penalty, and are set so, instead of being left at the
+//! rounding error of what was subtracted.
+
+use faer::{Accum, Mat, MatRef, Par};
+
+use super::basis::Basis;
+use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower};
+use crate::rows::{RowRef, RowStore, Rows};
+
+/// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
+const DENSE_SHARE: f64 = 0.05;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Sums {
+    /// Both triangles, penalty included.
+    pub(crate) a: Mat<f64>,
+    pub(crate) b: Mat<f64>,
+    /// Per column, the rows whose entry is not zero.
+    pub(crate) support: Vec<u64>,
+    /// The least entry of `support`, so that most requests need not look further.
+    scarcest: u64,
+    /// ‖A‖ as a Frobenius norm.
+    pub(crate) size: f64,
+    /// Root of the summed squares of the rounding errors that updates have left in A, as a Frobenius norm.
+    pub(crate) drift: f64,
+}
+
+/// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column each.
+#[derive(Debug, Clone)]
+pub(crate) struct SignedRows {
+    pub(crate) xt: Mat<f64>,
+    /// k × outputs, scaled alike.
+    pub(crate) y: Mat<f64>,
+    pub(crate) signs: Vec<f64>,
+}
+
+impl Sums {
+    /// The sums of nothing, without a penalty.
+    pub(crate) fn zero(width: usize, outputs: usize) -> Self {
+        Self {
+            a: Mat::zeros(width, width),
+            b: Mat::zeros(width, outputs),
+            support: vec![0; width],
+            scarcest: 0,
+            size: 0.0,
+            drift: 0.0,
+        }
+    }
+
+    /// Sums over all rows. Memory: A, b and one block of rows no larger than A.
+    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Self {
+        let width = basis.width();
+        let outputs = rows.outputs();
+        let mut sums = Self::zero(width, outputs);
+        let block = width.clamp(256, 4096).min(rows.len().max(1));
+        let mut dense: Option<(Mat<f64>, Mat<f64>)> = None;
+        let mut filled = 0;
+        let mut sparse = SparseRow::default();
+        for row in rows.iter() {
+            let root = row.weight.sqrt();
+            if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
+                && (columns.len() as f64) < DENSE_SHARE * width as f64
+            {
+                sparse.add(&mut sums, basis, row.features, row.weight, row.targets);
+                continue;
+            }
+            let (xt, y) = dense.get_or_insert_with(|| (Mat::zeros(width, block), Mat::zeros(block, outputs)));
+            let column = xt.col_as_slice_mut(filled);
+            basis.write(row.features, root, column);
+            for (count, x) in sums.support.iter_mut().zip(&*column) {
+                *count += (*x != 0.0) as u64;
+            }
+            for (output, target) in row.targets.iter().enumerate() {
+                y[(filled, output)] = target * root;
+            }
+            filled += 1;
+            if filled == block {
+                sums.add_block(xt.as_ref(), y.as_ref(), par);
+                filled = 0;
+            }
+        }
+        if let Some((xt, y)) = &dense {
+            sums.add_block(xt.as_ref().subcols(0, filled), y.as_ref().subrows(0, filled), par);
+        }
+        for (j, penalty) in penalty.iter().enumerate() {
+            sums.a[(j, j)] += penalty;
+        }
+        mirror_lower(sums.a.as_mut());
+        sums.note();
+        sums
+    }
+
+    fn add_block(&mut self, xt: MatRef<'_, f64>, y: MatRef<'_, f64>, par: Par) {
+        multiply_lower(self.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, par);
+        multiply(self.b.as_mut(), Accum::Add, xt, y, 1.0, par);
+    }
+
+    /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared. O(kd²).
+    pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) {
+        let signed = change.signed();
+        multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
+        multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
+        let k = change.signs.len() as f64;
+        let step = UNIT * (self.size + k * change.xt.squared_norm_l2());
+        self.drift = self.drift.hypot(step);
+        let mut gone = Vec::new();
+        for (k, sign) in change.signs.iter().enumerate() {
+            for (j, x) in change.xt.col_as_slice(k).iter().enumerate() {
+                if *x != 0.0 {
+                    let count = &mut self.support[j];
+                    *count = count.saturating_add_signed(*sign as i64);
+                    if *count == 0 {
+                        gone.push(j);
+                    }
+                }
+            }
+        }
+        // A column may have reached zero and come back within one change.
+        gone.retain(|&j| self.support[j] == 0);
+        for j in gone {
+            for i in 0..self.a.nrows() {
+                self.a[(i, j)] = 0.0;
+                self.a[(j, i)] = 0.0;
+            }
+            self.a[(j, j)] = penalty[j];
+            self.b.row_mut(j).fill(0.0);
+        }
+        self.note();
+    }
+
+    /// Refreshes what is derived from A and the counts.
+    pub(crate) fn note(&mut self) {
+        self.size = self.a.norm_l2();
+        self.scarcest = self.support.iter().copied().min().unwrap_or(0);
+    }
+
+    /// The columns that no row has any more once all these changes are made.
+    pub(crate) fn unsupported<'a>(&self, changes: impl Iterator<Item = &'a SignedRows> + Clone) -> Vec<usize> {
+        let gone: u64 = changes.clone().map(|change| change.signs.len() as u64).sum();
+        if self.scarcest > gone {
+            return Vec::new();
+        }
+        let scarce: Vec<usize> = (0..self.support.len()).filter(|&j| self.support[j] <= gone).collect();
+        let mut left: Vec<i64> = scarce.iter().map(|&j| self.support[j] as i64).collect();
+        for change in changes {
+            for (k, sign) in change.signs.iter().enumerate() {
+                let row = change.xt.col_as_slice(k);
+                for (left, &j) in left.iter_mut().zip(&scarce) {
+                    *left += if row[j] != 0.0 { *sign as i64 } else { 0 };
+                }
+            }
+        }
+        scarce.into_iter().zip(left).filter(|(_, left)| *left <= 0).map(|(j, _)| j).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        (self.a.nrows() * self.a.ncols() + self.b.nrows() * self.b.ncols() + self.support.len()) * 8
+    }
+}
+
+impl SignedRows {
+    /// X̂ᵀS: one column per row, with its sign.
+    pub(crate) fn signed(&self) -> Mat<f64> {
+        let mut signed = self.xt.clone();
+        for (k, sign) in self.signs.iter().enumerate() {
+            if *sign < 0.0 {
+                signed.col_as_slice_mut(k).iter_mut().for_each(|x| *x = -*x);
+            }
+        }
+        signed
+    }
+
+    /// All rows of several changes as one.
+    pub(crate) fn stack<'a>(parts: impl Iterator<Item = &'a SignedRows> + Clone) -> Option<Self> {
+        let first = parts.clone().next()?;
+        let total = parts.clone().map(|part| part.signs.len()).sum();
+        let mut all = Self {
+            xt: Mat::zeros(first.xt.nrows(), total),
+            y: Mat::zeros(total, first.y.ncols()),
+            signs: Vec::with_capacity(total),
+        };
+        for part in parts {
+            let at = all.signs.len();
+            let k = part.signs.len();
+            all.xt.as_mut().subcols_mut(at, k).copy_from(&part.xt);
+            all.y.as_mut().subrows_mut(at, k).copy_from(&part.y);
+            all.signs.extend_from_slice(&part.signs);
+        }
+        Some(all)
+    }
+}
+
+/// Adds one sparse row to A by its pairs of non-zeros.
+#[derive(Default)]
+struct SparseRow {
+    entries: Vec<(usize, f64)>,
+}
+
+impl SparseRow {
+    fn add(&mut self, sums: &mut Sums, basis: &Basis, row: RowRef<'_>, weight: f64, targets: &[f64]) {
+        let first = basis.intercept as usize;
+        self.entries.clear();
+        if basis.intercept {
+            self.entries.push((0, 1.0));
+        }
+        row.each(|j, x| self.entries.push((first + j, x)));
+        for (at, &(j, x)) in self.entries.iter().enumerate() {
+            sums.support[j] += (x != 0.0 && weight != 0.0) as u64;
+            let scaled = weight * x;
+            let column = sums.a.col_as_slice_mut(j);
+            for &(i, other) in &self.entries[at..] {
+                column[i] += scaled * other;
+            }
+            for (output, target) in targets.iter().enumerate() {
+                sums.b[(j, output)] += scaled * target;
+            }
+        }
+    }
+}

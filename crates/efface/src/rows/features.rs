@@ -1,0 +1,332 @@
+//! Feature values, dense or sparse, in the precision they came in. All arithmetic on them is done in f64.
+
+use crate::error::{Error, Result};
+
+/// A stored floating-point number: f32 or f64.
+pub trait Real: Copy + Default + PartialEq + Into<f64> + Send + Sync + std::fmt::Debug + 'static {
+    /// The nearest representable value.
+    fn from_f64(value: f64) -> Self;
+}
+
+impl Real for f32 {
+    fn from_f64(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Real for f64 {
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+}
+
+/// A dense table, row after row.
+#[derive(Debug, Clone)]
+pub struct Dense<T> {
+    values: Vec<T>,
+    width: usize,
+    rows: usize,
+}
+
+impl<T: Real> Dense<T> {
+    /// A table of `values.len() / width` rows.
+    pub fn new(values: Vec<T>, width: usize) -> Result<Self> {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        if rows * width != values.len() {
+            return Err(Error::Shape { what: "dense values", found: values.len(), expected: rows * width });
+        }
+        Ok(Self { values, width, rows })
+    }
+
+    fn row(&self, slot: usize) -> &[T] {
+        &self.values[slot * self.width..(slot + 1) * self.width]
+    }
+}
+
+/// A sparse table in compressed rows: per row, ascending column numbers and their values.
+#[derive(Debug, Clone)]
+pub struct Csr<T> {
+    /// Where each row begins; one entry more than there are rows.
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<T>,
+    width: usize,
+}
+
+impl<T: Real> Csr<T> {
+    /// A table of no rows, to be filled with [`push`](Self::push).
+    pub fn new(width: usize) -> Self {
+        Self { starts: vec![0], columns: Vec::new(), values: Vec::new(), width }
+    }
+
+    /// A table from its three arrays. Columns must ascend within each row.
+    pub fn from_parts(starts: Vec<usize>, columns: Vec<u32>, values: Vec<T>, width: usize) -> Result<Self> {
+        if columns.len() != values.len() {
+            return Err(Error::Shape { what: "sparse values", found: values.len(), expected: columns.len() });
+        }
+        if starts.first() != Some(&0) || starts.last() != Some(&columns.len()) || !starts.is_sorted() {
+            let found = starts.last().copied().unwrap_or(0);
+            return Err(Error::Shape { what: "sparse row starts", found, expected: columns.len() });
+        }
+        for pair in starts.windows(2) {
+            let row = &columns[pair[0]..pair[1]];
+            if !row.is_sorted_by(|a, b| a < b) {
+                return Err(Error::Parameter {
+                    name: "sparse columns",
+                    value: "unordered".into(),
+                    range: "ascending within a row, each once",
+                });
+            }
+            if let Some(&last) = row.last()
+                && last as usize >= width
+            {
+                return Err(Error::Shape { what: "sparse column", found: last as usize, expected: width });
+            }
+        }
+        Ok(Self { starts, columns, values, width })
+    }
+
+    /// Adds one row of (column, value) pairs with ascending columns.
+    pub fn push(&mut self, entries: &[(u32, f64)]) -> Result<()> {
+        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(Error::Parameter {
+                name: "sparse columns",
+                value: "unordered".into(),
+                range: "ascending within a row, each once",
+            });
+        }
+        if let Some(&(last, _)) = entries.last()
+            && last as usize >= self.width
+        {
+            return Err(Error::Shape { what: "sparse column", found: last as usize, expected: self.width });
+        }
+        self.columns.extend(entries.iter().map(|&(column, _)| column));
+        self.values.extend(entries.iter().map(|&(_, value)| T::from_f64(value)));
+        self.starts.push(self.columns.len());
+        Ok(())
+    }
+
+    fn row(&self, slot: usize) -> (&[u32], &[T]) {
+        let range = self.starts[slot]..self.starts[slot + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+/// The features of many rows.
+#[derive(Debug, Clone)]
+pub enum Features {
+    /// Dense, double precision.
+    Dense64(Dense<f64>),
+    /// Dense, single precision.
+    Dense32(Dense<f32>),
+    /// Sparse, double precision.
+    Sparse64(Csr<f64>),
+    /// Sparse, single precision: enough for counts.
+    Sparse32(Csr<f32>),
+}
+
+impl From<Dense<f64>> for Features {
+    fn from(table: Dense<f64>) -> Self {
+        Self::Dense64(table)
+    }
+}
+impl From<Dense<f32>> for Features {
+    fn from(table: Dense<f32>) -> Self {
+        Self::Dense32(table)
+    }
+}
+impl From<Csr<f64>> for Features {
+    fn from(table: Csr<f64>) -> Self {
+        Self::Sparse64(table)
+    }
+}
+impl From<Csr<f32>> for Features {
+    fn from(table: Csr<f32>) -> Self {
+        Self::Sparse32(table)
+    }
+}
+
+/// The features of one row.
+#[derive(Debug, Clone, Copy)]
+pub enum RowRef<'a> {
+    /// Every value.
+    Dense64(&'a [f64]),
+    /// Every value, single precision.
+    Dense32(&'a [f32]),
+    /// Column numbers and values.
+    Sparse64(&'a [u32], &'a [f64]),
+    /// Column numbers and values, single precision.
+    Sparse32(&'a [u32], &'a [f32]),
+}
+
+impl RowRef<'_> {
+    /// Calls `see(column, value)` for every stored value, zeros of a dense row included.
+    #[inline]
+    pub fn each(&self, mut see: impl FnMut(usize, f64)) {
+        match *self {
+            Self::Dense64(v) => v.iter().enumerate().for_each(|(j, &x)| see(j, x)),
+            Self::Dense32(v) => v.iter().enumerate().for_each(|(j, &x)| see(j, x.into())),
+            Self::Sparse64(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x)),
+            Self::Sparse32(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x.into())),
+        }
+    }
+
+    /// The inner product with a dense vector.
+    #[inline]
+    pub fn dot(&self, other: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        self.each(|j, x| sum += x * other[j]);
+        sum
+    }
+
+    /// `out += scale · row`.
+    #[inline]
+    pub fn add_to(&self, scale: f64, out: &mut [f64]) {
+        self.each(|j, x| out[j] += scale * x);
+    }
+
+    /// The (column, value) pairs that are not zero.
+    pub fn entries(&self) -> Vec<(u32, f64)> {
+        let mut entries = Vec::new();
+        self.each(|j, x| {
+            if x != 0.0 {
+                entries.push((j as u32, x));
+            }
+        });
+        entries
+    }
+}
+
+/// Runs one expression over whichever table is inside.
+macro_rules! each_kind {
+    ($features:expr, $table:ident => $body:expr) => {
+        match $features {
+            Features::Dense64($table) => $body,
+            Features::Dense32($table) => $body,
+            Features::Sparse64($table) => $body,
+            Features::Sparse32($table) => $body,
+        }
+    };
+}
+
+impl Features {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense64(t) => t.rows,
+            Self::Dense32(t) => t.rows,
+            Self::Sparse64(t) => t.starts.len() - 1,
+            Self::Sparse32(t) => t.starts.len() - 1,
+        }
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        each_kind!(self, t => t.width)
+    }
+
+    /// Whether rows are index–value pairs.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Self::Sparse64(_) | Self::Sparse32(_))
+    }
+
+    /// One row.
+    pub fn row(&self, slot: usize) -> RowRef<'_> {
+        match self {
+            Self::Dense64(t) => RowRef::Dense64(t.row(slot)),
+            Self::Dense32(t) => RowRef::Dense32(t.row(slot)),
+            Self::Sparse64(t) => {
+                let (columns, values) = t.row(slot);
+                RowRef::Sparse64(columns, values)
+            }
+            Self::Sparse32(t) => {
+                let (columns, values) = t.row(slot);
+                RowRef::Sparse32(columns, values)
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Dense64(t) => t.values.len() * 8,
+            Self::Dense32(t) => t.values.len() * 4,
+            Self::Sparse64(t) => t.values.len() * 12 + t.starts.len() * 8,
+            Self::Sparse32(t) => t.values.len() * 8 + t.starts.len() * 8,
+        }
+    }
+
+    pub(super) fn first_not_finite(&self) -> Option<(usize, usize, f64)> {
+        // Almost always all is well, so look for the place only once a cheap scan has found that there is one.
+        let fine = match self {
+            Self::Dense64(t) => t.values.iter().all(|v| v.is_finite()),
+            Self::Dense32(t) => t.values.iter().all(|v| v.is_finite()),
+            Self::Sparse64(t) => t.values.iter().all(|v| v.is_finite()),
+            Self::Sparse32(t) => t.values.iter().all(|v| v.is_finite()),
+        };
+        if fine {
+            return None;
+        }
+        (0..self.rows()).find_map(|slot| {
+            let mut found = None;
+            self.row(slot).each(|j, x| {
+                if !x.is_finite() && found.is_none() {
+                    found = Some((slot, j, x));
+                }
+            });
+            found
+        })
+    }
+
+    /// Overwrites the values of one row.
+    pub(super) fn scrub(&mut self, slot: usize) {
+        fn dense<T: Real>(t: &mut Dense<T>, slot: usize) {
+            t.values[slot * t.width..(slot + 1) * t.width].fill(T::default());
+        }
+        fn sparse<T: Real>(t: &mut Csr<T>, slot: usize) {
+            let range = t.starts[slot]..t.starts[slot + 1];
+            t.values[range.clone()].fill(T::default());
+            t.columns[range].fill(0);
+        }
+        match self {
+            Self::Dense64(t) => dense(t, slot),
+            Self::Dense32(t) => dense(t, slot),
+            Self::Sparse64(t) => sparse(t, slot),
+            Self::Sparse32(t) => sparse(t, slot),
+        }
+    }
+
+    pub(super) fn empty_like(&self, rows: usize) -> Self {
+        let width = self.width();
+        match self {
+            Self::Dense64(_) => Self::Dense64(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 }),
+            Self::Dense32(_) => Self::Dense32(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 }),
+            Self::Sparse64(_) => Self::Sparse64(Csr::new(width)),
+            Self::Sparse32(_) => Self::Sparse32(Csr::new(width)),
+        }
+    }
+
+    /// Adds a row of any kind in this table's own kind.
+    pub(super) fn push(&mut self, row: RowRef<'_>) {
+        fn dense<T: Real>(t: &mut Dense<T>, row: RowRef<'_>) {
+            let start = t.values.len();
+            t.values.resize(start + t.width, T::default());
+            row.each(|j, x| t.values[start + j] = T::from_f64(x));
+            t.rows += 1;
+        }
+        fn sparse<T: Real>(t: &mut Csr<T>, row: RowRef<'_>) {
+            row.each(|j, x| {
+                if x != 0.0 {
+                    t.columns.push(j as u32);
+                    t.values.push(T::from_f64(x));
+                }
+            });
+            t.starts.push(t.columns.len());
+        }
+        match self {
+            Self::Dense64(t) => dense(t, row),
+            Self::Dense32(t) => dense(t, row),
+            Self::Sparse64(t) => sparse(t, row),
+            Self::Sparse32(t) => sparse(t, row),
+        }
+    }
+}

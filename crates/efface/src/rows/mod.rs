@@ -1,0 +1,302 @@
+//! The training rows: stable ids, features (dense or sparse), targets with one or many outputs, optional weights.
+//!
+//! A row keeps its id for life, whatever happens to its neighbours. Removing a row scrubs its values at once and
+//! frees its slot later, when half the slots are empty, so that removal costs the row's own size and not n.
+
+mod features;
+mod index;
+mod store;
+
+pub use features::{Csr, Dense, Features, Real, RowRef};
+pub(crate) use index::Index;
+pub use store::{RowStore, RowView};
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+
+/// The stable name of one row. Ids are chosen by the caller and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct RowId(pub u64);
+
+impl std::fmt::Display for RowId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of training rows held in memory.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    index: Index,
+    alive: Vec<bool>,
+    live: usize,
+    features: Features,
+    /// Row-major, `outputs` numbers per slot.
+    targets: Vec<f64>,
+    outputs: usize,
+    weights: Option<Vec<f64>>,
+}
+
+impl Rows {
+    /// Rows with ids 0, 1, 2, … in the order given. `targets` is row-major with `outputs` numbers a row.
+    pub fn new(features: impl Into<Features>, targets: Vec<f64>, outputs: usize) -> Result<Self> {
+        let features = features.into();
+        let ids = (0..features.rows() as u64).map(RowId).collect();
+        Self::with_ids(ids, features, targets, outputs)
+    }
+
+    /// Rows with ids of the caller's choosing.
+    pub fn with_ids(
+        ids: Vec<RowId>,
+        features: impl Into<Features>,
+        targets: Vec<f64>,
+        outputs: usize,
+    ) -> Result<Self> {
+        let features = features.into();
+        let n = features.rows();
+        if outputs == 0 {
+            return Err(Error::Parameter { name: "outputs", value: "0".into(), range: "at least 1" });
+        }
+        if ids.len() != n {
+            return Err(Error::Shape { what: "row ids", found: ids.len(), expected: n });
+        }
+        if targets.len() != n * outputs {
+            return Err(Error::Shape { what: "targets", found: targets.len(), expected: n * outputs });
+        }
+        if let Some(at) = targets.iter().position(|v| !v.is_finite()) {
+            let place = format!("target {}", at % outputs);
+            return Err(Error::NotFinite { row: ids[at / outputs], place, value: targets[at] });
+        }
+        if let Some((slot, column, value)) = features.first_not_finite() {
+            return Err(Error::NotFinite { row: ids[slot], place: format!("column {column}"), value });
+        }
+        Ok(Self { index: Index::new(ids)?, alive: vec![true; n], live: n, features, targets, outputs, weights: None })
+    }
+
+    /// Gives every row a weight: 0 counts for nothing, 2 counts twice.
+    pub fn weighted(mut self, weights: Vec<f64>) -> Result<Self> {
+        if weights.len() != self.alive.len() {
+            return Err(Error::Shape { what: "weights", found: weights.len(), expected: self.alive.len() });
+        }
+        for (slot, &value) in weights.iter().enumerate() {
+            let row = self.index.id(slot);
+            if !value.is_finite() {
+                return Err(Error::NotFinite { row, place: "weight".into(), value });
+            }
+            if value < 0.0 {
+                let value = format!("{value} (row {row})");
+                return Err(Error::Parameter { name: "weight", value, range: "0 or more" });
+            }
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// Ids of the rows present, in slot order.
+    pub fn ids(&self) -> impl Iterator<Item = RowId> + '_ {
+        self.slots().map(|slot| self.index.id(slot))
+    }
+
+    /// The rows present, one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = RowView<'_>> + '_ {
+        self.slots().map(|slot| self.view(slot))
+    }
+
+    /// One row, if it is here.
+    pub fn get(&self, id: RowId) -> Option<RowView<'_>> {
+        self.slot(id).map(|slot| self.view(slot))
+    }
+
+    /// Copies the rows that `keep` accepts, with their ids and weights.
+    pub fn filter(&self, keep: impl Fn(RowId) -> bool) -> Self {
+        let slots: Vec<usize> = self.slots().filter(|&slot| keep(self.index.id(slot))).collect();
+        self.gather(&slots)
+    }
+
+    /// Adds rows; their ids must be new.
+    pub fn append(&mut self, more: &Rows) -> Result<()> {
+        if more.width() != self.width() {
+            return Err(Error::Shape { what: "features", found: more.width(), expected: self.width() });
+        }
+        if more.outputs != self.outputs {
+            return Err(Error::Shape { what: "outputs", found: more.outputs, expected: self.outputs });
+        }
+        if let Some(id) = more.ids().find(|&id| self.slot(id).is_some()) {
+            return Err(Error::DuplicateRow(id));
+        }
+        // A slot whose row is gone still occupies its id in the index; make room before an id comes back.
+        if more.ids().any(|id| self.index.slot(id).is_some()) {
+            self.compact();
+        }
+        if more.weights.is_some() && self.weights.is_none() {
+            self.weights = Some(vec![1.0; self.alive.len()]);
+        }
+        for view in more.iter() {
+            self.index.push(view.id)?;
+            self.alive.push(true);
+            self.live += 1;
+            self.features.push(view.features);
+            self.targets.extend_from_slice(view.targets);
+            if let Some(weights) = &mut self.weights {
+                weights.push(view.weight);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes rows and overwrites their values. Fails, without touching anything, if an id is unknown or named twice.
+    pub fn remove(&mut self, ids: &[RowId]) -> Result<()> {
+        let slots = self.request(ids)?;
+        for slot in slots {
+            self.alive[slot] = false;
+            self.live -= 1;
+            self.features.scrub(slot);
+            self.targets[slot * self.outputs..(slot + 1) * self.outputs].fill(0.0);
+            if let Some(weights) = &mut self.weights {
+                weights[slot] = 0.0;
+            }
+        }
+        if self.live * 2 < self.alive.len() {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    /// Bytes held by features, targets and weights.
+    pub fn bytes(&self) -> usize {
+        self.features.bytes()
+            + self.targets.len() * 8
+            + self.weights.as_ref().map_or(0, |w| w.len() * 8)
+            + self.alive.len() * 9
+    }
+
+    fn compact(&mut self) {
+        let slots: Vec<usize> = self.slots().collect();
+        *self = self.gather(&slots);
+    }
+
+    fn gather(&self, slots: &[usize]) -> Self {
+        let mut features = self.features.empty_like(slots.len());
+        let mut targets = Vec::with_capacity(slots.len() * self.outputs);
+        for &slot in slots {
+            features.push(self.features.row(slot));
+            targets.extend_from_slice(&self.targets[slot * self.outputs..(slot + 1) * self.outputs]);
+        }
+        Self {
+            index: Index::of_distinct(slots.iter().map(|&slot| self.index.id(slot)).collect()),
+            alive: vec![true; slots.len()],
+            live: slots.len(),
+            features,
+            targets,
+            outputs: self.outputs,
+            weights: self.weights.as_ref().map(|w| slots.iter().map(|&slot| w[slot]).collect()),
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        self.alive.iter().enumerate().filter(|(_, alive)| **alive).map(|(slot, _)| slot)
+    }
+
+    fn slot(&self, id: RowId) -> Option<usize> {
+        self.index.slot(id).filter(|&slot| self.alive[slot])
+    }
+
+    fn view(&self, slot: usize) -> RowView<'_> {
+        RowView {
+            id: self.index.id(slot),
+            features: self.features.row(slot),
+            targets: &self.targets[slot * self.outputs..(slot + 1) * self.outputs],
+            weight: self.weights.as_ref().map_or(1.0, |w| w[slot]),
+        }
+    }
+
+    fn request(&self, ids: &[RowId]) -> Result<Vec<usize>> {
+        store::check_distinct(ids)?;
+        ids.iter().map(|&id| self.slot(id).ok_or(Error::UnknownRow(id))).collect()
+    }
+}
+
+impl RowStore for Rows {
+    fn len(&self) -> usize {
+        self.live
+    }
+
+    fn width(&self) -> usize {
+        self.features.width()
+    }
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.features.is_sparse()
+    }
+
+    fn contains(&self, id: RowId) -> Result<bool> {
+        Ok(self.slot(id).is_some())
+    }
+
+    fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()> {
+        for (k, slot) in self.request(ids)?.into_iter().enumerate() {
+            see(k, self.view(slot));
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> Result<Cow<'_, Rows>> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Rows {
+        let x = Dense::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
+        Rows::with_ids(vec![RowId(7), RowId(3), RowId(9)], x, vec![1.0, 2.0, 3.0], 1).unwrap()
+    }
+
+    #[test]
+    fn ids_are_stable_under_removal_and_return() {
+        let mut rows = three();
+        rows.remove(&[RowId(3)]).unwrap();
+        assert_eq!(rows.ids().collect::<Vec<_>>(), [RowId(7), RowId(9)]);
+        assert_eq!(rows.remove(&[RowId(3)]), Err(Error::UnknownRow(RowId(3))));
+        rows.append(&three().filter(|id| id == RowId(3))).unwrap();
+        assert_eq!(rows.get(RowId(3)).unwrap().targets, [2.0]);
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn removal_scrubs_the_values() {
+        let mut rows = three();
+        rows.remove(&[RowId(3)]).unwrap();
+        assert!(!format!("{rows:?}").contains("4.0"));
+    }
+
+    #[test]
+    fn a_bad_request_changes_nothing() {
+        let mut rows = three();
+        assert_eq!(rows.remove(&[RowId(7), RowId(7)]), Err(Error::DuplicateRow(RowId(7))));
+        assert_eq!(rows.remove(&[RowId(7), RowId(8)]), Err(Error::UnknownRow(RowId(8))));
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let x = Dense::new(vec![1.0, f64::NAN], 1).unwrap();
+        let error = Rows::new(x, vec![0.0, 0.0], 1).unwrap_err();
+        assert_eq!(error.to_string(), "row 1, column 0 is NaN; every value must be finite");
+        let error = three().weighted(vec![1.0, -2.0, 1.0]).unwrap_err();
+        assert!(error.to_string().contains("-2 (row 3)"), "{error}");
+        let x = Dense::new(vec![1.0f32, 2.0], 1).unwrap();
+        assert_eq!(
+            Rows::with_ids(vec![RowId(1), RowId(1)], x, vec![0.0, 0.0], 1).unwrap_err(),
+            Error::DuplicateRow(RowId(1))
+        );
+    }
+}

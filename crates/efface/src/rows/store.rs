@@ -1,0 +1,73 @@
+//! Where the rows of a model live: in memory ([`Rows`](super::Rows)), or in a database that reads only what is asked.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{RowId, RowRef, Rows};
+use crate::error::{Error, Result};
+
+/// One row as its store shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct RowView<'a> {
+    /// Its name.
+    pub id: RowId,
+    /// Its features.
+    pub features: RowRef<'a>,
+    /// Its targets, one per output.
+    pub targets: &'a [f64],
+    /// Its weight; 1 unless the rows are weighted.
+    pub weight: f64,
+}
+
+/// A place that holds the training rows. Methods read the rows to forget through it, and all rows only when their
+/// mathematics demands it, so that a store need not be in memory.
+pub trait RowStore: Send + Sync {
+    /// How many rows there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many features a row has.
+    fn width(&self) -> usize;
+
+    /// How many targets a row has.
+    fn outputs(&self) -> usize;
+
+    /// Whether rows are kept as index–value pairs.
+    fn is_sparse(&self) -> bool;
+
+    /// Whether the row is here.
+    fn contains(&self, id: RowId) -> Result<bool>;
+
+    /// Checks that each id is named once and is here, without reading rows.
+    fn check(&self, ids: &[RowId]) -> Result<()> {
+        check_distinct(ids)?;
+        for &id in ids {
+            if !self.contains(id)? {
+                return Err(Error::UnknownRow(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the named rows in the order asked. An unknown or repeated id is an error that names it.
+    fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()>;
+
+    /// Every row, in memory. Only methods that cannot do without it ask for this.
+    fn all(&self) -> Result<Cow<'_, Rows>>;
+}
+
+/// A request must name each row once.
+pub(crate) fn check_distinct(ids: &[RowId]) -> Result<()> {
+    if let [_] | [] = ids {
+        return Ok(());
+    }
+    let mut seen = HashSet::with_capacity(ids.len());
+    match ids.iter().find(|id| !seen.insert(**id)) {
+        Some(&twice) => Err(Error::DuplicateRow(twice)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Every contract on one page.
+
+use faer::Mat;
+
+use crate::error::Result;
+use crate::evidence::{Claim, Outcome};
+use crate::rows::{Features, RowId, RowStore, Rows};
+
+/// A recipe that turns rows into a model.
+pub trait Fit {
+    /// What it makes.
+    type Model;
+
+    /// Learns from all rows, from scratch.
+    fn fit(&self, rows: &Rows) -> Result<Self::Model>;
+}
+
+/// A model that scores rows.
+pub trait Predict {
+    /// One line of scores per row, one column per output.
+    fn predict(&self, features: &Features) -> Result<Mat<f64>>;
+}
+
+/// A way to take rows out of a fitted model.
+///
+/// Every implementation passes the suite in [`methods::contract`](crate::methods::contract): it borrows and returns a
+/// new value, so that a failure leaves the old model as it was; an empty request changes nothing; an unknown or
+/// repeated id is an error that names it; forgetting every row is an error; and what it claims is true.
+pub trait Forget<M>: Send + Sync {
+    /// Its name in commands and evidence.
+    fn name(&self) -> &'static str;
+
+    /// What it promises.
+    fn claim(&self) -> Claim;
+
+    /// The model without the rows `gone`. The rows are read from `rows`, which still holds them.
+    fn forget(&self, model: &M, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<M>>;
+}
+
+/// A model that can also take rows in and correct them, on the same low-rank machinery.
+pub trait Amend: Sized {
+    /// The model with `new` rows added.
+    fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>>;
+
+    /// The model with the content of existing rows replaced.
+    fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>>;
+
+    /// Folds waiting changes into the curvature, so that nothing of a forgotten row is left in it.
+    fn settle(&mut self) -> Result<Settled>;
+
+    /// How many changed rows wait for the next settle.
+    fn waiting(&self) -> usize;
+}
+
+/// What a settle did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settled {
+    /// Rows folded in.
+    pub rows: usize,
+    /// Whether an update was not good enough and the curvature was factored anew.
+    pub refactored: bool,
+}
