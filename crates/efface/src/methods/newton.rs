@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::models::RidgeModel;
 use crate::models::ridge::change::{add_product, apply_signs};
-use crate::models::ridge::{Body, MEASURED};
+use crate::models::ridge::{Body, MEASURED, clear};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -40,11 +40,14 @@ impl Forget<RidgeModel> for Newton {
         add_product(&mut step, &change.rows.xt, &signed, 1.0, par);
         hessian.solve(step.as_mut(), par);
         let mut theta = &start + &step;
+        let unsupported = body.unsupported_after(&change.rows);
+        clear(&mut theta, &unsupported);
         // What rounding left, once more through the same factor.
         let left = body.gradient(&theta, Some(&change.rows), par);
         let mut correction = left.clone();
         hessian.solve(correction.as_mut(), par);
-        let refined = &theta - &correction;
+        let mut refined = &theta - &correction;
+        clear(&mut refined, &unsupported);
         let after = body.gradient(&refined, Some(&change.rows), par);
         let better = after.norm_l2() < left.norm_l2();
         let reached = if better { after.norm_l2() } else { left.norm_l2() };

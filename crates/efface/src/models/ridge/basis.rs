@@ -150,6 +150,16 @@ impl Basis {
         theta
     }
 
+    /// The norm of parameters, or of a difference of parameters, in the caller's coordinates.
+    pub(crate) fn caller_norm(&self, theta: &Mat<f64>) -> f64 {
+        if self.transform.is_none() {
+            return theta.norm_l2();
+        }
+        let (coefficients, intercept) = self.to_caller(theta);
+        let constants: f64 = intercept.iter().map(|b| b * b).sum();
+        (coefficients.squared_norm_l2() + constants).sqrt()
+    }
+
     /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
     pub(crate) fn stretch(&self) -> f64 {
         match &self.transform {

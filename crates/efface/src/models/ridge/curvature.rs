@@ -14,7 +14,7 @@ use faer::{Accum, Mat, MatMut, Par};
 use super::basis::Basis;
 use super::sums::{SignedRows, Sums};
 use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, UNIT, dot, inverse_norm, mirror_lower, multiply, multiply_lower, norm};
+use crate::linalg::{Cholesky, UNIT, dot, mirror_lower, multiply, multiply_lower, norm};
 use crate::rows::{Index, RowId, RowStore, Rows};
 
 /// How the curvature of a ridge model is kept.
@@ -177,13 +177,6 @@ impl Solver {
                 Ok(anew)
             }
         }
-    }
-
-    /// At least 1/μ for the sums this solver belongs to.
-    pub(crate) fn inverse_norm(&self, width: usize, penalty: &[f64], par: Par) -> f64 {
-        let least = penalty.iter().copied().fold(f64::INFINITY, f64::min);
-        let estimate = inverse_norm(width, width as u64, |v| self.solve(v.as_mut(), par));
-        if least > 0.0 { estimate.min(1.0 / least) } else { estimate }
     }
 
     pub(crate) fn precomputed(&self, width: usize) -> Vec<(&'static str, usize)> {

@@ -11,7 +11,7 @@ use super::sums::{SignedRows, Sums};
 use super::{Body, Form, Ridge, RidgeModel};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
-use crate::linalg::{Cholesky, UNIT, multiply, norm, par};
+use crate::linalg::{Cholesky, UNIT, inverse_norm, multiply, norm, par};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Settled;
 
@@ -42,10 +42,8 @@ pub(crate) struct Ledger {
     /// At least 1/μ, and what it was when last measured.
     pub(crate) inverse_norm: f64,
     pub(crate) measured_inverse_norm: f64,
-    /// The relative bound reached right after a factorisation: no refactoring can do better.
-    pub(crate) floor: f64,
-    /// At least the distance from the parameters to the minimum that the gradient speaks of; 0 unless a method was
-    /// approximate.
+    /// At least the distance from the parameters to the minimum that the gradient speaks of, in the caller's
+    /// coordinates; 0 unless a method was approximate.
     pub(crate) distance: f64,
     /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
     pub(crate) at_optimum: bool,
@@ -138,22 +136,20 @@ impl DenseBody {
         rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
     ) -> Result<(Self, Mat<f64>)> {
         let par = par(settings.threads);
-        let width = sums.a.nrows();
         let solver = Solver::build(form, &sums, penalty, rows, par)?;
-        let inverse_norm = solver.inverse_norm(width, penalty, par);
         let mut theta = sums.b.clone();
         solver.solve(theta.as_mut(), par);
         let ledger = Ledger {
             gradient: 0.0,
             source: BoundSource::Measured,
-            inverse_norm,
-            measured_inverse_norm: inverse_norm,
-            floor: 0.0,
+            inverse_norm: 0.0,
+            measured_inverse_norm: 0.0,
             distance: 0.0,
             at_optimum: true,
             refactorisations: 0,
         };
         let mut body = Self { sums: Arc::new(sums), solver: Arc::new(solver), pending: Vec::new(), ledger };
+        body.measure_inverse_norm(penalty, par);
         let mut gradient = body.gradient(&theta, None, par);
         let mut step = gradient.clone();
         body.solver.solve(step.as_mut(), par);
@@ -164,7 +160,6 @@ impl DenseBody {
             gradient = refined_gradient;
         }
         body.ledger.gradient = norm(gradient.as_ref());
-        body.ledger.floor = body.relative(body.ledger.gradient, inverse_norm, &theta);
         Ok((body, theta))
     }
 
@@ -288,7 +283,12 @@ impl DenseBody {
             ..Step::default()
         };
         let mut ledger = self.ledger;
-        ledger.inverse_norm = self.inverse_norm_after(model, &change);
+        let doubtful = change.core.condition > REFINE_ABOVE || !unsupported.is_empty();
+        ledger.inverse_norm = if doubtful {
+            self.inverse_norm_of(&model.penalty, &unsupported, Some(&change), par)
+        } else {
+            self.inverse_norm_after(model, &change)
+        };
         let carried = match self.ledger.at_optimum {
             true => change.gradient_added(&theta, &coefficients, par).map(|added| ledger.gradient + added),
             false => None,
@@ -297,7 +297,6 @@ impl DenseBody {
         ledger.distance = 0.0;
         ledger.source = BoundSource::Carried;
         let tolerance = model.settings.tolerance;
-        let doubtful = change.core.condition > REFINE_ABOVE || !unsupported.is_empty();
         let fine = carried.filter(|gradient| {
             !doubtful && self.relative(*gradient, ledger.inverse_norm, &theta) <= tolerance
         });
@@ -308,8 +307,9 @@ impl DenseBody {
                 let refine_once = change.core.condition > REFINE_ABOVE;
                 let mut gradient = self.gradient(&theta, Some(&change.rows), par);
                 for round in 0..MAX_REFINEMENTS {
-                    let good = self.relative(norm(gradient.as_ref()), ledger.inverse_norm, &theta) <= tolerance;
-                    if good && !(refine_once && round == 0) {
+                    let size = norm(gradient.as_ref());
+                    let good = self.relative(size, ledger.inverse_norm, &theta) <= tolerance;
+                    if (good || size <= self.rounding(&theta)) && !(refine_once && round == 0) {
                         break;
                     }
                     let mut refined = &theta - self.solve(&gradient, Some(&change), par);
@@ -330,7 +330,8 @@ impl DenseBody {
             }
         }
         let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
-        if reached > tolerance.max(8.0 * ledger.floor) {
+        // A gradient that is all rounding would be no smaller after a factorisation.
+        if reached > tolerance && ledger.gradient > self.rounding(&theta) {
             return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
         }
         let mut pending = self.pending.clone();
@@ -398,7 +399,7 @@ impl DenseBody {
                 (norm(gradient.as_ref()), BoundSource::Measured)
             }
         };
-        ledger.distance = norm((&theta - &exact).as_ref());
+        ledger.distance = model.basis.caller_norm(&(&theta - &exact));
         ledger.at_optimum = false;
         let step = Step {
             leverage: Some(change.core.leverage),
@@ -478,6 +479,36 @@ impl DenseBody {
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 
+    fn measure_inverse_norm(&mut self, penalty: &[f64], par: faer::Par) {
+        let apart = self.unsupported(None);
+        self.ledger.inverse_norm = self.inverse_norm_of(penalty, &apart, None, par);
+        self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
+    }
+
+    /// At least 1/μ over the columns that some row has; the parameters of the others are exactly zero.
+    fn inverse_norm_of(
+        &self,
+        penalty: &[f64],
+        apart: &[usize],
+        more: Option<&Change>,
+        par: faer::Par,
+    ) -> f64 {
+        let estimate = inverse_norm(penalty.len(), apart, penalty.len() as u64, |v| {
+            *v = self.solve(v, more, par);
+        });
+        let least = penalty.iter().copied().fold(f64::INFINITY, f64::min);
+        if least > 0.0 { estimate.min(1.0 / least) } else { estimate }
+    }
+
+    /// The size of gradient that rounding alone can leave.
+    fn rounding(&self, theta: &Mat<f64>) -> f64 {
+        4.0 * UNIT * self.sums.size * norm(theta.as_ref())
+    }
+
+    pub(crate) fn unsupported_after(&self, rows: &SignedRows) -> Vec<usize> {
+        self.unsupported(Some(rows))
+    }
+
     pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
         let least = model.penalty.iter().copied().fold(f64::INFINITY, f64::min);
         (self.ledger.inverse_norm + change.inverse_norm_added()).min(1.0 / least)
@@ -500,8 +531,7 @@ impl DenseBody {
         self.ledger.refactorisations += refactored as usize;
         // The carried bound on 1/μ only grows; take a new one before it spoils the distance bound.
         if fresh || self.ledger.inverse_norm > 4.0 * self.ledger.measured_inverse_norm {
-            self.ledger.inverse_norm = self.solver.inverse_norm(penalty.len(), penalty, par);
-            self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
+            self.measure_inverse_norm(penalty, par);
         }
         Ok(Settled { rows: all.signs.len(), refactored })
     }
@@ -569,15 +599,15 @@ impl DenseBody {
     pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
         let ledger = &self.ledger;
         let size = norm(model.theta.as_ref());
-        let per = if size > 0.0 { size } else { 1.0 };
-        let relative =
-            self.relative(ledger.gradient, ledger.inverse_norm, &model.theta) + ledger.distance / per;
-        let distance = relative * per;
+        let relative = self.relative(ledger.gradient, ledger.inverse_norm, &model.theta);
+        let inside = if size > 0.0 { relative * size } else { relative };
+        let absolute = inside * model.basis.stretch() + ledger.distance;
+        let outside = model.basis.caller_norm(&model.theta);
         Bound {
             gradient: ledger.at_optimum.then_some(ledger.gradient),
             convexity: 1.0 / ledger.inverse_norm,
-            absolute: distance * model.basis.stretch(),
-            relative,
+            absolute,
+            relative: if outside > 0.0 { absolute / outside } else { absolute },
             source: ledger.source,
         }
     }

@@ -28,7 +28,7 @@ use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use basis::Basis;
-pub(crate) use dense::{Bound, DenseBody, Gathered, Step};
+pub(crate) use dense::{Bound, DenseBody, Gathered, Step, clear};
 pub(crate) use wide::WideBody;
 
 /// A fitted ridge model with what it needs in order to forget.

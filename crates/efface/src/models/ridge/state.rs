@@ -139,7 +139,7 @@ impl RidgeModel {
             let gradient = body.gradient(&theta, None, crate::linalg::par(state.settings.threads));
             body.ledger.gradient = gradient.norm_l2();
         } else {
-            body.ledger.distance = (&theta - &minimum).norm_l2();
+            body.ledger.distance = basis.caller_norm(&(&theta - &minimum));
         }
         Ok(frame(theta, Body::Dense(body)))
     }

@@ -121,7 +121,7 @@ impl Sums {
         }
         // A column may have reached zero and come back within one change.
         gone.retain(|&j| self.support[j] == 0);
-        for j in gone {
+        for &j in &gone {
             for i in 0..self.a.nrows() {
                 self.a[(i, j)] = 0.0;
                 self.a[(j, i)] = 0.0;
