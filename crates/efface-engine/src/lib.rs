@@ -1,1 +1,60 @@
-//! placeholder
+//! The durable side of efface: a model and its rows in one file, which change together or not at all.
+//!
+//! [`fit`] reads a table and writes a model file; an [`Engine`] opens it, forgets rows by id or by the person they
+//! belong to, learns new rows, corrects known ones, and predicts. Every change is one transaction. After a forget no
+//! byte of the row is left in the file: not its content, not its id, not a word that it alone held.
+//!
+//! ```
+//! use efface_engine::{Engine, FitRequest, Silent, Who, fit};
+//! use efface_io::Source;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("houses.efface");
+//! let table = "house,owner,rooms,price\n\
+//!              h1,ann,3,210\nh2,bob,5,340\nh3,ann,2,150\nh4,cy,4,280\n";
+//! let mut request = FitRequest::new(Source::from_bytes("houses.csv", table, None)?);
+//! request.targets = vec!["price".into()];
+//! request.id = Some("house".into());
+//! request.subject = Some("owner".into());
+//! fit(&request, &path, false, &Silent)?;
+//!
+//! let mut engine = Engine::open(&path)?;
+//! let ann = Who::Subject { column: "owner".into(), value: "ann".into() };
+//! let report = engine.forget(&ann, "auto", false)?;
+//! assert_eq!((report.forgotten, report.rows, report.claim.as_str()), (2, 2, "exact"));
+//!
+//! let again = engine.forget(&Who::Ids(vec!["h1".into()]), "auto", false).unwrap_err();
+//! assert!(again.to_string().starts_with("row h1 is not in this model; it was forgotten on "));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is in the file
+//!
+//! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `parts` the model's
+//! arrays with checksums, `meta` a manifest, `forgotten` salted hashes of the ids that left and when. SQLite's
+//! `secure_delete` alone does not keep the promise of the first paragraph: when its pages split and merge, copies of
+//! live cells stay behind in unused space and outlive the row (SQLite 3.40: 2 of 1,500 deleted rows could still be read
+//! from the file). So rows are only ever appended and overwritten in place, where they lie, with zeros of the same
+//! length; when most of the table is zeros it is written anew and the old pages are cleared.
+
+mod blueprint;
+mod change;
+mod engine;
+mod error;
+mod fit;
+mod ingest;
+mod look;
+mod model;
+mod report;
+mod request;
+mod store;
+mod time;
+
+pub use engine::Engine;
+pub use error::{Error, ErrorKind, Result};
+pub use fit::fit;
+pub use report::{FitReport, Parameters, Prediction, Report, Summary};
+pub use request::{FitRequest, Progress, Silent, Who};
+
+/// The version of the file format that this library writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;

@@ -8,6 +8,7 @@ use efface::methods::{self, Exact, leave_out_predictions, printed_form};
 use efface::synthetic::{FeatureInjection, Linear};
 use efface::{Dense, Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
 use faer::Mat;
+use faer::linalg::solvers::Solve;
 use serde_json::json;
 
 const KS: [usize; 7] = [1, 5, 10, 30, 50, 100, 200];
@@ -76,7 +77,7 @@ fn deletion(d: usize) {
         let truth = recipe.fit(&rows.filter(|id| !without.contains(&id))).expect("fits");
         let truth_vector = vector(&truth);
         let moved = (&vector(&factor) - &truth_vector).norm_l2();
-        let mut report = |name: &str, seconds: f64, result: &Mat<f64>| {
+        let report = |name: &str, seconds: f64, result: &Mat<f64>| {
             let off = (result - &truth_vector).norm_l2();
             println!(
                 "{}",
@@ -103,14 +104,26 @@ fn deletion(d: usize) {
             });
             report(name, seconds, &vector(&result.model));
         }
-        // The printed form gets its leave-k-out predictions for nothing: only its own steps are timed.
+        // The printed form gets its hat block for nothing; it reads its rows like the others.
         let predictions = leave_out_predictions(&kept, &rows, &gone).expect("predicts");
-        let mut x = Mat::zeros(d, k);
-        rows.visit(&gone, &mut |i, row| row.features.add_to(1.0, x.col_as_slice_mut(i))).expect("known rows");
         let theta = vector(&kept);
-        let printed = printed_form(&x, &theta, &predictions).expect("works");
-        let seconds = median(|_| {
-            printed_form(&x, &theta, &predictions).expect("works");
+        let read = |gone: &[RowId]| {
+            let (mut x, mut y) = (Mat::zeros(d, k), Mat::zeros(k, 1));
+            rows.visit(gone, &mut |i, row| {
+                row.features.add_to(1.0, x.col_as_slice_mut(i));
+                y[(i, 0)] = row.targets[0];
+            })
+            .expect("known rows");
+            (x, y)
+        };
+        let hat = hat_block(&kept, &read(&gone).0);
+        let printed = {
+            let (x, y) = read(&gone);
+            printed_form(&x, &y, &theta, &hat).expect("works")
+        };
+        let seconds = median(|trial| {
+            let (x, y) = read(&ids(n, k, trial));
+            printed_form(&x, &y, &theta, &hat).expect("works");
         });
         report("projection_residual, as printed", seconds, &printed);
         let mut worst = 0.0f64;
@@ -120,6 +133,27 @@ fn deletion(d: usize) {
         .expect("known rows");
         println!("{}", json!({"what": "leave_out", "d": d, "k": k, "worst": worst}));
     }
+}
+
+/// H_D = X_D A⁻¹ X_Dᵀ, from the fitted model's own sums.
+fn hat_block(model: &RidgeModel, x: &Mat<f64>) -> Mat<f64> {
+    let state = model.to_state().expect("settled");
+    let d = x.nrows();
+    let mut a = Mat::zeros(d, d);
+    let mut at = 0;
+    for j in 0..d {
+        for i in j..d {
+            a[(i, j)] = state.a[at];
+            at += 1;
+        }
+    }
+    // The sums are in the model's coordinates, where a column is divided by its scale.
+    let mut scaled = x.clone();
+    for (j, s) in state.inverse_scale.iter().enumerate() {
+        scaled.row_mut(j).iter_mut().for_each(|x| *x *= s);
+    }
+    let solved = a.llt(faer::Side::Lower).expect("positive definite").solve(&scaled);
+    scaled.transpose() * solved
 }
 
 /// Forget time against n at d = 256, one row and ten, rows never twice.

@@ -48,6 +48,20 @@ pub(crate) fn multiply_lower(
     triangular::matmul(out, TriangularLower, accum, a, Rectangular, b, Rectangular, alpha, par);
 }
 
+/// Eigenvalues, ascending, and eigenvectors, one column each, of the symmetric matrix whose lower triangle is given.
+pub(crate) fn symmetric_eigen(a: MatRef<'_, f64>, par: Par) -> Option<(Vec<f64>, Mat<f64>)> {
+    use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+    let n = a.nrows();
+    let mut values = faer::diag::Diag::<f64>::zeros(n);
+    let mut vectors = Mat::zeros(n, n);
+    let scratch =
+        self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, faer::Spec::default());
+    let mut buffer = faer::dyn_stack::MemBuffer::new(scratch);
+    let stack = faer::dyn_stack::MemStack::new(&mut buffer);
+    self_adjoint_evd(a, values.as_mut(), Some(vectors.as_mut()), par, stack, faer::Spec::default()).ok()?;
+    Some((values.column_vector().iter().copied().collect(), vectors))
+}
+
 /// Copies the lower triangle onto the upper one, in tiles so that neither side misses the cache all the time.
 pub(crate) fn mirror_lower(mut a: MatMut<'_, f64>) {
     const TILE: usize = 32;
@@ -63,30 +77,45 @@ pub(crate) fn mirror_lower(mut a: MatMut<'_, f64>) {
     }
 }
 
-/// The Euclidean norm of all entries.
-pub(crate) fn norm(a: MatRef<'_, f64>) -> f64 {
-    a.norm_l2()
+/// The Euclidean norm of all entries. Values here are scaled to be near 1, so plain squares neither overflow nor vanish.
+pub(crate) fn norm(a: &Mat<f64>) -> f64 {
+    (0..a.ncols()).map(|j| dot(a.col_as_slice(j), a.col_as_slice(j))).sum::<f64>().sqrt()
 }
 
-/// The inner product of two slices, in eight lanes so that it vectorises and is the same on every machine.
+/// The norm of one column.
+pub(crate) fn column_norm(a: &Mat<f64>, j: usize) -> f64 {
+    dot(a.col_as_slice(j), a.col_as_slice(j)).sqrt()
+}
+
+/// The inner product of two slices, in sixteen lanes whatever the processor, so that every machine adds in the same order.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0f64; 8];
-    let (a8, a_rest) = a.as_chunks::<8>();
-    let (b8, b_rest) = b[..a.len()].as_chunks::<8>();
-    for (x, y) in a8.iter().zip(b8) {
-        for lane in 0..8 {
-            lanes[lane] += x[lane] * y[lane];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
-    lanes.iter().sum::<f64>() + rest
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f64; 16];
+            let (a16, a_rest) = a.as_chunks::<16>();
+            let (b16, b_rest) = b[..a.len()].as_chunks::<16>();
+            for (x, y) in a16.iter().zip(b16) {
+                for lane in 0..16 {
+                    lanes[lane] += x[lane] * y[lane];
+                }
+            }
+            let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+            lanes.iter().sum::<f64>() + rest
+        },
+    )
 }
 
 /// `out += scale · a`.
 pub(crate) fn add_scaled(out: &mut [f64], scale: f64, a: &[f64]) {
-    for (o, x) in out.iter_mut().zip(a) {
-        *o += scale * x;
-    }
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (o, x) in out.iter_mut().zip(a) {
+                *o += scale * x;
+            }
+        },
+    );
 }
 
 /// A contiguous column as a slice.

@@ -42,7 +42,7 @@ impl Forget<RidgeModel> for Influence {
                 let theta = change.moved(&model.theta, &signed, par);
                 let (next, step) = body.approximately(model, change, &start, theta, par);
                 let mut evidence = next.evidence(self.name(), self.claim());
-                step.record(&mut evidence, gone.len(), model.precomputed());
+                step.record(&mut evidence, gone.len());
                 Outcome { model: next, evidence }
             }
             Body::Wide(_) => {

@@ -39,7 +39,7 @@ impl Forget<RidgeModel> for Newton {
         apply_signs(&mut signed, &change.rows.signs);
         add_product(&mut step, &change.rows.xt, &signed, 1.0, par);
         hessian.solve(step.as_mut(), par);
-        let mut theta = &start + &step;
+        let mut theta = &*start + &step;
         let unsupported = body.unsupported_after(&change.rows);
         clear(&mut theta, &unsupported);
         // What rounding left, once more through the same factor.
@@ -63,7 +63,7 @@ impl Forget<RidgeModel> for Newton {
         }
         step.refinements = better as usize;
         let mut evidence = next.evidence(self.name(), self.claim());
-        step.record(&mut evidence, gone.len(), model.precomputed());
+        step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
         Ok(Outcome { model: next, evidence })
     }

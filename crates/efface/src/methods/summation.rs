@@ -36,7 +36,7 @@ impl Forget<RidgeModel> for Summation {
         }
         let (next, step) = body.summed(model, rows, gone, Step::default())?;
         let mut evidence = next.evidence(self.name(), self.claim());
-        step.record(&mut evidence, gone.len(), model.precomputed());
+        step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
         Ok(Outcome { model: next, evidence })
     }

@@ -20,11 +20,20 @@ pub(crate) struct Basis {
     pub(crate) intercept: bool,
     /// c_j and 1/s_j; None stands for 0 and 1 throughout.
     transform: Option<(Vec<f64>, Vec<f64>)>,
+    /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
+    pub(crate) stretch: f64,
 }
 
 impl Basis {
     pub(crate) fn plain(features: usize, intercept: bool) -> Self {
-        Self { features, intercept, transform: None }
+        Self { features, intercept, transform: None, stretch: 1.0 }
+    }
+
+    fn transformed(features: usize, intercept: bool, c: Vec<f64>, s: Vec<f64>) -> Self {
+        let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
+        let shift: f64 = c.iter().zip(&s).map(|(c, s)| (c * s).powi(2)).sum();
+        let stretch = (scale * scale + shift + intercept as u8 as f64).sqrt().max(1.0);
+        Self { features, intercept, transform: Some((c, s)), stretch }
     }
 
     /// Chooses c and s from the rows, in one pass.
@@ -61,7 +70,7 @@ impl Basis {
                 inverse_scale[j] = 1.0 / power_of_two(spread.hypot(mean));
             }
         }
-        Self { features, intercept, transform: Some((origin, inverse_scale)) }
+        Self::transformed(features, intercept, origin, inverse_scale)
     }
 
     /// The number of parameters per output.
@@ -84,11 +93,14 @@ impl Basis {
                 out.fill(0.0);
                 row.each(|j, x| out[j] = x * root_weight);
             }
-            (Some((c, s)), RowRef::Dense64(x)) => {
-                for ((o, x), (c, s)) in out.iter_mut().zip(x).zip(c.iter().zip(s)) {
-                    *o = (x - c) * s * root_weight;
-                }
-            }
+            (Some((c, s)), RowRef::Dense64(x)) => pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    for ((o, x), (c, s)) in out.iter_mut().zip(x).zip(c.iter().zip(s)) {
+                        *o = (x - c) * s * root_weight;
+                    }
+                },
+            ),
             (Some((c, s)), row) => {
                 for (o, (c, s)) in out.iter_mut().zip(c.iter().zip(s)) {
                     *o = -c * s * root_weight;
@@ -152,24 +164,28 @@ impl Basis {
 
     /// The norm of parameters, or of a difference of parameters, in the caller's coordinates.
     pub(crate) fn caller_norm(&self, theta: &Mat<f64>) -> f64 {
-        if self.transform.is_none() {
-            return theta.norm_l2();
-        }
-        let (coefficients, intercept) = self.to_caller(theta);
-        let constants: f64 = intercept.iter().map(|b| b * b).sum();
-        (coefficients.squared_norm_l2() + constants).sqrt()
-    }
-
-    /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
-    pub(crate) fn stretch(&self) -> f64 {
-        match &self.transform {
-            None => 1.0,
-            Some((c, s)) => {
-                let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
-                let shift: f64 = c.iter().zip(s).map(|(c, s)| (c * s).powi(2)).sum();
-                (scale * scale + shift + self.intercept as u8 as f64).sqrt().max(1.0)
+        let Some((c, s)) = &self.transform else {
+            return crate::linalg::norm(theta);
+        };
+        let mut square = 0.0;
+        for output in 0..theta.ncols() {
+            let column = theta.col_as_slice(output);
+            let (constant, column) = match self.intercept {
+                true => (column[0], &column[1..]),
+                false => (0.0, column),
+            };
+            let mut sums = [0.0f64; 16];
+            let mut shifts = [0.0f64; 16];
+            for ((values, c), s) in column.chunks(16).zip(c.chunks(16)).zip(s.chunks(16)) {
+                for (lane, ((value, c), s)) in values.iter().zip(c).zip(s).enumerate() {
+                    let coefficient = value * s;
+                    sums[lane] += coefficient * coefficient;
+                    shifts[lane] += c * coefficient;
+                }
             }
+            square += sums.iter().sum::<f64>() + (constant - shifts.iter().sum::<f64>()).powi(2);
         }
+        square.sqrt()
     }
 
     /// c and 1/s, empty when there is no transform.
@@ -191,7 +207,7 @@ impl Basis {
             && inverse_scale.len() == features
             && origin.iter().all(|c| c.is_finite())
             && inverse_scale.iter().all(|s| s.is_finite() && *s > 0.0);
-        sound.then_some(Self { features, intercept, transform: Some((origin, inverse_scale)) })
+        sound.then(|| Self::transformed(features, intercept, origin, inverse_scale))
     }
 }
 

@@ -12,13 +12,16 @@
 //! How exact it came out is known without another solve: the gradient at θ′ is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀ(E − S r̂′), where g is
 //! the gradient before and r̂′ the residuals after, so its norm is bounded in O(kd) by what the solver missed.
 
-use faer::linalg::solvers::{DenseSolveCore, Solve};
+use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
 use super::curvature::SolvedRows;
 use super::sums::SignedRows;
-use crate::linalg::{UNIT, add_scaled, dot, multiply, multiply_lower};
+use crate::linalg::{Cholesky, UNIT, add_scaled, dot, multiply, multiply_lower, norm};
 use crate::rows::RowId;
+
+/// Up to so many rows, inner products one by one beat a matrix product.
+const FEW: usize = 6;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
@@ -28,6 +31,12 @@ pub(crate) struct Core {
     pub(crate) condition: f64,
     /// The largest diagonal entry of H among the rows that leave.
     pub(crate) leverage: f64,
+    /// tr H.
+    trace: f64,
+    /// At least ‖(S + X̂Ẑᵀ)⁻¹‖.
+    pub(crate) norm: f64,
+    /// S + X̂Ẑᵀ itself.
+    middle: Mat<f64>,
 }
 
 impl Core {
@@ -46,10 +55,22 @@ impl Core {
                 inverse: Mat::from_fn(1, 1, |_, _| 1.0 / middle),
                 condition: condition.max(1.0),
                 leverage,
+                trace: h,
+                norm: condition,
+                middle: Mat::from_fn(1, 1, |_, _| middle),
             });
         }
         let mut middle = Mat::zeros(k, k);
-        multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
+        if k <= FEW {
+            for j in 0..k {
+                for i in j..k {
+                    middle[(i, j)] = dot(xt.col_as_slice(i), zt.col_as_slice(j));
+                }
+            }
+        } else {
+            multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
+        }
+        let trace = (0..k).map(|i| middle[(i, i)]).sum();
         let leverage = (0..k).filter(|&i| signs[i] < 0.0).map(|i| middle[(i, i)]).fold(0.0, f64::max);
         let flip = if all_leave { -1.0 } else { 1.0 };
         for j in 0..k {
@@ -61,7 +82,7 @@ impl Core {
         }
         let same_sign = all_leave || signs.iter().all(|s| *s > 0.0);
         let mut inverse = if same_sign {
-            middle.llt(faer::Side::Lower).ok()?.inverse()
+            Cholesky::factor(&middle, |_| false, par).ok()?.inverse(par)
         } else {
             middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k))
         };
@@ -71,8 +92,24 @@ impl Core {
         }
         if flip < 0.0 {
             inverse *= faer::Scale(-1.0);
+            middle *= faer::Scale(-1.0);
         }
-        Some(Self { inverse, condition, leverage })
+        let norm = norm(&inverse);
+        Some(Self { inverse, condition, leverage, trace, norm, middle })
+    }
+
+    /// ‖(S + X̂Ẑᵀ)E − r̂‖.
+    fn residual(&self, coefficients: &Mat<f64>, residual: &Mat<f64>) -> f64 {
+        let mut left = residual.clone();
+        multiply(left.as_mut(), Accum::Add, self.middle.as_ref(), coefficients.as_ref(), -1.0, Par::Seq);
+        norm(&left)
+    }
+
+    /// (S + X̂Ẑᵀ)⁻¹·rhs. On one thread: it is small, and waking others takes longer.
+    pub(crate) fn times(&self, rhs: &Mat<f64>) -> Mat<f64> {
+        let mut product = Mat::zeros(self.inverse.nrows(), rhs.ncols());
+        multiply(product.as_mut(), Accum::Replace, self.inverse.as_ref(), rhs.as_ref(), 1.0, Par::Seq);
+        product
     }
 }
 
@@ -122,7 +159,7 @@ impl Change {
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
     pub(crate) fn coefficients(&self) -> Mat<f64> {
-        &self.core.inverse * &self.residual
+        self.core.times(&self.residual)
     }
 
     /// θ + Ẑᵀ·coefficients.
@@ -132,29 +169,28 @@ impl Change {
         moved
     }
 
-    /// An upper bound on what the step to `theta` adds to the gradient norm; None when the solver cannot say.
-    pub(crate) fn gradient_added(&self, theta: &Mat<f64>, coefficients: &Mat<f64>, par: Par) -> Option<f64> {
+    /// An upper bound on what the step adds to the gradient norm; None when the solver cannot say. `size` is ‖θ‖.
+    ///
+    /// The last term of the formula above is X̂ᵀt with t = S(SE + HE − r̂), the residual of the small solve; to it comes
+    /// the rounding of r̂ itself, taken as √d·u·‖x‖‖θ‖ per row, and carried through the small inverse.
+    pub(crate) fn gradient_added(&self, coefficients: &Mat<f64>, size: f64) -> Option<f64> {
         let missed = self.missed.as_ref()?;
-        let mut inconsistent = residuals(&self.rows, theta, par);
         let mut total = 0.0;
-        for output in 0..theta.ncols() {
-            for (k, sign) in self.rows.signs.iter().enumerate() {
-                let e = coefficients[(k, output)];
-                total += missed[k] * e.abs();
-                inconsistent[(k, output)] = e - sign * inconsistent[(k, output)];
-            }
+        for output in 0..coefficients.ncols() {
+            total += coefficients.col_as_slice(output).iter().zip(missed).map(|(e, m)| m * e.abs()).sum::<f64>();
         }
-        let mut direction = Mat::zeros(theta.nrows(), theta.ncols());
-        add_product(&mut direction, &self.rows.xt, &inconsistent, 1.0, par);
-        Some(total + direction.norm_l2())
+        let rows = norm(&self.rows.xt);
+        let rounding = (self.rows.xt.nrows() as f64).sqrt() * UNIT * rows * size * (1.0 + self.core.norm);
+        Some(total + rows * (self.core.residual(coefficients, &self.residual) + rounding))
     }
 
-    /// An upper bound on how much ‖A⁻¹‖ grows: only rows that leave can make it grow.
-    pub(crate) fn inverse_norm_added(&self) -> f64 {
+    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. With A⁻¹ ≤ a,
+    /// zᵀz = xᵀA⁻²x ≤ a·h, so ‖ẐᵀMẐ‖ ≤ a·‖M‖·tr H.
+    pub(crate) fn inverse_norm_growth(&self) -> f64 {
         if self.rows.signs.iter().all(|s| *s > 0.0) {
-            return 0.0;
+            return 1.0;
         }
-        self.core.inverse.norm_l2() * self.zt.squared_norm_l2()
+        1.0 + self.core.norm * self.core.trace
     }
 
     /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it.
@@ -169,7 +205,7 @@ impl Change {
         } else {
             multiply(along.as_mut(), Accum::Replace, self.zt.as_ref().transpose(), rhs.as_ref(), 1.0, par);
         }
-        let along = &self.core.inverse * &along;
+        let along = self.core.times(&along);
         add_product(solved, &self.zt, &along, -1.0, par);
         along
     }
@@ -178,7 +214,7 @@ impl Change {
     /// miss, and the rounding of the small inverse. None when that cannot be bounded usefully.
     pub(crate) fn pass_on(&self, mut missed: Vec<f64>, along: &Mat<f64>) -> Option<Vec<f64>> {
         let own = self.missed.as_ref().filter(|_| self.core.condition < 1e4)?;
-        let rounding = 2.0 * UNIT * self.core.condition * self.rows.xt.norm_l2();
+        let rounding = 2.0 * UNIT * self.core.condition * norm(&self.rows.xt);
         for (k, missed) in missed.iter_mut().enumerate() {
             let along = along.col_as_slice(k);
             let share: f64 = along.iter().zip(own).map(|(a, own)| a.abs() * own).sum();

@@ -14,7 +14,9 @@ use faer::{Accum, Mat, MatMut, Par};
 use super::basis::Basis;
 use super::sums::{SignedRows, Sums};
 use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, UNIT, dot, mirror_lower, multiply, multiply_lower, norm};
+use crate::linalg::{
+    Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm,
+};
 use crate::rows::{Index, RowId, RowStore, Rows};
 
 /// How the curvature of a ridge model is kept.
@@ -122,7 +124,7 @@ impl Solver {
             Self::Inverse { inverse, residual } => {
                 let mut zt = Mat::zeros(xt.nrows(), xt.ncols());
                 times_rows(inverse, xt, &mut zt, par);
-                let missed = (0..xt.ncols()).map(|k| residual * norm(xt.as_ref().subcols(k, 1))).collect();
+                let missed = (0..xt.ncols()).map(|k| residual * column_norm(xt, k)).collect();
                 SolvedRows { zt, missed: Some(missed) }
             }
         }
@@ -256,7 +258,7 @@ fn inverse_residual(sums: &Sums, inverse: &Mat<f64>, par: Par) -> f64 {
     multiply(half.as_mut(), Accum::Replace, inverse.as_ref(), signs.as_ref(), 1.0, par);
     let mut missed = signs;
     multiply(missed.as_mut(), Accum::Add, sums.a.as_ref(), half.as_ref(), -1.0, par);
-    2.0 * norm(missed.as_ref()) / (PROBES as f64).sqrt()
+    2.0 * norm(&missed) / (PROBES as f64).sqrt()
 }
 
 /// The rows that a `Form::Rows` solver is built from.
@@ -282,7 +284,7 @@ impl KeptRows {
             factor.solve(block.as_mut(), par);
             multiply(difference.as_mut(), Accum::Add, sums.a.as_ref(), block.as_ref(), -1.0, par);
             for (k, missed) in missed[start..start + size].iter_mut().enumerate() {
-                *missed = norm(difference.as_ref().subcols(k, 1));
+                *missed = column_norm(&difference, k);
             }
         }
         Self { index: Index::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z, missed }
@@ -319,7 +321,7 @@ impl KeptRows {
         factor.solve(solved.as_mut(), par);
         let mut missed = change.xt.clone();
         multiply(missed.as_mut(), Accum::Add, after.a.as_ref(), solved.as_ref(), -1.0, par);
-        let missed: Vec<f64> = (0..k).map(|j| norm(missed.as_ref().subcols(j, 1))).collect();
+        let missed: Vec<f64> = (0..k).map(|j| column_norm(&missed, j)).collect();
         let scale = 4.0 * UNIT * after.size;
 
         let n = self.z.ncols();
@@ -329,7 +331,7 @@ impl KeptRows {
         multiply(self.z.as_mut(), Accum::Add, solved.as_ref(), along.as_ref(), -1.0, par);
         for (slot, old) in self.missed.iter_mut().enumerate() {
             let from_change = dot_abs(along.col_as_slice(slot), &missed);
-            *old += from_change + scale * dot(self.z.col_as_slice(slot), self.z.col_as_slice(slot)).sqrt();
+            *old += from_change + scale * column_norm(&self.z, slot);
         }
         for slot in moved.left.iter().filter_map(|&id| self.index.slot(id)) {
             self.z.col_as_slice_mut(slot).fill(0.0);

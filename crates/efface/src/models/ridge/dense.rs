@@ -1,5 +1,6 @@
 //! A ridge model that keeps d×d curvature: exact changes, the bound on their error, refinement, and settling.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use faer::{Accum, Mat};
@@ -8,10 +9,10 @@ use super::basis::Basis;
 use super::change::{Change, residuals};
 use super::curvature::{KeptSource, Moved, Solver};
 use super::sums::{SignedRows, Sums};
-use super::{Body, Form, Ridge, RidgeModel};
+use super::{Body, Form, Penalty, Ridge, RidgeModel};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
-use crate::linalg::{Cholesky, UNIT, inverse_norm, multiply, norm, par};
+use crate::linalg::{Cholesky, UNIT, column_norm, inverse_norm, multiply, norm, par};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Settled;
 
@@ -120,10 +121,10 @@ impl DenseBody {
         form: Form,
         rows: &Rows,
         basis: &Basis,
-        penalty: &[f64],
+        penalty: &Penalty,
     ) -> Result<(Self, Mat<f64>)> {
-        let sums = Sums::gather(rows, basis, penalty, par(settings.threads));
-        let source = || Ok(Some(KeptSource { rows: std::borrow::Cow::Borrowed(rows), basis }));
+        let sums = Sums::gather(rows, basis, &penalty.values, par(settings.threads));
+        let source = || Ok(Some(KeptSource { rows: Cow::Borrowed(rows), basis }));
         Self::build(settings, form, sums, penalty, &source)
     }
 
@@ -132,11 +133,11 @@ impl DenseBody {
         settings: &Ridge,
         form: Form,
         sums: Sums,
-        penalty: &[f64],
+        penalty: &Penalty,
         rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
     ) -> Result<(Self, Mat<f64>)> {
         let par = par(settings.threads);
-        let solver = Solver::build(form, &sums, penalty, rows, par)?;
+        let solver = Solver::build(form, &sums, &penalty.values, rows, par)?;
         let mut theta = sums.b.clone();
         solver.solve(theta.as_mut(), par);
         let ledger = Ledger {
@@ -155,11 +156,11 @@ impl DenseBody {
         body.solver.solve(step.as_mut(), par);
         let refined = &theta - &step;
         let refined_gradient = body.gradient(&refined, None, par);
-        if norm(refined_gradient.as_ref()) < norm(gradient.as_ref()) {
+        if norm(&refined_gradient) < norm(&gradient) {
             theta = refined;
             gradient = refined_gradient;
         }
-        body.ledger.gradient = norm(gradient.as_ref());
+        body.ledger.gradient = norm(&gradient);
         Ok((body, theta))
     }
 
@@ -190,9 +191,9 @@ impl DenseBody {
     }
 
     /// The parameters that minimise the loss of the current rows.
-    pub(crate) fn optimum(&self, model: &RidgeModel) -> Mat<f64> {
+    pub(crate) fn optimum<'a>(&self, model: &'a RidgeModel) -> Cow<'a, Mat<f64>> {
         if self.ledger.at_optimum {
-            return model.theta.clone();
+            return Cow::Borrowed(&model.theta);
         }
         let par = par(model.settings.threads);
         let mut theta = model.theta.clone();
@@ -200,7 +201,7 @@ impl DenseBody {
             let gradient = self.gradient(&theta, None, par);
             theta -= self.solve(&gradient, None, par);
         }
-        theta
+        Cow::Owned(theta)
     }
 
     fn unsupported(&self, more: Option<&SignedRows>) -> Vec<usize> {
@@ -222,7 +223,7 @@ impl DenseBody {
         }
         if let (Some(missed), false) = (&mut solved.missed, self.pending.is_empty()) {
             for (k, missed) in missed.iter_mut().enumerate() {
-                *missed += 4.0 * UNIT * self.sums.size * norm(solved.zt.as_ref().subcols(k, 1));
+                *missed += 4.0 * UNIT * self.sums.size * column_norm(&solved.zt, k);
             }
         }
         Change::new(ids, roots, rows, solved, theta, par)
@@ -260,7 +261,7 @@ impl DenseBody {
             }
         };
         let mut evidence = next.evidence(method, Claim::Exact);
-        step.record(&mut evidence, read, model.precomputed());
+        step.record(&mut evidence, read);
         Ok(Outcome { model: next, evidence })
     }
 
@@ -290,7 +291,7 @@ impl DenseBody {
             self.inverse_norm_after(model, &change)
         };
         let carried = match self.ledger.at_optimum {
-            true => change.gradient_added(&theta, &coefficients, par).map(|added| ledger.gradient + added),
+            true => change.gradient_added(&coefficients, norm(&theta)).map(|added| ledger.gradient + added),
             false => None,
         };
         ledger.at_optimum = true;
@@ -307,7 +308,7 @@ impl DenseBody {
                 let refine_once = change.core.condition > REFINE_ABOVE;
                 let mut gradient = self.gradient(&theta, Some(&change.rows), par);
                 for round in 0..MAX_REFINEMENTS {
-                    let size = norm(gradient.as_ref());
+                    let size = norm(&gradient);
                     let good = self.relative(size, ledger.inverse_norm, &theta) <= tolerance;
                     if (good || size <= self.rounding(&theta)) && !(refine_once && round == 0) {
                         break;
@@ -315,7 +316,7 @@ impl DenseBody {
                     let mut refined = &theta - self.solve(&gradient, Some(&change), par);
                     clear(&mut refined, &unsupported);
                     let after = self.gradient(&refined, Some(&change.rows), par);
-                    let (before, now) = (norm(gradient.as_ref()), norm(after.as_ref()));
+                    let (before, now) = (norm(&gradient), norm(&after));
                     if now >= before {
                         break;
                     }
@@ -326,7 +327,7 @@ impl DenseBody {
                         break;
                     }
                 }
-                ledger.gradient = norm(gradient.as_ref());
+                ledger.gradient = norm(&gradient);
             }
         }
         let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
@@ -360,7 +361,7 @@ impl DenseBody {
             if let Some(new) = new {
                 left.append(new)?;
             }
-            Ok(Some(KeptSource { rows: std::borrow::Cow::Owned(left), basis: &model.basis }))
+            Ok(Some(KeptSource { rows: Cow::Owned(left), basis: &model.basis }))
         };
         let built = Self::build(&model.settings, self.form(), sums, &model.penalty, &source);
         let (mut body, theta) = built.map_err(|error| match error {
@@ -391,12 +392,13 @@ impl DenseBody {
         clear(&mut exact, &self.unsupported(Some(&change.rows)));
         let mut ledger = self.ledger;
         ledger.inverse_norm = self.inverse_norm_after(model, &change);
-        let carried = change.gradient_added(&exact, &coefficients, par).filter(|_| self.ledger.at_optimum);
+        let carried =
+            change.gradient_added(&coefficients, norm(&exact)).filter(|_| self.ledger.at_optimum);
         (ledger.gradient, ledger.source) = match carried {
             Some(added) => (ledger.gradient + added, BoundSource::Carried),
             None => {
                 let gradient = self.gradient(&exact, Some(&change.rows), par);
-                (norm(gradient.as_ref()), BoundSource::Measured)
+                (norm(&gradient), BoundSource::Measured)
             }
         };
         ledger.distance = model.basis.caller_norm(&(&theta - &exact));
@@ -414,13 +416,13 @@ impl DenseBody {
     }
 
     /// The rows to forget, ready for a method that needs the closed form to exist.
-    pub(crate) fn prepare(
+    pub(crate) fn prepare<'a>(
         &self,
-        model: &RidgeModel,
+        model: &'a RidgeModel,
         method: &'static str,
         store: &dyn RowStore,
         gone: &[RowId],
-    ) -> Result<(Change, Mat<f64>, faer::Par)> {
+    ) -> Result<(Change, Cow<'a, Mat<f64>>, faer::Par)> {
         let par = self.par_for(model, gone.len());
         let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
         let start = self.optimum(model);
@@ -453,7 +455,7 @@ impl DenseBody {
         let mut sums = (*self.sums).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
         if let Some(all) = SignedRows::stack(waiting.chain(std::iter::once(rows))) {
-            sums.apply(&all, &model.penalty, par(model.settings.threads));
+            sums.apply(&all, &model.penalty.values, par(model.settings.threads));
         }
         sums
     }
@@ -475,11 +477,11 @@ impl DenseBody {
             return Ok(updated);
         }
         let sums = self.sums_after(model, rows);
-        Cholesky::factor(&sums.a, |j| model.penalty[j] == 0.0, par)
+        Cholesky::factor(&sums.a, |j| model.penalty.values[j] == 0.0, par)
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 
-    fn measure_inverse_norm(&mut self, penalty: &[f64], par: faer::Par) {
+    fn measure_inverse_norm(&mut self, penalty: &Penalty, par: faer::Par) {
         let apart = self.unsupported(None);
         self.ledger.inverse_norm = self.inverse_norm_of(penalty, &apart, None, par);
         self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
@@ -488,21 +490,20 @@ impl DenseBody {
     /// At least 1/μ over the columns that some row has; the parameters of the others are exactly zero.
     fn inverse_norm_of(
         &self,
-        penalty: &[f64],
+        penalty: &Penalty,
         apart: &[usize],
         more: Option<&Change>,
         par: faer::Par,
     ) -> f64 {
-        let estimate = inverse_norm(penalty.len(), apart, penalty.len() as u64, |v| {
+        let estimate = inverse_norm(penalty.values.len(), apart, penalty.values.len() as u64, |v| {
             *v = self.solve(v, more, par);
         });
-        let least = penalty.iter().copied().fold(f64::INFINITY, f64::min);
-        if least > 0.0 { estimate.min(1.0 / least) } else { estimate }
+        estimate.min(1.0 / penalty.least)
     }
 
     /// The size of gradient that rounding alone can leave.
     fn rounding(&self, theta: &Mat<f64>) -> f64 {
-        4.0 * UNIT * self.sums.size * norm(theta.as_ref())
+        4.0 * UNIT * self.sums.size * norm(theta)
     }
 
     pub(crate) fn unsupported_after(&self, rows: &SignedRows) -> Vec<usize> {
@@ -510,22 +511,21 @@ impl DenseBody {
     }
 
     pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
-        let least = model.penalty.iter().copied().fold(f64::INFINITY, f64::min);
-        (self.ledger.inverse_norm + change.inverse_norm_added()).min(1.0 / least)
+        (self.ledger.inverse_norm * change.inverse_norm_growth()).min(1.0 / model.penalty.least)
     }
 
     /// Folds the waiting changes into sums and solver. On failure nothing changes.
-    pub(crate) fn settle(&mut self, penalty: &[f64], settings: &Ridge) -> Result<Settled> {
+    pub(crate) fn settle(&mut self, penalty: &Penalty, settings: &Ridge) -> Result<Settled> {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
         let par = par(settings.threads);
         let mut sums = (*self.sums).clone();
-        sums.apply(&all, penalty, par);
+        sums.apply(&all, &penalty.values, par);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
         let refactored =
-            Arc::make_mut(&mut self.solver).follow(&sums, &all, &moved, fresh, penalty, par)?;
+            Arc::make_mut(&mut self.solver).follow(&sums, &all, &moved, fresh, &penalty.values, par)?;
         self.sums = Arc::new(sums);
         self.pending.clear();
         self.ledger.refactorisations += refactored as usize;
@@ -591,17 +591,17 @@ impl DenseBody {
 
     /// (‖∇L‖ + drift·‖θ‖) / μ / ‖θ‖ in the model's coordinates.
     pub(crate) fn relative(&self, gradient: f64, inverse_norm: f64, theta: &Mat<f64>) -> f64 {
-        let size = norm(theta.as_ref());
+        let size = norm(theta);
         let distance = (gradient + self.sums.drift * size) * inverse_norm + 2.0 * UNIT * size;
         if size > 0.0 { distance / size } else { distance }
     }
 
     pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
         let ledger = &self.ledger;
-        let size = norm(model.theta.as_ref());
+        let size = norm(&model.theta);
         let relative = self.relative(ledger.gradient, ledger.inverse_norm, &model.theta);
         let inside = if size > 0.0 { relative * size } else { relative };
-        let absolute = inside * model.basis.stretch() + ledger.distance;
+        let absolute = inside * model.basis.stretch + ledger.distance;
         let outside = model.basis.caller_norm(&model.theta);
         Bound {
             gradient: ledger.at_optimum.then_some(ledger.gradient),
@@ -614,18 +614,12 @@ impl DenseBody {
 }
 
 impl Step {
-    pub(crate) fn record(
-        &self,
-        evidence: &mut Evidence,
-        read: usize,
-        precomputed: Vec<crate::evidence::Precomputed>,
-    ) {
+    pub(crate) fn record(&self, evidence: &mut Evidence, read: usize) {
         evidence.rows_read = read;
         evidence.largest_leverage = self.leverage;
         evidence.condition = self.condition;
         evidence.refinements = self.refinements;
         evidence.refactored = self.refactored;
-        evidence.precomputed = precomputed;
     }
 }
 

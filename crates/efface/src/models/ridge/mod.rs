@@ -36,11 +36,26 @@ pub(crate) use wide::WideBody;
 pub struct RidgeModel {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
-    pub(crate) penalty: Arc<Vec<f64>>,
+    pub(crate) penalty: Arc<Penalty>,
     /// Parameters in the coordinates of `basis`, one column per output.
     pub(crate) theta: Mat<f64>,
     pub(crate) rows: usize,
     pub(crate) body: Body,
+}
+
+/// The penalty of every column, and the least of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Penalty {
+    pub(crate) values: Vec<f64>,
+    pub(crate) least: f64,
+}
+
+impl Penalty {
+    pub(crate) fn new(basis: &Basis, lambda: f64) -> Self {
+        let values = basis.penalty(lambda);
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        Self { values, least }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +78,7 @@ impl Fit for Ridge {
             return wide::fit(self, rows);
         }
         let basis = Basis::choose(rows, features, self.intercept);
-        let penalty = basis.penalty(self.lambda);
+        let penalty = Penalty::new(&basis, self.lambda);
         let (body, theta) = DenseBody::fit(self, form, rows, &basis, &penalty)?;
         Ok(RidgeModel {
             settings: *self,

@@ -6,7 +6,7 @@ use faer::Mat;
 
 use super::curvature::KeptSource;
 use super::sums::Sums;
-use super::{Basis, Body, Bound, DenseBody, Form, MEASURED, Ridge, RidgeModel, WideBody};
+use super::{Basis, Body, Bound, DenseBody, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
 use crate::error::{Error, Result};
 use crate::rows::RowStore;
 
@@ -93,7 +93,7 @@ impl RidgeModel {
         if state.theta.iter().any(|v| !v.is_finite()) {
             return Err(damaged("a parameter is not finite"));
         }
-        let penalty = basis.penalty(state.settings.lambda);
+        let penalty = Penalty::new(&basis, state.settings.lambda);
         let theta = Mat::from_fn(width, outputs, |i, j| state.theta[j * width + i]);
         let frame = |theta, body| RidgeModel {
             settings: state.settings,
@@ -137,7 +137,7 @@ impl RidgeModel {
         body.ledger.refactorisations = state.refactorisations;
         if state.at_optimum {
             let gradient = body.gradient(&theta, None, crate::linalg::par(state.settings.threads));
-            body.ledger.gradient = gradient.norm_l2();
+            body.ledger.gradient = crate::linalg::norm(&gradient);
         } else {
             body.ledger.distance = basis.caller_norm(&(&theta - &minimum));
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::{Basis, Body, Bound, MEASURED, Ridge, RidgeModel};
+use super::{Basis, Body, Bound, MEASURED, Penalty, Ridge, RidgeModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::linalg::{CgSettings, conjugate_gradients, norm};
@@ -44,7 +44,7 @@ impl<'a> Operator<'a> {
             gone: gone.iter().copied().collect(),
             new,
             basis: &model.basis,
-            penalty: &model.penalty,
+            penalty: &model.penalty.values,
         })
     }
 
@@ -162,9 +162,9 @@ impl<'a> Operator<'a> {
             square += coefficients.powi(2) + intercept.powi(2);
         }
         let absolute = square.sqrt();
-        let size = norm(theta.as_ref());
+        let size = norm(theta);
         Bound {
-            gradient: Some(norm(gradient.as_ref())),
+            gradient: Some(norm(&gradient)),
             convexity: lambda,
             absolute,
             relative: if size > 0.0 { absolute / size } else { absolute },
@@ -190,14 +190,14 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
         });
     }
     let basis = Basis::plain(rows.width(), settings.intercept);
-    let penalty = basis.penalty(settings.lambda);
+    let penalty = Penalty::new(&basis, settings.lambda);
     let zero = Mat::zeros(basis.width(), rows.outputs());
     let operator = Operator {
         rows: Cow::Borrowed(rows),
         gone: HashSet::new(),
         new: None,
         basis: &basis,
-        penalty: &penalty,
+        penalty: &penalty.values,
     };
     let (theta, body) = operator.minimise(&zero, settings)?;
     Ok(RidgeModel {

@@ -1,0 +1,179 @@
+//! How rows of a file become rows of the model: which column is what, and what the target means. The encoder, which
+//! holds words, is kept beside it.
+
+use efface::Classes;
+use efface::features::{Cell, Encoder};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The target column of a file that has no columns.
+pub(crate) const LABEL: &str = "label";
+
+/// Everything but the encoder that must be known to read another file for the same model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Blueprint {
+    pub(crate) targets: Vec<String>,
+    pub(crate) id: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) weight: Option<String>,
+    pub(crate) goal: Goal,
+    pub(crate) layout: Layout,
+    /// Features a row has, erased ones included.
+    pub(crate) width: usize,
+    /// For svmlight, the index of the first feature: 0 or 1.
+    pub(crate) first_index: Option<u32>,
+}
+
+/// What the target values mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Goal {
+    Numbers,
+    Classes {
+        names: Classes,
+        /// Rows of each class.
+        rows: Vec<u64>,
+        /// When these values are the second class and all others the first.
+        positive: Option<Vec<String>>,
+    },
+}
+
+/// How the features of a row are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Layout {
+    Dense64,
+    Sparse64,
+    /// Counts and indicators: single precision holds them exactly.
+    Sparse32,
+}
+
+impl Layout {
+    pub(crate) fn of(encoder: &Encoder) -> Self {
+        if !encoder.is_sparse() {
+            Self::Dense64
+        } else if encoder.columns().iter().any(|column| column.kind() == "numeric") {
+            Self::Sparse64
+        } else {
+            Self::Sparse32
+        }
+    }
+}
+
+impl Blueprint {
+    pub(crate) fn outputs(&self) -> usize {
+        match &self.goal {
+            Goal::Numbers => self.targets.len(),
+            Goal::Classes { names, .. } => names.outputs(),
+        }
+    }
+
+    /// The targets of a regression; the second of two classes; every one of more.
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        match &self.goal {
+            Goal::Numbers => self.targets.clone(),
+            Goal::Classes { names, .. } if names.outputs() == 1 => names.names()[1..].to_vec(),
+            Goal::Classes { names, .. } => names.names().to_vec(),
+        }
+    }
+
+    pub(crate) fn classes(&self) -> Option<&Classes> {
+        match &self.goal {
+            Goal::Numbers => None,
+            Goal::Classes { names, .. } => Some(names),
+        }
+    }
+
+    /// Notes that a row with these targets has come or gone.
+    pub(crate) fn count(&mut self, targets: &[f64], come: bool) {
+        if let Goal::Classes { names, rows, .. } = &mut self.goal
+            && let Some(rows) = rows.get_mut(names.decide(targets))
+        {
+            *rows = if come { *rows + 1 } else { rows.saturating_sub(1) };
+        }
+    }
+
+    /// Classes that no row has any more.
+    pub(crate) fn empty_classes(&self) -> usize {
+        match &self.goal {
+            Goal::Numbers => 0,
+            Goal::Classes { rows, .. } => rows.iter().filter(|rows| **rows == 0).count(),
+        }
+    }
+
+    /// Whether a stored blueprint fits together; `None` when it does.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.targets.is_empty() {
+            return Some("it names no target");
+        }
+        match &self.goal {
+            Goal::Classes { names, rows, .. } if names.names().len() != rows.len() => {
+                Some("classes and their counts differ in number")
+            }
+            Goal::Classes { positive: Some(_), names, .. } if names.names().len() != 2 => {
+                Some("a positive class wants two classes")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The number in a cell, if it is one.
+pub(crate) fn number(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Missing => None,
+        Cell::Number(value) => Some(*value),
+        Cell::Text(text) => text.trim().parse().ok(),
+    }
+}
+
+/// The text of an id, a subject or a class; None when there is none.
+pub(crate) fn text(cell: &Cell) -> Option<String> {
+    match cell {
+        Cell::Missing => None,
+        Cell::Text(text) if text.trim().is_empty() => None,
+        Cell::Text(text) => Some(text.clone()),
+        // Whole numbers come out without a point, -0 without its sign.
+        Cell::Number(value) => Some((value + 0.0).to_string()),
+    }
+}
+
+/// What tells a class: equal numbers are one class however they are written, other text is itself.
+pub(crate) fn class_key(text: &str) -> String {
+    let text = text.trim();
+    // Longer runs of digits are names that only look like numbers, and would be rounded onto each other.
+    if text.len() <= 15
+        && let Ok(value) = text.parse::<f64>()
+        && value.is_finite()
+    {
+        return (value + 0.0).to_string();
+    }
+    text.to_owned()
+}
+
+/// The finite number that a target or weight must be.
+pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<&'static str>) -> Result<f64> {
+    let fault = |problem, hint| Error::Cell { line, column: column.into(), problem, hint };
+    if matches!(cell, Cell::Missing) {
+        return Err(fault("there is no value; every row needs one", None));
+    }
+    let value = number(cell).ok_or_else(|| fault("this is not a number", hint))?;
+    if value.is_finite() { Ok(value) } else { Err(fault("this is not a finite number", None)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_classes_read_the_same_from_every_format() {
+        assert_eq!(text(&Cell::Number(17.0)).as_deref(), Some("17"));
+        assert_eq!(text(&Cell::Number(-0.0)).as_deref(), Some("0"));
+        assert_eq!(text(&Cell::Number(1.5)).as_deref(), Some("1.5"));
+        assert_eq!(text(&Cell::Text("  ".into())), None);
+        assert_eq!(class_key("4.0"), class_key(" 4"));
+        assert_ne!(class_key("12345678901234567"), class_key("12345678901234568"));
+        assert_eq!(class_key("nan"), "nan");
+    }
+}

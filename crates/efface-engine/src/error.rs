@@ -1,0 +1,335 @@
+//! The one error of this crate: what happened, of which kind it is, and what to do next. Messages name lines, columns
+//! and ids, and never repeat the content of a row.
+
+use std::path::{Path, PathBuf};
+
+use efface::features::FeatureError;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request contradicts itself.
+    #[error("{what}")]
+    Request {
+        /// What does not go together.
+        what: String,
+        /// What to do instead.
+        hint: Option<&'static str>,
+    },
+    /// There is no method of that name.
+    #[error("there is no method `{name}`")]
+    UnknownMethod {
+        /// What was asked.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// Nothing was asked.
+    #[error("the request names no row")]
+    EmptyRequest,
+    /// A request names a row twice.
+    #[error("row {id} is named twice; name each row once")]
+    NamedTwice {
+        /// The row.
+        id: String,
+    },
+    /// A file holds a header and nothing else.
+    #[error("{} has no rows; at least one is needed", file.display())]
+    NoRows {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A cell that cannot be used.
+    #[error("line {line}, column `{column}`: {problem}")]
+    Cell {
+        /// The line.
+        line: u64,
+        /// The column.
+        column: String,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// What to do.
+        hint: Option<&'static str>,
+    },
+    /// A line that cannot be used.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        hint: Option<&'static str>,
+    },
+    /// Two rows of a file carry one id.
+    #[error("row {id} occurs twice, on lines {first} and {second}; every row needs an id of its own")]
+    RepeatedId {
+        /// The id.
+        id: String,
+        /// The line of the first.
+        first: u64,
+        /// The line of the second.
+        second: u64,
+    },
+    /// The target values make no classes.
+    #[error("{what}")]
+    Classes {
+        /// What is wrong with them.
+        what: String,
+        /// What to do.
+        hint: Option<&'static str>,
+    },
+    /// A row to learn is there already.
+    #[error("line {line}: row {id} is already in this model")]
+    AlreadyThere {
+        /// The id.
+        id: String,
+        /// The line that brings it.
+        line: u64,
+    },
+    /// A row to learn was forgotten before.
+    #[error("line {line}: row {id} was forgotten on {on} and must not come back")]
+    ComesBack {
+        /// The id.
+        id: String,
+        /// The date.
+        on: String,
+        /// The line that brings it.
+        line: u64,
+    },
+    /// The model does not hold the row.
+    #[error("row {id} is not in this model{}", by_position(*positions))]
+    UnknownRow {
+        /// The id.
+        id: String,
+        /// How many positions were ever given out, when ids are positions.
+        positions: Option<u64>,
+    },
+    /// The model held the row once.
+    #[error("row {id} is not in this model; it was forgotten on {on}")]
+    WasForgotten {
+        /// The id.
+        id: String,
+        /// The date.
+        on: String,
+    },
+    /// Rows are not grouped by that column, or by none.
+    #[error("{}", subject_column(asked, has.as_deref()))]
+    SubjectColumn {
+        /// What was asked.
+        asked: String,
+        /// The model's subject column.
+        has: Option<String>,
+    },
+    /// Nobody of that name has rows here.
+    #[error("no row in this model has `{value}` in column `{column}`")]
+    UnknownSubject {
+        /// The subject column.
+        column: String,
+        /// What was asked.
+        value: String,
+    },
+    /// Rows without ids of their own cannot be corrected from a file.
+    #[error("this model was fitted without an id column, so a file cannot say which rows it corrects")]
+    NoIds,
+    /// The output is there already.
+    #[error("{} exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Some other file.
+    #[error("{} is not an efface model", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of the future.
+    #[error("{} was written by a newer efface (format {format}); this one reads up to {}", path.display(), crate::FORMAT)]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// The file does not hold what it should.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Someone else is changing the file.
+    #[error("{} is in use by another process", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{}: {cause}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        cause: std::io::Error,
+    },
+    /// A file of data could not be read.
+    #[error(transparent)]
+    Read(#[from] efface_io::Error),
+    /// The mathematics refused.
+    #[error(transparent)]
+    Core(#[from] efface::Error),
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What an error means to whoever has to react: the command's exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The request makes no sense.
+    Usage,
+    /// The data cannot be used.
+    Data,
+    /// A row or a column is not there.
+    NotFound,
+    /// It could be done, but must not.
+    Refused,
+    /// The model file cannot be used.
+    BadModel,
+    /// The file system failed.
+    Io,
+    /// A mistake of ours.
+    Internal,
+}
+
+impl Error {
+    /// An error of the operating system about a file.
+    pub fn io(path: impl AsRef<Path>, cause: std::io::Error) -> Self {
+        Self::Io { path: path.as_ref().to_owned(), cause }
+    }
+
+    pub(crate) fn request(what: impl Into<String>, hint: &'static str) -> Self {
+        Self::Request { what: what.into(), hint: Some(hint) }
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Request { .. }
+            | Self::UnknownMethod { .. }
+            | Self::EmptyRequest
+            | Self::NamedTwice { .. } => ErrorKind::Usage,
+            Self::NoRows { .. }
+            | Self::Cell { .. }
+            | Self::Line { .. }
+            | Self::RepeatedId { .. }
+            | Self::Classes { .. }
+            | Self::AlreadyThere { .. } => ErrorKind::Data,
+            Self::UnknownRow { .. }
+            | Self::WasForgotten { .. }
+            | Self::SubjectColumn { .. }
+            | Self::UnknownSubject { .. } => ErrorKind::NotFound,
+            Self::ComesBack { .. } | Self::NoIds | Self::Exists { .. } => ErrorKind::Refused,
+            Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
+                ErrorKind::BadModel
+            }
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Read(error) => read_kind(&error.fault),
+            Self::Core(error) => core_kind(error),
+        }
+    }
+
+    /// What to do next, where the message does not say it already.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Request { hint, .. }
+            | Self::Cell { hint, .. }
+            | Self::Line { hint, .. }
+            | Self::Classes { hint, .. } => hint.map(String::from),
+            Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", "))),
+            Self::EmptyRequest => Some("name at least one id, or a subject".into()),
+            Self::AlreadyThere { .. } => {
+                Some("amend corrects rows that are there; learn only adds new ones".into())
+            }
+            Self::ComesBack { .. } => {
+                Some("if it is another row, or consent was given anew, learn it under another id".into())
+            }
+            Self::SubjectColumn { has: None, .. } => {
+                Some("name the column with --subject when fitting, or forget by id".into())
+            }
+            Self::SubjectColumn { has: Some(has), .. } => Some(format!("use `{has}`")),
+            Self::NoIds => Some(
+                "fit with --id to amend rows; here, forget the rows by position and learn them as new ones"
+                    .into(),
+            ),
+            Self::Exists { .. } => Some("choose another path, or ask for it to be overwritten".into()),
+            Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
+            Self::Newer { .. } => Some("upgrade efface".into()),
+            Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),
+            Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
+            _ => None,
+        }
+    }
+}
+
+fn read_kind(fault: &efface_io::Fault) -> ErrorKind {
+    match fault {
+        efface_io::Fault::Open(_) | efface_io::Fault::Read { .. } => ErrorKind::Io,
+        efface_io::Fault::UnknownFormat
+        | efface_io::Fault::Shape { .. }
+        | efface_io::Fault::ParquetDisabled => ErrorKind::Usage,
+        _ => ErrorKind::Data,
+    }
+}
+
+fn core_kind(error: &efface::Error) -> ErrorKind {
+    match error {
+        efface::Error::UnknownRow(_) => ErrorKind::NotFound,
+        efface::Error::DuplicateRow(_) | efface::Error::Parameter { .. } => ErrorKind::Usage,
+        efface::Error::NothingLeft { .. }
+        | efface::Error::Singular { .. }
+        | efface::Error::LeverageOne { .. }
+        | efface::Error::NotConverged { .. }
+        | efface::Error::Unsupported { .. } => ErrorKind::Refused,
+        efface::Error::NoRows | efface::Error::NotFinite { .. } => ErrorKind::Data,
+        efface::Error::Damaged(_) => ErrorKind::BadModel,
+        efface::Error::Feature(error) => match error {
+            FeatureError::UnknownColumn { .. } | FeatureError::MissingColumn { .. } => ErrorKind::NotFound,
+            FeatureError::ConflictingColumn { .. }
+            | FeatureError::NoFeatures
+            | FeatureError::EmptyWord { .. }
+            | FeatureError::DuplicateWord { .. }
+            | FeatureError::UnusableWord { .. }
+            | FeatureError::Buckets { .. } => ErrorKind::Usage,
+            FeatureError::Damaged(_) => ErrorKind::BadModel,
+            _ => ErrorKind::Data,
+        },
+        _ => ErrorKind::Internal,
+    }
+}
+
+impl From<FeatureError> for Error {
+    fn from(error: FeatureError) -> Self {
+        Self::Core(error.into())
+    }
+}
+
+fn by_position(given: Option<u64>) -> String {
+    match given {
+        Some(given) => format!(
+            ": it was fitted without an id column, so ids are positions 0…{}",
+            given.saturating_sub(1)
+        ),
+        None => String::new(),
+    }
+}
+
+fn subject_column(asked: &str, has: Option<&str>) -> String {
+    match has {
+        Some(has) => format!("the subject column of this model is `{has}`, not `{asked}`"),
+        None => format!("this model has no subject column, so rows cannot be found by `{asked}`"),
+    }
+}

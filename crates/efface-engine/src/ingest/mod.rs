@@ -1,0 +1,82 @@
+//! From a file to rows. A fit reads its file twice: [`observe`] finds out what the columns are, [`gather`] turns rows
+//! into features. Memory goes to what is kept and to nothing else.
+
+mod batch;
+mod labels;
+mod observe;
+mod svmlight;
+mod table;
+
+pub(crate) use batch::{Batch, Named, gather};
+pub(crate) use observe::observe;
+
+use efface::features::Encoder;
+use efface_io::Source;
+
+use crate::blueprint::Blueprint;
+use crate::error::Result;
+use crate::request::Progress;
+
+/// What rows are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The first rows of a model.
+    Fit,
+    /// More rows for a model that is there.
+    Learn,
+    /// Rows to score: no target is needed, and an id is welcome but not required.
+    Predict,
+}
+
+/// One row of a file, ready for the model.
+pub(crate) struct Example<'a> {
+    pub(crate) line: u64,
+    pub(crate) id: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) weight: f64,
+    /// Empty when rows are read for a prediction.
+    pub(crate) targets: &'a [f64],
+    pub(crate) entries: &'a [(u32, f64)],
+}
+
+/// Shows every row of the file, in order; returns how many there were.
+pub(crate) fn each(
+    source: &Source,
+    blueprint: &Blueprint,
+    encoder: Option<&Encoder>,
+    purpose: Purpose,
+    progress: &dyn Progress,
+    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+) -> Result<u64> {
+    match encoder {
+        Some(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
+        None => svmlight::each(source, blueprint, purpose, progress, see),
+    }
+}
+
+/// Tells `progress` now and then how far a pass over `source` has come.
+pub(crate) struct Ticker<'a> {
+    progress: &'a dyn Progress,
+    bytes: efface_io::Progress,
+    rows: u64,
+}
+
+impl<'a> Ticker<'a> {
+    pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &Source) -> Self {
+        let bytes = source.progress();
+        progress.start(what, Some(bytes.size()));
+        Self { progress, bytes, rows: 0 }
+    }
+
+    pub(crate) fn row(&mut self) {
+        self.rows += 1;
+        if self.rows.is_multiple_of(1024) {
+            self.progress.at(self.bytes.bytes_read());
+        }
+    }
+
+    pub(crate) fn finish(self) -> u64 {
+        self.progress.finish();
+        self.rows
+    }
+}

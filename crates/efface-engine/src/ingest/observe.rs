@@ -1,0 +1,140 @@
+//! The first pass of a fit: what the columns are, what the target means, and whether the request fits the file.
+
+use std::collections::HashSet;
+
+use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
+use efface_io::{Record, SparseRecord};
+
+use super::Ticker;
+use super::labels::Watch;
+use super::table::place;
+use crate::blueprint::{Blueprint, LABEL, Layout};
+use crate::error::{Error, Result};
+use crate::request::{FitRequest, Progress};
+
+/// Reads the whole file once.
+pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    check(request)?;
+    if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) }
+}
+
+fn check(request: &FitRequest) -> Result<()> {
+    let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
+    let roles = [&request.id, &request.subject, &request.weight];
+    if request.source.is_sparse() {
+        if columns.iter().any(|names| !names.is_empty()) || roles.iter().any(|name| name.is_some()) {
+            return Err(Error::request(
+                "svmlight lines have no columns: the label is the target, rows are named by position",
+                "leave out the options that name columns",
+            ));
+        }
+        return Ok(());
+    }
+    if request.targets.is_empty() {
+        return Err(Error::request("no target column is named", "name the column to predict with --target"));
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = request.targets.iter().find(|name| !seen.insert(*name)) {
+        return Err(Error::Request { what: format!("target `{twice}` is named twice"), hint: None });
+    }
+    if let Some(name) = roles.into_iter().flatten().find(|name| seen.contains(name)) {
+        return Err(Error::Request {
+            what: format!(
+                "column `{name}` is the target and cannot be the id, the subject or the weight too"
+            ),
+            hint: None,
+        });
+    }
+    if request.targets.len() > 1 && (request.classify || !request.positive.is_empty()) {
+        return Err(Error::request(
+            format!("a classifier has one target column, not {}", request.targets.len()),
+            "fit one classifier per target",
+        ));
+    }
+    Ok(())
+}
+
+fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    let mut table = request.source.table()?;
+    let columns = table.columns().to_vec();
+    let mut ignored = request.targets.clone();
+    ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
+    ignored.extend(request.ignore.iter().cloned());
+    let options = EncoderOptions {
+        ignored,
+        text: request.text.clone(),
+        categorical: request.categorical.clone(),
+        numeric: request.numeric.clone(),
+        words: request.words.clone(),
+        max_levels: request.max_levels,
+        ..EncoderOptions::default()
+    };
+    let mut builder = EncoderBuilder::new(&columns, options)?;
+    let targets = request
+        .targets
+        .iter()
+        .map(|name| Ok((place(name, &columns)?, name, Watch::new(request.classify, &request.positive))))
+        .collect::<Result<Vec<_>>>()?;
+    let mut targets = targets;
+    let mut ticker = Ticker::start(progress, "reading columns", &request.source);
+    let mut record = Record::default();
+    while table.read(&mut record)? {
+        for (at, name, watch) in &mut targets {
+            watch.observe(&record.cells[*at], record.line, name)?;
+        }
+        builder.observe(&record.cells, record.line)?;
+        ticker.row();
+    }
+    if ticker.finish() == 0 {
+        return Err(Error::NoRows { file: request.source.path().to_owned() });
+    }
+    let encoder = builder.finish()?;
+    let mut goals =
+        targets.into_iter().map(|(_, name, watch)| watch.finish(name)).collect::<Result<Vec<_>>>()?;
+    let blueprint = Blueprint {
+        targets: request.targets.clone(),
+        id: request.id.clone(),
+        subject: request.subject.clone(),
+        weight: request.weight.clone(),
+        // Several targets are all numbers, so that any of the goals speaks for all.
+        goal: goals.swap_remove(0),
+        layout: Layout::of(&encoder),
+        width: encoder.width(),
+        first_index: None,
+    };
+    Ok((blueprint, Some(encoder)))
+}
+
+fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    let mut watch = Watch::new(request.classify, &request.positive);
+    let mut indices: Option<(u32, u32)> = None;
+    let mut table = request.source.sparse()?;
+    let mut ticker = Ticker::start(progress, "reading indices", &request.source);
+    let mut record = SparseRecord::default();
+    while table.read(&mut record)? {
+        watch.observe(&efface::features::Cell::Number(record.target), record.line, LABEL)?;
+        if let (Some(&(first, _)), Some(&(last, _))) = (record.entries.first(), record.entries.last()) {
+            let (least, most) = indices.unwrap_or((first, last));
+            indices = Some((least.min(first), most.max(last)));
+        }
+        ticker.row();
+    }
+    if ticker.finish() == 0 {
+        return Err(Error::NoRows { file: request.source.path().to_owned() });
+    }
+    let Some((least, most)) = indices else {
+        return Err(efface::features::FeatureError::NoFeatures.into());
+    };
+    let first = least.min(1);
+    let blueprint = Blueprint {
+        targets: vec![LABEL.into()],
+        id: None,
+        subject: None,
+        weight: None,
+        goal: watch.finish(LABEL)?,
+        layout: Layout::Sparse64,
+        width: (most - first) as usize + 1,
+        first_index: Some(first),
+    };
+    Ok((blueprint, None))
+}

@@ -1,0 +1,127 @@
+//! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
+
+use efface::Evidence;
+use serde::Serialize;
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The method that did the work.
+    pub method: String,
+    /// `exact` or `approximate`.
+    pub claim: String,
+    /// Rows taken out.
+    pub forgotten: usize,
+    /// Rows put in.
+    pub learned: usize,
+    /// Rows in the model afterwards.
+    pub rows: usize,
+    /// An upper bound on the distance to the parameters of a model fitted without the rows.
+    pub bound: f64,
+    /// Wall time from reading the model to the end of the transaction.
+    pub seconds: f64,
+    /// Whether the file was left as it was.
+    pub dry_run: bool,
+    /// Names of features that were erased because no row has them any more.
+    pub features_dropped: usize,
+    /// The record of the method.
+    pub evidence: Evidence,
+}
+
+/// What a fit did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FitReport {
+    /// The model as it lies in the file.
+    pub summary: Summary,
+    /// Wall time, reading included.
+    pub seconds: f64,
+}
+
+/// The scores of one row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The row's id, where the file has the model's id column.
+    pub id: Option<String>,
+    /// The line of the file.
+    pub line: u64,
+    /// One score per output.
+    pub scores: Vec<f64>,
+    /// The class, for a classifier.
+    pub label: Option<String>,
+}
+
+/// What a model file holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// `ridge`.
+    pub model: String,
+    /// The version of efface that wrote the file last.
+    pub version: String,
+    /// The version of the file format.
+    pub format: u32,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Features that have a name.
+    pub features: usize,
+    /// Names of the outputs.
+    pub outputs: Vec<String>,
+    /// Names of the classes, for a classifier.
+    pub classes: Option<Vec<String>>,
+    /// The penalty.
+    pub lambda: f64,
+    /// Whether there is an intercept.
+    pub intercept: bool,
+    /// How the curvature is kept.
+    pub form: String,
+    /// The target columns.
+    pub target: Vec<String>,
+    /// The id column.
+    pub id: Option<String>,
+    /// The subject column.
+    pub subject: Option<String>,
+    /// Distinct subjects with rows in the model.
+    pub subjects: usize,
+    /// Name, kind and number of features of each column.
+    pub feature_columns: Vec<(String, String, usize)>,
+    /// Whether rows are kept as index–value pairs.
+    pub sparse: bool,
+    /// Rows ever forgotten.
+    pub forgotten: usize,
+    /// Changes since the fit.
+    pub generation: u64,
+    /// The distance bound of the last change.
+    pub bound: f64,
+    /// The bound as a fraction of the parameters' norm.
+    pub relative_bound: f64,
+    /// How often the sums were factored anew.
+    pub refactorisations: usize,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// What a forget cannot take out of this model.
+    pub not_covered: Vec<String>,
+    /// When it was fitted, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it last changed, RFC 3339 in UTC.
+    pub changed_at: String,
+}
+
+/// The parameters of a model, by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// `ridge`.
+    pub model: String,
+    /// The penalty.
+    pub lambda: f64,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Names of the outputs.
+    pub outputs: Vec<String>,
+    /// Names of the classes, for a classifier.
+    pub classes: Option<Vec<String>>,
+    /// One per output; 0 without an intercept.
+    pub intercept: Vec<f64>,
+    /// Names of the features; those whose name was erased are left out.
+    pub features: Vec<String>,
+    /// Per feature, one coefficient per output.
+    pub coefficients: Vec<Vec<f64>>,
+}

@@ -1,0 +1,46 @@
+//! The first hundred bytes of a SQLite file say whether it is ours and how new it is, before SQLite is asked.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use super::schema::APPLICATION_ID;
+use crate::error::{Error, Result};
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+pub(super) fn check(path: &Path) -> Result<()> {
+    let io = |cause| Error::io(path, cause);
+    let mut file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.is_dir() {
+        return Err(io(ErrorKind::IsADirectory.into()));
+    }
+    let mut header = Vec::with_capacity(100);
+    file.by_ref().take(100).read_to_end(&mut header).map_err(io)?;
+    let ours = || Error::NotOurs { path: path.to_owned() };
+    if !header.starts_with(MAGIC) {
+        return Err(ours());
+    }
+    if header.len() < 100 {
+        return Err(Error::Damaged { path: path.to_owned(), what: "it ends inside its header".into() });
+    }
+    if number(&header, 68) != APPLICATION_ID {
+        return Err(ours());
+    }
+    // Under a write-ahead log, erased bytes would live on beside the file.
+    if header[18..20] != [1, 1] {
+        return Err(Error::Damaged {
+            path: path.to_owned(),
+            what: "it was put into another journal mode".into(),
+        });
+    }
+    match number(&header, 60) {
+        0 => Err(ours()),
+        format if format > crate::FORMAT => Err(Error::Newer { path: path.to_owned(), format }),
+        _ => Ok(()),
+    }
+}
+
+fn number(header: &[u8], at: usize) -> u32 {
+    header[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}

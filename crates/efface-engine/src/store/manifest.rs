@@ -1,0 +1,109 @@
+//! The manifest: everything small about a model, and the checksums of everything large. Its own checksum lies beside
+//! it, so that no flipped bit passes for a setting.
+
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::keys::{Directory, Tally};
+use super::parts::PartHead;
+use super::{Fault, Salt, damaged, schema};
+use crate::blueprint::Blueprint;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// The version of efface that wrote the file last.
+    pub(crate) version: String,
+    pub(crate) created_at: String,
+    pub(crate) changed_at: String,
+    /// Changes since the fit.
+    pub(crate) generation: u64,
+    salt: [u8; 32],
+    /// Rows in the model.
+    pub(crate) rows: u64,
+    /// The checksum over the list of rows.
+    pub(crate) tally: Tally,
+    /// Rows that were overwritten and still take their place in the file.
+    pub(crate) husks: u64,
+    /// The number of the next row; numbers are never used again.
+    pub(crate) next_row: u64,
+    /// The next position, for rows without an id of their own.
+    pub(crate) next_position: u64,
+    /// Features whose names were erased.
+    pub(crate) erased: u64,
+    pub(crate) blueprint: Blueprint,
+    pub(crate) model: ModelHead,
+    pub(crate) parts: Vec<PartHead>,
+}
+
+/// The small half of a ridge model's state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelHead {
+    pub(crate) settings: efface::Ridge,
+    pub(crate) drift: f64,
+    pub(crate) at_optimum: bool,
+    pub(crate) refactorisations: usize,
+    /// None when unknown, which JSON has no number for.
+    pub(crate) bound: Option<f64>,
+    pub(crate) relative_bound: Option<f64>,
+}
+
+impl Manifest {
+    pub(crate) fn new(salt: Salt, blueprint: Blueprint, model: ModelHead) -> Self {
+        let now = crate::time::now();
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            created_at: now.clone(),
+            changed_at: now,
+            generation: 0,
+            salt: salt.bytes(),
+            rows: 0,
+            tally: Tally::default(),
+            husks: 0,
+            next_row: 0,
+            next_position: 0,
+            erased: 0,
+            blueprint,
+            model,
+            parts: Vec::new(),
+        }
+    }
+
+    pub(crate) fn salt(&self) -> Salt {
+        Salt::from_bytes(self.salt)
+    }
+
+    /// The list of rows as this manifest knows it.
+    pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> Directory<'a> {
+        Directory { connection, salt: self.salt(), rows: self.rows, tally: self.tally }
+    }
+
+    pub(crate) fn load(connection: &Connection) -> Result<Self, Fault> {
+        schema::check(connection)?;
+        let value = |key: &str| {
+            connection.query_row(r#"SELECT value FROM "meta" WHERE key = ?1"#, [key], |row| {
+                row.get::<_, Vec<u8>>(0)
+            })
+        };
+        let bytes = value("manifest")?;
+        if value("digest")? != Sha256::digest(&bytes).as_slice() {
+            return damaged("its manifest does not match its checksum");
+        }
+        let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
+            return damaged("its manifest cannot be read");
+        };
+        match manifest.blueprint.fault() {
+            Some(fault) => damaged(fault),
+            None => Ok(manifest),
+        }
+    }
+
+    pub(crate) fn save(&self, connection: &Connection) -> Result<(), Fault> {
+        let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let sql = r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;
+        connection.execute(sql, params!["manifest", bytes])?;
+        connection.execute(sql, params!["digest", digest])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! The large arrays of a model, in pieces that SQLite and memory can handle, with a checksum each.
+
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Fault, damaged, schema};
+
+/// Bytes of one piece.
+const PIECE: usize = 4 << 20;
+
+/// One array to store.
+pub(crate) enum Part<'a> {
+    Numbers(&'static str, &'a [f64]),
+    Counts(&'static str, &'a [u64]),
+    Bytes(&'static str, &'a [u8]),
+}
+
+/// What the manifest knows of an array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PartHead {
+    name: String,
+    bytes: u64,
+    /// The number of its first piece.
+    first: u64,
+    sha256: String,
+}
+
+/// Replaces all arrays. The table is made anew, so that every page of the old one is cleared.
+pub(crate) fn save(connection: &Connection, parts: &[Part<'_>]) -> Result<Vec<PartHead>, Fault> {
+    connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
+    let mut statement = connection.prepare(r#"INSERT INTO "parts" VALUES (?1, ?2, ?3)"#)?;
+    let mut next = 0_u64;
+    let mut heads = Vec::with_capacity(parts.len());
+    for part in parts {
+        let mut head = PartHead { name: String::new(), bytes: 0, first: next, sha256: String::new() };
+        let mut digest = Sha256::new();
+        let mut put = |name: &str, piece: &[u8]| -> Result<(), Fault> {
+            statement.execute(params![next, name, piece])?;
+            digest.update(piece);
+            next += 1;
+            head.bytes += piece.len() as u64;
+            Ok(())
+        };
+        head.name = match part {
+            Part::Bytes(name, bytes) => {
+                bytes.chunks(PIECE).try_for_each(|piece| put(name, piece))?;
+                name
+            }
+            Part::Numbers(name, values) => {
+                let bytes =
+                    |piece: &[f64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+                values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
+                name
+            }
+            Part::Counts(name, values) => {
+                let bytes =
+                    |piece: &[u64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+                values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
+                name
+            }
+        }
+        .to_string();
+        head.sha256 = hex(&digest.finalize());
+        heads.push(head);
+    }
+    Ok(heads)
+}
+
+/// Reads an array of bytes.
+pub(crate) fn bytes(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<u8>, Fault> {
+    let mut all = Vec::new();
+    load(connection, heads, name, |piece| all.extend_from_slice(piece))?;
+    Ok(all)
+}
+
+/// Reads an array of floating-point numbers.
+pub(crate) fn numbers(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<f64>, Fault> {
+    let mut all = Vec::new();
+    load(connection, heads, name, |piece| {
+        all.extend(piece.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)))
+    })?;
+    Ok(all)
+}
+
+/// Reads an array of counts.
+pub(crate) fn counts(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<u64>, Fault> {
+    let mut all = Vec::new();
+    load(connection, heads, name, |piece| {
+        all.extend(piece.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)))
+    })?;
+    Ok(all)
+}
+
+fn load(
+    connection: &Connection,
+    heads: &[PartHead],
+    name: &str,
+    mut see: impl FnMut(&[u8]),
+) -> Result<(), Fault> {
+    let Some(head) = heads.iter().find(|head| head.name == name) else {
+        return damaged(format!("it has no array `{name}`"));
+    };
+    let mut statement = connection
+        .prepare_cached(r#"SELECT bytes FROM "parts" WHERE part >= ?1 AND part < ?2 ORDER BY part"#)?;
+    let pieces = head.bytes.div_ceil(PIECE as u64);
+    let mut rows = statement.query(params![head.first, head.first.saturating_add(pieces)])?;
+    let mut digest = Sha256::new();
+    while let Some(row) = rows.next()? {
+        let Ok(piece) = row.get_ref(0)?.as_blob() else {
+            return damaged(format!("array `{name}` is not made of bytes"));
+        };
+        digest.update(piece);
+        see(piece);
+    }
+    if hex(&digest.finalize()) == head.sha256 {
+        Ok(())
+    } else {
+        damaged(format!("array `{name}` does not match its checksum"))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,189 @@
+//! The rows of a model file, as the methods see them: read one by one when asked, never all at once unless a method
+//! cannot do without.
+
+use std::borrow::Cow;
+
+use efface::{Csr, Dense, Features, RowId, RowStore, RowView, Rows};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::payload::{self, Outgoing, Shape, Stored, Vector};
+use super::{Fault, Manifest, Store, damaged};
+use crate::blueprint::Layout;
+
+/// The rows of a model file, inside a transaction that somebody else holds.
+pub(crate) struct StoreRows<'a> {
+    store: &'a Store,
+    shape: Shape,
+    rows: usize,
+    weighted: bool,
+}
+
+impl<'a> StoreRows<'a> {
+    pub(crate) fn new(store: &'a Store, manifest: &Manifest) -> Self {
+        let blueprint = &manifest.blueprint;
+        let shape = Shape { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs() };
+        Self { store, shape, rows: manifest.rows as usize, weighted: blueprint.weight.is_some() }
+    }
+
+    /// One row with its names.
+    pub(crate) fn read(&self, number: u64) -> Result<Option<Stored>, Fault> {
+        let bytes = self.store.raw(|connection| {
+            let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
+            Ok(statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?)
+        })?;
+        match bytes {
+            Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
+                payload::decode(number, self.shape, &bytes).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl RowStore for StoreRows<'_> {
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    fn outputs(&self) -> usize {
+        self.shape.outputs
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.shape.layout != Layout::Dense64
+    }
+
+    fn contains(&self, id: RowId) -> efface::Result<bool> {
+        let known = self.store.raw(|connection| {
+            let mut statement =
+                connection.prepare_cached(r#"SELECT key <> zeroblob(32) FROM "keys" WHERE row = ?1"#)?;
+            Ok(statement.query_row([id.0], |row| row.get::<_, bool>(0)).optional()?)
+        });
+        Ok(known.map_err(translate)?.unwrap_or(false))
+    }
+
+    fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
+        self.check(ids)?;
+        for (at, &id) in ids.iter().enumerate() {
+            let row = self.read(id.0).map_err(translate)?.ok_or(efface::Error::UnknownRow(id))?;
+            see(
+                at,
+                RowView { id, features: row.features.as_ref(), targets: &row.targets, weight: row.weight },
+            );
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> efface::Result<Cow<'_, Rows>> {
+        let mut gathered = Gathered::new(self.shape);
+        let read = self.store.raw(|connection| {
+            let mut statement =
+                connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+                if bytes.iter().any(|byte| *byte != 0) {
+                    gathered.push(number, payload::decode(number, self.shape, bytes)?);
+                }
+            }
+            if gathered.ids.len() == self.rows {
+                Ok(())
+            } else {
+                damaged(format!("it holds {} rows where {} belong", gathered.ids.len(), self.rows))
+            }
+        });
+        read.map_err(translate)?;
+        gathered.finish(self.weighted).map(Cow::Owned)
+    }
+}
+
+fn translate(fault: Fault) -> efface::Error {
+    efface::Error::Damaged(match fault {
+        Fault::Damaged(what) => what,
+        Fault::Sql(error) => error.to_string(),
+    })
+}
+
+/// Rows on their way into memory.
+struct Gathered {
+    shape: Shape,
+    ids: Vec<RowId>,
+    targets: Vec<f64>,
+    weights: Vec<f64>,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    doubles: Vec<f64>,
+    singles: Vec<f32>,
+}
+
+impl Gathered {
+    fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            ids: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+            starts: vec![0],
+            columns: Vec::new(),
+            doubles: Vec::new(),
+            singles: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, number: u64, row: Stored) {
+        self.ids.push(RowId(number));
+        self.targets.extend(row.targets);
+        self.weights.push(row.weight);
+        match row.features {
+            Vector::Dense64(values) => self.doubles.extend(values),
+            Vector::Sparse64(columns, values) => {
+                self.columns.extend(columns);
+                self.doubles.extend(values);
+            }
+            Vector::Sparse32(columns, values) => {
+                self.columns.extend(columns);
+                self.singles.extend(values);
+            }
+        }
+        self.starts.push(self.columns.len());
+    }
+
+    fn finish(self, weighted: bool) -> efface::Result<Rows> {
+        let Shape { layout, width, outputs } = self.shape;
+        let features: Features = match layout {
+            Layout::Dense64 => Dense::new(self.doubles, width)?.into(),
+            Layout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
+            Layout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
+        };
+        let rows = Rows::with_ids(self.ids, features, self.targets, outputs)?;
+        if weighted { rows.weighted(self.weights) } else { Ok(rows) }
+    }
+}
+
+/// Appends a row. Numbers must ascend, so that SQLite only ever adds to the end of the table.
+pub(crate) fn insert(
+    connection: &Connection,
+    number: u64,
+    layout: Layout,
+    row: &Outgoing<'_>,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    payload::encode(number, layout, row, buffer);
+    let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
+    statement.execute(params![number, buffer.as_slice()])?;
+    Ok(())
+}
+
+/// Overwrites a row with zeros of the same length, which SQLite does in place.
+pub(crate) fn erase(connection: &Connection, number: u64) -> Result<(), Fault> {
+    let sql = r#"UPDATE "rows" SET payload = zeroblob(length(payload)) WHERE row = ?1"#;
+    if connection.prepare_cached(sql)?.execute([number])? == 1 {
+        Ok(())
+    } else {
+        damaged(format!("row number {number} is missing"))
+    }
+}

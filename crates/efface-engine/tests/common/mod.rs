@@ -1,0 +1,149 @@
+//! Small tables and what to do with them, for all tests.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, Silent, Who, fit};
+use efface_io::Source;
+use tempfile::TempDir;
+
+pub struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn fit(&self, name: &str, request: &FitRequest) -> Engine {
+        let path = self.path(name);
+        fit(request, &path, true, &Silent).unwrap();
+        Engine::open(&path).unwrap()
+    }
+}
+
+pub fn csv(text: &str) -> Source {
+    Source::from_bytes("table.csv", text, None).unwrap()
+}
+
+pub fn request(text: &str, target: &str) -> FitRequest {
+    let mut request = FitRequest::new(csv(text));
+    request.targets = vec![target.into()];
+    request
+}
+
+/// Rows of a table with id, subject, two numbers, a level, words and two targets.
+pub struct Line {
+    pub id: String,
+    pub cells: String,
+}
+
+pub const HEADER: &str = "id,who,size,age,colour,words,price,stars\n";
+
+pub fn lines(count: usize) -> Vec<Line> {
+    let mut state = 7_u64;
+    let mut next = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let words = ["tall", "green", "old", "noisy", "quiet", "sunny", "damp", "bright"];
+    let line = |at: usize| {
+        let (size, age) = (next(1000) as f64 / 10.0, 1950 + next(70));
+        let colour = ["red", "blue", "grey"][next(3) as usize];
+        let text: Vec<&str> = (0..3).map(|_| words[next(8) as usize]).collect();
+        let price = 3.0 * size - 0.5 * (age as f64 - 1980.0) + next(100) as f64 / 10.0;
+        let id = format!("r{:05x}", (at as u64 * 7919) % 0xfffff);
+        let cells =
+            format!("{id},p{},{size},{age},{colour},{},{price},{}\n", at % 9, text.join(" "), 1 + next(5));
+        Line { id, cells }
+    };
+    (0..count).map(line).collect()
+}
+
+pub fn table<'a>(lines: impl IntoIterator<Item = &'a Line>) -> String {
+    let mut text = String::from(HEADER);
+    lines.into_iter().for_each(|line| text.push_str(&line.cells));
+    text
+}
+
+/// Numbers and a level: dense rows.
+pub fn dense(text: &str) -> FitRequest {
+    let mut request = request(text, "price");
+    request.id = Some("id".into());
+    request.subject = Some("who".into());
+    request.ignore = vec!["words".into(), "stars".into()];
+    request
+}
+
+/// Words and a number: sparse rows.
+pub fn sparse(text: &str) -> FitRequest {
+    let mut request = request(text, "price");
+    request.id = Some("id".into());
+    request.subject = Some("who".into());
+    request.text = vec!["words".into()];
+    request.numeric = vec!["size".into()];
+    request
+}
+
+/// Words alone, five classes.
+pub fn classes(text: &str) -> FitRequest {
+    let mut request = request(text, "stars");
+    request.id = Some("id".into());
+    request.text = vec!["words".into()];
+    request.classify = true;
+    request
+}
+
+/// Coefficients by name, and the intercept under `(intercept)`.
+pub fn named(engine: &Engine) -> BTreeMap<String, Vec<f64>> {
+    let parameters = engine.parameters().unwrap();
+    let mut named: BTreeMap<String, Vec<f64>> =
+        parameters.features.into_iter().zip(parameters.coefficients).collect();
+    named.insert("(intercept)".into(), parameters.intercept);
+    named
+}
+
+#[track_caller]
+pub fn assert_close(a: &Engine, b: &Engine) {
+    let (a, b) = (named(a), named(b));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, values) in &a {
+        for (x, y) in values.iter().zip(&b[name]) {
+            assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{name}: {x} and {y}");
+        }
+    }
+}
+
+pub fn ids(ids: &[&str]) -> Who {
+    Who::Ids(ids.iter().map(|id| id.to_string()).collect())
+}
+
+pub fn predictions(engine: &Engine, text: &str) -> Vec<Prediction> {
+    let mut all = Vec::new();
+    let mut see = |prediction| {
+        all.push(prediction);
+        Ok(())
+    };
+    engine.predict(&csv(text), &mut see).unwrap();
+    all
+}
+
+/// Whether the raw bytes of the file hold this text.
+pub fn holds(path: &Path, text: &str) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[track_caller]
+pub fn fails<T>(result: Result<T, Error>, kind: ErrorKind, message: &str) -> Error {
+    let Err(error) = result else { panic!("no error, where `{message}` was expected") };
+    assert_eq!(error.to_string(), message);
+    assert_eq!(error.kind(), kind, "{message}");
+    error
+}
