@@ -1,2 +1,65 @@
-//! placeholder
-fn main() {}
+//! The project's own commands. `cargo xtask test` is everything that CI runs.
+
+mod bench;
+mod data;
+mod python;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test           format, lints, tidy, every test and doctest: all that CI runs
+  tidy           the invariants of ARCHITECTURE.md that a text search can check
+  bench [part]   measured tables beside numpy, scikit-learn and the paper
+                 parts: deletion [D …], flat, fit, stream, injection, data [DIR]; all but data without one
+  fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or_default();
+    let done = match args.first().map(String::as_str) {
+        Some("test") => test::run(),
+        Some("tidy") => tidy::run(),
+        Some("bench") => bench::run(rest),
+        Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
+        Some("help" | "--help" | "-h") | None => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(anyhow::anyhow!("there is no command {other}\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> Result<PathBuf> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("xtask lies in the repository's root")?.to_path_buf())
+}
+
+/// Runs a program in the root and fails if it does.
+pub(crate) fn run(program: &str, args: &[&str]) -> Result<()> {
+    eprintln!("$ {program} {}", args.join(" "));
+    let status = std::process::Command::new(program)
+        .args(args)
+        .current_dir(root()?)
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
+    if !status.success() {
+        bail!("{program} {} failed ({status})", args.join(" "));
+    }
+    Ok(())
+}

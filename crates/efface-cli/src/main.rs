@@ -1,2 +1,43 @@
-//! placeholder
-fn main() {}
+//! The `efface` command: parse, dispatch, print the error, choose the exit code. What the verbs do lives in
+//! `commands/`, one file each; everything that is more than words on a terminal lives in the libraries.
+
+mod cli;
+mod commands;
+mod export;
+mod failure;
+mod output;
+mod progress;
+mod report;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let Cli { command, json, quiet } = Cli::parse();
+    let terminal = Terminal::new(json, quiet);
+    let outcome = match command {
+        Command::Demo(args) => commands::demo::run(&args, &terminal),
+        Command::Fit(args) => commands::fit::run(*args, &terminal),
+        Command::Forget(args) => commands::forget::run(args, &terminal),
+        Command::Learn(args) => commands::change::learn(&args, &terminal),
+        Command::Amend(args) => commands::change::amend(&args, &terminal),
+        Command::Predict(args) => commands::predict::run(&args, &terminal),
+        Command::Inspect(args) => commands::inspect::run(&args, &terminal),
+        Command::Export(args) => commands::export::run(&args, &terminal),
+        Command::Completions(args) => commands::completions::run(&args, &terminal),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has enough of it: that is no fault.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            terminal.failure(&failure);
+            ExitCode::from(failure.code())
+        }
+    }
+}

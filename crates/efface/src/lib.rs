@@ -1,4 +1,32 @@
-//! Placeholder front page.
+//! Models that can forget.
+//!
+//! Fit a model; later name the rows that must go; get back a model equal to one that never saw them, in a time that does
+//! not depend on how many rows there were, with the evidence of how equal it is.
+//!
+//! ```
+//! use efface::methods::Exact;
+//! use efface::{Dense, Fitted, Ridge, RowId, Rows};
+//!
+//! // Five rows of two features, one target each; ids are 0 to 4 unless given.
+//! let x = Dense::new(vec![1.0, 0.0, 0.5, 1.0, 2.0, 1.0, 0.0, 3.0, 1.0, 1.0], 2)?;
+//! let rows = Rows::new(x, vec![1.0, 0.5, 2.5, 2.0, 1.5], 1)?;
+//! let mut fitted = Fitted::new(&Ridge::new(0.1), rows)?;
+//!
+//! let evidence = fitted.forget(&Exact, &[RowId(2)])?;
+//! assert_eq!(evidence.rows, 4);
+//! assert!(evidence.bound < 1e-12); // how far from retraining it can be
+//! # Ok::<(), efface::Error>(())
+//! ```
+//!
+//! The flow, and the rooms along it: [`features`] turns tables into numbers; [`rows`] holds them under stable ids;
+//! [`models`] are fitted from them and keep the curvature that forgetting needs; [`methods`] take rows out, each with its
+//! claim and its cost, and return the new model beside its [`Evidence`]; [`synthetic`] makes the data of the papers. Every
+//! contract is on one page, [`traits`].
+//!
+//! This crate is pure: no files, no clock, no printing, no globals. Whoever stores models, serves them or signs receipts
+//! does so elsewhere.
+
+#![warn(missing_docs)]
 
 pub mod error;
 pub mod evidence;

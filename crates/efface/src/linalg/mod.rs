@@ -6,10 +6,12 @@
 
 mod cg;
 mod cholesky;
+mod inner;
 mod lanczos;
 
 pub(crate) use cg::{CgSettings, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
+pub(crate) use inner::inner_products_lower;
 pub(crate) use lanczos::inverse_norm;
 
 use faer::linalg::matmul::{matmul, triangular};
@@ -116,6 +118,20 @@ pub(crate) fn add_scaled(out: &mut [f64], scale: f64, a: &[f64]) {
             }
         },
     );
+}
+
+/// Reads one number of every page of some slices. Rows asked for at random lie in memory that is nowhere near the
+/// processor; reads that do not depend on each other wait together, so that copying the rows afterwards need not wait
+/// once a page.
+pub(crate) fn warm<'a, T: Copy + Into<f64> + 'a>(slices: impl Iterator<Item = &'a [T]>) {
+    const PAGE: usize = 4096;
+    let mut sum = 0.0;
+    for slice in slices {
+        let step = PAGE / size_of::<T>();
+        slice.iter().step_by(step).for_each(|x| sum += (*x).into());
+        slice.last().into_iter().for_each(|x| sum += (*x).into());
+    }
+    std::hint::black_box(sum);
 }
 
 /// A contiguous column as a slice.

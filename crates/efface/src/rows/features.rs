@@ -246,6 +246,15 @@ impl Features {
         }
     }
 
+    /// Brings rows that will be read next closer to the processor.
+    pub(super) fn warm(&self, slots: &[usize]) {
+        match self {
+            Self::Dense64(t) => crate::linalg::warm(slots.iter().map(|&slot| t.row(slot))),
+            Self::Dense32(t) => crate::linalg::warm(slots.iter().map(|&slot| t.row(slot))),
+            Self::Sparse64(_) | Self::Sparse32(_) => (),
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Dense64(t) => t.values.len() * 8,

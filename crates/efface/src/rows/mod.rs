@@ -240,7 +240,9 @@ impl RowStore for Rows {
     }
 
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()> {
-        for (k, slot) in self.request(ids)?.into_iter().enumerate() {
+        let slots = self.request(ids)?;
+        self.features.warm(&slots);
+        for (k, slot) in slots.into_iter().enumerate() {
             see(k, self.view(slot));
         }
         Ok(())

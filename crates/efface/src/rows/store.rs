@@ -1,7 +1,6 @@
 //! Where the rows of a model live: in memory ([`Rows`](super::Rows)), or in a database that reads only what is asked.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use super::{RowId, RowRef, Rows};
 use crate::error::{Error, Result};
@@ -62,12 +61,13 @@ pub trait RowStore: Send + Sync {
 
 /// A request must name each row once.
 pub(crate) fn check_distinct(ids: &[RowId]) -> Result<()> {
-    if let [_] | [] = ids {
+    if ids.is_sorted_by(|a, b| a < b) {
         return Ok(());
     }
-    let mut seen = HashSet::with_capacity(ids.len());
-    match ids.iter().find(|id| !seen.insert(**id)) {
-        Some(&twice) => Err(Error::DuplicateRow(twice)),
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Error::DuplicateRow(twice[0])),
         None => Ok(()),
     }
 }

@@ -17,17 +17,19 @@ use faer::{Accum, Mat, Par};
 
 use super::curvature::SolvedRows;
 use super::sums::SignedRows;
-use crate::linalg::{Cholesky, UNIT, add_scaled, dot, multiply, multiply_lower, norm};
+use crate::linalg::{
+    Cholesky, UNIT, add_scaled, dot, inner_products_lower, inverse_norm, mirror_lower, multiply, multiply_lower, norm,
+};
 use crate::rows::RowId;
 
-/// Up to so many rows, inner products one by one beat a matrix product.
-const FEW: usize = 6;
+/// Up to so many rows, inner products in small blocks beat a general matrix product.
+const FEW: usize = 64;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Core {
-    pub(crate) inverse: Mat<f64>,
-    /// In the 1-norm, of I − H_D when all rows leave.
+    inverse: Inverse,
+    /// At least the condition of S + X̂Ẑᵀ, that is, of I − H_D when all rows leave.
     pub(crate) condition: f64,
     /// The largest diagonal entry of H among the rows that leave.
     pub(crate) leverage: f64,
@@ -39,63 +41,68 @@ pub(crate) struct Core {
     middle: Mat<f64>,
 }
 
+#[derive(Debug, Clone)]
+enum Inverse {
+    /// One row.
+    Number(f64),
+    /// All rows of one sign: the factor of ±(S + X̂Ẑᵀ), which is positive definite.
+    Factor(Cholesky, f64),
+    /// Rows of both signs.
+    Dense(Mat<f64>),
+}
+
 impl Core {
     /// None when the matrix cannot be inverted in f64: a leverage of 1, or too near.
     pub(crate) fn new(xt: &Mat<f64>, zt: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let k = signs.len();
-        let all_leave = signs.iter().all(|s| *s < 0.0);
-        if let ([sign], true) = (signs, xt.ncols() == 1) {
-            let h = dot(xt.col_as_slice(0), zt.col_as_slice(0));
-            let middle = sign + h;
-            let leverage = if *sign < 0.0 { h } else { 0.0 };
-            // As a multiple of 1, the largest it could be without any leverage.
-            let condition = 1.0 / middle.abs();
-            let usable = condition.is_finite() && (*sign > 0.0 || middle < 0.0);
-            return usable.then(|| Self {
-                inverse: Mat::from_fn(1, 1, |_, _| 1.0 / middle),
-                condition: condition.max(1.0),
-                leverage,
-                trace: h,
-                norm: condition,
-                middle: Mat::from_fn(1, 1, |_, _| middle),
-            });
-        }
         let mut middle = Mat::zeros(k, k);
         if k <= FEW {
-            for j in 0..k {
-                for i in j..k {
-                    middle[(i, j)] = dot(xt.col_as_slice(i), zt.col_as_slice(j));
-                }
-            }
+            inner_products_lower(xt, zt, &mut middle);
         } else {
             multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
         }
         let trace = (0..k).map(|i| middle[(i, i)]).sum();
         let leverage = (0..k).filter(|&i| signs[i] < 0.0).map(|i| middle[(i, i)]).fold(0.0, f64::max);
-        let flip = if all_leave { -1.0 } else { 1.0 };
+        mirror_lower(middle.as_mut());
+        // ‖H‖ is at most its largest column sum.
+        let hat = largest_column_sum(&middle);
         for j in 0..k {
-            for i in j..k {
-                middle[(i, j)] *= flip;
-                middle[(j, i)] = middle[(i, j)];
+            middle[(j, j)] += signs[j];
+        }
+        let leave = signs.iter().all(|s| *s < 0.0);
+        let (inverse, norm) = if let [sign] = signs {
+            let number = middle[(0, 0)];
+            // A leverage of 1 or more is rounding where a penalty exists and singular where none does.
+            if number * sign <= 0.0 {
+                return None;
             }
-            middle[(j, j)] += flip * signs[j];
-        }
-        let same_sign = all_leave || signs.iter().all(|s| *s > 0.0);
-        let mut inverse = if same_sign {
-            Cholesky::factor(&middle, |_| false, par).ok()?.inverse(par)
+            (Inverse::Number(1.0 / number), 1.0 / number.abs())
+        } else if leave || signs.iter().all(|s| *s > 0.0) {
+            let sign = signs[0];
+            let positive = if leave { Mat::from_fn(k, k, |i, j| -middle[(i, j)]) } else { middle.clone() };
+            let factor = Cholesky::factor(&positive, |_| false, par).ok()?;
+            let norm = match (leave, hat < 0.9) {
+                // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖).
+                (false, _) => 1.0,
+                (true, true) => 1.0 / (1.0 - hat),
+                (true, false) => inverse_norm(k, &[], k as u64, |v| factor.solve(v.as_mut(), Par::Seq)),
+            };
+            (Inverse::Factor(factor, sign), norm)
         } else {
-            middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k))
+            let inverse = middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k));
+            let norm = largest_column_sum(&inverse);
+            (Inverse::Dense(inverse), norm)
         };
-        let condition = middle.norm_l1_columns() * inverse.norm_l1_columns();
-        if !condition.is_finite() {
-            return None;
-        }
-        if flip < 0.0 {
-            inverse *= faer::Scale(-1.0);
-            middle *= faer::Scale(-1.0);
-        }
-        let norm = norm(&inverse);
-        Some(Self { inverse, condition, leverage, trace, norm, middle })
+        // ‖I − H‖ is at most 1, since H lies between 0 and I.
+        let condition = norm * if leave { 1.0 } else { largest_column_sum(&middle) };
+        condition.is_finite().then_some(Self {
+            inverse,
+            condition: condition.max(1.0),
+            leverage,
+            trace,
+            norm,
+            middle,
+        })
     }
 
     /// ‖(S + X̂Ẑᵀ)E − r̂‖.
@@ -107,23 +114,24 @@ impl Core {
 
     /// (S + X̂Ẑᵀ)⁻¹·rhs. On one thread: it is small, and waking others takes longer.
     pub(crate) fn times(&self, rhs: &Mat<f64>) -> Mat<f64> {
-        let mut product = Mat::zeros(self.inverse.nrows(), rhs.ncols());
-        multiply(product.as_mut(), Accum::Replace, self.inverse.as_ref(), rhs.as_ref(), 1.0, Par::Seq);
+        let mut product = rhs.clone();
+        match &self.inverse {
+            Inverse::Number(number) => product *= faer::Scale(*number),
+            Inverse::Factor(factor, sign) => {
+                factor.solve(product.as_mut(), Par::Seq);
+                product *= faer::Scale(*sign);
+            }
+            Inverse::Dense(inverse) => {
+                multiply(product.as_mut(), Accum::Replace, inverse.as_ref(), rhs.as_ref(), 1.0, Par::Seq);
+            }
+        }
         product
     }
 }
 
-/// The largest column sum of absolute values.
-trait ColumnNorm {
-    fn norm_l1_columns(&self) -> f64;
-}
-
-impl ColumnNorm for Mat<f64> {
-    fn norm_l1_columns(&self) -> f64 {
-        (0..self.ncols())
-            .map(|j| self.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>())
-            .fold(0.0, f64::max)
-    }
+/// At least the norm of a symmetric matrix.
+fn largest_column_sum(a: &Mat<f64>) -> f64 {
+    (0..a.ncols()).map(|j| a.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max)
 }
 
 /// Rows on their way in or out, with everything a method may ask about them.

@@ -15,7 +15,7 @@ use super::basis::Basis;
 use super::sums::{SignedRows, Sums};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm,
+    Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm, warm,
 };
 use crate::rows::{Index, RowId, RowStore, Rows};
 
@@ -112,10 +112,18 @@ impl Solver {
         }
     }
 
-    /// Z for rows given both by id and by content; `scaled[k]` is the root of the weight of row k.
-    pub(crate) fn rows(&self, ids: &[RowId], xt: &Mat<f64>, scaled: &[f64], par: Par) -> SolvedRows {
+    /// Brings what will be asked about these rows closer to the processor.
+    pub(crate) fn warm(&self, ids: &[RowId]) {
+        if let Self::Rows { kept, .. } = self {
+            warm(ids.iter().filter_map(|&id| kept.index.slot(id)).map(|slot| kept.z.col_as_slice(slot)));
+        }
+    }
+
+    /// Z for rows given by content and, where they are those the solver was built from, by id; `scaled[k]` is the root
+    /// of the weight of row k.
+    pub(crate) fn rows(&self, ids: Option<&Vec<RowId>>, xt: &Mat<f64>, scaled: &[f64], par: Par) -> SolvedRows {
         match self {
-            Self::Rows { factor, kept } => match kept.gather(ids, scaled) {
+            Self::Rows { factor, kept } => match ids.and_then(|ids| kept.gather(ids, scaled)) {
                 Some(found) => found,
                 // A row that joined since the last settle has no vector yet.
                 None => solve_rows(factor, xt, par),
@@ -236,10 +244,9 @@ fn updated_inverse(inverse: &Mat<f64>, change: &SignedRows, par: Par) -> Option<
     let mut zt = Mat::zeros(width, k);
     times_rows(inverse, &change.xt, &mut zt, par);
     let core = super::change::Core::new(&change.xt, &zt, &change.signs, par)?;
-    let mut zm = Mat::zeros(width, k);
-    multiply(zm.as_mut(), Accum::Replace, zt.as_ref(), core.inverse.as_ref(), 1.0, par);
+    let scaled = core.times(&zt.transpose().to_owned());
     let mut updated = inverse.clone();
-    multiply_lower(updated.as_mut(), Accum::Add, zm.as_ref(), zt.as_ref().transpose(), -1.0, par);
+    multiply_lower(updated.as_mut(), Accum::Add, zt.as_ref(), scaled.as_ref(), -1.0, par);
     mirror_lower(updated.as_mut());
     Some(updated)
 }
@@ -291,10 +298,11 @@ impl KeptRows {
     }
 
     fn gather(&self, ids: &[RowId], scaled: &[f64]) -> Option<SolvedRows> {
+        let slot = |&id: &RowId| self.index.slot(id).filter(|&slot| self.alive[slot]);
+        let slots: Vec<usize> = ids.iter().map(slot).collect::<Option<_>>()?;
         let mut zt = Mat::zeros(self.z.nrows(), ids.len());
         let mut missed = Vec::with_capacity(ids.len());
-        for (k, (&id, &root)) in ids.iter().zip(scaled).enumerate() {
-            let slot = self.index.slot(id).filter(|&slot| self.alive[slot])?;
+        for (k, (&slot, &root)) in slots.iter().zip(scaled).enumerate() {
             let (from, to) = (self.z.col_as_slice(slot), zt.col_as_slice_mut(k));
             if root == 1.0 {
                 to.copy_from_slice(from);

@@ -216,7 +216,14 @@ impl DenseBody {
         par: faer::Par,
     ) -> std::result::Result<Change, Box<Gathered>> {
         let Gathered { ids, roots, rows } = gathered;
-        let mut solved = self.solver.rows(&ids, &rows.xt, &roots, par);
+        // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
+        let joined = |id: &RowId| {
+            self.pending.iter().any(|change| {
+                change.ids.iter().zip(&change.rows.signs).any(|(there, sign)| *sign > 0.0 && there == id)
+            })
+        };
+        let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
+        let mut solved = self.solver.rows(known.then_some(&ids), &rows.xt, &roots, par);
         for waiting in &self.pending {
             let along = waiting.correct(&rows.xt, &mut solved.zt, par);
             solved.missed = solved.missed.and_then(|missed| waiting.pass_on(missed, &along));
@@ -239,6 +246,7 @@ impl DenseBody {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Outcome<RidgeModel>> {
+        self.solver.warm(gone);
         let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, new)?;
         let read = gathered.ids.len();
         let par = self.par_for(model, read);
@@ -285,11 +293,7 @@ impl DenseBody {
         };
         let mut ledger = self.ledger;
         let doubtful = change.core.condition > REFINE_ABOVE || !unsupported.is_empty();
-        ledger.inverse_norm = if doubtful {
-            self.inverse_norm_of(&model.penalty, &unsupported, Some(&change), par)
-        } else {
-            self.inverse_norm_after(model, &change)
-        };
+        ledger.inverse_norm = self.inverse_norm_after(model, &change);
         let carried = match self.ledger.at_optimum {
             true => change.gradient_added(&coefficients, norm(&theta)).map(|added| ledger.gradient + added),
             false => None,
@@ -330,6 +334,7 @@ impl DenseBody {
                 ledger.gradient = norm(&gradient);
             }
         }
+        self.tighten(&mut ledger, model, &change, &theta, &unsupported, par);
         let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
         // A gradient that is all rounding would be no smaller after a factorisation.
         if reached > tolerance && ledger.gradient > self.rounding(&theta) {
@@ -389,7 +394,8 @@ impl DenseBody {
     ) -> (RidgeModel, Step) {
         let coefficients = change.coefficients();
         let mut exact = change.moved(start, &coefficients, par);
-        clear(&mut exact, &self.unsupported(Some(&change.rows)));
+        let unsupported = self.unsupported(Some(&change.rows));
+        clear(&mut exact, &unsupported);
         let mut ledger = self.ledger;
         ledger.inverse_norm = self.inverse_norm_after(model, &change);
         let carried =
@@ -401,6 +407,7 @@ impl DenseBody {
                 (norm(&gradient), BoundSource::Measured)
             }
         };
+        self.tighten(&mut ledger, model, &change, &exact, &unsupported, par);
         ledger.distance = model.basis.caller_norm(&(&theta - &exact));
         ledger.at_optimum = false;
         let step = Step {
@@ -499,6 +506,23 @@ impl DenseBody {
             *v = self.solve(v, more, par);
         });
         estimate.min(1.0 / penalty.least)
+    }
+
+    /// Measures ‖A⁻¹‖ after the change where the bound carried from before it is too loose to be of use.
+    fn tighten(
+        &self,
+        ledger: &mut Ledger,
+        model: &RidgeModel,
+        change: &Change,
+        theta: &Mat<f64>,
+        unsupported: &[usize],
+        par: faer::Par,
+    ) {
+        let loose = self.relative(ledger.gradient, ledger.inverse_norm, theta) > model.settings.tolerance;
+        if loose && ledger.inverse_norm > 4.0 * self.ledger.inverse_norm {
+            let measured = self.inverse_norm_of(&model.penalty, unsupported, Some(change), par);
+            ledger.inverse_norm = ledger.inverse_norm.min(measured);
+        }
     }
 
     /// The size of gradient that rounding alone can leave.

@@ -1,0 +1,379 @@
+//! The words that the command understands, their defaults and their help.
+
+mod help;
+mod parse;
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use efface::Form;
+use efface_io::Format;
+
+pub(crate) use parse::Person;
+
+/// Fit a model; later take rows, or a person, out of it, exactly
+#[derive(Debug, Parser)]
+#[command(name = "efface", version, max_term_width = 100, after_help = help::MAIN)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Print the result as one JSON object
+    #[arg(long, global = true, display_order = 90)]
+    pub(crate) json: bool,
+
+    /// No progress bars and no messages; results and errors stay
+    #[arg(short, long, global = true, display_order = 91)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(Demo),
+    Fit(Box<Fit>),
+    Forget(Forget),
+    Learn(Learn),
+    Amend(Amend),
+    Predict(Predict),
+    Inspect(Inspect),
+    Export(Export),
+    Completions(Completions),
+}
+
+/// See every method forget one person, next to retraining; needs no files
+#[derive(Debug, Args)]
+#[command(after_help = help::DEMO)]
+pub(crate) struct Demo {
+    /// Only write the reviews to DIR/reviews.csv, to try the other commands on
+    #[arg(long, value_name = "DIR")]
+    pub(crate) write: Option<PathBuf>,
+
+    /// Overwrite DIR/reviews.csv
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+
+    /// Words to learn
+    #[arg(long, value_name = "N", default_value_t = 1500)]
+    pub(crate) vocab: usize,
+
+    /// Threads for the large products [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Fit a model and write it to a file that can forget
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("words").args(["vocab", "vocab_file", "hash"]).requires("text")),
+    after_help = help::FIT
+)]
+pub(crate) struct Fit {
+    #[command(flatten)]
+    pub(crate) data: Data,
+
+    /// Column to predict; repeat it for several. An svmlight file has its target in the line
+    #[arg(short, long = "target", value_name = "COLUMN")]
+    pub(crate) targets: Vec<String>,
+
+    /// Model file to write [default: the data file's name with .efface]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Overwrite the model file
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Columns to read as words
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) text: Vec<String>,
+
+    /// Columns with one feature per value
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) categorical: Vec<String>,
+
+    /// Columns that must hold numbers
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) numeric: Vec<String>,
+
+    /// Columns to leave out
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) ignore: Vec<String>,
+
+    /// Learn the N commonest words [default with --text: 1500]
+    #[arg(long, value_name = "N", help_heading = "Features")]
+    pub(crate) vocab: Option<usize>,
+
+    /// Use the words of FILE, one a line: they owe nothing to any row
+    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    pub(crate) vocab_file: Option<PathBuf>,
+
+    /// Hash words into N features: nothing is learned, so nothing has to be forgotten
+    #[arg(long, value_name = "N", help_heading = "Features")]
+    pub(crate) hash: Option<u64>,
+
+    /// The most values of a column that is one feature per value without being named
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Features")]
+    pub(crate) max_levels: usize,
+
+    /// Column that names each row, for `forget --ids` [default: the position in the file]
+    #[arg(long, value_name = "COLUMN", help_heading = "Who is who")]
+    pub(crate) id: Option<String>,
+
+    /// Column that names the person behind each row, for `forget --subject`
+    #[arg(long, value_name = "COLUMN", help_heading = "Who is who")]
+    pub(crate) subject: Option<String>,
+
+    /// Take the target's values as classes
+    #[arg(long, help_heading = "Model")]
+    pub(crate) classify: bool,
+
+    /// Target values that are one class, all others being the other; implies --classify
+    #[arg(
+        long,
+        value_name = "VALUES",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Model"
+    )]
+    pub(crate) positive: Vec<String>,
+
+    /// Column that says how much each row counts
+    #[arg(long, value_name = "COLUMN", help_heading = "Model")]
+    pub(crate) weight: Option<String>,
+
+    /// Strength of the penalty λ/2 ‖θ‖²
+    #[arg(long, value_name = "λ", default_value_t = 1.0, allow_hyphen_values = true, help_heading = "Model")]
+    pub(crate) lambda: f64,
+
+    /// No constant term
+    #[arg(long, help_heading = "Model")]
+    pub(crate) no_intercept: bool,
+
+    /// What to keep in order to forget fast, see below
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Curvature::Auto, help_heading = "Model")]
+    pub(crate) curvature: Curvature,
+
+    /// Relative distance to retraining above which the model refactors itself
+    #[arg(long, value_name = "X", default_value = "1e-9", help_heading = "Model")]
+    pub(crate) tolerance: f64,
+
+    /// Threads for the large products [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Take rows, or all rows of a person, out of a model
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("who").args(["ids", "ids_file", "subject"]).required(true)),
+    after_help = help::FORGET
+)]
+pub(crate) struct Forget {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// Rows to forget, by id, with commas
+    #[arg(long, value_name = "IDS", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) ids: Vec<String>,
+
+    /// Rows to forget, one id a line; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ids_file: Option<PathBuf>,
+
+    /// Person whose rows to forget
+    #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person)]
+    pub(crate) subject: Option<Person>,
+
+    /// How to forget; auto takes the cheapest exact method
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = parse::methods())]
+    pub(crate) method: String,
+
+    /// Say what would happen and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Add rows to a model
+#[derive(Debug, Args)]
+#[command(after_help = help::LEARN)]
+pub(crate) struct Learn {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
+/// Replace rows of a model by corrected ones
+#[derive(Debug, Args)]
+#[command(after_help = help::AMEND)]
+pub(crate) struct Amend {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
+/// Score the rows of a file
+#[derive(Debug, Args)]
+#[command(after_help = help::PREDICT)]
+pub(crate) struct Predict {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) data: Data,
+
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Overwrite the output file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Say what a model file holds
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// Model file
+    pub(crate) model: PathBuf,
+}
+
+/// Write the parameters for other programs
+#[derive(Debug, Args)]
+#[command(after_help = help::EXPORT)]
+pub(crate) struct Export {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// How to write them
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
+    pub(crate) format: ExportFormat,
+
+    /// File to write [default: standard output for json, else next to the model]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Overwrite the output file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = help::COMPLETIONS)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// A file of rows.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// Data file, also with .gz or .zst; - for standard input
+    #[arg(id = "data", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Format of the data file [default: by its extension]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<DataFormat>,
+}
+
+/// How a data file is written.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DataFormat {
+    Csv,
+    Tsv,
+    Jsonl,
+    Parquet,
+    Svmlight,
+}
+
+impl From<DataFormat> for Format {
+    fn from(format: DataFormat) -> Self {
+        match format {
+            DataFormat::Csv => Self::Csv,
+            DataFormat::Tsv => Self::Tsv,
+            DataFormat::Jsonl => Self::JsonLines,
+            DataFormat::Parquet => Self::Parquet,
+            DataFormat::Svmlight => Self::Svmlight,
+        }
+    }
+}
+
+/// What a model keeps of its curvature.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Curvature {
+    Auto,
+    Factor,
+    Inverse,
+    Rows,
+    Iterative,
+}
+
+impl From<Curvature> for Form {
+    fn from(curvature: Curvature) -> Self {
+        match curvature {
+            Curvature::Auto => Self::Auto,
+            Curvature::Factor => Self::Factor,
+            Curvature::Inverse => Self::Inverse,
+            Curvature::Rows => Self::Rows,
+            Curvature::Iterative => Self::Iterative,
+        }
+    }
+}
+
+/// How parameters are written for other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Json,
+    Safetensors,
+    Npz,
+}
+
+impl ExportFormat {
+    /// The name, which is also the extension.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Safetensors => "safetensors",
+            Self::Npz => "npz",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn ids_may_start_with_a_hyphen() {
+        for line in [&["--ids", "-5,7"][..], &["--ids=-5,7"]] {
+            let words = ["efface", "forget", "m.efface"].iter().chain(line).copied();
+            let Command::Forget(forget) = Cli::try_parse_from(words).unwrap().command else { panic!() };
+            assert_eq!(forget.ids, ["-5", "7"]);
+        }
+    }
+
+    #[test]
+    fn sources_of_words_exclude_each_other_and_need_text() {
+        let parse = |rest: &[&str]| {
+            let start = ["efface", "fit", "a.csv", "--target", "y"];
+            Cli::try_parse_from(start.iter().chain(rest).copied()).is_ok()
+        };
+        assert!(parse(&["--text", "t", "--vocab", "9"]));
+        assert!(parse(&["--text", "t", "--hash", "9"]));
+        assert!(!parse(&["--text", "t", "--hash", "9", "--vocab", "9"]));
+        assert!(!parse(&["--vocab", "9"]));
+    }
+}

@@ -1,0 +1,61 @@
+//! What the help says after the options.
+
+pub(super) const MAIN: &str = "\
+Results go to standard output, messages and errors to standard error.
+
+Exit codes:
+  0  done
+  1  internal error
+  2  the command line makes no sense
+  3  the data cannot be used
+  4  a row, person or column was not found
+  5  refused: no rows would be left, the method cannot be used here, the output exists
+  6  the model file cannot be used: not ours, newer, damaged or locked
+  7  a file cannot be read or written
+
+Start with `efface demo`; `efface help forget` explains a command.";
+
+pub(super) const DEMO: &str = "\
+Writes 2100 product reviews of its own, fits a ridge model on their words, and takes out one person
+who uses words that nobody else does. Takes a few seconds.";
+
+pub(super) const FIT: &str = "\
+Without --text every column but target, id, subject and weight is a feature: a number when all its
+values are, else one feature per value. With --text only the columns named as text, categorical or
+numeric are. Options that take COLUMNS can be repeated and take several names with commas.
+
+What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
+  factor     its Cholesky factor
+  inverse    its inverse
+  rows       XA⁻¹, a vector a row: the fastest forget, the most memory
+  iterative  nothing: conjugate gradients over the rows, for very many features
+  auto       factor, or iterative where a d × d matrix would pass 2 GiB
+
+Example:
+  efface fit reviews.csv --text text --target stars --subject user_id --id review_id";
+
+pub(super) const FORGET: &str = "\
+The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
+happened. The report bounds the distance to a model that was fitted without the rows.
+
+Examples:
+  efface forget reviews.efface --subject user_id=u1042
+  efface forget reviews.efface --ids r00017,r00023 --dry-run
+  efface forget reviews.efface --ids-file - --json < ids.txt";
+
+pub(super) const LEARN: &str = "\
+The file needs the columns that the model was fitted on, and ids that are new.";
+
+pub(super) const AMEND: &str = "\
+The file needs the columns that the model was fitted on, and ids that the model holds.";
+
+pub(super) const PREDICT: &str = "\
+Prints a line per row: its id or else its line in the file, the prediction, and for classes the
+scores. With --json each line is an object.";
+
+pub(super) const EXPORT: &str = "\
+An export is a copy: a later forget does not reach it, so export again afterwards.";
+
+pub(super) const COMPLETIONS: &str = "\
+Example:
+  efface completions bash > ~/.local/share/bash-completion/completions/efface";

@@ -1,0 +1,43 @@
+//! `efface learn` and `efface amend`: rows of a file join a model, or replace rows that it holds.
+
+use efface_engine::{Engine, Report};
+
+use super::open;
+use crate::cli::{Amend, Learn};
+use crate::failure::Result;
+use crate::report::{count, distance, seconds};
+use crate::terminal::Terminal;
+
+pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
+    let source = open(&args.data)?;
+    let report = Engine::open(&args.model)?.learn(&source, &terminal.bars())?;
+    tell("learned", &report, terminal)
+}
+
+pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
+    let source = open(&args.data)?;
+    let report = Engine::open(&args.model)?.amend(&source, &terminal.bars())?;
+    tell("amended", &report, terminal)
+}
+
+fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
+    if terminal.json() {
+        return terminal.object(report);
+    }
+    terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
+    Ok(())
+}
+
+/// What is left, how near it is to retraining, and the time.
+pub(super) fn ending(report: &Report) -> String {
+    let left = match report.dry_run {
+        true => format!("{} would be left", count(report.rows, "row")),
+        false if report.learned > 0 => format!("{} now", count(report.rows, "row")),
+        false => format!("{} left", count(report.rows, "row")),
+    };
+    format!(
+        "{left}; distance to retraining at most {} (relative); {}",
+        distance(report.evidence.relative_bound),
+        seconds(report.seconds)
+    )
+}

@@ -1,0 +1,88 @@
+//! The demo's rows: reviews as counts of words, their stars as +1 or −1.
+
+use std::io::{self, Write};
+
+use efface::features::{Cell, Encoder, EncoderBuilder, EncoderOptions, WordSource};
+use efface::synthetic::{PLANTED_USER, PLANTED_WORD, Review, Reviews};
+use efface::{Csr, RowId, Rows};
+
+use crate::failure::{Failure, Result};
+
+/// What the methods are tried on.
+pub(super) struct Data {
+    pub(super) rows: Rows,
+    pub(super) words: usize,
+    /// The rows of the person to forget.
+    pub(super) gone: Vec<RowId>,
+    /// The feature that is the word which only that person uses.
+    pub(super) planted: usize,
+    pub(super) people: usize,
+}
+
+impl Data {
+    pub(super) fn make(vocabulary: usize) -> Result<Self> {
+        let reviews = Reviews::default().generate();
+        let cells: Vec<[Cell; 1]> = reviews.iter().map(|review| [Cell::Text(review.text.clone())]).collect();
+        let encoder = encoder(&cells, vocabulary).map_err(efface::Error::from)?;
+        let width = encoder.width();
+        let mut features = Csr::<f32>::new(width);
+        let mut targets = Vec::with_capacity(reviews.len());
+        let mut entries = Vec::new();
+        for (line, (review, cells)) in (1..).zip(reviews.iter().zip(&cells)) {
+            encoder.encode(cells, line, &mut entries).map_err(efface::Error::from)?;
+            features.push(&entries)?;
+            targets.push(if review.stars >= 4 { 1.0 } else { -1.0 });
+        }
+        let planted =
+            (0..width as u32).find(|&feature| encoder.name(feature).as_deref() == Some(PLANTED_WORD));
+        let planted = planted.ok_or_else(|| {
+            let failure =
+                Failure::usage(format!("the {vocabulary} commonest words leave out `{PLANTED_WORD}`"));
+            failure.hint("give more with --vocab; 1500 is enough")
+        })?;
+        Ok(Self {
+            rows: Rows::new(features, targets, 1)?,
+            words: width,
+            gone: theirs(&reviews),
+            planted: planted as usize,
+            people: people(&reviews),
+        })
+    }
+}
+
+fn encoder(
+    cells: &[[Cell; 1]],
+    vocabulary: usize,
+) -> std::result::Result<Encoder, efface::features::FeatureError> {
+    let column = "text".to_owned();
+    let options = EncoderOptions {
+        text: vec![column.clone()],
+        words: WordSource::Learned(vocabulary),
+        ..EncoderOptions::default()
+    };
+    let mut builder = EncoderBuilder::new(&[column], options)?;
+    for (line, cells) in (1..).zip(cells) {
+        builder.observe(cells, line)?;
+    }
+    builder.finish()
+}
+
+fn theirs(reviews: &[Review]) -> Vec<RowId> {
+    let numbered = (0..).zip(reviews);
+    numbered.filter(|(_, review)| review.user_id == PLANTED_USER).map(|(at, _)| RowId(at)).collect()
+}
+
+fn people(reviews: &[Review]) -> usize {
+    reviews.iter().map(|review| &review.user_id).collect::<std::collections::HashSet<_>>().len()
+}
+
+/// The reviews as a table, in the columns that the examples in the help name.
+pub(super) fn write_csv(reviews: &[Review], out: &mut impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(["review_id", "user_id", "stars", "text"])?;
+    for review in reviews {
+        let stars = review.stars.to_string();
+        table.write_record([&review.review_id, &review.user_id, &stars, &review.text])?;
+    }
+    table.flush()
+}

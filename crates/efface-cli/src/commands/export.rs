@@ -1,0 +1,50 @@
+//! `efface export`: the parameters for other programs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use efface_engine::Engine;
+use serde_json::json;
+
+use crate::cli::{Export, ExportFormat};
+use crate::export;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::report::{bytes, count};
+use crate::terminal::Terminal;
+
+pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
+    let path = match (&args.output, args.format) {
+        (Some(path), _) => Some(path.clone()),
+        (None, ExportFormat::Json) => None,
+        (None, format) => Some(args.model.with_extension(format.name())),
+    };
+    let mut out = open(path.as_ref(), args.force)?;
+    let parameters = Engine::open_read_only(&args.model)?.parameters()?;
+    let file = match args.format {
+        ExportFormat::Json => export::json(&parameters)?,
+        ExportFormat::Safetensors => export::safetensors(&parameters)?,
+        ExportFormat::Npz => export::npz(&parameters)?,
+    };
+    out.write_all(&file).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.finish()?;
+    let Some(path) = path else { return Ok(()) };
+    let features = parameters.features.len();
+    if terminal.json() {
+        return terminal.object(&json!({
+            "output": path.display().to_string(),
+            "format": args.format.name(),
+            "features": features,
+            "outputs": parameters.outputs.len(),
+            "bytes": file.len(),
+        }));
+    }
+    let size = bytes(file.len() as u64);
+    terminal.message(&format!("exported {}: {} ({size})", count(features, "feature"), path.display()));
+    terminal.note("a later forget does not reach this copy; export again after one");
+    Ok(())
+}
+
+fn open(path: Option<&PathBuf>, force: bool) -> Result<Output> {
+    path.map_or_else(|| Ok(Output::stdout()), |path| Output::file(path, force))
+}

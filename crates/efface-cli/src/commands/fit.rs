@@ -1,0 +1,126 @@
+//! `efface fit`: from a data file to a model file.
+
+use std::path::{Path, PathBuf};
+
+use efface::Ridge;
+use efface::features::WordSource;
+use efface_engine::{FitReport, FitRequest};
+use efface_io::Compression;
+
+use super::{open, threads};
+use crate::cli::Fit;
+use crate::failure::{Failure, Result};
+use crate::output::refuse_existing;
+use crate::report::{bytes, count, number, seconds};
+use crate::terminal::Terminal;
+
+pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
+    let output = output(&args)?;
+    // Found out before a long fit, not after it.
+    refuse_existing(&output, args.force)?;
+    let force = args.force;
+    let request = request(args)?;
+    let report = efface_engine::fit(&request, &output, force, &terminal.bars())?;
+    if terminal.json() {
+        return terminal.object(&report);
+    }
+    terminal.message(&sentence(&report, &output));
+    if report.summary.id.is_none() {
+        terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
+    }
+    Ok(())
+}
+
+fn request(args: Fit) -> Result<FitRequest> {
+    let words = words(&args)?;
+    let source = open(&args.data)?;
+    if args.targets.is_empty() && !source.is_sparse() {
+        let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
+        let failure = Failure::usage("no target: the column to predict is not named");
+        return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
+    }
+    let ridge = Ridge::new(args.lambda)
+        .intercept(!args.no_intercept)
+        .form(args.curvature.into())
+        .tolerance(args.tolerance)
+        .threads(threads(args.threads));
+    Ok(FitRequest {
+        source,
+        targets: args.targets,
+        text: args.text,
+        categorical: args.categorical,
+        numeric: args.numeric,
+        ignore: args.ignore,
+        id: args.id,
+        subject: args.subject,
+        weight: args.weight,
+        words,
+        max_levels: args.max_levels,
+        classify: args.classify || !args.positive.is_empty(),
+        positive: args.positive,
+        ridge,
+    })
+}
+
+fn words(args: &Fit) -> Result<WordSource> {
+    Ok(match (args.hash, args.vocab, &args.vocab_file) {
+        (Some(buckets), _, _) => WordSource::Hashed(buckets),
+        (_, Some(most), _) => WordSource::Learned(most),
+        (_, _, Some(path)) => {
+            let text = std::fs::read_to_string(path).map_err(|cause| Failure::file(path, "read", &cause))?;
+            let text = text.trim_start_matches('\u{feff}');
+            let words = text.lines().map(str::trim).filter(|word| !word.is_empty());
+            WordSource::Supplied(words.map(str::to_owned).collect())
+        }
+        _ => WordSource::default(),
+    })
+}
+
+/// Where the model goes: next to the data unless said otherwise.
+fn output(args: &Fit) -> Result<PathBuf> {
+    let file = &args.data.file;
+    match &args.output {
+        Some(path) => Ok(path.clone()),
+        None if file == Path::new("-") => {
+            Err(Failure::usage("standard input has no name for the model to take").hint("add -o FILE"))
+        }
+        None => Ok(beside(file)),
+    }
+}
+
+/// `reviews.csv.gz` becomes `reviews.efface`.
+fn beside(file: &Path) -> PathBuf {
+    let packed = Compression::of_path(file) != Compression::None;
+    let name = if packed { file.with_extension("") } else { file.to_owned() };
+    name.with_extension("efface")
+}
+
+fn sentence(report: &FitReport, output: &Path) -> String {
+    let summary = &report.summary;
+    format!(
+        "fitted {} on {} with {} and {}, λ = {}, {} form: {} ({}); {}",
+        summary.model,
+        count(summary.rows, "row"),
+        count(summary.features, "feature"),
+        count(summary.outputs.len(), "output"),
+        number(summary.lambda),
+        summary.form,
+        output.display(),
+        bytes(summary.file_bytes),
+        seconds(report.seconds),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_named_after_its_data() {
+        for (data, model) in
+            [("a/reviews.csv", "a/reviews.efface"), ("r.jsonl.gz", "r.efface"), ("v1.2.tsv", "v1.2.efface")]
+        {
+            assert_eq!(beside(Path::new(data)), Path::new(model));
+        }
+    }
+}

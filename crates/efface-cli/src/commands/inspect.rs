@@ -1,0 +1,78 @@
+//! `efface inspect`: what a model file holds, without the content of any row.
+
+use efface_engine::{Engine, Summary};
+
+use crate::cli::Inspect;
+use crate::failure::Result;
+use crate::report::{bytes, count, distance, number, pairs};
+use crate::terminal::Terminal;
+
+pub(crate) fn run(args: &Inspect, terminal: &Terminal) -> Result {
+    let summary = Engine::open_read_only(&args.model)?.summary()?;
+    if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary)) }
+}
+
+fn page(summary: &Summary) -> String {
+    let constant = if summary.intercept { "with a constant" } else { "without a constant" };
+    let mut lines = vec![
+        ("model", format!("{}, λ = {}, {constant}", summary.model, number(summary.lambda))),
+        ("rows", summary.rows.to_string()),
+        ("features", features(summary)),
+    ];
+    if !summary.target.is_empty() {
+        lines.push(("target", shortened(&summary.target)));
+    }
+    match &summary.classes {
+        Some(classes) => lines.push(("classes", shortened(classes))),
+        None => lines.push(("outputs", shortened(&summary.outputs))),
+    }
+    lines.push(("id column", summary.id.clone().unwrap_or_else(|| "none".into())));
+    lines.push((
+        "subject column",
+        match &summary.subject {
+            Some(column) => format!("{column} ({})", count(summary.subjects, "subject")),
+            None => "none".into(),
+        },
+    ));
+    lines.push(("curvature", format!("{} form", summary.form)));
+    lines.push((
+        "distance to retraining",
+        format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound)),
+    ));
+    lines.push(("forgotten so far", count(summary.forgotten, "row")));
+    lines.push(("generation", summary.generation.to_string()));
+    lines.push(("refactored", count(summary.refactorisations, "time")));
+    lines.push((
+        "file",
+        format!("{}, format {}, efface {}", bytes(summary.file_bytes), summary.format, summary.version),
+    ));
+    lines.push(("created", summary.created_at.clone()));
+    lines.push(("changed", summary.changed_at.clone()));
+    for what in &summary.not_covered {
+        lines.push(("not covered", what.clone()));
+    }
+    pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
+}
+
+fn features(summary: &Summary) -> String {
+    const SHOWN: usize = 8;
+    let kind = if summary.sparse { "sparse" } else { "dense" };
+    let columns = &summary.feature_columns;
+    let mut named: Vec<String> =
+        columns.iter().take(SHOWN).map(|(name, kind, width)| format!("{name}: {width} {kind}")).collect();
+    if columns.len() > SHOWN {
+        named.push(format!("and {} more columns", columns.len() - SHOWN));
+    }
+    let detail = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+    format!("{}, {kind}{detail}", summary.features)
+}
+
+/// The first names of a list.
+fn shortened(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}

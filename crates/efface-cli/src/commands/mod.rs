@@ -1,0 +1,39 @@
+//! One file per verb. A verb reads its arguments, calls the engine and hands the result to the terminal.
+
+pub(crate) mod change;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod export;
+pub(crate) mod fit;
+pub(crate) mod forget;
+pub(crate) mod inspect;
+pub(crate) mod predict;
+
+use std::io::Read;
+use std::path::Path;
+
+use efface_io::{Format, Source};
+
+use crate::cli::Data;
+use crate::failure::{Failure, Result};
+
+/// Opens a data file, or takes standard input for one.
+fn open(data: &Data) -> Result<Source> {
+    let format = data.format.map(Format::from);
+    if data.file != Path::new("-") {
+        return Ok(Source::open(&data.file, format)?);
+    }
+    if format.is_none() {
+        let failure = Failure::usage("standard input has no extension that would tell its format");
+        return Err(failure.hint("add --format, for example --format csv"));
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|cause| Failure::file(Path::new("standard input"), "read", &cause))?;
+    Ok(Source::from_bytes("standard input", bytes, format)?)
+}
+
+/// As many threads as asked for, or as there are cores.
+fn threads(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}

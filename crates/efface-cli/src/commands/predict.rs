@@ -1,0 +1,107 @@
+//! `efface predict`: the scores of a file's rows, as CSV or JSON lines, while they are computed.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use efface_engine::{Engine, Error, Prediction, Summary};
+use serde_json::{Map, Value, json};
+
+use super::open;
+use crate::cli::Predict;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::report::count;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
+    let engine = Engine::open_read_only(&args.model)?;
+    let summary = engine.summary()?;
+    let source = open(&args.data)?;
+    let mut out = match &args.output {
+        Some(path) => Output::file(path, args.force)?,
+        None => Output::stdout(),
+    };
+    let name = PathBuf::from(out.name());
+    let mut writer = Lines { summary: &summary, csv: !terminal.json(), begun: false };
+    let rows = engine.predict(&source, &mut |prediction| {
+        writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
+    })?;
+    out.finish()?;
+    match &args.output {
+        Some(path) if terminal.json() => {
+            terminal.object(&json!({ "rows": rows, "output": path.display().to_string() }))
+        }
+        Some(path) => {
+            terminal.message(&format!("predicted {}: {}", count(rows as usize, "row"), path.display()));
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Predictions as lines of text.
+struct Lines<'a> {
+    summary: &'a Summary,
+    csv: bool,
+    begun: bool,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, out: &mut impl Write, prediction: &Prediction) -> io::Result<()> {
+        if !self.csv {
+            return writeln!(out, "{}", self.object(prediction));
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            record(out, self.header(prediction.id.is_some()))?;
+        }
+        let name = prediction.id.clone().unwrap_or_else(|| prediction.line.to_string());
+        let label = prediction.label.clone();
+        let scores = prediction.scores.iter().map(f64::to_string);
+        record(out, std::iter::once(name).chain(label).chain(scores))
+    }
+
+    /// Rows without an id are known by their line. One score needs no name of its own.
+    fn header(&self, ids: bool) -> Vec<String> {
+        let Summary { outputs, classes, .. } = self.summary;
+        let mut names = vec![if ids { "id" } else { "line" }.to_owned()];
+        match (classes, outputs.as_slice()) {
+            (Some(_), [_]) => names.extend(["prediction".into(), "score".into()]),
+            (Some(_), many) => {
+                names.push("prediction".into());
+                names.extend(many.iter().map(|name| format!("score {name}")));
+            }
+            (None, [_]) => names.push("prediction".into()),
+            (None, many) => names.extend(many.iter().map(|name| format!("prediction {name}"))),
+        }
+        names
+    }
+
+    fn object(&self, prediction: &Prediction) -> Value {
+        let mut object = Map::new();
+        object.insert("id".into(), json!(prediction.id));
+        object.insert("line".into(), json!(prediction.line));
+        let scores: Map<String, Value> =
+            self.summary.outputs.iter().cloned().zip(prediction.scores.iter().map(|s| json!(s))).collect();
+        match (&prediction.label, prediction.scores.as_slice()) {
+            (Some(label), _) => {
+                object.insert("prediction".into(), json!(label));
+                object.insert("scores".into(), Value::Object(scores));
+            }
+            (None, [score]) => {
+                object.insert("prediction".into(), json!(score));
+            }
+            (None, _) => {
+                object.insert("prediction".into(), Value::Object(scores));
+            }
+        }
+        Value::Object(object)
+    }
+}
+
+/// One line of CSV, quoted where it must be.
+fn record(out: &mut impl Write, fields: impl IntoIterator<Item = String>) -> io::Result<()> {
+    let mut line = csv::Writer::from_writer(Vec::new());
+    line.write_record(fields)?;
+    let line = line.into_inner().map_err(|error| error.into_error())?;
+    out.write_all(&line)
+}

@@ -1,0 +1,113 @@
+//! Why a command stopped: a message, perhaps a hint, and a kind that decides the exit code.
+
+use std::io;
+use std::path::Path;
+
+use efface_engine::ErrorKind;
+
+/// The end of a command that did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    kind: ErrorKind,
+    broken_pipe: bool,
+}
+
+/// The result of a command.
+pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+
+impl Failure {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, kind, broken_pipe: false }
+    }
+
+    /// The request itself makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// The request makes sense, but doing it would destroy something.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused, message)
+    }
+
+    /// What should not happen did.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// The operating system refused something about a file.
+    pub(crate) fn file(path: &Path, what: &str, cause: &io::Error) -> Self {
+        let message = format!("{} cannot be {what}: {cause}", path.display());
+        Self { broken_pipe: cause.kind() == io::ErrorKind::BrokenPipe, ..Self::new(ErrorKind::Io, message) }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    /// The exit code; `efface --help` lists them.
+    pub(crate) fn code(&self) -> u8 {
+        match self.kind {
+            ErrorKind::Internal => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::Data => 3,
+            ErrorKind::NotFound => 4,
+            ErrorKind::Refused => 5,
+            ErrorKind::BadModel => 6,
+            ErrorKind::Io => 7,
+        }
+    }
+}
+
+impl From<efface_engine::Error> for Failure {
+    fn from(error: efface_engine::Error) -> Self {
+        let broken_pipe = match &error {
+            efface_engine::Error::Io { cause, .. } => cause.kind() == io::ErrorKind::BrokenPipe,
+            _ => false,
+        };
+        Self { hint: error.hint(), broken_pipe, ..Self::new(error.kind(), error.to_string()) }
+    }
+}
+
+impl From<efface_io::Error> for Failure {
+    fn from(error: efface_io::Error) -> Self {
+        efface_engine::Error::from(error).into()
+    }
+}
+
+impl From<efface::Error> for Failure {
+    fn from(error: efface::Error) -> Self {
+        efface_engine::Error::from(error).into()
+    }
+}
+
+/// Writing to standard output failed.
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Self::file(Path::new("standard output"), "written", &cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_codes_of_the_help() {
+        assert_eq!(Failure::internal("").code(), 1);
+        assert_eq!(Failure::usage("").code(), 2);
+        assert_eq!(Failure::refused("").code(), 5);
+        let closed = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::file(Path::new("a"), "read", &closed).code(), 7);
+        assert!(Failure::from(efface_engine::Error::io("a", closed)).is_broken_pipe());
+        assert_eq!(Failure::from(efface::Error::NoRows).code(), 3);
+    }
+}

@@ -1,0 +1,118 @@
+//! Numbers and tables for people.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+/// Longer values are broken into lines of this many characters.
+const WIDTH: u16 = 100;
+
+/// One line, under the header.
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// A table of names and values without lines.
+pub(crate) fn pairs(rows: impl IntoIterator<Item = (String, String)>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    for (name, value) in rows {
+        table.add_row([name, value]);
+    }
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((0, 2));
+    }
+    trimmed(&table)
+}
+
+/// A table with a header. Columns numbered in `right` are aligned to the right.
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>, right: &[usize]) -> String {
+    let mut table = Table::new();
+    table.load_style(RULED);
+    table.set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    for &at in right {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    trimmed(&table)
+}
+
+fn trimmed(table: &Table) -> String {
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// `1 row`, `14 rows`.
+pub(crate) fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// A time in the unit that suits it, with two or three digits.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s => (s * 1e6, "µs"),
+    };
+    let digits = if value >= 99.5 { 0 } else { 1 };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A small distance: two digits and a power of ten; `unknown` when there is no number.
+pub(crate) fn distance(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        v if v.is_finite() => format!("{v:.1e}"),
+        _ => "unknown".into(),
+    }
+}
+
+/// A setting: as people write it, without a row of zeros.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size == 0.0 || (1e-3..1e6).contains(&size) => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
+/// How many times faster.
+pub(crate) fn times(ratio: f64) -> String {
+    if ratio >= 9.95 { format!("{ratio:.0}×") } else { format!("{ratio:.1}×") }
+}
+
+/// A size in the unit that suits it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes as f64 {
+        b if b >= 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", b / (1024.0 * 1024.0 * 1024.0)),
+        b if b >= 1024.0 * 1024.0 => format!("{:.1} MiB", b / (1024.0 * 1024.0)),
+        b if b >= 1024.0 => format!("{:.1} KiB", b / 1024.0),
+        b => format!("{b} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(seconds(0.008_21), "8.2 ms");
+        assert_eq!(seconds(0.123_4), "123 ms");
+        assert_eq!(seconds(4.5e-5), "45.0 µs");
+        assert_eq!(seconds(12.34), "12.3 s");
+        assert_eq!(distance(3.04e-12), "3.0e-12");
+        assert_eq!(distance(f64::INFINITY), "unknown");
+        assert_eq!([number(0.0), number(1.0), number(0.5), number(1e-4)], ["0", "1", "0.5", "1e-4"]);
+        assert_eq!(times(9.94), "9.9×");
+        assert_eq!(times(123.4), "123×");
+        assert_eq!(bytes(3 << 20), "3.0 MiB");
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(0, "row"), "0 rows");
+    }
+
+    #[test]
+    fn tables_have_no_trailing_blanks() {
+        let shown = pairs([("rows".to_owned(), "14".to_owned()), ("features".to_owned(), "3".to_owned())]);
+        assert!(shown.lines().all(|line| line == line.trim_end()), "{shown}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Where words go: results on standard output, messages, notes and errors on standard error. Nothing here panics when
+//! a stream is closed.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+use crate::progress::Bars;
+
+/// How the user wants to be spoken to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    json: bool,
+    quiet: bool,
+}
+
+impl Terminal {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet }
+    }
+
+    /// Whether results are JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// A result for people on standard output.
+    pub(crate) fn result(&self, text: &str) -> Result {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}")?;
+        Ok(out.flush()?)
+    }
+
+    /// One JSON object on a line of standard output.
+    pub(crate) fn object(&self, value: &impl Serialize) -> Result {
+        let text = serde_json::to_string(value)
+            .map_err(|cause| Failure::internal(format!("a result is no JSON: {cause}")))?;
+        self.result(&text)
+    }
+
+    /// What was done, in a line for people. JSON says it already, so this is silent then.
+    pub(crate) fn message(&self, text: &str) {
+        if !self.quiet && !self.json {
+            say(text);
+        }
+    }
+
+    /// Something worth knowing that is not the result.
+    pub(crate) fn note(&self, text: &str) {
+        self.message(&format!("note: {text}"));
+    }
+
+    /// Why the command stopped; never silent.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        say(&format!("error: {}", failure.message));
+        if let Some(hint) = &failure.hint {
+            say(&format!("hint: {hint}"));
+        }
+    }
+
+    /// Progress bars on standard error, or none off a terminal and when quiet.
+    pub(crate) fn bars(&self) -> Bars {
+        Bars::new(!self.quiet && io::stderr().is_terminal())
+    }
+}
+
+/// There is nobody left to tell when standard error is closed.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

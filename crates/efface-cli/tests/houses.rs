@@ -1,0 +1,214 @@
+//! Every verb on a small table.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use common::{Folder, HOUSES};
+
+#[test]
+fn a_model_is_written_next_to_its_data() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("data")).unwrap();
+    folder.write("data/houses.csv", HOUSES);
+    let ended = folder.run("fit data/houses.csv --target price --ignore house,owner");
+    assert!(ended.err.contains("data/houses.efface"), "{ended:?}");
+    assert!(ended.err.contains("note: without --id"), "{ended:?}");
+    assert!(ended.out.is_empty() && folder.path("data/houses.efface").is_file());
+}
+
+#[test]
+fn fit_reports_in_json() {
+    let folder = Folder::new();
+    folder.write("houses.csv", HOUSES);
+    let report = folder.json("fit houses.csv --target price --id house --subject owner --lambda 0.5 --json");
+    let summary = &report["summary"];
+    assert_eq!((summary["rows"].as_u64(), summary["features"].as_u64()), (Some(7), Some(4)));
+    assert_eq!((summary["lambda"].as_f64(), &summary["outputs"]), (Some(0.5), &serde_json::json!(["price"])));
+    assert_eq!(folder.json("inspect houses.efface --json")["rows"].as_u64(), Some(7));
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    let folder = Folder::new();
+    let line = "fit - --format csv --target price --id house --subject owner -o a.efface";
+    assert_eq!(folder.run_with_input(line, HOUSES).code, 0);
+    let ended = folder.run_with_input("forget a.efface --ids-file - --json", "h1\r\n\n-5\nh 5\n");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.out.contains("\"forgotten\":3"), "{ended:?}");
+    let ended = folder.run_with_input("fit - --target price -o b.efface", HOUSES);
+    common::check_failure("fit -", &ended, 2, &["standard input", "hint: add --format"]);
+}
+
+#[test]
+fn ids_may_be_negative() {
+    for words in
+        [&["forget", "houses.efface", "--ids", "-5", "--json"][..], &["forget", "houses.efface", "--ids=-5"]]
+    {
+        let folder = Folder::with_houses();
+        assert_eq!(folder.words(words).code, 0);
+        assert_eq!(folder.json("inspect houses.efface --json")["rows"].as_u64(), Some(6));
+    }
+}
+
+#[test]
+fn every_method_forgets() {
+    for method in efface::methods::names() {
+        let folder = Folder::with_houses();
+        let report =
+            folder.json(&format!("forget houses.efface --subject owner=ann --method {method} --json"));
+        assert_eq!((report["forgotten"].as_u64(), report["rows"].as_u64()), (Some(2), Some(5)), "{method}");
+    }
+}
+
+#[test]
+fn rows_are_learned_and_amended() {
+    let folder = Folder::with_houses();
+    folder.write("more.csv", "house,owner,city,rooms,price\nh8,eve,Graz,2,160\n");
+    let ended = folder.run("learn houses.efface more.csv");
+    assert!(ended.err.starts_with("learned 1 row: 8 rows now; "), "{ended:?}");
+    folder.fails("learn houses.efface more.csv", 3, &["h8", "hint: "]);
+    folder.write("right.csv", "house,owner,city,rooms,price\nh8,eve,Graz,2,170\n");
+    let report = folder.json("amend houses.efface right.csv --json");
+    assert_eq!((report["learned"].as_u64(), report["rows"].as_u64()), (Some(1), Some(8)));
+
+    folder.write("all.csv", HOUSES.to_owned() + "h8,eve,Graz,2,170\n");
+    folder.done("fit all.csv --target price --id house --subject owner");
+    let (changed, fitted) = (folder.json("export houses.efface"), folder.json("export all.efface"));
+    for (name, value) in fitted["coefficients"].as_object().unwrap() {
+        let (a, b) = (value[0].as_f64().unwrap(), changed["coefficients"][name][0].as_f64().unwrap());
+        assert!((a - b).abs() < 1e-8 * a.abs().max(1.0), "{name}: {a} {b}");
+    }
+}
+
+#[test]
+fn what_was_forgotten_does_not_come_back() {
+    let folder = Folder::with_houses();
+    folder.done("forget houses.efface --ids h1");
+    folder.write("again.csv", HOUSES.lines().take(2).collect::<Vec<_>>().join("\n"));
+    folder.fails("learn houses.efface again.csv", 5, &["h1", "forgotten on", "hint: "]);
+}
+
+#[test]
+fn predictions_of_numbers() {
+    let folder = Folder::with_houses();
+    let out = folder.done("predict houses.efface houses.csv");
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (8, "id,prediction"));
+    assert!(lines[5].starts_with("h 5,"), "{out}");
+    let (_, first) = lines[1].split_once(',').unwrap();
+    let line = folder.done("predict houses.efface houses.csv --json").lines().next().unwrap().to_owned();
+    let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&object["id"], object["line"].as_u64()), (&"h1".into(), Some(2)));
+    assert_eq!(object["prediction"].as_f64(), first.parse().ok());
+}
+
+#[test]
+fn predictions_of_several_numbers_and_without_ids() {
+    let folder = Folder::new();
+    folder.write("houses.csv", HOUSES);
+    folder.done("fit houses.csv --target price --target rooms --ignore house,owner");
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("line,prediction price,prediction rooms\n2,"), "{out}");
+}
+
+#[test]
+fn predictions_of_classes() {
+    let folder = Folder::new();
+    folder.write("houses.csv", HOUSES);
+    folder.done("fit houses.csv --target city --classify --id house --ignore owner -o city.efface");
+    let out = folder.done("predict city.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin\nh1,"), "{out}");
+    folder.done("fit houses.csv --target city --positive Lyon,Turin --id house --ignore owner -o two.efface");
+    let out = folder.done("predict two.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score\nh1,"), "{out}");
+}
+
+#[test]
+fn predictions_go_to_a_file_and_not_over_one() {
+    let folder = Folder::with_houses();
+    let report = folder.json("predict houses.efface houses.csv -o out.csv --json");
+    assert_eq!(report["rows"].as_u64(), Some(7));
+    assert_eq!(std::fs::read_to_string(folder.path("out.csv")).unwrap().lines().count(), 7);
+    folder.fails("predict houses.efface houses.csv -o out.csv", 5, &["out.csv exists already", "--force"]);
+    folder.done("predict houses.efface houses.csv -o out.csv --force");
+    assert!(std::fs::read_to_string(folder.path("out.csv")).unwrap().starts_with("id,"));
+}
+
+#[test]
+fn a_failed_prediction_leaves_no_file() {
+    let folder = Folder::with_houses();
+    folder.write("bad.csv", "house,city,rooms\nh1,Lyon,3\nh2,Lyon,many\n");
+    folder.fails("predict houses.efface bad.csv -o out.csv", 3, &["line 3", "rooms"]);
+    let files = std::fs::read_dir(folder.directory.path()).unwrap().count();
+    assert_eq!(files, 3, "houses.csv, houses.efface and bad.csv");
+}
+
+#[test]
+fn exports_go_next_to_the_model() {
+    let folder = Folder::with_houses();
+    folder.done("export houses.efface --format npz");
+    let report = folder.json("export houses.efface --format safetensors --json");
+    assert_eq!((&report["output"], report["features"].as_u64()), (&"houses.safetensors".into(), Some(4)));
+    assert!(std::fs::read(folder.path("houses.npz")).unwrap().starts_with(b"PK"));
+    folder.fails("export houses.efface --format npz", 5, &["houses.npz exists already"]);
+    folder.done("export houses.efface -o houses.json");
+    assert_eq!(
+        std::fs::read_to_string(folder.path("houses.json")).unwrap(),
+        folder.done("export houses.efface")
+    );
+}
+
+#[test]
+fn words_come_from_rows_or_a_file_or_hashes() {
+    let folder = Folder::new();
+    folder.write("t.csv", "say,y\nred apple,1\ngreen apple,2\nred pear,3\n");
+    folder.write("words.txt", "apple\npear\n");
+    let features = |rest: &str| {
+        folder.done(&format!("fit t.csv --text say --target y -o t.efface --force {rest}"));
+        folder.json("inspect t.efface --json")["features"].as_u64()
+    };
+    assert_eq!(features(""), Some(4));
+    assert_eq!(features("--vocab 2"), Some(2));
+    assert_eq!(features("--vocab-file words.txt"), Some(2));
+    assert_eq!(features("--hash 16"), Some(16));
+}
+
+#[test]
+fn svmlight_has_its_target_in_the_line() {
+    let folder = Folder::new();
+    folder.write("a.svm", "1 1:0.5 3:1\n-1 2:2\n1 1:1 2:1\n");
+    folder.done("fit a.svm");
+    assert_eq!(folder.json("inspect a.efface --json")["rows"].as_u64(), Some(3));
+    folder.done("forget a.efface --ids 0");
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let folder = Folder::with_houses();
+    let rows: String = (0..20_000).map(|row| format!("r{row},zoe,Lyon,3,1\n")).collect();
+    folder.write("many.csv", format!("house,owner,city,rooms,price\n{rows}"));
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("efface"))
+        .args(["predict", "houses.efface", "many.csv"])
+        .current_dir(folder.directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (line.as_str(), output.status.code(), output.stderr),
+        ("id,prediction\n", Some(0), Vec::new())
+    );
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(folder.done(&format!("completions {shell}")).contains("efface"), "{shell}");
+    }
+}

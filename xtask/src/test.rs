@@ -1,0 +1,51 @@
+//! Everything that CI runs, cheapest first, and the fuzzers.
+
+use anyhow::{Context, Result};
+
+use crate::{root, tidy};
+
+pub(crate) fn run() -> Result<()> {
+    crate::run("cargo", &["fmt", "--all", "--check"])?;
+    tidy::run()?;
+    crate::run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    crate::run("cargo", &["test", "--workspace"])?;
+    // Without the Parquet reader the crate must still be whole.
+    crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib"])?;
+    documentation()?;
+    dependencies()
+}
+
+
+
+fn documentation() -> Result<()> {
+    eprintln!("$ RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps");
+    let status = std::process::Command::new("cargo")
+        .args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .current_dir(root()?)
+        .status()
+        .context("cannot start cargo doc")?;
+    anyhow::ensure!(status.success(), "the documentation has warnings");
+    Ok(())
+}
+
+/// Licences and sources of the dependencies, where cargo-deny is installed.
+fn dependencies() -> Result<()> {
+    let there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: cargo-deny is not installed (cargo install cargo-deny), licences are not checked");
+        return Ok(());
+    }
+    crate::run("cargo", &["deny", "check", "licenses", "bans", "sources"])
+}
+
+/// Runs every fuzz target for a while.
+pub(crate) fn fuzz(seconds: &str) -> Result<()> {
+    let limit = format!("-max_total_time={seconds}");
+    for entry in std::fs::read_dir(root()?.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets")? {
+        let path = entry?.path();
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
+        crate::run("cargo", &["+nightly", "fuzz", "run", name, "--", &limit, "-max_len=65536"])?;
+    }
+    Ok(())
+}
