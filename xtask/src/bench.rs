@@ -42,7 +42,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("stream") => stream(),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
-        Some(other) => bail!("there is no benchmark {other}; deletion, flat, fit, stream, injection and data exist"),
+        Some(other) => {
+            bail!("there is no benchmark {other}; deletion, flat, fit, stream, injection and data exist")
+        }
     }
 }
 
@@ -133,10 +135,13 @@ fn deletion(d: u64) -> Result<()> {
         );
         println!("{line}");
     }
-    println!("\nHow much of the way to the retrained parameters is left, ‖θ′ − θ^{{\\D}}‖/‖θ − θ^{{\\D}}‖:\n");
+    println!(
+        "\nHow much of the way to the retrained parameters is left, ‖θ′ − θ^{{\\D}}‖/‖θ − θ^{{\\D}}‖:\n"
+    );
     println!("| k | influence | projection_residual | exact |\n|---|---|---|---|");
     for (k, ..) in PAPER {
-        let undone = |method| find(&ours, "cell", k, Some(method)).map_or(f64::NAN, |cell| number(cell, "undone"));
+        let undone =
+            |method| find(&ours, "cell", k, Some(method)).map_or(f64::NAN, |cell| number(cell, "undone"));
         println!(
             "| {k} | {:.3} | {:.3} | {:.0e} |",
             undone("influence, rows"),
@@ -159,7 +164,9 @@ fn short(value: f64) -> String {
 
 fn flat() -> Result<()> {
     let all = measure(&["flat"])?;
-    println!("\n## Forget time against n, d = 256, exact\n\n| form | k | n = 10⁴ | 10⁵ | 10⁶ | largest ÷ smallest |\n|---|---|---|---|---|---|");
+    println!(
+        "\n## Forget time against n, d = 256, exact\n\n| form | k | n = 10⁴ | 10⁵ | 10⁶ | largest ÷ smallest |\n|---|---|---|---|---|---|"
+    );
     for form in ["factor", "rows"] {
         for k in [1, 10] {
             let times: Vec<f64> = all
@@ -218,13 +225,19 @@ fn stream() -> Result<()> {
 fn injection() -> Result<()> {
     let all = measure(&["injection"])?;
     println!("\n## Feature injection, d = 1500, n = 15,000, λ = 1e-4, one trial\n");
-    println!("Share of the injected weight that is left, |w_after|/|w_before|, and for exact the relative distance to retraining.\n");
-    println!("| k | p | influence | projection_residual | newton | summation | exact | exact: distance | bound |\n|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "Share of the injected weight that is left, |w_after|/|w_before|, and for exact the relative distance to retraining.\n"
+    );
+    println!(
+        "| k | p | influence | projection_residual | newton | summation | exact | exact: distance | bound |\n|---|---|---|---|---|---|---|---|---|"
+    );
     for k in [10, 50, 100] {
         for p in [0.5, 0.25, 0.1] {
             let cell = |method: &str, key: &str| {
                 all.iter()
-                    .find(|v| v["k"].as_u64() == Some(k) && v["p"].as_f64() == Some(p) && v["method"] == method)
+                    .find(|v| {
+                        v["k"].as_u64() == Some(k) && v["p"].as_f64() == Some(p) && v["method"] == method
+                    })
                     .map_or(f64::NAN, |v| number(v, key))
             };
             println!(

@@ -15,8 +15,6 @@ pub(crate) fn run() -> Result<()> {
     dependencies()
 }
 
-
-
 fn documentation() -> Result<()> {
     eprintln!("$ RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps");
     let status = std::process::Command::new("cargo")
@@ -33,7 +31,9 @@ fn documentation() -> Result<()> {
 fn dependencies() -> Result<()> {
     let there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: cargo-deny is not installed (cargo install cargo-deny), licences are not checked");
+        eprintln!(
+            "skipped: cargo-deny is not installed (cargo install cargo-deny), licences are not checked"
+        );
         return Ok(());
     }
     crate::run("cargo", &["deny", "check", "licenses", "bans", "sources"])

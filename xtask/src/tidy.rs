@@ -101,7 +101,9 @@ fn links(root: &Path, page: &Path, text: &str, say: &mut impl FnMut(usize, &str)
 /// Every crate has its place in ARCHITECTURE.md, and the usual pages exist.
 fn rooms(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+    for page in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]
+    {
         if !root.join(page).exists() {
             found.push(format!("{page} is missing"));
         }

@@ -2,6 +2,8 @@
 //!
 //! `linear deletion D [--quick]`, `linear flat`, `linear fit [N D]`, `linear stream`, `linear injection`.
 
+#![allow(clippy::expect_used, reason = "a benchmark that cannot go on should stop and say where")]
+
 use std::time::Instant;
 
 use efface::methods::{self, Exact, leave_out_predictions, printed_form};
@@ -270,5 +272,6 @@ fn peak() -> u64 {
 fn status(key: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) * 1024
+    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0)
+        * 1024
 }

@@ -1,5 +1,7 @@
 //! Every method on every form, over rows of every kind.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+
 use efface::methods::{self, contract};
 use efface::rows::RowStore;
 use efface::{Csr, Dense, Features, Form, Ridge, RidgeModel, RowId, Rows};

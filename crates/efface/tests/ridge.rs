@@ -1,10 +1,12 @@
 //! Ridge against scikit-learn, at the edges of what can be forgotten, and over long random lives.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+
 use efface::methods::{self, Exact, leave_out_predictions};
 use efface::synthetic::{FeatureInjection, Linear};
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, Form, Predict, Ridge, RidgeModel, RowId, RowStore,
-    Rows,
+    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, Form, Predict, Ridge, RidgeModel, RowId,
+    RowStore, Rows,
 };
 use proptest::prelude::*;
 
@@ -31,7 +33,11 @@ fn assert_parameters(model: &RidgeModel, coefficients: [[f64; 3]; 2], intercept:
     for (output, wanted) in coefficients.iter().enumerate() {
         for (j, wanted) in wanted.iter().enumerate() {
             let off = (found[(j, output)] - wanted).abs();
-            assert!(off < 1e-11, "coefficient {j} of output {output}: {} and not {wanted}", found[(j, output)]);
+            assert!(
+                off < 1e-11,
+                "coefficient {j} of output {output}: {} and not {wanted}",
+                found[(j, output)]
+            );
         }
         assert!((constant[output] - intercept[output]).abs() < 1e-9);
     }
@@ -260,8 +266,10 @@ fn leave_out_predictions_are_those_of_the_retrained_model() {
         let model = recipe.fit(&rows).unwrap();
         let found = leave_out_predictions(&model, &rows, &gone).unwrap();
         let truth = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-        rows.visit(&gone, &mut |k, row| assert!((truth.score(row.features)[0] - found[(k, 0)]).abs() < 1e-10))
-            .unwrap();
+        rows.visit(&gone, &mut |k, row| {
+            assert!((truth.score(row.features)[0] - found[(k, 0)]).abs() < 1e-10)
+        })
+        .unwrap();
     }
 }
 

@@ -6,12 +6,10 @@
 
 mod cg;
 mod cholesky;
-mod inner;
 mod lanczos;
 
 pub(crate) use cg::{CgSettings, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
-pub(crate) use inner::inner_products_lower;
 pub(crate) use lanczos::inverse_norm;
 
 use faer::linalg::matmul::{matmul, triangular};
@@ -56,8 +54,7 @@ pub(crate) fn symmetric_eigen(a: MatRef<'_, f64>, par: Par) -> Option<(Vec<f64>,
     let n = a.nrows();
     let mut values = faer::diag::Diag::<f64>::zeros(n);
     let mut vectors = Mat::zeros(n, n);
-    let scratch =
-        self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, faer::Spec::default());
+    let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, faer::Spec::default());
     let mut buffer = faer::dyn_stack::MemBuffer::new(scratch);
     let stack = faer::dyn_stack::MemStack::new(&mut buffer);
     self_adjoint_evd(a, values.as_mut(), Some(vectors.as_mut()), par, stack, faer::Spec::default()).ok()?;

@@ -25,7 +25,9 @@ impl Forget<RidgeModel> for Auto {
         let (method, reason): (&dyn Forget<RidgeModel>, String) = match model.form() {
             Form::Iterative => (
                 &Exact,
-                format!("no d×d matrix is kept at {d} features: conjugate gradients from the current parameters"),
+                format!(
+                    "no d×d matrix is kept at {d} features: conjugate gradients from the current parameters"
+                ),
             ),
             // The closed form inverts a k×k matrix; beyond the width, solving the d×d one again is cheaper.
             _ if k > d => {

@@ -49,8 +49,7 @@ pub fn check<M: Amend + Clone>(
     method: &dyn Forget<M>,
     case: &Case<'_, M>,
 ) -> std::result::Result<(), Violation> {
-    let broken =
-        |what: String| Violation { of: format!("{} on {}", method.name(), case.name), what };
+    let broken = |what: String| Violation { of: format!("{} on {}", method.name(), case.name), what };
     let failed = |error: Error| broken(format!("failed: {error}"));
     let model = case.recipe.fit(case.rows).map_err(failed)?;
     let before = (case.parameters)(&model);
@@ -78,7 +77,10 @@ pub fn check<M: Amend + Clone>(
     let scale = norm(&truth).max(f64::MIN_POSITIVE);
     let distance = distance(&(case.parameters)(&after), &truth);
     if method.claim() == Claim::Exact && distance > case.tolerance * scale {
-        return Err(broken(format!("claims exactness, is {:.2e} (relative) from retraining", distance / scale)));
+        return Err(broken(format!(
+            "claims exactness, is {:.2e} (relative) from retraining",
+            distance / scale
+        )));
     }
     // Retraining has rounding of its own, which no bound on the method can speak for.
     if distance > evidence.bound + case.tolerance * 1e-2 * scale {
@@ -97,17 +99,15 @@ pub fn check<M: Amend + Clone>(
         let back = after.learn(&retained, &lost).map_err(failed)?.model;
         let off = self::distance(&(case.parameters)(&back), &before) / norm(&before).max(f64::MIN_POSITIVE);
         if off > case.tolerance {
-            return Err(broken(format!("learning the rows again left it {off:.2e} (relative) from where it was")));
+            return Err(broken(format!(
+                "learning the rows again left it {off:.2e} (relative) from where it was"
+            )));
         }
     }
     Ok(())
 }
 
-fn refusals<M>(
-    method: &dyn Forget<M>,
-    case: &Case<'_, M>,
-    model: &M,
-) -> std::result::Result<(), String> {
+fn refusals<M>(method: &dyn Forget<M>, case: &Case<'_, M>, model: &M) -> std::result::Result<(), String> {
     let all: Vec<RowId> = case.rows.ids().collect();
     let unknown = RowId(u64::MAX - 1);
     let first = case.gone.first().copied().unwrap_or(all[0]);
@@ -139,7 +139,8 @@ fn one_by_one<M: Amend + Clone>(
     let mut current = model.clone();
     let mut bound = 0.0;
     for (step, &id) in case.gone.iter().enumerate() {
-        let outcome = method.forget(&current, &rows, &[id]).map_err(|e| format!("one by one, failed: {e}"))?;
+        let outcome =
+            method.forget(&current, &rows, &[id]).map_err(|e| format!("one by one, failed: {e}"))?;
         rows.remove(&[id]).map_err(|e| e.to_string())?;
         bound = outcome.evidence.bound;
         current = outcome.model;

@@ -72,4 +72,3 @@ impl Forget<RidgeModel> for Influence {
         Ok(outcome)
     }
 }
-

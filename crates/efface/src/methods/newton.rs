@@ -40,7 +40,7 @@ impl Forget<RidgeModel> for Newton {
         add_product(&mut step, &change.rows.xt, &signed, 1.0, par);
         hessian.solve(step.as_mut(), par);
         let mut theta = &*start + &step;
-        let unsupported = body.unsupported_after(&change.rows);
+        let unsupported = body.unsupported(Some(&change.rows));
         clear(&mut theta, &unsupported);
         // What rounding left, once more through the same factor.
         let left = body.gradient(&theta, Some(&change.rows), par);

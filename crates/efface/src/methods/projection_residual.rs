@@ -86,7 +86,8 @@ impl ProjectionResidual {
     ) -> Result<Outcome<RidgeModel>> {
         let Gathered { rows: signed, roots, .. } =
             Gathered::read(&model.basis, model.outputs(), rows, gone, None)?;
-        let (zt, iterations) = Operator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
+        let (zt, iterations) =
+            Operator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
         let core = Core::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
             method: self.name(),
             reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
@@ -107,7 +108,13 @@ impl ProjectionResidual {
     }
 
     /// θ − α X_Dᵀ G⁺ (X_Dθ − ŷ_D) in the caller's coordinates, and the directions dropped.
-    fn step(&self, model: &RidgeModel, raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<f64>, usize)> {
+    fn step(
+        &self,
+        model: &RidgeModel,
+        raw: &Mat<f64>,
+        misfit: &Mat<f64>,
+        par: Par,
+    ) -> Result<(Mat<f64>, usize)> {
         let (coordinates, dropped) = span_coordinates(raw, misfit, par)?;
         let (mut coefficients, mut intercept) = model.parameters();
         let mut change = Mat::zeros(raw.nrows(), misfit.ncols());
@@ -121,7 +128,7 @@ impl ProjectionResidual {
                 coefficients[(j, output)] -= change[(first + j, output)];
             }
         }
-        Ok((model.basis.from_caller(&coefficients, &intercept), dropped))
+        Ok((model.basis.to_inner(&coefficients, &intercept), dropped))
     }
 }
 
@@ -166,8 +173,9 @@ fn span_coordinates(raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<
     }
     let mut gram = Mat::zeros(k, k);
     multiply_lower(gram.as_mut(), Accum::Replace, raw.as_ref().transpose(), raw.as_ref(), 1.0, par);
-    let (values, vectors) = symmetric_eigen(gram.as_ref(), par)
-        .ok_or_else(|| Error::Damaged("the Gram matrix of the removed rows has no eigendecomposition".into()))?;
+    let (values, vectors) = symmetric_eigen(gram.as_ref(), par).ok_or_else(|| {
+        Error::Damaged("the Gram matrix of the removed rows has no eigendecomposition".into())
+    })?;
     let largest = values.iter().copied().fold(0.0, f64::max);
     let noise = f64::EPSILON * largest * k.max(d) as f64;
     let mut along = Mat::zeros(k, misfit.ncols());
@@ -214,8 +222,9 @@ pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>
     let c = coordinates.as_ref().subrows(0, rank);
     let mut gram = Mat::zeros(rank, rank);
     multiply_lower(gram.as_mut(), Accum::Replace, c, c.transpose(), 1.0, Par::Seq);
-    let (values, vectors) = symmetric_eigen(gram.as_ref(), Par::Seq)
-        .ok_or_else(|| Error::Damaged("the coordinates of the removed rows have no eigendecomposition".into()))?;
+    let (values, vectors) = symmetric_eigen(gram.as_ref(), Par::Seq).ok_or_else(|| {
+        Error::Damaged("the coordinates of the removed rows have no eigendecomposition".into())
+    })?;
     let mut moved = theta.clone();
     for output in 0..theta.ncols() {
         // ∇L = Σ (θᵀx_i − ŷ_i) x_i
@@ -244,8 +253,7 @@ pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>
 /// Ŷ = Y_D − (I − T)⁻¹ D R with T_ij = H_ij/(1 − H_ii) off the diagonal and D = diag 1/(1 − H_ii).
 fn printed_predictions(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>) -> Mat<f64> {
     let k = x.ncols();
-    let system =
-        Mat::from_fn(k, k, |i, j| if i == j { 1.0 } else { -hat[(i, j)] / (1.0 - hat[(i, i)]) });
+    let system = Mat::from_fn(k, k, |i, j| if i == j { 1.0 } else { -hat[(i, j)] / (1.0 - hat[(i, i)]) });
     let scaled = Mat::from_fn(k, y.ncols(), |i, output| {
         let residual = y[(i, output)] - dot(x.col_as_slice(i), theta.col_as_slice(output));
         residual / (1.0 - hat[(i, i)])
@@ -287,7 +295,8 @@ mod tests {
     /// The fast form equals the printed one, corrected, on ordinary, duplicate and zero rows, and for k > d.
     #[test]
     fn the_fast_form_is_the_printed_one() {
-        for (n, d, k, copies) in [(60, 9, 1, false), (60, 9, 5, false), (60, 9, 6, true), (60, 4, 11, false)] {
+        for (n, d, k, copies) in [(60, 9, 1, false), (60, 9, 5, false), (60, 9, 6, true), (60, 4, 11, false)]
+        {
             let rows = rows(n, d, copies);
             let ids: Vec<RowId> = (0..k as u64).map(RowId).collect();
             let model = Ridge::new(0.3).intercept(false).form(Form::Factor).fit(&rows).unwrap();
@@ -312,7 +321,8 @@ mod tests {
         let model = Ridge::new(0.1).intercept(false).fit(&rows).unwrap();
         let theta = model.parameters().0;
         let exact = Exact.forget(&model, &rows, &ids).unwrap().model.parameters().0;
-        let projected = ProjectionResidual::default().forget(&model, &rows, &ids).unwrap().model.parameters().0;
+        let projected =
+            ProjectionResidual::default().forget(&model, &rows, &ids).unwrap().model.parameters().0;
         let x = raw_rows(&model, &rows, &ids).unwrap();
         let way = &exact - &theta;
         let gram = x.transpose() * &x;

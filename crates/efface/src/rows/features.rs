@@ -307,8 +307,12 @@ impl Features {
     pub(super) fn empty_like(&self, rows: usize) -> Self {
         let width = self.width();
         match self {
-            Self::Dense64(_) => Self::Dense64(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 }),
-            Self::Dense32(_) => Self::Dense32(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 }),
+            Self::Dense64(_) => {
+                Self::Dense64(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 })
+            }
+            Self::Dense32(_) => {
+                Self::Dense32(Dense { values: Vec::with_capacity(rows * width), width, rows: 0 })
+            }
             Self::Sparse64(_) => Self::Sparse64(Csr::new(width)),
             Self::Sparse32(_) => Self::Sparse32(Csr::new(width)),
         }

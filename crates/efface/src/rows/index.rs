@@ -29,8 +29,8 @@ impl Index {
 
     /// For ids known to be distinct.
     pub(crate) fn of_distinct(ids: Vec<RowId>) -> Self {
-        let table = (!ids.is_sorted())
-            .then(|| ids.iter().enumerate().map(|(slot, &id)| (id, slot)).collect());
+        let table =
+            (!ids.is_sorted()).then(|| ids.iter().enumerate().map(|(slot, &id)| (id, slot)).collect());
         Self { ids, table }
     }
 
@@ -66,5 +66,4 @@ impl Index {
     pub(crate) fn id(&self, slot: usize) -> RowId {
         self.ids[slot]
     }
-
 }

@@ -72,7 +72,15 @@ impl Rows {
         if let Some((slot, column, value)) = features.first_not_finite() {
             return Err(Error::NotFinite { row: ids[slot], place: format!("column {column}"), value });
         }
-        Ok(Self { index: Index::new(ids)?, alive: vec![true; n], live: n, features, targets, outputs, weights: None })
+        Ok(Self {
+            index: Index::new(ids)?,
+            alive: vec![true; n],
+            live: n,
+            features,
+            targets,
+            outputs,
+            weights: None,
+        })
     }
 
     /// Gives every row a weight: 0 counts for nothing, 2 counts twice.

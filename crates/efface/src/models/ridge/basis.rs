@@ -140,7 +140,7 @@ impl Basis {
     }
 
     /// The inverse of [`to_caller`](Self::to_caller).
-    pub(crate) fn from_caller(&self, coefficients: &Mat<f64>, intercept: &[f64]) -> Mat<f64> {
+    pub(crate) fn to_inner(&self, coefficients: &Mat<f64>, intercept: &[f64]) -> Mat<f64> {
         let first = self.intercept as usize;
         let mut theta = Mat::zeros(self.width(), coefficients.ncols());
         for output in 0..coefficients.ncols() {
@@ -235,7 +235,7 @@ mod tests {
         let basis = Basis::choose(&rows, 3, true);
         let theta = Mat::from_fn(4, 2, |i, j| 0.3 * i as f64 - j as f64);
         let (coefficients, intercept) = basis.to_caller(&theta);
-        assert!((basis.from_caller(&coefficients, &intercept) - &theta).norm_max() < 1e-9);
+        assert!((basis.to_inner(&coefficients, &intercept) - &theta).norm_max() < 1e-9);
         // A prediction is the same in both coordinates.
         let mut out = vec![0.0; 4];
         let row = rows.iter().next().unwrap().features;

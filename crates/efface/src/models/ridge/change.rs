@@ -15,15 +15,16 @@
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
+use super::Gathered;
 use super::curvature::SolvedRows;
 use super::sums::SignedRows;
 use crate::linalg::{
-    Cholesky, UNIT, add_scaled, dot, inner_products_lower, inverse_norm, mirror_lower, multiply, multiply_lower, norm,
+    Cholesky, UNIT, add_scaled, dot, inverse_norm, mirror_lower, multiply, multiply_lower, norm,
 };
 use crate::rows::RowId;
 
-/// Up to so many rows, inner products in small blocks beat a general matrix product.
-const FEW: usize = 64;
+/// Up to so many rows, inner products one by one beat a general matrix product.
+const FEW: usize = 6;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
@@ -57,7 +58,11 @@ impl Core {
         let k = signs.len();
         let mut middle = Mat::zeros(k, k);
         if k <= FEW {
-            inner_products_lower(xt, zt, &mut middle);
+            for j in 0..k {
+                for i in j..k {
+                    middle[(i, j)] = dot(xt.col_as_slice(i), zt.col_as_slice(j));
+                }
+            }
         } else {
             multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
         }
@@ -150,17 +155,17 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// Hands the rows back when (S + X̂Ẑᵀ) cannot be inverted.
     pub(crate) fn new(
-        ids: Vec<RowId>,
-        roots: Vec<f64>,
-        rows: SignedRows,
+        gathered: Gathered,
         solved: SolvedRows,
         theta: &Mat<f64>,
         par: Par,
-    ) -> Result<Self, Box<(Vec<RowId>, Vec<f64>, SignedRows)>> {
-        let Some(core) = Core::new(&rows.xt, &solved.zt, &rows.signs, par) else {
-            return Err(Box::new((ids, roots, rows)));
+    ) -> Result<Self, Box<Gathered>> {
+        let Some(core) = Core::new(&gathered.rows.xt, &solved.zt, &gathered.rows.signs, par) else {
+            return Err(Box::new(gathered));
         };
+        let Gathered { ids, roots, rows } = gathered;
         let residual = residuals(&rows, theta, par);
         Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows })
     }
@@ -185,7 +190,8 @@ impl Change {
         let missed = self.missed.as_ref()?;
         let mut total = 0.0;
         for output in 0..coefficients.ncols() {
-            total += coefficients.col_as_slice(output).iter().zip(missed).map(|(e, m)| m * e.abs()).sum::<f64>();
+            total +=
+                coefficients.col_as_slice(output).iter().zip(missed).map(|(e, m)| m * e.abs()).sum::<f64>();
         }
         let rows = norm(&self.rows.xt);
         let rounding = (self.rows.xt.nrows() as f64).sqrt() * UNIT * rows * size * (1.0 + self.core.norm);

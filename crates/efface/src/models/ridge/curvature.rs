@@ -14,9 +14,7 @@ use faer::{Accum, Mat, MatMut, Par};
 use super::basis::Basis;
 use super::sums::{SignedRows, Sums};
 use crate::error::{Error, Result};
-use crate::linalg::{
-    Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm, warm,
-};
+use crate::linalg::{Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm, warm};
 use crate::rows::{Index, RowId, RowStore, Rows};
 
 /// How the curvature of a ridge model is kept.
@@ -54,8 +52,14 @@ impl Form {
 pub(crate) enum Solver {
     Factor(Cholesky),
     /// `residual` bounds ‖A·A⁻¹ − I‖.
-    Inverse { inverse: Mat<f64>, residual: f64 },
-    Rows { factor: Cholesky, kept: KeptRows },
+    Inverse {
+        inverse: Mat<f64>,
+        residual: f64,
+    },
+    Rows {
+        factor: Cholesky,
+        kept: KeptRows,
+    },
 }
 
 /// Z = XA⁻¹, one column a row, and how far each misses: ‖A z_i − x_i‖.
@@ -121,7 +125,13 @@ impl Solver {
 
     /// Z for rows given by content and, where they are those the solver was built from, by id; `scaled[k]` is the root
     /// of the weight of row k.
-    pub(crate) fn rows(&self, ids: Option<&Vec<RowId>>, xt: &Mat<f64>, scaled: &[f64], par: Par) -> SolvedRows {
+    pub(crate) fn rows(
+        &self,
+        ids: Option<&Vec<RowId>>,
+        xt: &Mat<f64>,
+        scaled: &[f64],
+        par: Par,
+    ) -> SolvedRows {
         match self {
             Self::Rows { factor, kept } => match ids.and_then(|ids| kept.gather(ids, scaled)) {
                 Some(found) => found,
@@ -157,7 +167,8 @@ impl Solver {
         // Beyond a quarter of the width, updating costs more than factoring.
         let fresh = fresh || change.signs.len() * 4 > width;
         let follow_factor = |factor: &Cholesky| -> Result<(Cholesky, bool)> {
-            let updated = if fresh { None } else { factor.clone().changed(change.xt.as_ref(), &change.signs) };
+            let updated =
+                if fresh { None } else { factor.clone().changed(change.xt.as_ref(), &change.signs) };
             match updated {
                 Some(updated) => Ok((updated, false)),
                 None => Ok((refactor()?, true)),
@@ -173,9 +184,9 @@ impl Solver {
                 if fresh {
                     *inverse = refactor()?.inverse(par);
                 } else {
-                    *inverse = updated_inverse(inverse, change, par).ok_or(()).or_else(|()| {
-                        refactor().map(|factor| factor.inverse(par))
-                    })?;
+                    *inverse = updated_inverse(inverse, change, par)
+                        .ok_or(())
+                        .or_else(|()| refactor().map(|factor| factor.inverse(par)))?;
                 }
                 *residual = inverse_residual(after, inverse, par);
                 Ok(fresh)
@@ -315,14 +326,7 @@ impl KeptRows {
     }
 
     /// Brings every row's vector to the new A: Z − (Z X̂ᵀ) S (X̂ A′⁻¹), and drops or adds the rows that left or joined.
-    fn follow(
-        &mut self,
-        change: &SignedRows,
-        factor: &Cholesky,
-        moved: &Moved,
-        after: &Sums,
-        par: Par,
-    ) {
+    fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &Moved, after: &Sums, par: Par) {
         let k = change.signs.len();
         // X̂A′⁻¹ with the new factor, and how far each of these misses.
         let mut solved = change.xt.clone();

@@ -7,19 +7,16 @@ use faer::{Accum, Mat};
 
 use super::basis::Basis;
 use super::change::{Change, residuals};
-use super::curvature::{KeptSource, Moved, Solver};
+use super::curvature::{KeptSource, Solver};
 use super::sums::{SignedRows, Sums};
-use super::{Body, Form, Penalty, Ridge, RidgeModel};
+use super::{Body, Form, Gathered, Ledger, Penalty, Ridge, RidgeModel, Step};
 use crate::error::{Error, Result};
-use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
-use crate::linalg::{Cholesky, UNIT, column_norm, inverse_norm, multiply, norm, par};
+use crate::evidence::{BoundSource, Claim, Outcome};
+use crate::linalg::{Cholesky, UNIT, column_norm, multiply, norm, par};
 use crate::rows::{RowId, RowStore, Rows};
-use crate::traits::Settled;
 
 /// Above this condition of I − H_D, digits are lost and refinement brings them back.
 const REFINE_ABOVE: f64 = 1e4;
-/// Above this condition, an updated factor is not worth keeping: the sums are factored anew at the next settle.
-const REFACTOR_ABOVE: f64 = 1e6;
 /// Above this condition, the closed form is not tried: a leverage of 1 must be found by a factorisation.
 const HOPELESS: f64 = 1e10;
 const MAX_REFINEMENTS: usize = 3;
@@ -32,87 +29,6 @@ pub(crate) struct DenseBody {
     /// Changes since, each relative to the curvature after the one before.
     pub(crate) pending: Vec<Arc<Change>>,
     pub(crate) ledger: Ledger,
-}
-
-/// What is known about how good the parameters are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ledger {
-    /// At least ‖∇L(θ)‖ in the model's coordinates.
-    pub(crate) gradient: f64,
-    pub(crate) source: BoundSource,
-    /// At least 1/μ, and what it was when last measured.
-    pub(crate) inverse_norm: f64,
-    pub(crate) measured_inverse_norm: f64,
-    /// At least the distance from the parameters to the minimum that the gradient speaks of, in the caller's
-    /// coordinates; 0 unless a method was approximate.
-    pub(crate) distance: f64,
-    /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
-    pub(crate) at_optimum: bool,
-    pub(crate) refactorisations: usize,
-}
-
-/// A bound in the caller's coordinates.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bound {
-    pub(crate) gradient: Option<f64>,
-    pub(crate) convexity: f64,
-    pub(crate) absolute: f64,
-    pub(crate) relative: f64,
-    pub(crate) source: BoundSource,
-}
-
-/// Signed rows with their names.
-pub(crate) struct Gathered {
-    pub(crate) ids: Vec<RowId>,
-    pub(crate) roots: Vec<f64>,
-    pub(crate) rows: SignedRows,
-}
-
-/// What a step found out, for the evidence.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Step {
-    pub(crate) leverage: Option<f64>,
-    pub(crate) condition: Option<f64>,
-    pub(crate) refinements: usize,
-    pub(crate) refactored: bool,
-}
-
-impl Gathered {
-    /// Reads the rows that leave from the store and those that join from `new`.
-    pub(crate) fn read(
-        basis: &Basis,
-        outputs: usize,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-        new: Option<&Rows>,
-    ) -> Result<Self> {
-        let total = gone.len() + new.map_or(0, |new| new.len());
-        let mut all = Self {
-            ids: gone.to_vec(),
-            roots: vec![1.0; total],
-            rows: SignedRows {
-                xt: Mat::zeros(basis.width(), total),
-                y: Mat::zeros(total, outputs),
-                signs: vec![-1.0; gone.len()],
-            },
-        };
-        rows.visit(gone, &mut |k, row| all.set(basis, k, row))?;
-        for (k, row) in new.into_iter().flat_map(|new| new.iter()).enumerate() {
-            all.ids.push(row.id);
-            all.rows.signs.push(1.0);
-            all.set(basis, gone.len() + k, row);
-        }
-        Ok(all)
-    }
-
-    fn set(&mut self, basis: &Basis, k: usize, row: crate::rows::RowView<'_>) {
-        let root = row.weight.sqrt();
-        self.roots[k] = root;
-        basis.write(row.features, root, self.rows.xt.col_as_slice_mut(k));
-        for (output, target) in row.targets.iter().enumerate() {
-            self.rows.y[(k, output)] = target * root;
-        }
-    }
 }
 
 impl DenseBody {
@@ -204,7 +120,7 @@ impl DenseBody {
         Cow::Owned(theta)
     }
 
-    fn unsupported(&self, more: Option<&SignedRows>) -> Vec<usize> {
+    pub(crate) fn unsupported(&self, more: Option<&SignedRows>) -> Vec<usize> {
         self.sums.unsupported(self.pending.iter().map(|change| &change.rows).chain(more))
     }
 
@@ -215,15 +131,15 @@ impl DenseBody {
         theta: &Mat<f64>,
         par: faer::Par,
     ) -> std::result::Result<Change, Box<Gathered>> {
-        let Gathered { ids, roots, rows } = gathered;
         // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
         let joined = |id: &RowId| {
             self.pending.iter().any(|change| {
                 change.ids.iter().zip(&change.rows.signs).any(|(there, sign)| *sign > 0.0 && there == id)
             })
         };
+        let Gathered { ids, roots, rows } = &gathered;
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
-        let mut solved = self.solver.rows(known.then_some(&ids), &rows.xt, &roots, par);
+        let mut solved = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
         for waiting in &self.pending {
             let along = waiting.correct(&rows.xt, &mut solved.zt, par);
             solved.missed = solved.missed.and_then(|missed| waiting.pass_on(missed, &along));
@@ -233,8 +149,7 @@ impl DenseBody {
                 *missed += 4.0 * UNIT * self.sums.size * column_norm(&solved.zt, k);
             }
         }
-        Change::new(ids, roots, rows, solved, theta, par)
-            .map_err(|parts| Box::new(Gathered { ids: parts.0, roots: parts.1, rows: parts.2 }))
+        Change::new(gathered, solved, theta, par)
     }
 
     /// The exact change.
@@ -398,8 +313,7 @@ impl DenseBody {
         clear(&mut exact, &unsupported);
         let mut ledger = self.ledger;
         ledger.inverse_norm = self.inverse_norm_after(model, &change);
-        let carried =
-            change.gradient_added(&coefficients, norm(&exact)).filter(|_| self.ledger.at_optimum);
+        let carried = change.gradient_added(&coefficients, norm(&exact)).filter(|_| self.ledger.at_optimum);
         (ledger.gradient, ledger.source) = match carried {
             Some(added) => (ledger.gradient + added, BoundSource::Carried),
             None => {
@@ -440,7 +354,8 @@ impl DenseBody {
             }
             _ => Err(Error::Unsupported {
                 method,
-                reason: "a leverage is too near 1 for I − H_D to be inverted; use exact, which refactors".into(),
+                reason: "a leverage is too near 1 for I − H_D to be inverted; use exact, which refactors"
+                    .into(),
             }),
         }
     }
@@ -488,104 +403,6 @@ impl DenseBody {
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 
-    fn measure_inverse_norm(&mut self, penalty: &Penalty, par: faer::Par) {
-        let apart = self.unsupported(None);
-        self.ledger.inverse_norm = self.inverse_norm_of(penalty, &apart, None, par);
-        self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
-    }
-
-    /// At least 1/μ over the columns that some row has; the parameters of the others are exactly zero.
-    fn inverse_norm_of(
-        &self,
-        penalty: &Penalty,
-        apart: &[usize],
-        more: Option<&Change>,
-        par: faer::Par,
-    ) -> f64 {
-        let estimate = inverse_norm(penalty.values.len(), apart, penalty.values.len() as u64, |v| {
-            *v = self.solve(v, more, par);
-        });
-        estimate.min(1.0 / penalty.least)
-    }
-
-    /// Measures ‖A⁻¹‖ after the change where the bound carried from before it is too loose to be of use.
-    fn tighten(
-        &self,
-        ledger: &mut Ledger,
-        model: &RidgeModel,
-        change: &Change,
-        theta: &Mat<f64>,
-        unsupported: &[usize],
-        par: faer::Par,
-    ) {
-        let loose = self.relative(ledger.gradient, ledger.inverse_norm, theta) > model.settings.tolerance;
-        if loose && ledger.inverse_norm > 4.0 * self.ledger.inverse_norm {
-            let measured = self.inverse_norm_of(&model.penalty, unsupported, Some(change), par);
-            ledger.inverse_norm = ledger.inverse_norm.min(measured);
-        }
-    }
-
-    /// The size of gradient that rounding alone can leave.
-    fn rounding(&self, theta: &Mat<f64>) -> f64 {
-        4.0 * UNIT * self.sums.size * norm(theta)
-    }
-
-    pub(crate) fn unsupported_after(&self, rows: &SignedRows) -> Vec<usize> {
-        self.unsupported(Some(rows))
-    }
-
-    pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
-        (self.ledger.inverse_norm * change.inverse_norm_growth()).min(1.0 / model.penalty.least)
-    }
-
-    /// Folds the waiting changes into sums and solver. On failure nothing changes.
-    pub(crate) fn settle(&mut self, penalty: &Penalty, settings: &Ridge) -> Result<Settled> {
-        let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
-            return Ok(Settled::default());
-        };
-        let par = par(settings.threads);
-        let mut sums = (*self.sums).clone();
-        sums.apply(&all, &penalty.values, par);
-        let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
-        let moved = self.moved();
-        let refactored =
-            Arc::make_mut(&mut self.solver).follow(&sums, &all, &moved, fresh, &penalty.values, par)?;
-        self.sums = Arc::new(sums);
-        self.pending.clear();
-        self.ledger.refactorisations += refactored as usize;
-        // The carried bound on 1/μ only grows; take a new one before it spoils the distance bound.
-        if fresh || self.ledger.inverse_norm > 4.0 * self.ledger.measured_inverse_norm {
-            self.measure_inverse_norm(penalty, par);
-        }
-        Ok(Settled { rows: all.signs.len(), refactored })
-    }
-
-    fn moved(&self) -> Moved {
-        let mut last: std::collections::HashMap<RowId, (usize, f64, f64)> = std::collections::HashMap::new();
-        let mut order = Vec::new();
-        let mut left = Vec::new();
-        let mut place = 0;
-        for change in &self.pending {
-            for ((&id, &root), &sign) in change.ids.iter().zip(&change.roots).zip(&change.rows.signs) {
-                if sign < 0.0 {
-                    left.push(id);
-                }
-                if last.insert(id, (place, sign, root)).is_none() {
-                    order.push(id);
-                }
-                place += 1;
-            }
-        }
-        // A row of weight 0 has no scaled vector to keep; it is solved for when asked.
-        let arrived = order
-            .into_iter()
-            .filter_map(|id| last.get(&id).map(|&(place, sign, root)| (id, place, sign, root)))
-            .filter(|&(_, _, sign, root)| sign > 0.0 && root > 0.0)
-            .map(|(id, place, _, root)| (id, place, root))
-            .collect();
-        Moved { left, arrived }
-    }
-
     pub(crate) fn waiting(&self) -> usize {
         self.pending.iter().map(|change| change.ids.len()).sum()
     }
@@ -611,39 +428,6 @@ impl DenseBody {
             _ => k * self.sums.a.nrows() * self.sums.a.nrows(),
         };
         if work > 20_000_000 { par(model.settings.threads) } else { faer::Par::Seq }
-    }
-
-    /// (‖∇L‖ + drift·‖θ‖) / μ / ‖θ‖ in the model's coordinates.
-    pub(crate) fn relative(&self, gradient: f64, inverse_norm: f64, theta: &Mat<f64>) -> f64 {
-        let size = norm(theta);
-        let distance = (gradient + self.sums.drift * size) * inverse_norm + 2.0 * UNIT * size;
-        if size > 0.0 { distance / size } else { distance }
-    }
-
-    pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
-        let ledger = &self.ledger;
-        let size = norm(&model.theta);
-        let relative = self.relative(ledger.gradient, ledger.inverse_norm, &model.theta);
-        let inside = if size > 0.0 { relative * size } else { relative };
-        let absolute = inside * model.basis.stretch + ledger.distance;
-        let outside = model.basis.caller_norm(&model.theta);
-        Bound {
-            gradient: ledger.at_optimum.then_some(ledger.gradient),
-            convexity: 1.0 / ledger.inverse_norm,
-            absolute,
-            relative: if outside > 0.0 { absolute / outside } else { absolute },
-            source: ledger.source,
-        }
-    }
-}
-
-impl Step {
-    pub(crate) fn record(&self, evidence: &mut Evidence, read: usize) {
-        evidence.rows_read = read;
-        evidence.largest_leverage = self.leverage;
-        evidence.condition = self.condition;
-        evidence.refinements = self.refinements;
-        evidence.refactored = self.refactored;
     }
 }
 

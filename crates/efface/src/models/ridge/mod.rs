@@ -7,10 +7,13 @@
 //! model, its curvature, and the low-rank machinery by which rows come and go.
 
 mod basis;
+mod bound;
 pub(crate) mod change;
 mod curvature;
 mod dense;
+mod gathered;
 mod settings;
+mod settle;
 mod state;
 pub(crate) mod sums;
 pub(crate) mod wide;
@@ -28,7 +31,9 @@ use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use basis::Basis;
-pub(crate) use dense::{Bound, DenseBody, Gathered, Step, clear};
+pub(crate) use bound::{Bound, Ledger, Step};
+pub(crate) use dense::{DenseBody, clear};
+pub(crate) use gathered::Gathered;
 pub(crate) use wide::WideBody;
 
 /// A fitted ridge model with what it needs in order to forget.

@@ -81,7 +81,8 @@ impl Ridge {
     pub(crate) fn check(&self) -> Result<()> {
         let positive = self.form == Form::Iterative;
         if !self.lambda.is_finite() || self.lambda < 0.0 || (positive && self.lambda == 0.0) {
-            let range = if positive { "finite and above 0 in the iterative form" } else { "finite and 0 or more" };
+            let range =
+                if positive { "finite and above 0 in the iterative form" } else { "finite and 0 or more" };
             return Err(Error::Parameter { name: "lambda", value: self.lambda.to_string(), range });
         }
         if !self.tolerance.is_finite() || self.tolerance <= 0.0 {

@@ -132,7 +132,8 @@ impl RidgeModel {
         crate::linalg::mirror_lower(sums.a.as_mut());
         sums.note();
         let source = || Ok(Some(KeptSource { rows: rows.all()?, basis: &basis }));
-        let (mut body, minimum) = DenseBody::build(&state.settings, state.settings.form, sums, &penalty, &source)?;
+        let (mut body, minimum) =
+            DenseBody::build(&state.settings, state.settings.form, sums, &penalty, &source)?;
         body.ledger.at_optimum = state.at_optimum;
         body.ledger.refactorisations = state.refactorisations;
         if state.at_optimum {

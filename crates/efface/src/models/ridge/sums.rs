@@ -139,7 +139,10 @@ impl Sums {
     }
 
     /// The columns that no row has any more once all these changes are made.
-    pub(crate) fn unsupported<'a>(&self, changes: impl Iterator<Item = &'a SignedRows> + Clone) -> Vec<usize> {
+    pub(crate) fn unsupported<'a>(
+        &self,
+        changes: impl Iterator<Item = &'a SignedRows> + Clone,
+    ) -> Vec<usize> {
         let gone: u64 = changes.clone().map(|change| change.signs.len() as u64).sum();
         if self.scarcest > gone {
             return Vec::new();
