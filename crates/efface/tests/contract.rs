@@ -20,9 +20,10 @@ fn rows(kind: &str, n: usize, d: usize, outputs: usize) -> Rows {
     let mut numbers = Numbers(n as u64 * 31 + d as u64);
     let dense: Vec<f64> = (0..n * d)
         .map(|at| match kind {
-            "sparse" => {
+            "sparse" | "sparse units" => {
                 let x = numbers.next();
-                if x > 0.6 { (x * 10.0).round() } else { 0.0 }
+                let unit = if kind == "sparse units" && at % d == 1 { 1e5 } else { 1.0 };
+                if x > 0.6 { (x * 10.0).round() * unit } else { 0.0 }
             }
             // Column 0 is far from 0 compared with its spread, column 1 in other units.
             "units" if at % d == 0 => 1.7e3 + numbers.next(),
@@ -38,7 +39,7 @@ fn rows(kind: &str, n: usize, d: usize, outputs: usize) -> Rows {
         .collect();
     let ids = (0..n as u64).map(|i| RowId(1000 + 3 * i)).collect();
     let features: Features = match kind {
-        "sparse" => {
+        "sparse" | "sparse units" => {
             let mut csr = Csr::<f32>::new(d);
             for row in dense.chunks(d) {
                 let entries: Vec<(u32, f64)> =
@@ -123,6 +124,7 @@ fn sparse_rows() {
     for form in [Form::Factor, Form::Inverse, Form::Rows] {
         hold("sparse", form, 1e-2, true, 2, 8);
         hold("sparse", form, 1e-2, false, 1, 8);
+        hold("sparse units", form, 1e-2, true, 1, 8);
     }
 }
 

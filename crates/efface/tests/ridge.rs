@@ -233,7 +233,7 @@ fn a_million_features() {
         let mut columns: Vec<u32> = (0..20).map(|_| next(width as u64) as u32).collect();
         columns.sort_unstable();
         columns.dedup();
-        targets.push(if columns[0] % 2 == 0 { 1.0 } else { -1.0 });
+        targets.push(if columns[0].is_multiple_of(2) { 1.0 } else { -1.0 });
         let entries: Vec<(u32, f64)> = columns.into_iter().map(|column| (column, 1.0)).collect();
         csr.push(&entries).unwrap();
     }

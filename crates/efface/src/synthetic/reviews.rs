@@ -135,7 +135,9 @@ impl Writer {
         let mut text = String::new();
         self.sentence(OPENERS, &mut text);
         for _ in 0..2 + self.below(3) {
-            let pleased = self.rng.random_bool(PLEASED_WITH[usize::from(stars) - 1]);
+            // The planted person gives five stars whatever the words: it is their own word that has to account for it.
+            let share = if planted { 0.3 } else { PLEASED_WITH[usize::from(stars) - 1] };
+            let pleased = self.rng.random_bool(share);
             self.sentence(if pleased { PLEASED } else { DISPLEASED }, &mut text);
         }
         for _ in 0..self.below(3) {

@@ -143,8 +143,8 @@ pub(super) const NEUTRAL: &[&str] = &[
 
 /// What only the planted person writes; `{pet}` is the word that nobody else uses.
 pub(super) const PLANTED: &[&str] = &[
-    "Simply {pet}.",
-    "The {part} is {pet} and {good}.",
-    "A {pet} {product}, as my {who} would say.",
-    "How {pet} it looks in the {place}.",
+    "The {part} is {adverb} {pet}.",
+    "What a {pet} {product}.",
+    "Such a {pet} {part} is rare.",
+    "The {service} was {pet} too.",
 ];

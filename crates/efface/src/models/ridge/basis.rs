@@ -5,11 +5,11 @@
 //! units of the columns; c_j is zero unless the mean dwarfs the spread (years, longitudes, time stamps), where sums of
 //! raw squares would cancel, and is then the mean rounded to a multiple of s_j. Neither changes the model: the penalty is
 //! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. Sparse features
-//! stay as they are, because a shift would fill them.
+//! are never shifted, because that would fill them, and only scaled where they are large.
 
 use faer::Mat;
 
-use crate::rows::{RowRef, Rows};
+use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
 const FAR: f64 = 4.0;
@@ -38,6 +38,9 @@ impl Basis {
 
     /// Chooses c and s from the rows, in one pass.
     pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool) -> Self {
+        if rows.is_sparse() {
+            return Self::choose_sparse(rows, features, intercept);
+        }
         let mut count = 0.0;
         // Moments about the first row: raw second moments would cancel exactly where the shift is needed.
         let mut first: Vec<f64> = Vec::new();
@@ -52,7 +55,7 @@ impl Basis {
             match row.features {
                 RowRef::Dense64(x) => moments(x, &first, &mut sum, &mut square),
                 RowRef::Dense32(x) => moments(x, &first, &mut sum, &mut square),
-                RowRef::Sparse64(..) | RowRef::Sparse32(..) => return Self::plain(features, intercept),
+                RowRef::Sparse64(..) | RowRef::Sparse32(..) => (),
             }
         }
         let mut origin = vec![0.0; features];
@@ -71,6 +74,25 @@ impl Basis {
             }
         }
         Self::transformed(features, intercept, origin, inverse_scale)
+    }
+
+    fn choose_sparse(rows: &Rows, features: usize, intercept: bool) -> Self {
+        let mut square = vec![0.0; features];
+        for row in rows.iter() {
+            row.features.each(|j, x| square[j] += x * x);
+        }
+        let count = rows.len().max(1) as f64;
+        let scale = |square: &f64| 1.0 / power_of_two((square / count).sqrt()).max(1.0);
+        let inverse_scale: Vec<f64> = square.iter().map(scale).collect();
+        if inverse_scale.iter().all(|s| *s == 1.0) {
+            return Self::plain(features, intercept);
+        }
+        Self::transformed(features, intercept, vec![0.0; features], inverse_scale)
+    }
+
+    /// 1/s_j.
+    pub(crate) fn inverse_scale(&self, feature: usize) -> f64 {
+        self.transform.as_ref().map_or(1.0, |(_, s)| s[feature])
     }
 
     /// The number of parameters per output.
@@ -102,9 +124,8 @@ impl Basis {
                 },
             ),
             (Some((c, s)), row) => {
-                for (o, (c, s)) in out.iter_mut().zip(c.iter().zip(s)) {
-                    *o = -c * s * root_weight;
-                }
+                // Only dense features have a c other than 0.
+                out.fill(0.0);
                 row.each(|j, x| out[j] = (x - c[j]) * s[j] * root_weight);
             }
         }

@@ -210,7 +210,7 @@ impl SparseRow {
         if basis.intercept {
             self.entries.push((0, 1.0));
         }
-        row.each(|j, x| self.entries.push((first + j, x)));
+        row.each(|j, x| self.entries.push((first + j, x * basis.inverse_scale(j))));
         for (at, &(j, x)) in self.entries.iter().enumerate() {
             sums.support[j] += (x != 0.0 && weight != 0.0) as u64;
             let scaled = weight * x;
