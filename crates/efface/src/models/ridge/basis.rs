@@ -13,6 +13,8 @@ use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
 const FAR: f64 = 4.0;
+/// As many rows are looked at, or up to twice as many.
+const SAMPLE: usize = 2048;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Basis {
@@ -30,13 +32,16 @@ impl Basis {
     }
 
     fn transformed(features: usize, intercept: bool, c: Vec<f64>, s: Vec<f64>) -> Self {
+        if c.iter().all(|c| *c == 0.0) && s.iter().all(|s| *s == 1.0) {
+            return Self::plain(features, intercept);
+        }
         let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
         let shift: f64 = c.iter().zip(&s).map(|(c, s)| (c * s).powi(2)).sum();
         let stretch = (scale * scale + shift + intercept as u8 as f64).sqrt().max(1.0);
         Self { features, intercept, transform: Some((c, s)), stretch }
     }
 
-    /// Chooses c and s from the rows, in one pass.
+    /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a rough one is enough.
     pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool) -> Self {
         if rows.is_sparse() {
             return Self::choose_sparse(rows, features, intercept);
@@ -46,17 +51,17 @@ impl Basis {
         let mut first: Vec<f64> = Vec::new();
         let mut sum = vec![0.0; features];
         let mut square = vec![0.0; features];
-        for row in rows.iter() {
+        for row in rows.iter().step_by(rows.len().div_ceil(SAMPLE).max(1)) {
             if first.is_empty() {
                 first = vec![0.0; features];
                 row.features.each(|j, x| first[j] = x);
             }
             count += 1.0;
-            match row.features {
-                RowRef::Dense64(x) => moments(x, &first, &mut sum, &mut square),
-                RowRef::Dense32(x) => moments(x, &first, &mut sum, &mut square),
-                RowRef::Sparse64(..) | RowRef::Sparse32(..) => (),
-            }
+            row.features.each(|j, x| {
+                let d = x - first[j];
+                sum[j] += d;
+                square[j] += d * d;
+            });
         }
         let mut origin = vec![0.0; features];
         let mut inverse_scale = vec![1.0; features];
@@ -84,9 +89,6 @@ impl Basis {
         let count = rows.len().max(1) as f64;
         let scale = |square: &f64| 1.0 / power_of_two((square / count).sqrt()).max(1.0);
         let inverse_scale: Vec<f64> = square.iter().map(scale).collect();
-        if inverse_scale.iter().all(|s| *s == 1.0) {
-            return Self::plain(features, intercept);
-        }
         Self::transformed(features, intercept, vec![0.0; features], inverse_scale)
     }
 
@@ -229,14 +231,6 @@ impl Basis {
             && origin.iter().all(|c| c.is_finite())
             && inverse_scale.iter().all(|s| s.is_finite() && *s > 0.0);
         sound.then(|| Self::transformed(features, intercept, origin, inverse_scale))
-    }
-}
-
-fn moments<T: Into<f64> + Copy>(x: &[T], first: &[f64], sum: &mut [f64], square: &mut [f64]) {
-    for (((x, f), s), q) in x.iter().zip(first).zip(sum).zip(square) {
-        let d = (*x).into() - f;
-        *s += d;
-        *q += d * d;
     }
 }
 

@@ -198,13 +198,16 @@ impl Change {
         Some(total + rows * (self.core.residual(coefficients, &self.residual) + rounding))
     }
 
-    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. With A⁻¹ ≤ a,
-    /// zᵀz = xᵀA⁻²x ≤ a·h, so ‖ẐᵀMẐ‖ ≤ a·‖M‖·tr H.
+    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
+    /// the non-zero eigenvalues of H, so A − X̂ᵀX̂ ≥ (1 − ‖H‖)A, and 1/(1 − ‖H‖) is the norm of (I − H)⁻¹.
     pub(crate) fn inverse_norm_growth(&self) -> f64 {
-        if self.rows.signs.iter().all(|s| *s > 0.0) {
-            return 1.0;
+        let leave = self.rows.signs.iter().filter(|sign| **sign < 0.0).count();
+        match leave {
+            0 => 1.0,
+            all if all == self.rows.signs.len() => self.core.norm.max(1.0),
+            // With rows of both signs, by ‖ẐᵀMẐ‖ ≤ ‖M‖·Σ zᵀz and zᵀz = xᵀA⁻²x ≤ ‖A⁻¹‖·h.
+            _ => 1.0 + self.core.norm * self.core.trace,
         }
-        1.0 + self.core.norm * self.core.trace
     }
 
     /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it.

@@ -313,13 +313,16 @@ impl DenseBody {
         clear(&mut exact, &unsupported);
         let mut ledger = self.ledger;
         ledger.inverse_norm = self.inverse_norm_after(model, &change);
-        let carried = change.gradient_added(&coefficients, norm(&exact)).filter(|_| self.ledger.at_optimum);
+        let carried = change
+            .gradient_added(&coefficients, norm(&exact))
+            .map(|added| ledger.gradient + added)
+            .filter(|gradient| {
+                let relative = self.relative(*gradient, ledger.inverse_norm, &exact);
+                self.ledger.at_optimum && relative <= model.settings.tolerance
+            });
         (ledger.gradient, ledger.source) = match carried {
-            Some(added) => (ledger.gradient + added, BoundSource::Carried),
-            None => {
-                let gradient = self.gradient(&exact, Some(&change.rows), par);
-                (norm(&gradient), BoundSource::Measured)
-            }
+            Some(gradient) => (gradient, BoundSource::Carried),
+            None => (norm(&self.gradient(&exact, Some(&change.rows), par)), BoundSource::Measured),
         };
         self.tighten(&mut ledger, model, &change, &exact, &unsupported, par);
         ledger.distance = model.basis.caller_norm(&(&theta - &exact));

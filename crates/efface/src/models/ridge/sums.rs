@@ -71,9 +71,7 @@ impl Sums {
             let (xt, y) = dense.get_or_insert_with(|| (Mat::zeros(width, block), Mat::zeros(block, outputs)));
             let column = xt.col_as_slice_mut(filled);
             basis.write(row.features, root, column);
-            for (count, x) in sums.support.iter_mut().zip(&*column) {
-                *count += (*x != 0.0) as u64;
-            }
+            count_non_zeros(column, &mut sums.support);
             for (output, target) in row.targets.iter().enumerate() {
                 y[(filled, output)] = target * root;
             }
@@ -195,6 +193,17 @@ impl SignedRows {
         }
         Some(all)
     }
+}
+
+fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (count, x) in counts.iter_mut().zip(row) {
+                *count += (*x != 0.0) as u64;
+            }
+        },
+    );
 }
 
 /// Adds one sparse row to A by its pairs of non-zeros.
