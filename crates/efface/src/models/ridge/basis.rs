@@ -13,6 +13,8 @@ use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
 const FAR: f64 = 4.0;
+/// A sparse column of this root mean square or less is not scaled.
+const LARGE: f64 = 8.0;
 /// As many rows are looked at, or up to twice as many.
 const SAMPLE: usize = 2048;
 
@@ -87,7 +89,11 @@ impl Basis {
             row.features.each(|j, x| square[j] += x * x);
         }
         let count = rows.len().max(1) as f64;
-        let scale = |square: &f64| 1.0 / power_of_two((square / count).sqrt()).max(1.0);
+        // Counts and shares stay as they are; only columns in large units, such as incomes, are brought down.
+        let scale = |square: &f64| match (square / count).sqrt() {
+            size if size > LARGE => 1.0 / power_of_two(size),
+            _ => 1.0,
+        };
         let inverse_scale: Vec<f64> = square.iter().map(scale).collect();
         Self::transformed(features, intercept, vec![0.0; features], inverse_scale)
     }
