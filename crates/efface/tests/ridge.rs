@@ -138,6 +138,28 @@ fn leverage_near_one_is_exact_to_the_last_digits() {
     }
 }
 
+/// Too near leverage 1 for the closed form: the model factors its sums anew, by itself, and says so.
+#[test]
+fn the_model_refactors_when_the_closed_form_cannot_do_it() {
+    let mut x: Vec<f64> = (0..40).map(|i| ((i * 7) % 11) as f64 - 5.0).collect();
+    // Feature 1 of row 0 is a million and nobody else's.
+    x.iter_mut().skip(1).step_by(2).for_each(|value| *value = 0.0);
+    x[1] = 1e6;
+    let rows = Rows::new(Dense::new(x, 2).unwrap(), (0..20).map(f64::from).collect(), 1).unwrap();
+    for form in DENSE_FORMS {
+        let recipe = Ridge::new(1e-3).intercept(false).form(form);
+        let mut fitted = Fitted::new(&recipe, rows.clone()).unwrap();
+        let evidence = fitted.forget(&Exact, &[RowId(0)]).unwrap();
+        assert!(evidence.refactored && fitted.model().refactorisations() == 1, "{evidence:?}");
+        let truth = recipe.fit(fitted.rows()).unwrap().parameters().0;
+        assert!((fitted.model().parameters().0 - &truth).norm_l2() <= 1e-12 * truth.norm_l2());
+        // And the next request is as right as ever.
+        fitted.forget(&Exact, &[RowId(5)]).unwrap();
+        let truth = recipe.fit(fitted.rows()).unwrap().parameters().0;
+        assert!((fitted.model().parameters().0 - &truth).norm_l2() <= 1e-12 * truth.norm_l2());
+    }
+}
+
 #[test]
 fn duplicate_and_zero_rows_are_forgotten_like_any_other() {
     let x = Dense::new(vec![1.0, 2.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, -1.0, 2.0, 1.5], 2).unwrap();
