@@ -75,6 +75,11 @@ pub enum Error {
         /// The penalty in force.
         lambda: f64,
     },
+    /// The values are too large to be squared.
+    #[error(
+        "the values are too large: their squares overflow; divide features and targets by a common factor"
+    )]
+    Overflow,
     /// An iteration stopped before its tolerance.
     #[error(
         "conjugate gradients stopped after {iterations} iterations at a relative residual of {residual:.3e}, \

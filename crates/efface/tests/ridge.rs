@@ -215,6 +215,36 @@ fn bad_settings_and_rows_are_named() {
 }
 
 #[test]
+fn values_too_large_to_square_are_refused_and_change_nothing() {
+    let huge = Rows::new(column(&[1e300, -1e300, 1e299]), vec![1e300, 2.0, 3.0], 1).unwrap();
+    for form in [Form::Factor, Form::Inverse, Form::Rows, Form::Iterative] {
+        let fitted = Ridge::new(1.0).form(form).fit(&huge);
+        assert!(matches!(fitted, Err(Error::Overflow | Error::NotConverged { .. })), "{form:?}: {fitted:?}");
+        let rows = Rows::new(column(&[1.0, 2.0, 3.0]), vec![1.0, 2.0, 3.0], 1).unwrap();
+        let mut fitted = Fitted::new(&Ridge::new(1.0).form(form), rows).unwrap();
+        let before = fitted.model().parameters();
+        let new = Rows::with_ids(vec![RowId(7)], column(&[1e300]), vec![1e300], 1).unwrap();
+        let error = fitted.learn(&new).unwrap_err();
+        assert!(matches!(error, Error::Overflow | Error::NotConverged { .. }), "{form:?}: {error}");
+        assert_eq!((fitted.model().parameters(), fitted.rows().len()), (before, 3));
+    }
+}
+
+#[test]
+fn a_model_without_any_column_is_refused() {
+    let mut empty = Csr::<f32>::new(0);
+    empty.push(&[]).unwrap();
+    empty.push(&[]).unwrap();
+    let rows = Rows::new(empty, vec![1.0, 3.0], 1).unwrap();
+    assert!(Ridge::new(1.0).intercept(false).fit(&rows).is_err());
+    // With an intercept it predicts the mean.
+    let model = Ridge::new(1.0).fit(&rows).unwrap();
+    assert!((model.parameters().1[0] - 2.0).abs() < 1e-15);
+    let left = Exact.forget(&model, &rows, &[RowId(0)]).unwrap().model;
+    assert!((left.parameters().1[0] - 3.0).abs() < 1e-14);
+}
+
+#[test]
 fn learn_refuses_known_ids_and_amend_unknown_ones() {
     let rows = Rows::new(column(&[1.0, 2.0, 3.0]), vec![1.0, 2.0, 3.0], 1).unwrap();
     let mut fitted = Fitted::new(&Ridge::new(1.0), rows).unwrap();

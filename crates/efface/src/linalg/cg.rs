@@ -48,7 +48,7 @@ pub(crate) fn conjugate_gradients(
             restarts += 1;
             previous = 0.0;
         }
-        if iteration == settings.max_iterations {
+        if iteration == settings.max_iterations || !length.is_finite() {
             let scale = dot(b, b).sqrt().max(f64::MIN_POSITIVE);
             return Err(Error::NotConverged {
                 iterations: iteration,

@@ -53,6 +53,9 @@ impl DenseBody {
         rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
     ) -> Result<(Self, Mat<f64>)> {
         let par = par(settings.threads);
+        if !sums.is_finite() {
+            return Err(Error::Overflow);
+        }
         let solver = Solver::build(form, &sums, &penalty.values, rows, par)?;
         let mut theta = sums.b.clone();
         solver.solve(theta.as_mut(), par);
@@ -252,7 +255,8 @@ impl DenseBody {
         self.tighten(&mut ledger, model, &change, &theta, &unsupported, par);
         let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
         // A gradient that is all rounding would be no smaller after a factorisation.
-        if reached > tolerance && ledger.gradient > self.rounding(&theta) {
+        let repairable = reached > tolerance && ledger.gradient > self.rounding(&theta);
+        if repairable || !reached.is_finite() {
             return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
         }
         let mut pending = self.pending.clone();

@@ -78,6 +78,13 @@ impl Fit for Ridge {
             return Err(Error::NoRows);
         }
         let features = rows.width();
+        if features + self.intercept as usize == 0 {
+            return Err(Error::Parameter {
+                name: "features",
+                value: "0".into(),
+                range: "at least 1 in a model without an intercept",
+            });
+        }
         let form = self.form.resolve(features + self.intercept as usize);
         if form == Form::Iterative {
             return wide::fit(self, rows);

@@ -158,6 +158,10 @@ impl Sums {
         scarce.into_iter().zip(left).filter(|(_, left)| *left <= 0).map(|(j, _)| j).collect()
     }
 
+    pub(crate) fn is_finite(&self) -> bool {
+        self.size.is_finite() && crate::linalg::norm(&self.b).is_finite()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         (self.a.nrows() * self.a.ncols() + self.b.nrows() * self.b.ncols() + self.support.len()) * 8
     }

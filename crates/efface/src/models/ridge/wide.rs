@@ -120,6 +120,9 @@ impl<'a> Operator<'a> {
     /// The minimum over the retained rows, from the parameters given, with its bound.
     pub(crate) fn minimise(&self, theta: &Mat<f64>, ridge: &Ridge) -> Result<(Mat<f64>, WideBody)> {
         let (b, diagonal) = self.sums(theta.ncols());
+        if !norm(&b).is_finite() || diagonal.iter().any(|d| !d.is_finite()) {
+            return Err(Error::Overflow);
+        }
         let mut theta = theta.clone();
         let iterations = self.solve(&b, &diagonal, &mut theta, ridge)?;
         let bound = self.bound(&theta, &b, ridge.lambda);
