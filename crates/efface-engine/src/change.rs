@@ -207,7 +207,10 @@ impl<'a> Change<'a> {
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = time::now();
+        // The form the user chose stays the model's, whatever this change worked in.
+        let form = manifest.model.settings.form;
         manifest.model = model::head(&state, &evidence);
+        manifest.model.settings.form = form;
         evidence.not_covered =
             model::not_covered(manifest, self.encoder.as_ref(), !state.inverse_scale.is_empty());
         if self.write {

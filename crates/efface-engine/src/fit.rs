@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use efface::{Fit, Forget, RowId, RowStore, methods};
+use efface::{Fit, Forget, Form, RowId, RowStore, methods};
 
 use crate::blueprint::Blueprint;
 use crate::engine::Engine;
@@ -27,10 +27,14 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
 
     progress.start("fitting", None);
-    let mut fitted = request.ridge.fit(&rows)?;
+    let asked = request.ridge.form;
+    let mut fitted = request.ridge.form(model::working_form(asked)).fit(&rows)?;
     // A request for nothing is how a model tells its bound.
     let mut evidence = methods::Exact.forget(&fitted, &rows, &[])?.evidence;
-    let state = model::settle(&mut fitted, &mut evidence)?;
+    let mut state = model::settle(&mut fitted, &mut evidence)?;
+    if asked != Form::Auto {
+        state.settings.form = asked;
+    }
     drop(fitted);
     progress.finish();
 

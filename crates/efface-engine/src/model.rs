@@ -63,9 +63,19 @@ pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> R
         state.a = parts::numbers(connection, &manifest.parts, "a")?;
         state.b = parts::numbers(connection, &manifest.parts, "b")?;
         state.support = parts::counts(connection, &manifest.parts, "support")?;
+        state.settings.form = working_form(state.settings.form);
         Ok(state)
     })?;
     Ok(RidgeModel::from_state(&state, rows)?)
+}
+
+/// The form that one change from the file works in. The file holds sums, whatever the form; the inverse would be made
+/// anew in twice the time of a factor, and the rows of XA⁻¹ in O(nd²), only to be thrown away.
+pub(crate) fn working_form(kept: Form) -> Form {
+    match kept {
+        Form::Inverse | Form::Rows => Form::Factor,
+        form => form,
+    }
 }
 
 /// The model for scores alone. Without its sums it looks like an iterative one, and takes no time to make.

@@ -86,7 +86,7 @@ pub struct Evidence {
     pub convexity: f64,
     /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter.
     pub bound: f64,
-    /// The bound as a fraction of the parameters' norm.
+    /// The bound as a fraction of the norm of the parameters after the request.
     pub relative_bound: f64,
     /// How the bound was obtained.
     pub bound_source: BoundSource,

@@ -103,7 +103,7 @@ impl Tried {
             method: method.name(),
             claim: evidence.claim.name(),
             distance: distance(&next, retrained),
-            relative_bound: evidence.relative_bound,
+            relative_bound: evidence.bound / norm(&parameters(retrained)),
             bound: evidence.bound,
             weight_after: weight(&next, data.planted),
             seconds,
@@ -148,14 +148,18 @@ fn weight(model: &RidgeModel, feature: usize) -> f64 {
 
 /// ‖a − b‖ / ‖b‖ over coefficients and constants.
 fn distance(a: &RidgeModel, b: &RidgeModel) -> f64 {
-    let all = |model: &RidgeModel| {
-        let (coefficients, constants) = model.parameters();
-        let columns = 0..coefficients.ncols();
-        let values = columns.flat_map(|output| coefficients.col_as_slice(output).to_vec());
-        values.chain(constants).collect::<Vec<f64>>()
-    };
-    let (a, b) = (all(a), all(b));
-    let apart: f64 = a.iter().zip(&b).map(|(x, y)| (x - y).powi(2)).sum();
-    let norm: f64 = b.iter().map(|y| y.powi(2)).sum();
-    (apart / norm).sqrt()
+    let (a, b) = (parameters(a), parameters(b));
+    let apart: Vec<f64> = a.iter().zip(&b).map(|(x, y)| x - y).collect();
+    norm(&apart) / norm(&b)
+}
+
+fn parameters(model: &RidgeModel) -> Vec<f64> {
+    let (coefficients, constants) = model.parameters();
+    let columns = 0..coefficients.ncols();
+    let values = columns.flat_map(|output| coefficients.col_as_slice(output).to_vec());
+    values.chain(constants).collect()
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.powi(2)).sum::<f64>().sqrt()
 }
