@@ -212,3 +212,59 @@ fn completions_for_every_shell() {
         assert!(folder.done(&format!("completions {shell}")).contains("efface"), "{shell}");
     }
 }
+
+#[test]
+fn blanks_around_names_do_not_hide_rows() {
+    let folder = Folder::new();
+    folder.write("t.csv", "id,who,x,y\na ,u1 ,1,2\nb, u2,2,3\nc,u1,3,5\nd,u3,4,4\n");
+    folder.done("fit t.csv --target y --id id --subject who -o t.efface");
+    let report = folder.json("forget t.efface --subject who=u1 --json");
+    assert_eq!(report["forgotten"].as_u64(), Some(2));
+    let ended = folder.words(&["forget", "t.efface", "--ids", " b "]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+#[test]
+fn words_and_levels_that_were_not_there_at_fit_are_mentioned() {
+    let folder = Folder::new();
+    folder.write("t.csv", "id,kind,x,y\na,p,1,2\nb,q,2,3\nc,p,3,5\n");
+    folder.write("more.csv", "id,kind,x,y\nd,zzz,4,4\n");
+    folder.done("fit t.csv --target y --id id --categorical kind -o t.efface");
+    let ended = folder.run("learn t.efface more.csv");
+    assert!(ended.code == 0 && ended.err.contains("1 words or levels of the new rows"), "{ended:?}");
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = Folder::new();
+    folder.write("t.csv", "x,y\n1,2\n2,3\n3,5\n");
+    folder.done("fit t.csv --target y -o t.efface");
+    assert!(folder.done("export t.efface --format json -o -").starts_with('{'));
+    assert!(folder.done("predict t.efface t.csv -o -").starts_with("line,prediction"));
+    assert!(!folder.path("-").exists());
+}
+
+/// A typo in a target costs every other row digits; forgetting it brings them back, and the report says how.
+#[test]
+fn a_large_target_leaves_no_trace() {
+    let folder = Folder::new();
+    let mut text = String::from("id,a,b,y\n");
+    for i in 0..50 {
+        let (a, b) = (f64::from(i * 7 % 11) - 5.0, f64::from(i * 5 % 13) - 6.0);
+        let y = if i == 9 { 1e12 } else { 2.0 * a - b + f64::from(i % 3) };
+        text += &format!("r{i},{a},{b},{y}\n");
+    }
+    folder.write("all.csv", &text);
+    let left: Vec<&str> = text.lines().filter(|line| !line.starts_with("r9,")).collect();
+    folder.write("left.csv", left.join("\n"));
+    folder.done("fit all.csv --target y --id id -o all.efface");
+    folder.done("fit left.csv --target y --id id -o left.efface");
+    let report = folder.json("forget all.efface --ids r9 --json");
+    assert_eq!(report["evidence"]["resummed"].as_bool(), Some(true));
+    let [found, truth] =
+        ["all", "left"].map(|name| folder.json(&format!("export {name}.efface --format json")));
+    for name in ["a", "b"] {
+        let value = |of: &serde_json::Value| of["coefficients"][name][0].as_f64().unwrap();
+        assert!((value(&found) - value(&truth)).abs() < 1e-12, "{found} {truth}");
+    }
+}

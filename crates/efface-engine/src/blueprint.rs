@@ -133,7 +133,8 @@ pub(crate) fn text(cell: &Cell) -> Option<String> {
     match cell {
         Cell::Missing => None,
         Cell::Text(text) if text.trim().is_empty() => None,
-        Cell::Text(text) => Some(text.clone()),
+        // Blanks around a name are an accident of the file, and nobody would find the row by them.
+        Cell::Text(text) => Some(text.trim().to_owned()),
         // Whole numbers come out without a point, -0 without its sign.
         Cell::Number(value) => Some((value + 0.0).to_string()),
     }

@@ -35,6 +35,7 @@ pub(crate) fn forget(engine: &Engine, who: &Who, method: &str, dry_run: bool) ->
 pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
     let mut change = Change::begin(engine, true)?;
     let mut batch = change.gather(source, progress)?;
+    change.unknown = batch.unknown;
     batch.number(change.manifest.next_position);
     change.check_new(&batch)?;
     let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
@@ -54,6 +55,7 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
         return Err(Error::NoIds);
     }
     let batch = change.gather(source, progress)?;
+    change.unknown = batch.unknown;
     let gone = change.find(&batch.ids)?;
     let (new, names) = batch.into_rows(gone.clone(), change.manifest.blueprint.outputs())?;
     let rows = change.rows();
@@ -78,6 +80,8 @@ struct Change<'a> {
     /// Rows to overwrite.
     gone: Vec<Leaver>,
     dropped: usize,
+    /// Words and levels of new rows that the model has no feature for.
+    unknown: u64,
 }
 
 /// A row that goes.
@@ -95,7 +99,17 @@ impl<'a> Change<'a> {
         let transaction = store.begin(write)?;
         let started = Instant::now();
         let Snapshot { manifest, encoder } = engine.snapshot()?;
-        Ok(Self { store, write, transaction, started, manifest, encoder, gone: Vec::new(), dropped: 0 })
+        Ok(Self {
+            store,
+            write,
+            transaction,
+            started,
+            manifest,
+            encoder,
+            gone: Vec::new(),
+            dropped: 0,
+            unknown: 0,
+        })
     }
 
     fn rows(&self) -> StoreRows<'a> {
@@ -117,11 +131,12 @@ impl<'a> Change<'a> {
     fn resolve(&self, who: &Who) -> Result<Vec<RowId>> {
         match who {
             Who::Ids(ids) => {
+                let ids: Vec<String> = ids.iter().map(|id| id.trim().to_owned()).collect();
                 let mut seen = HashSet::new();
-                match ids.iter().find(|id| !seen.insert(*id)) {
+                match ids.iter().find(|id| !seen.insert(id.as_str())) {
                     Some(id) => Err(Error::NamedTwice { id: id.clone() }),
                     None if ids.is_empty() => Err(Error::EmptyRequest),
-                    None => self.find(ids),
+                    None => self.find(&ids),
                 }
             }
             Who::Subject { column, value } => {
@@ -129,7 +144,7 @@ impl<'a> Change<'a> {
                     let has = self.manifest.blueprint.subject.clone();
                     return Err(Error::SubjectColumn { asked: column.clone(), has });
                 }
-                let rows = self.directory(|directory| directory.of_subject(value))?;
+                let rows = self.directory(|directory| directory.of_subject(value.trim()))?;
                 if rows.is_empty() {
                     return Err(Error::UnknownSubject { column: column.clone(), value: value.clone() });
                 }
@@ -203,6 +218,7 @@ impl<'a> Change<'a> {
         let state = model::settle(&mut model, &mut evidence)?;
         let manifest = &mut self.manifest;
         manifest.husks += self.gone.len() as u64;
+        manifest.forgotten += self.gone.iter().filter(|leaver| leaver.forgotten).count() as u64;
         manifest.erased += self.dropped as u64;
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
@@ -213,6 +229,13 @@ impl<'a> Change<'a> {
         manifest.model.settings.form = form;
         evidence.not_covered =
             model::not_covered(manifest, self.encoder.as_ref(), !state.inverse_scale.is_empty());
+        if self.unknown > 0 {
+            evidence.not_covered.push(format!(
+                "{} words or levels of the new rows: they were not there at fit, so this model has no feature for them, \
+                 where a new fit might",
+                self.unknown
+            ));
+        }
         if self.write {
             self.write(&state, new)?;
             #[cfg(test)]

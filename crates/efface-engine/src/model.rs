@@ -13,6 +13,8 @@ pub(crate) fn head(state: &RidgeState, evidence: &Evidence) -> ModelHead {
     ModelHead {
         settings: state.settings,
         drift: state.drift,
+        b_drift: state.b_drift,
+        targets: state.targets,
         at_optimum: state.at_optimum,
         refactorisations: state.refactorisations,
         bound: known(evidence.bound),
@@ -89,7 +91,8 @@ pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) ->
 
 /// The state without its sums.
 fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, Fault> {
-    let ModelHead { settings, drift, at_optimum, refactorisations, .. } = manifest.model.clone();
+    let ModelHead { settings, drift, b_drift, targets, at_optimum, refactorisations, .. } =
+        manifest.model.clone();
     let numbers = |name| parts::numbers(connection, &manifest.parts, name);
     Ok(RidgeState {
         settings,
@@ -103,6 +106,8 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
         b: Vec::new(),
         support: Vec::new(),
         drift,
+        b_drift,
+        targets,
         at_optimum,
         refactorisations,
     })
@@ -111,6 +116,9 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
 pub(crate) fn settle(model: &mut RidgeModel, evidence: &mut Evidence) -> Result<RidgeState> {
     evidence.refactored |= model.settle()?.refactored;
+    model.update_evidence(evidence);
+    // From the file, the sums are all that was there before; the factor was made for this change.
+    evidence.precomputed.truncate(1);
     Ok(model.to_state()?)
 }
 
@@ -123,10 +131,17 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
             "the names of {empty} classes that no row has any more: classes were listed at fit"
         ));
     }
+    if manifest.forgotten > 0 {
+        sentences.push(
+            "that a row of a given id was forgotten, and when: a salted hash of the id is kept so that it cannot come \
+             back unnoticed, and whoever holds the file can test a guess"
+                .into(),
+        );
+    }
     if scaled {
         sentences.push(
-            "the units in which the numeric columns are computed (a power of two each, and a rounded mean where it \
-             dwarfs the spread): they were chosen from all rows at fit, and no prediction depends on them"
+            "the units in which numeric columns are computed (a power of two each, and an origin near the mean where \
+             it dwarfs the spread): they were chosen at the last fit, and no prediction depends on them"
                 .into(),
         );
     }

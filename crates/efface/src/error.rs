@@ -64,6 +64,9 @@ pub enum Error {
         /// The number of parameters.
         width: usize,
     },
+    /// Every row counts for nothing.
+    #[error("no row has a weight above 0; at least one must count for something")]
+    NoWeight,
     /// A row of leverage 1 carries a direction alone; without a penalty nothing would determine it afterwards.
     #[error(
         "without these rows the parameters are not determined (largest leverage {leverage:.6}, penalty {lambda}); \

@@ -69,7 +69,7 @@ pub struct Evidence {
     pub rows_read: usize,
     /// The largest leverage among the rows taken out; None when the method does not compute it.
     pub largest_leverage: Option<f64>,
-    /// The condition of I − H_D in the 1-norm.
+    /// At least the condition of I − H_D.
     pub condition: Option<f64>,
     /// Directions of the removed rows' span dropped as rounding noise.
     pub directions_dropped: usize,
@@ -79,6 +79,8 @@ pub struct Evidence {
     pub refinements: usize,
     /// Whether the curvature was factored anew from the sums.
     pub refactored: bool,
+    /// Whether the sums had lost so many digits to a large row that the retained rows were read and summed afresh.
+    pub resummed: bool,
     /// The norm of the retained loss's gradient at the new parameters, or a bound on it; None after an approximate
     /// method, whose bound comes from the closed form instead.
     pub gradient_norm: Option<f64>,
@@ -86,7 +88,7 @@ pub struct Evidence {
     pub convexity: f64,
     /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter.
     pub bound: f64,
-    /// The bound as a fraction of the norm of the parameters after the request.
+    /// The bound as a fraction of the retrained parameters' norm (bounded in turn); infinite when the bound says nothing.
     pub relative_bound: f64,
     /// How the bound was obtained.
     pub bound_source: BoundSource,

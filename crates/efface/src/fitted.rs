@@ -63,6 +63,7 @@ impl<M: Amend> Fitted<M> {
         self.model = model;
         if self.model.waiting() >= self.settle_after {
             evidence.refactored |= self.model.settle()?.refactored;
+            self.model.update_evidence(&mut evidence);
         }
         Ok(evidence)
     }

@@ -42,6 +42,8 @@ pub mod traits;
 pub use error::{Error, Result};
 pub use evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
-pub use models::{Classes, Form, Ridge, RidgeModel, RidgeState};
+pub use models::{
+    Classes, Form, GaussianNb, KMeans, KMeansModel, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState,
+};
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

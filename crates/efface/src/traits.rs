@@ -3,7 +3,7 @@
 use faer::Mat;
 
 use crate::error::Result;
-use crate::evidence::{Claim, Outcome};
+use crate::evidence::{Claim, Evidence, Outcome};
 use crate::rows::{Features, RowId, RowStore, Rows};
 
 /// A recipe that turns rows into a model.
@@ -47,6 +47,9 @@ pub trait Amend: Sized {
 
     /// Folds waiting changes into the curvature, so that nothing of a forgotten row is left in it.
     fn settle(&mut self) -> Result<Settled>;
+
+    /// Brings bound and memory in an evidence up to date with this model, as after a settle.
+    fn update_evidence(&self, evidence: &mut Evidence);
 
     /// How many changed rows wait for the next settle.
     fn waiting(&self) -> usize;

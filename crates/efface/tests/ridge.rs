@@ -231,6 +231,21 @@ fn values_too_large_to_square_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn rows_without_weight_are_not_enough() {
+    let rows = Rows::new(column(&[1.0, 2.0, 3.0]), vec![1.0, 2.0, 3.0], 1).unwrap();
+    let rows = rows.weighted(vec![1.0, 0.0, 0.0]).unwrap();
+    for form in DENSE_FORMS {
+        let recipe = Ridge::new(1.0).form(form);
+        let model = recipe.fit(&rows).unwrap();
+        for method in ["exact", "summation", "retrain"] {
+            let error = methods::by_name(method).unwrap().forget(&model, &rows, &[RowId(0)]).unwrap_err();
+            assert_eq!(error, Error::NoWeight, "{method} {form:?}");
+        }
+        assert_eq!(recipe.fit(&rows.filter(|id| id != RowId(0))).unwrap_err(), Error::NoWeight);
+    }
+}
+
+#[test]
 fn a_model_without_any_column_is_refused() {
     let mut empty = Csr::<f32>::new(0);
     empty.push(&[]).unwrap();

@@ -25,6 +25,9 @@ fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
         return terminal.object(report);
     }
     terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
+    for what in report.evidence.not_covered.iter().filter(|what| what.contains("of the new rows")) {
+        terminal.note(&format!("not covered: {what}"));
+    }
     Ok(())
 }
 

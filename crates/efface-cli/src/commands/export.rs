@@ -15,6 +15,7 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
     let path = match (&args.output, args.format) {
+        (Some(path), _) if path.as_os_str() == "-" => None,
         (Some(path), _) => Some(path.clone()),
         (None, ExportFormat::Json) => None,
         (None, format) => Some(args.model.with_extension(format.name())),

@@ -17,7 +17,8 @@ pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
     let engine = Engine::open_read_only(&args.model)?;
     let summary = engine.summary()?;
     let source = open(&args.data)?;
-    let mut out = match &args.output {
+    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let mut out = match output {
         Some(path) => Output::file(path, args.force)?,
         None => Output::stdout(),
     };
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
         writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
     })?;
     out.finish()?;
-    match &args.output {
+    match output {
         Some(path) if terminal.json() => {
             terminal.object(&json!({ "rows": rows, "output": path.display().to_string() }))
         }

@@ -17,6 +17,8 @@ pub(crate) struct Batch {
     pub(crate) ids: Vec<String>,
     pub(crate) subjects: Vec<Option<String>>,
     pub(crate) lines: Vec<u64>,
+    /// Words and levels of these rows that are no features, because they were not there at fit.
+    pub(crate) unknown: u64,
 }
 
 /// Features while they are being gathered.
@@ -64,6 +66,7 @@ pub(crate) fn gather(
         ids: Vec::new(),
         subjects: Vec::new(),
         lines: Vec::new(),
+        unknown: 0,
     };
     let rows = each(source, blueprint, encoder, purpose, progress, &mut |example| {
         batch.features.push(example.entries)?;
@@ -76,6 +79,7 @@ pub(crate) fn gather(
             batch.subjects.push(example.subject);
         }
         batch.lines.push(example.line);
+        batch.unknown += example.unknown;
         Ok(())
     })?;
     if rows == 0 {

@@ -37,6 +37,8 @@ pub(crate) struct Example<'a> {
     /// Empty when rows are read for a prediction.
     pub(crate) targets: &'a [f64],
     pub(crate) entries: &'a [(u32, f64)],
+    /// Words and levels that were not there at fit.
+    pub(crate) unknown: u64,
 }
 
 /// Shows every row of the file, in order; returns how many there were.

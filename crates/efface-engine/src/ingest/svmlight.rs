@@ -52,7 +52,15 @@ pub(super) fn each(
         if purpose != Purpose::Predict {
             labels.append(&Cell::Number(record.target), line, LABEL, &mut numbers)?;
         }
-        see(Example { line, id: None, subject: None, weight: 1.0, targets: &numbers, entries: &entries })?;
+        see(Example {
+            line,
+            id: None,
+            subject: None,
+            weight: 1.0,
+            targets: &numbers,
+            entries: &entries,
+            unknown: 0,
+        })?;
         ticker.row();
     }
     Ok(ticker.finish())

@@ -48,7 +48,7 @@ pub(super) fn each(
     let (mut record, mut entries, mut numbers) = (Record::default(), Vec::new(), Vec::new());
     while table.read(&mut record)? {
         let (line, cells) = (record.line, &record.cells);
-        binding.encode(cells, line, &mut entries)?;
+        let encoded = binding.encode(cells, line, &mut entries)?;
         let id = match id {
             Some((at, column)) => match text(&cells[at]) {
                 None if purpose != Purpose::Predict => {
@@ -74,7 +74,15 @@ pub(super) fn each(
             labels.append(&cells[at], line, column, &mut numbers)?;
         }
         let subject = subject.and_then(|(at, _)| text(&cells[at]));
-        see(Example { line, id, subject, weight, targets: &numbers, entries: &entries })?;
+        see(Example {
+            line,
+            id,
+            subject,
+            weight,
+            targets: &numbers,
+            entries: &entries,
+            unknown: encoded.unknown_levels + encoded.unknown_words,
+        })?;
         ticker.row();
     }
     Ok(ticker.finish())

@@ -29,6 +29,8 @@ pub(crate) struct Manifest {
     pub(crate) next_row: u64,
     /// The next position, for rows without an id of their own.
     pub(crate) next_position: u64,
+    /// Rows that were ever forgotten.
+    pub(crate) forgotten: u64,
     /// Features whose names were erased.
     pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
@@ -41,6 +43,8 @@ pub(crate) struct Manifest {
 pub(crate) struct ModelHead {
     pub(crate) settings: efface::Ridge,
     pub(crate) drift: f64,
+    pub(crate) b_drift: f64,
+    pub(crate) targets: f64,
     pub(crate) at_optimum: bool,
     pub(crate) refactorisations: usize,
     /// None when unknown, which JSON has no number for.
@@ -62,6 +66,7 @@ impl Manifest {
             husks: 0,
             next_row: 0,
             next_position: 0,
+            forgotten: 0,
             erased: 0,
             blueprint,
             model,

@@ -33,13 +33,7 @@ impl Forget<RidgeModel> for Auto {
             _ if k > d => {
                 (&Summation, format!("{k} rows are more than the {d} features: subtract and solve again"))
             }
-            form => (
-                &Exact,
-                format!(
-                    "squared loss has a closed form, and the curvature is kept ({} form)",
-                    format!("{form:?}").to_lowercase()
-                ),
-            ),
+            _ => (&Exact, "squared loss has a closed form in what the model keeps".to_string()),
         };
         let mut outcome = method.forget(model, rows, gone)?;
         outcome.evidence.reason = Some(reason);

@@ -14,6 +14,16 @@
 //!
 //! A model in the iterative form keeps no d×d matrix: there `exact`, `newton`, `influence` and `projection_residual` use
 //! conjugate gradients over the rows, and `summation` is refused.
+//!
+//! Two more families have methods of their own, exact by construction:
+//!
+//! | model | method | claim | cost | from |
+//! |---|---|---|---|---|
+//! | naive Bayes, multinomial or Gaussian | [`Summation`] | exact | O(k·nnz + c·d) | Cao and Yang 2015 |
+//! | k-means, quantised | [`QKMeans`] | exact: the same seed gives the same clusters | a replay of what is kept; a refit from where it differs | Ginart et al. 2019 |
+//! | k-means, divide and conquer | [`DcKMeans`] | exact, likewise | the touched leaves and their path to the root | Ginart et al. 2019 |
+//!
+//! [`Retrain`] works on all of them.
 
 mod auto;
 pub mod contract;
@@ -24,6 +34,7 @@ mod projection_residual;
 mod retrain;
 mod summation;
 
+pub use crate::models::kmeans::{DcKMeans, QKMeans};
 pub use auto::Auto;
 pub use exact::{Exact, leave_out_predictions};
 pub use influence::Influence;

@@ -54,6 +54,11 @@ impl Forget<RidgeModel> for Newton {
         if better {
             theta = refined;
         }
+        let bound = body.relative(reached, body.inverse_norm_after(model, &change), &theta);
+        if bound > model.settings.tolerance && body.spoilt(crate::linalg::norm(&theta), Some(&change.rows)) {
+            // The sums cannot give what they have lost; the closed form knows how to repair them.
+            return model.exactly(self.name(), rows, gone, None);
+        }
         let (mut next, mut step) = body.approximately(model, change, &start, theta, par);
         if let Body::Dense(body) = &mut next.body {
             body.ledger.gradient = reached;

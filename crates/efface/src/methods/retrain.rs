@@ -4,6 +4,7 @@
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::models::RidgeModel;
+use crate::models::ridge::Body;
 use crate::rows::{RowId, RowStore};
 use crate::traits::{Fit, Forget};
 
@@ -24,8 +25,11 @@ impl Forget<RidgeModel> for Retrain {
         model.check_request(rows, gone)?;
         let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
         let retained = rows.all()?.filter(|id| !out.contains(&id));
-        let next = model.settings().fit(&retained)?;
-        let mut evidence = next.evidence(self.name(), self.claim());
+        let mut next = model.settings().fit(&retained)?;
+        if let (Body::Dense(old), Body::Dense(new)) = (&model.body, &mut next.body) {
+            new.ledger.refactorisations = old.ledger.refactorisations;
+        }
+        let mut evidence = next.evidence("retrain", Claim::Exact);
         evidence.forgotten = gone.len();
         evidence.rows_read = retained.len();
         evidence.refactored = true;

@@ -26,16 +26,16 @@ impl Forget<RidgeModel> for Summation {
         model.check_request(rows, gone)?;
         let Body::Dense(body) = &model.body else {
             return Err(Error::Unsupported {
-                method: self.name(),
+                method: "summation",
                 reason: "a model in the iterative form keeps no sums; use exact".into(),
             });
         };
         if gone.is_empty() {
-            let evidence = model.evidence(self.name(), self.claim());
+            let evidence = model.evidence("summation", Claim::Exact);
             return Ok(Outcome { model: model.clone(), evidence });
         }
         let (next, step) = body.summed(model, rows, gone, Step::default())?;
-        let mut evidence = next.evidence(self.name(), self.claim());
+        let mut evidence = next.evidence("summation", Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
         Ok(Outcome { model: next, evidence })

@@ -4,9 +4,10 @@
 use faer::Mat;
 
 use super::change::Change;
+use super::sums::{SignedRows, Sums};
 use super::{DenseBody, Penalty, RidgeModel};
 use crate::evidence::{BoundSource, Evidence};
-use crate::linalg::{UNIT, inverse_norm, norm};
+use crate::linalg::{UNIT, column_norm, inverse_norm, norm};
 
 /// What is known about how good the parameters are.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,16 @@ pub(crate) struct Bound {
     pub(crate) source: BoundSource,
 }
 
+/// A distance as a fraction of the retrained parameters' norm, which may be smaller than `size`, that of the parameters at
+/// hand, by the distance itself.
+pub(crate) fn relative_to(distance: f64, size: f64) -> f64 {
+    match distance {
+        0.0 => 0.0,
+        distance if size > distance => distance / (size - distance),
+        _ => f64::INFINITY,
+    }
+}
+
 /// What a step found out, for the evidence.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Step {
@@ -42,11 +53,14 @@ pub(crate) struct Step {
     pub(crate) condition: Option<f64>,
     pub(crate) refinements: usize,
     pub(crate) refactored: bool,
+    /// All retained rows, when they were summed afresh.
+    pub(crate) resummed: Option<usize>,
 }
 
 impl Step {
     pub(crate) fn record(&self, evidence: &mut Evidence, read: usize) {
-        evidence.rows_read = read;
+        evidence.rows_read = read + self.resummed.unwrap_or(0);
+        evidence.resummed = self.resummed.is_some();
         evidence.largest_leverage = self.leverage;
         evidence.condition = self.condition;
         evidence.refinements = self.refinements;
@@ -92,19 +106,40 @@ impl DenseBody {
         }
     }
 
-    /// The size of gradient that rounding alone can leave.
-    pub(super) fn rounding(&self, theta: &Mat<f64>) -> f64 {
-        4.0 * UNIT * self.sums.size * norm(theta)
+    /// The size of gradient that evaluating it at parameters of norm `size` can leave by rounding alone: some units of
+    /// every term that is added.
+    pub(super) fn rounding(&self, size: f64) -> f64 {
+        let waiting: f64 = self.pending.iter().map(|change| change.rounding(size)).sum();
+        UNIT * (4.0 * (self.sums.size * size + self.sums.b_size) + waiting)
+    }
+
+    /// The size of gradient that the rounding in the sums can hide.
+    fn hidden(&self, size: f64) -> f64 {
+        self.sums.drift * size + self.sums.b_drift
+    }
+
+    /// Whether the sums have lost many more digits than summing the rows that are left afresh would lose.
+    pub(crate) fn spoilt(&self, size: f64, more: Option<&SignedRows>) -> bool {
+        let (mut trace, mut targets) = self.sums.squares();
+        for rows in self.pending.iter().map(|change| &change.rows).chain(more) {
+            for (k, sign) in rows.signs.iter().enumerate() {
+                trace += sign * column_norm(&rows.xt, k).powi(2);
+                targets += sign * (0..rows.y.ncols()).map(|output| rows.y[(k, output)].powi(2)).sum::<f64>();
+            }
+        }
+        let (drift, b_drift) = Sums::drift_of(trace.max(0.0), targets.max(0.0));
+        self.hidden(size) > 16.0 * (drift * size + b_drift)
     }
 
     pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
         (self.ledger.inverse_norm * change.inverse_norm_growth()).min(1.0 / model.penalty.least)
     }
 
-    /// (‖∇L‖ + drift·‖θ‖) / μ / ‖θ‖ in the model's coordinates.
+    /// (‖∇L‖ + what rounding can hide) / μ / ‖θ‖ in the model's coordinates.
     pub(crate) fn relative(&self, gradient: f64, inverse_norm: f64, theta: &Mat<f64>) -> f64 {
         let size = norm(theta);
-        let distance = (gradient + self.sums.drift * size) * inverse_norm + 2.0 * UNIT * size;
+        let gradient = gradient + self.rounding(size) + self.hidden(size);
+        let distance = gradient * inverse_norm + 2.0 * UNIT * size;
         if size > 0.0 { distance / size } else { distance }
     }
 
@@ -119,7 +154,7 @@ impl DenseBody {
             gradient: ledger.at_optimum.then_some(ledger.gradient),
             convexity: 1.0 / ledger.inverse_norm,
             absolute,
-            relative: if outside > 0.0 { absolute / outside } else { absolute },
+            relative: relative_to(absolute, outside),
             source: ledger.source,
         }
     }

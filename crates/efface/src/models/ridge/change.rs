@@ -152,6 +152,8 @@ pub(crate) struct Change {
     pub(crate) core: Core,
     /// r̂, k × outputs, under the parameters before.
     pub(crate) residual: Mat<f64>,
+    /// ‖X̂‖.
+    x_size: f64,
 }
 
 impl Change {
@@ -167,7 +169,8 @@ impl Change {
         };
         let Gathered { ids, roots, rows } = gathered;
         let residual = residuals(&rows, theta, par);
-        Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows })
+        let x_size = norm(&rows.xt);
+        Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows, x_size })
     }
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
@@ -193,9 +196,14 @@ impl Change {
             total +=
                 coefficients.col_as_slice(output).iter().zip(missed).map(|(e, m)| m * e.abs()).sum::<f64>();
         }
-        let rows = norm(&self.rows.xt);
+        let rows = self.x_size;
         let rounding = (self.rows.xt.nrows() as f64).sqrt() * UNIT * rows * size * (1.0 + self.core.norm);
         Some(total + rows * (self.core.residual(coefficients, &self.residual) + rounding))
+    }
+
+    /// The sizes of what this change adds to a gradient at parameters of norm `size`, in units of rounding.
+    pub(crate) fn rounding(&self, size: f64) -> f64 {
+        4.0 * self.x_size * (self.x_size * size + norm(&self.rows.y))
     }
 
     /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
@@ -231,7 +239,7 @@ impl Change {
     /// miss, and the rounding of the small inverse. None when that cannot be bounded usefully.
     pub(crate) fn pass_on(&self, mut missed: Vec<f64>, along: &Mat<f64>) -> Option<Vec<f64>> {
         let own = self.missed.as_ref().filter(|_| self.core.condition < 1e4)?;
-        let rounding = 2.0 * UNIT * self.core.condition * norm(&self.rows.xt);
+        let rounding = 2.0 * UNIT * self.core.condition * self.x_size;
         for (k, missed) in missed.iter_mut().enumerate() {
             let along = along.col_as_slice(k);
             let share: f64 = along.iter().zip(own).map(|(a, own)| a.abs() * own).sum();

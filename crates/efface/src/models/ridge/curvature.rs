@@ -149,7 +149,8 @@ impl Solver {
     }
 
     /// The solver of `after`, which is A plus the change; nothing of `self` is lost if it fails. `fresh` asks for a new
-    /// factorisation instead of an update. Returns whether it factored anew.
+    /// factorisation instead of an update. Returns whether it had to
+    /// factor anew; not when that was merely cheaper.
     pub(crate) fn follow(
         &mut self,
         after: &Sums,
@@ -165,7 +166,9 @@ impl Solver {
                 .map_err(|pivot| Error::Singular { pivot, width })
         };
         // Beyond a quarter of the width, updating costs more than factoring.
-        let fresh = fresh || change.signs.len() * 4 > width;
+        let cheaper = change.signs.len() * 4 > width;
+        let asked = fresh;
+        let fresh = fresh || cheaper;
         let follow_factor = |factor: &Cholesky| -> Result<(Cholesky, bool)> {
             let updated =
                 if fresh { None } else { factor.clone().changed(change.xt.as_ref(), &change.signs) };
@@ -178,7 +181,7 @@ impl Solver {
             Self::Factor(factor) => {
                 let (updated, anew) = follow_factor(factor)?;
                 *factor = updated;
-                Ok(anew)
+                Ok(anew && (asked || !cheaper))
             }
             Self::Inverse { inverse, residual } => {
                 if fresh {
@@ -189,13 +192,13 @@ impl Solver {
                         .or_else(|()| refactor().map(|factor| factor.inverse(par)))?;
                 }
                 *residual = inverse_residual(after, inverse, par);
-                Ok(fresh)
+                Ok(asked)
             }
             Self::Rows { factor, kept } => {
                 let (updated, anew) = follow_factor(factor)?;
                 kept.follow(change, &updated, moved, after, par);
                 *factor = updated;
-                Ok(anew)
+                Ok(anew && (asked || !cheaper))
             }
         }
     }

@@ -56,6 +56,10 @@ impl DenseBody {
         if !sums.is_finite() {
             return Err(Error::Overflow);
         }
+        // Column 0 has the total weight where there is an intercept.
+        if settings.intercept && sums.support[0] == 0 {
+            return Err(Error::NoWeight);
+        }
         let solver = Solver::build(form, &sums, &penalty.values, rows, par)?;
         let mut theta = sums.b.clone();
         solver.solve(theta.as_mut(), par);
@@ -120,6 +124,7 @@ impl DenseBody {
             let gradient = self.gradient(&theta, None, par);
             theta -= self.solve(&gradient, None, par);
         }
+        clear(&mut theta, &self.unsupported(None));
         Cow::Owned(theta)
     }
 
@@ -232,7 +237,7 @@ impl DenseBody {
                 for round in 0..MAX_REFINEMENTS {
                     let size = norm(&gradient);
                     let good = self.relative(size, ledger.inverse_norm, &theta) <= tolerance;
-                    if (good || size <= self.rounding(&theta)) && !(refine_once && round == 0) {
+                    if (good || size <= self.rounding(norm(&theta))) && !(refine_once && round == 0) {
                         break;
                     }
                     let mut refined = &theta - self.solve(&gradient, Some(&change), par);
@@ -254,8 +259,12 @@ impl DenseBody {
         }
         self.tighten(&mut ledger, model, &change, &theta, &unsupported, par);
         let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
-        // A gradient that is all rounding would be no smaller after a factorisation.
-        let repairable = reached > tolerance && ledger.gradient > self.rounding(&theta);
+        // Factoring anew helps where the gradient is more than rounding and is what spoils the bound; summing anew helps
+        // where the sums have lost digits.
+        let size = norm(&theta);
+        let heavy = ledger.gradient * ledger.inverse_norm > 0.5 * tolerance * size
+            && ledger.gradient > self.rounding(size) + UNIT * change.rounding(size);
+        let repairable = reached > tolerance && (heavy || self.spoilt(size, Some(&change.rows)));
         if repairable || !reached.is_finite() {
             return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
         }
@@ -280,21 +289,34 @@ impl DenseBody {
         let sums = self.sums_after(model, rows);
         let gone: std::collections::HashSet<RowId> =
             ids.iter().zip(&rows.signs).filter(|(_, sign)| **sign < 0.0).map(|(id, _)| *id).collect();
-        let source = || {
+        let left = || -> Result<Rows> {
             let mut left = store.all()?.filter(|id| !gone.contains(&id));
             if let Some(new) = new {
                 left.append(new)?;
             }
-            Ok(Some(KeptSource { rows: Cow::Owned(left), basis: &model.basis }))
+            Ok(left)
         };
-        let built = Self::build(&model.settings, self.form(), sums, &model.penalty, &source);
-        let (mut body, theta) = built.map_err(|error| match error {
-            Error::Singular { .. } if !gone.is_empty() => Error::LeverageOne {
-                leverage: step.leverage.unwrap_or(1.0).min(1.0),
-                lambda: model.settings.lambda,
-            },
-            other => other,
-        })?;
+        let build = |sums| {
+            let source = || Ok(Some(KeptSource { rows: Cow::Owned(left()?), basis: &model.basis }));
+            Self::build(&model.settings, self.form(), sums, &model.penalty, &source).map_err(|error| {
+                match error {
+                    Error::Singular { .. } if !gone.is_empty() => Error::LeverageOne {
+                        leverage: step.leverage.unwrap_or(1.0).min(1.0),
+                        lambda: model.settings.lambda,
+                    },
+                    other => other,
+                }
+            })
+        };
+        let (mut body, mut theta) = build(sums)?;
+        let reached = body.relative(body.ledger.gradient, body.ledger.inverse_norm, &theta);
+        if reached > model.settings.tolerance && body.spoilt(norm(&theta), None) {
+            // The digits that a large row cost the others are not in the sums any more; they are in the rows.
+            let left = left()?;
+            let sums = Sums::gather(&left, &model.basis, &model.penalty.values, par(model.settings.threads));
+            (body, theta) = build(sums)?;
+            step.resummed = Some(left.len());
+        }
         body.ledger.refactorisations = self.ledger.refactorisations + 1;
         step.refactored = true;
         let rows = model.rows + new.map_or(0, |new| new.len()) - gone.len();

@@ -219,6 +219,7 @@ impl RidgeModel {
             iterations: 0,
             refinements: 0,
             refactored: false,
+            resummed: false,
             gradient_norm: bound.gradient,
             convexity: bound.convexity,
             bound: bound.absolute,
@@ -227,6 +228,17 @@ impl RidgeModel {
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
         }
+    }
+
+    /// Brings the part of an evidence that speaks of the model as it is now up to date: settling rounds, too.
+    pub(crate) fn update(&self, evidence: &mut Evidence) {
+        let now = self.evidence("", evidence.claim);
+        evidence.gradient_norm = now.gradient_norm;
+        evidence.convexity = now.convexity;
+        evidence.bound = now.bound;
+        evidence.relative_bound = now.relative_bound;
+        evidence.bound_source = now.bound_source;
+        evidence.precomputed = now.precomputed;
     }
 
     /// The exact change for rows that leave and rows that join, with its evidence.
@@ -268,6 +280,10 @@ impl Amend for RidgeModel {
         let ids: Vec<RowId> = corrected.ids().collect();
         rows.check(&ids)?;
         self.exactly("amend", rows, &ids, Some(corrected))
+    }
+
+    fn update_evidence(&self, evidence: &mut Evidence) {
+        self.update(evidence);
     }
 
     fn settle(&mut self) -> Result<Settled> {

@@ -33,8 +33,12 @@ pub struct RidgeState {
     pub b: Vec<f64>,
     /// Rows per column that are not zero; empty for the iterative form.
     pub support: Vec<u64>,
-    /// Rounding that updates have left in A.
+    /// At most so much rounding is in A.
     pub drift: f64,
+    /// At most so much rounding is in b.
+    pub b_drift: f64,
+    /// Σ w·y².
+    pub targets: f64,
     /// Whether the parameters are the minimum (false after an approximate method).
     pub at_optimum: bool,
     /// How often the sums were factored anew.
@@ -57,6 +61,8 @@ impl RidgeModel {
             b: Vec::new(),
             support: Vec::new(),
             drift: 0.0,
+            b_drift: 0.0,
+            targets: 0.0,
             at_optimum: true,
             refactorisations: self.refactorisations(),
         };
@@ -69,6 +75,8 @@ impl RidgeModel {
             state.b = columns(&body.sums.b);
             state.support = body.sums.support.clone();
             state.drift = body.sums.drift;
+            state.b_drift = body.sums.b_drift;
+            state.targets = body.sums.targets;
             state.at_optimum = body.ledger.at_optimum;
         }
         Ok(state)
@@ -124,6 +132,8 @@ impl RidgeModel {
         sums.b = Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]);
         sums.support = state.support.clone();
         sums.drift = state.drift;
+        sums.b_drift = state.b_drift;
+        sums.targets = state.targets;
         let mut at = 0;
         for j in 0..width {
             sums.a.col_as_slice_mut(j)[j..].copy_from_slice(&state.a[at..at + width - j]);

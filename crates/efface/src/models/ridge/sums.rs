@@ -8,7 +8,7 @@
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::basis::Basis;
-use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower};
+use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm};
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
@@ -25,8 +25,14 @@ pub(crate) struct Sums {
     scarcest: u64,
     /// ‖A‖ as a Frobenius norm.
     pub(crate) size: f64,
-    /// Root of the summed squares of the rounding errors that updates have left in A, as a Frobenius norm.
+    /// ‖b‖.
+    pub(crate) b_size: f64,
+    /// Σ w·y².
+    pub(crate) targets: f64,
+    /// At most so much rounding is in A and in b, as Frobenius norms: that of the first summation, and one more for every
+    /// change since. Taking a large row out does not take out the digits that it cost the others.
     pub(crate) drift: f64,
+    pub(crate) b_drift: f64,
 }
 
 /// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column each.
@@ -47,7 +53,10 @@ impl Sums {
             support: vec![0; width],
             scarcest: 0,
             size: 0.0,
+            b_size: 0.0,
+            targets: 0.0,
             drift: 0.0,
+            b_drift: 0.0,
         }
     }
 
@@ -62,6 +71,7 @@ impl Sums {
         let mut sparse = SparseRow::default();
         for row in rows.iter() {
             let root = row.weight.sqrt();
+            sums.targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
             if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
                 && (columns.len() as f64) < DENSE_SHARE * width as f64
             {
@@ -87,6 +97,8 @@ impl Sums {
         for (j, penalty) in penalty.iter().enumerate() {
             sums.a[(j, j)] += penalty;
         }
+        let (trace, targets) = sums.squares();
+        (sums.drift, sums.b_drift) = Self::drift_of(trace, targets);
         mirror_lower(sums.a.as_mut());
         sums.note();
         sums
@@ -102,9 +114,14 @@ impl Sums {
         let signed = change.signed();
         multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
         multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
+        let (x, y) = (norm(&change.xt), norm(&change.y));
         let k = change.signs.len() as f64;
-        let step = UNIT * (self.size + k * change.xt.squared_norm_l2());
-        self.drift = self.drift.hypot(step);
+        self.drift += UNIT * (self.size + k.sqrt() * x * x);
+        self.b_drift += UNIT * (self.b_size + k.sqrt() * x * y);
+        for (k, sign) in change.signs.iter().enumerate() {
+            let square: f64 = (0..change.y.ncols()).map(|output| change.y[(k, output)].powi(2)).sum();
+            self.targets = (self.targets + sign * square).max(0.0);
+        }
         let mut gone = Vec::new();
         for (k, sign) in change.signs.iter().enumerate() {
             for (j, x) in change.xt.col_as_slice(k).iter().enumerate() {
@@ -132,7 +149,8 @@ impl Sums {
 
     /// Refreshes what is derived from A and the counts.
     pub(crate) fn note(&mut self) {
-        self.size = self.a.norm_l2();
+        self.size = norm(&self.a);
+        self.b_size = norm(&self.b);
         self.scarcest = self.support.iter().copied().min().unwrap_or(0);
     }
 
@@ -158,8 +176,19 @@ impl Sums {
         scarce.into_iter().zip(left).filter(|(_, left)| *left <= 0).map(|(j, _)| j).collect()
     }
 
+    /// tr A and Σ w·y².
+    pub(crate) fn squares(&self) -> (f64, f64) {
+        ((0..self.a.nrows()).map(|j| self.a[(j, j)]).sum(), self.targets)
+    }
+
+    /// The rounding that summing rows leaves in A and in b: u·|X|ᵀ|X| is at most u·tr A in norm, u·|X|ᵀ|Y| at most
+    /// u·√(tr A · Σ w·y²).
+    pub(crate) fn drift_of(trace: f64, targets: f64) -> (f64, f64) {
+        (UNIT * trace, UNIT * (trace * targets).sqrt())
+    }
+
     pub(crate) fn is_finite(&self) -> bool {
-        self.size.is_finite() && crate::linalg::norm(&self.b).is_finite()
+        self.size.is_finite() && self.b_size.is_finite()
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,0 +1,120 @@
+//! The two ways to take rows out of a k-means model, and retraining, which they are compared with. Both claim exactness;
+//! `q_kmeans` says in its evidence, as `refactored`, when it had to read the retained rows, and `dc_kmeans` says how many
+//! rows of the touched leaves it read.
+
+use super::points::Points;
+use super::trace::Replay;
+use super::{Body, KMeansModel};
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Outcome};
+use crate::methods::Retrain;
+use crate::models::request;
+use crate::rows::{RowId, RowStore};
+use crate::traits::Forget;
+
+/// Q-k-means: take the rows out of every kept stage; where a quantised centre or the decision to stop changes, go on from
+/// there over the retained rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QKMeans;
+
+/// DC-k-means: compute the leaves of the rows, and the nodes above them, anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DcKMeans;
+
+fn wrong_scheme(method: &'static str, instead: &str) -> Error {
+    Error::Unsupported {
+        method,
+        reason: format!("the model was fitted with the other scheme; use {instead}"),
+    }
+}
+
+impl Forget<KMeansModel> for QKMeans {
+    fn name(&self) -> &'static str {
+        "q_kmeans"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Exact
+    }
+
+    fn forget(
+        &self,
+        model: &KMeansModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<KMeansModel>> {
+        request::check_gone(rows, gone, model.width)?;
+        let Body::Quantised(trace) = &model.body else {
+            return Err(wrong_scheme(self.name(), "dc_kmeans"));
+        };
+        let rules = model.recipe.rules();
+        let leaving = Points::read(rows, gone)?;
+        let mut read = gone.len();
+        let kept = match trace.without(&leaving, &rules) {
+            Replay::Same(trace) => Some((trace, false)),
+            Replay::From(start) => {
+                let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
+                let all = rows.all()?;
+                let retained: Vec<RowId> = all.ids().filter(|id| !out.contains(id)).collect();
+                read += retained.len();
+                let points = Points::read(all.as_ref(), &retained)?;
+                start.resume(&points, &rules).map(|trace| (trace, true))
+            }
+            Replay::Scratch => None,
+        };
+        let Some((trace, refactored)) = kept else {
+            return model.again(self.name(), rows, gone, None);
+        };
+        let next = KMeansModel { rows: rows.len() - gone.len(), body: Body::Quantised(trace), ..*model };
+        let mut evidence = next.evidence(self.name());
+        (evidence.forgotten, evidence.rows_read, evidence.refactored) = (gone.len(), read, refactored);
+        Ok(Outcome { model: next, evidence })
+    }
+}
+
+impl Forget<KMeansModel> for DcKMeans {
+    fn name(&self) -> &'static str {
+        "dc_kmeans"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Exact
+    }
+
+    fn forget(
+        &self,
+        model: &KMeansModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<KMeansModel>> {
+        request::check_gone(rows, gone, model.width)?;
+        let Body::Divided(tree) = &model.body else {
+            return Err(wrong_scheme(self.name(), "q_kmeans"));
+        };
+        let (tree, read) = tree.without(&model.recipe, rows, gone)?;
+        let next = KMeansModel { rows: rows.len() - gone.len(), body: Body::Divided(tree), ..*model };
+        let mut evidence = next.evidence(self.name());
+        (evidence.forgotten, evidence.rows_read) = (gone.len(), read);
+        Ok(Outcome { model: next, evidence })
+    }
+}
+
+impl Forget<KMeansModel> for Retrain {
+    fn name(&self) -> &'static str {
+        "retrain"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Exact
+    }
+
+    fn forget(
+        &self,
+        model: &KMeansModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<KMeansModel>> {
+        request::check_gone(rows, gone, model.width)?;
+        model.again("retrain", rows, gone, None)
+    }
+}

@@ -1,0 +1,238 @@
+//! k-means that forgets: Q-k-means and DC-k-means.
+//!
+//! ```text
+//! minimise  Σ_i w_i · min_κ ‖x_i − c_κ‖²        over centres c_1 … c_k, from a k-means++ start
+//! ```
+//!
+//! | scheme | forgets by | claim | cost of a row |
+//! |---|---|---|---|
+//! | [`KMeans::quantised`] | [`QKMeans`]: replay the kept stages; retrain when a quantised centre changes | exact | O(T·k·d) and no other row; retraining with a chance of at most k/n + T·‖x − c‖₁/(ε·m), m the mass of its cluster |
+//! | [`KMeans::divided`] | [`DcKMeans`]: compute one path of a tree anew | exact | O(k·d·T·(n/w^h + h·w·k)) |
+//!
+//! Guarantee: both are exact, and more than in distribution. All randomness is a function of the seed and the row ids, so
+//! the centres after a forget are, bit for bit, those of fitting the retained rows with the same recipe. The reported
+//! bound is therefore 0. Targets are ignored; weights are honoured. A fit copies the rows densely while it runs.
+//!
+//! When it fails: more clusters than distinct points (points that weigh something) is an error that says how many there
+//! are, before and after a forget; a failed forget changes nothing. A small ε, or a γ of 0 with small clusters, makes
+//! retraining frequent; a large ε makes the centres coarse. Forgetting one of the k rows that the run started from always
+//! retrains, and until then their content is part of the model.
+//!
+//! The replay goes further than the paper in one thing: the stages before the first change stand, so a retraining goes on
+//! from there. Ginart, Guan, Valiant and Zou 2019, "Making AI forget you: data deletion in machine learning".
+
+mod forget;
+mod points;
+mod recipe;
+mod trace;
+mod tree;
+
+pub use forget::{DcKMeans, QKMeans};
+pub use recipe::{KMeans, Scheme};
+
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::error::{Error, Result};
+use crate::evidence::{Evidence, Outcome};
+use crate::rows::{Features, RowId, RowStore, Rows};
+use crate::traits::{Amend, Fit, Predict, Settled};
+use points::{Points, nearest, squared_distance};
+use trace::Trace;
+use tree::Tree;
+
+/// Fitted centres, with what they need in order to forget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct KMeansModel {
+    recipe: KMeans,
+    width: usize,
+    rows: usize,
+    body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Body {
+    Quantised(Trace),
+    Divided(Tree),
+}
+
+fn too_few(k: usize, distinct: usize) -> Error {
+    let value = format!("{k} ({distinct} distinct points)");
+    Error::Parameter { name: "clusters", value, range: "at most the number of distinct points" }
+}
+
+impl KMeans {
+    fn fit_some(&self, rows: &dyn RowStore, ids: &[RowId]) -> Result<KMeansModel> {
+        self.check()?;
+        if ids.is_empty() {
+            return Err(Error::NoRows);
+        }
+        let body = match self.scheme {
+            Scheme::Quantised { .. } => {
+                let points = Points::read(rows, ids)?;
+                Body::Quantised(Trace::new(&points, &self.rules()).map_err(|found| too_few(self.k, found))?)
+            }
+            Scheme::Divided { .. } => Body::Divided(Tree::new(self, rows, ids)?),
+        };
+        Ok(KMeansModel { recipe: *self, width: rows.width(), rows: ids.len(), body })
+    }
+}
+
+impl Fit for KMeans {
+    type Model = KMeansModel;
+
+    fn fit(&self, rows: &Rows) -> Result<KMeansModel> {
+        self.fit_some(rows, &rows.ids().collect::<Vec<_>>())
+    }
+}
+
+impl KMeansModel {
+    /// The centres, one line per cluster.
+    pub fn centers(&self) -> Mat<f64> {
+        let flat = self.flat();
+        Mat::from_fn(self.recipe.k, self.width, |cluster, j| flat[cluster * self.width + j])
+    }
+
+    /// The recipe it was fitted with.
+    pub fn settings(&self) -> &KMeans {
+        &self.recipe
+    }
+
+    /// How many rows it stands for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The cluster of each row: that of the nearest centre.
+    pub fn assign(&self, features: &Features) -> Result<Vec<usize>> {
+        let mut clusters = Vec::with_capacity(features.rows());
+        self.each(features, |point| clusters.push(nearest(self.flat(), point).0))?;
+        Ok(clusters)
+    }
+
+    fn flat(&self) -> &[f64] {
+        match &self.body {
+            Body::Quantised(trace) => trace.result().map_or(&[], |stage| &stage.centers),
+            Body::Divided(tree) => tree.centers(),
+        }
+    }
+
+    fn each(&self, features: &Features, mut see: impl FnMut(&[f64])) -> Result<()> {
+        request::check_width(features.width(), self.width)?;
+        let mut point = vec![0.0; self.width];
+        for slot in 0..features.rows() {
+            point.fill(0.0);
+            features.row(slot).add_to(1.0, &mut point);
+            see(&point);
+        }
+        Ok(())
+    }
+
+    fn evidence(&self, method: &str) -> Evidence {
+        let (what, bytes, iterations) = match &self.body {
+            Body::Quantised(trace) => ("stages of the run", trace.bytes(), trace.iterations()),
+            Body::Divided(tree) => ("nodes of the tree", tree.bytes(), 0),
+        };
+        Evidence { iterations, ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes) }
+    }
+
+    /// Fits again without `gone` and, where there are some, with `new` rows.
+    fn again(
+        &self,
+        method: &str,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Outcome<Self>> {
+        let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
+        let mut retained = rows.all()?.filter(|id| !out.contains(&id));
+        if let Some(new) = new {
+            retained.append(new)?;
+        }
+        let model = self.recipe.fit(&retained)?;
+        let mut evidence = model.evidence(method);
+        (evidence.forgotten, evidence.learned) = (gone.len(), new.map_or(0, |new| new.len()));
+        (evidence.rows_read, evidence.refactored) = (retained.len(), true);
+        evidence.precomputed.clear();
+        Ok(Outcome { model, evidence })
+    }
+}
+
+impl Predict for KMeansModel {
+    /// The distance to each centre, one column per cluster: the least is the row's own.
+    fn predict(&self, features: &Features) -> Result<Mat<f64>> {
+        let mut scores = Mat::zeros(features.rows(), self.recipe.k);
+        let mut slot = 0;
+        self.each(features, |point| {
+            for (cluster, center) in self.flat().chunks_exact(self.width.max(1)).enumerate() {
+                scores[(slot, cluster)] = squared_distance(center, point).sqrt();
+            }
+            slot += 1;
+        })?;
+        Ok(scores)
+    }
+}
+
+impl Amend for KMeansModel {
+    /// Fits again: a row that joins may win a round of the start, and then everything changes.
+    fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
+        request::check_new(rows, new, self.width)?;
+        self.again("learn", rows, &[], Some(new))
+    }
+
+    fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
+        request::check_width(corrected.width(), self.width)?;
+        let ids: Vec<RowId> = corrected.ids().collect();
+        rows.check(&ids)?;
+        self.again("amend", rows, &ids, Some(corrected))
+    }
+
+    /// Nothing ever waits: a forget leaves no trace of its rows behind.
+    fn settle(&mut self) -> Result<Settled> {
+        Ok(Settled::default())
+    }
+
+    fn waiting(&self) -> usize {
+        0
+    }
+
+    fn update_evidence(&self, evidence: &mut Evidence) {
+        let now = self.evidence(&evidence.method);
+        (evidence.bound, evidence.relative_bound) = (now.bound, now.relative_bound);
+        evidence.precomputed = now.precomputed;
+    }
+}
+
+/// A model as it is written down, before it is believed.
+#[derive(Clone, Serialize, Deserialize)]
+struct Stored {
+    recipe: KMeans,
+    width: usize,
+    rows: usize,
+    body: Body,
+}
+
+impl From<KMeansModel> for Stored {
+    fn from(KMeansModel { recipe, width, rows, body }: KMeansModel) -> Self {
+        Self { recipe, width, rows, body }
+    }
+}
+
+impl TryFrom<Stored> for KMeansModel {
+    type Error = Error;
+
+    fn try_from(Stored { recipe, width, rows, body }: Stored) -> Result<Self> {
+        recipe.check()?;
+        let sound = match (&body, recipe.scheme) {
+            (Body::Quantised(trace), Scheme::Quantised { .. }) => trace.is_sound(&recipe.rules(), width),
+            (Body::Divided(tree), Scheme::Divided { .. }) => tree.is_sound(&recipe, width, rows),
+            _ => false,
+        };
+        if !sound {
+            return Err(Error::Damaged("the parts of the k-means model do not fit together".into()));
+        }
+        Ok(Self { recipe, width, rows, body })
+    }
+}

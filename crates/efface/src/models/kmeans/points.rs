@@ -1,0 +1,170 @@
+//! Points with weights, the random numbers that hang on their ids, and k-means++.
+//!
+//! Every random number is a hash of the seed and of what it is for, never the next one of a stream: a row draws the same
+//! numbers whoever else is there, which is what lets a forget and a retraining with one seed be compared bit by bit. The
+//! choice of k-means++ is made as a race. In round r, row i arrives after E/(w_i·D_i²), with E exponential and D_i its
+//! distance to the nearest centroid so far; the first to arrive is chosen. It is row i with probability
+//! w_i·D_i²/Σ w·D², as k-means++ asks, and taking out a row that did not win changes no winner.
+
+use crate::error::Result;
+use crate::models::long_sum::check_size;
+use crate::rows::{RowId, RowStore, RowView};
+
+/// What a random number is for.
+#[derive(Clone, Copy)]
+pub(super) enum For {
+    /// The race of one round of k-means++.
+    Race = 1,
+    /// The offset of the lattice.
+    Lattice = 2,
+    /// The leaf of a row.
+    Leaf = 3,
+    /// The seed of a node of the tree.
+    Node = 4,
+}
+
+/// The random word of `seed` for one purpose (the finaliser of splitmix64, once per word).
+pub(super) fn draw(seed: u64, purpose: For, a: u64, b: u64) -> u64 {
+    [purpose as u64, a, b].iter().fold(seed, |state, word| {
+        let mut z =
+            state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(word.wrapping_mul(0xd134_2543_de82_ef95));
+        z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// The same as a number strictly between 0 and 1.
+pub(super) fn uniform(seed: u64, purpose: For, a: u64, b: u64) -> f64 {
+    ((draw(seed, purpose, a, b) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+}
+
+/// Dense points in memory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Points {
+    pub(super) width: usize,
+    pub(super) ids: Vec<u64>,
+    values: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+impl Points {
+    pub(super) fn new(width: usize) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    /// The named rows, in the order of their ids: the order in which a store lists rows must not matter.
+    pub(super) fn read(rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
+        let mut sorted = ids.to_vec();
+        sorted.sort_unstable();
+        let mut points = Self::new(rows.width());
+        let mut checked = Ok(());
+        rows.visit(&sorted, &mut |_, view| {
+            if checked.is_ok() {
+                checked = points.push_row(&view);
+            }
+        })?;
+        checked.map(|()| points)
+    }
+
+    fn push_row(&mut self, view: &RowView<'_>) -> Result<()> {
+        check_size(view)?;
+        let start = self.values.len();
+        self.values.resize(start + self.width, 0.0);
+        view.features.add_to(1.0, &mut self.values[start..]);
+        self.ids.push(view.id.0);
+        self.weights.push(view.weight);
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, id: u64, point: &[f64], weight: f64) {
+        self.ids.push(id);
+        self.values.extend_from_slice(point);
+        self.weights.push(weight);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn point(&self, at: usize) -> &[f64] {
+        &self.values[at * self.width..(at + 1) * self.width]
+    }
+
+    pub(super) fn weight(&self, at: usize) -> f64 {
+        self.weights[at]
+    }
+
+    /// The k points that k-means++ starts from, or as many as are distinct and weigh something.
+    pub(super) fn plus_plus(&self, k: usize, seed: u64) -> Vec<usize> {
+        let mut chosen = Vec::with_capacity(k);
+        let mut nearest = vec![1.0; self.len()];
+        for round in 0..k {
+            let mut first: Option<(f64, usize)> = None;
+            for (at, distance) in nearest.iter().enumerate() {
+                let mass = self.weights[at] * distance;
+                if mass > 0.0 {
+                    let time = -uniform(seed, For::Race, round as u64, self.ids[at]).ln() / mass;
+                    if first.is_none_or(|(best, _)| time < best) {
+                        first = Some((time, at));
+                    }
+                }
+            }
+            let Some((_, winner)) = first else { break };
+            for (at, distance) in nearest.iter_mut().enumerate() {
+                let new = squared_distance(self.point(at), self.point(winner));
+                *distance = if round == 0 { new } else { distance.min(new) };
+            }
+            chosen.push(winner);
+        }
+        chosen
+    }
+}
+
+pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
+/// The nearest centre, the earlier one of two alike, and the squared distance to it.
+pub(super) fn nearest(centers: &[f64], point: &[f64]) -> (usize, f64) {
+    let width = point.len().max(1);
+    let mut best = (0, f64::INFINITY);
+    for (cluster, center) in centers.chunks_exact(width).enumerate() {
+        let distance = squared_distance(center, point);
+        if distance < best.1 {
+            best = (cluster, distance);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Over many seeds, without a row that was there: the choices are those of k-means++ on the others.
+    #[test]
+    fn the_race_is_k_means_plus_plus() {
+        let positions = [0.0, 1.0, 3.0, 7.0, 8.0];
+        let mut points = Points::new(1);
+        for (id, x) in positions.iter().enumerate() {
+            points.push(id as u64 * 17, &[*x], [1.0, 2.0, 1.0, 0.5, 0.0][id]);
+        }
+        let trials = 40_000;
+        let mut counts = [[0.0; 5]; 5];
+        for seed in 0..trials {
+            let chosen = points.plus_plus(2, seed);
+            counts[chosen[0]][chosen[1]] += 1.0 / trials as f64;
+        }
+        for (a, line) in counts.iter().enumerate() {
+            let mass = |b: usize| points.weight(b) * (positions[a] - positions[b]).powi(2);
+            let total: f64 = (0..5).map(mass).sum();
+            for (b, share) in line.iter().enumerate() {
+                let expected = points.weight(a) / 4.5 * mass(b) / total;
+                let spread = (expected / trials as f64).sqrt();
+                assert!((share - expected).abs() <= 4.5 * spread, "{a} {b}: {share} {expected}");
+            }
+        }
+    }
+}

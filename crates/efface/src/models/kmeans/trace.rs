@@ -1,0 +1,243 @@
+//! Lloyd's iteration on a random lattice, with every stage written down so that it can be replayed without the rows.
+//!
+//! ```text
+//! stage 0   centres from k-means++                              save partition sums, masses and loss
+//! stage τ   c_κ = Σ_{i∈π_κ} w_i x_i / m_κ                        the mean of the cluster in stage τ−1
+//!           c_κ ← a·c_κ + (1−a)·previous,  a = min(1, k·m_κ/(γ·M))   the imbalance correction; M = Σ m
+//!           ĉ_κ = ε(round(c_κ/ε − θ_τ) + θ_τ),  θ_τ uniform in [−½, ½]^d
+//!           stop, and return stage τ−1, unless the loss falls
+//! ```
+//!
+//! A row that leaves moves the mean of one cluster a stage by O(1/m); unless a centre thereby crosses a border of its
+//! lattice, every later stage is what it was. Sums are kept in two words; where a centre is nearer to a border, or two
+//! losses nearer to each other, than the arithmetic can tell apart, the replay does not guess and asks for the rows.
+
+use serde::{Deserialize, Serialize};
+
+use super::points::{For, Points, nearest, uniform};
+use crate::models::long_sum::LongSum;
+
+/// What governs the iteration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) k: usize,
+    pub(super) iterations: usize,
+    pub(super) seed: u64,
+    /// The side of a lattice cell; 0 for no lattice.
+    pub(super) epsilon: f64,
+    pub(super) gamma: f64,
+}
+
+/// Centres, and the sums of the partition that they make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stage {
+    pub(super) centers: Vec<f64>,
+    /// Points of positive weight per cluster.
+    members: Vec<usize>,
+    masses: Vec<LongSum>,
+    /// k × d.
+    sums: Vec<LongSum>,
+    loss: LongSum,
+    /// What additions have lost of all masses, all sums and the loss.
+    lost: [f64; 3],
+}
+
+impl Stage {
+    fn measure(centers: Vec<f64>, points: &Points, rules: &Rules) -> Self {
+        let mut stage = Self {
+            centers,
+            members: vec![0; rules.k],
+            masses: vec![LongSum::default(); rules.k],
+            sums: vec![LongSum::default(); rules.k * points.width],
+            loss: LongSum::default(),
+            lost: [0.0; 3],
+        };
+        stage.put(points, 1.0);
+        stage
+    }
+
+    /// Counts points in (`sign` 1) or out (−1).
+    fn put(&mut self, points: &Points, sign: f64) {
+        let width = points.width;
+        for at in 0..points.len() {
+            let (point, weight) = (points.point(at), sign * points.weight(at));
+            if weight == 0.0 {
+                continue;
+            }
+            let (cluster, distance) = nearest(&self.centers, point);
+            let members = &mut self.members[cluster];
+            *members = if sign > 0.0 { *members + 1 } else { members.saturating_sub(1) };
+            self.lost[0] += self.masses[cluster].add(weight);
+            self.lost[2] += self.loss.add_product(weight, distance);
+            let sums = &mut self.sums[cluster * width..(cluster + 1) * width];
+            for (sum, x) in sums.iter_mut().zip(point) {
+                self.lost[1] += sum.add_product(weight, *x);
+            }
+            if self.members[cluster] == 0 {
+                self.masses[cluster] = LongSum::default();
+                self.sums[cluster * width..(cluster + 1) * width].fill(LongSum::default());
+            }
+        }
+    }
+
+    pub(super) fn mass(&self, cluster: usize) -> f64 {
+        self.masses[cluster].value()
+    }
+
+    /// The centres of stage `tau`, which follows this one, and whether the arithmetic leaves no doubt of their cells.
+    fn next(&self, rules: &Rules, tau: usize) -> (Vec<f64>, bool) {
+        let width = self.sums.len() / rules.k;
+        let total: f64 = (0..rules.k).map(|cluster| self.mass(cluster)).sum();
+        let mut centers = self.centers.clone();
+        let mut sure = true;
+        for cluster in 0..rules.k {
+            let mass = self.mass(cluster);
+            let share = match (self.members[cluster], rules.gamma > 0.0) {
+                (0, _) => 0.0,
+                (_, true) => (rules.k as f64 * mass / (rules.gamma * total)).min(1.0),
+                (_, false) => 1.0,
+            };
+            for j in 0..width {
+                let at = cluster * width + j;
+                let before = self.centers[at];
+                let (mut center, mut doubt) = (before, 0.0);
+                if share > 0.0 {
+                    let mean = self.sums[at].over(self.masses[cluster]);
+                    center = if share == 1.0 { mean } else { share * mean + (1.0 - share) * before };
+                    let size = mean.abs() + before.abs();
+                    doubt = (self.lost[1] + 2.0 * size * self.lost[0]) / mass + 8.0 * f64::EPSILON * size;
+                }
+                if rules.epsilon > 0.0 {
+                    let offset = uniform(rules.seed, For::Lattice, tau as u64, j as u64) - 0.5;
+                    let place = center / rules.epsilon - offset;
+                    let cell = place.round();
+                    let margin = 0.5 - (place - cell).abs();
+                    sure &= margin > 4.0 * doubt / rules.epsilon + 8.0 * f64::EPSILON * (place.abs() + 1.0);
+                    center = (cell + offset) * rules.epsilon;
+                }
+                centers[at] = center;
+            }
+        }
+        (centers, sure)
+    }
+
+    /// Whether the loss is below that of `before`, and whether the arithmetic leaves no doubt of it.
+    fn improves(&self, before: &Self) -> (bool, bool) {
+        let gain = before.loss.minus(self.loss).value();
+        let doubt = 4.0 * (self.lost[2] + before.lost[2]) + 1e-28 * before.loss.value();
+        (gain > 0.0, gain.abs() > doubt)
+    }
+}
+
+/// A finished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trace {
+    /// The ids of the points that k-means++ chose.
+    pub(super) initial: Vec<u64>,
+    stages: Vec<Stage>,
+    /// Whether the last stage did not improve on the one before it, which then is the result.
+    stopped: bool,
+}
+
+/// What a replay found.
+pub(super) enum Replay {
+    /// Nothing visible changed; only sums did.
+    Same(Trace),
+    /// The stages up to here stand; the rest has to be computed anew.
+    From(Trace),
+    /// The beginning is gone, or the arithmetic is in doubt: everything has to be computed anew.
+    Scratch,
+}
+
+impl Trace {
+    /// The whole run, or the number of distinct points when that is below k.
+    pub(super) fn new(points: &Points, rules: &Rules) -> Result<Self, usize> {
+        let chosen = points.plus_plus(rules.k, rules.seed);
+        if chosen.len() < rules.k {
+            return Err(chosen.len());
+        }
+        let centers = chosen.iter().flat_map(|&at| points.point(at).iter().copied()).collect();
+        let initial = chosen.iter().map(|&at| points.ids[at]).collect();
+        let trace = Self { initial, stages: vec![Stage::measure(centers, points, rules)], stopped: false };
+        Ok(trace.run(points, rules))
+    }
+
+    /// Goes on from the last stage.
+    fn run(mut self, points: &Points, rules: &Rules) -> Self {
+        while let Some(last) = self.stages.last()
+            && self.stages.len() <= rules.iterations
+        {
+            let (centers, _) = last.next(rules, self.stages.len());
+            let stage = Stage::measure(centers, points, rules);
+            let (better, _) = stage.improves(last);
+            self.stages.push(stage);
+            if !better {
+                self.stopped = true;
+                break;
+            }
+        }
+        self
+    }
+
+    /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
+    pub(super) fn resume(self, points: &Points, rules: &Rules) -> Option<Self> {
+        let at = self.stages.len();
+        let whole = self.run(points, rules);
+        let (last, next) = (whole.stages.get(at.checked_sub(1)?)?, whole.stages.get(at)?);
+        next.improves(last).1.then_some(whole)
+    }
+
+    /// The stage whose centres are the result; None only for a damaged trace.
+    pub(super) fn result(&self) -> Option<&Stage> {
+        self.stages.iter().rev().nth(self.stopped as usize)
+    }
+
+    /// Takes points out of every stage and looks whether anything visible changes.
+    pub(super) fn without(&self, gone: &Points, rules: &Rules) -> Replay {
+        if gone.ids.iter().any(|id| self.initial.contains(id)) {
+            return Replay::Scratch;
+        }
+        let mut next = Self { initial: self.initial.clone(), stages: Vec::new(), stopped: false };
+        for (tau, stored) in self.stages.iter().enumerate() {
+            let mut stage = stored.clone();
+            stage.put(gone, -1.0);
+            if let Some(last) = next.stages.last() {
+                let (centers, sure) = last.next(rules, tau);
+                let (better, clear) = stage.improves(last);
+                if !sure || (centers == stage.centers && !clear) {
+                    return Replay::Scratch;
+                }
+                let stops = self.stopped && tau + 1 == self.stages.len();
+                if centers != stage.centers || better == stops {
+                    return Replay::From(next);
+                }
+            }
+            next.stages.push(stage);
+        }
+        next.stopped = self.stopped;
+        Replay::Same(next)
+    }
+
+    pub(super) fn iterations(&self) -> usize {
+        self.stages.len() - 1
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.stages.iter().map(|s| s.centers.len() * 8 + (s.sums.len() + s.masses.len()) * 16).sum()
+    }
+
+    /// Whether the parts of a stored trace fit together.
+    pub(super) fn is_sound(&self, rules: &Rules, width: usize) -> bool {
+        let whole = |s: &Stage| {
+            s.centers.len() == rules.k * width
+                && s.sums.len() == s.centers.len()
+                && [s.members.len(), s.masses.len()] == [rules.k; 2]
+                && s.centers.iter().all(|c| c.is_finite())
+                && s.sums.iter().chain(&s.masses).chain([&s.loss]).all(|sum| sum.is_finite())
+        };
+        self.initial.len() == rules.k
+            && self.stages.iter().all(whole)
+            && (1..=rules.iterations + 1).contains(&self.stages.len())
+            && (!self.stopped || self.stages.len() > 1)
+    }
+}

@@ -1,0 +1,124 @@
+//! Multinomial naive Bayes over counts: log p(x_j | c) = x_j · log((S_cj + α) / Σ_j (S_cj + α)).
+//!
+//! Sums of whole numbers lose nothing below 2⁵³, so that a forget is exact to the bit and its bound is 0. The parameters
+//! are those of scikit-learn's `MultinomialNB(alpha)`, except that α must be above 0: without it a word that a class
+//! has never seen would have probability 0, and a forget can make any word such a word.
+
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use super::NaiveBayes;
+use super::rule::Rule;
+use super::tally::Tally;
+use crate::error::{Error, Result};
+use crate::models::long_sum::check_size;
+use crate::rows::{Features, RowView};
+
+/// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
+///
+/// ```
+/// use efface::methods::Summation;
+/// use efface::models::MultinomialNb;
+/// use efface::{Dense, Fitted, RowId, Rows};
+///
+/// let counts = Dense::new(vec![2.0, 0.0, 1.0, 1.0, 0.0, 3.0], 2)?;
+/// let rows = Rows::new(counts, vec![-1.0, -1.0, 1.0], 1)?;
+/// let mut fitted = Fitted::new(&MultinomialNb { alpha: 1.0 }, rows)?;
+/// let evidence = fitted.forget(&Summation, &[RowId(1)])?;
+/// assert_eq!(evidence.bound, 0.0);
+/// # Ok::<(), efface::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MultinomialNb {
+    /// α, added to every count; above 0.
+    pub alpha: f64,
+}
+
+impl Default for MultinomialNb {
+    fn default() -> Self {
+        Self { alpha: 1.0 }
+    }
+}
+
+impl NaiveBayes<MultinomialNb> {
+    /// log p(feature | class), one line per class.
+    pub fn feature_log_prob(&self) -> Mat<f64> {
+        table(&self.recipe, &self.tally)
+    }
+}
+
+fn table(recipe: &MultinomialNb, tally: &Tally) -> Mat<f64> {
+    let alpha = recipe.alpha;
+    let mut table = Mat::zeros(tally.classes, tally.width);
+    for (class, group) in tally.by_class().iter().enumerate() {
+        let total: f64 = group.first.iter().map(|sum| sum.value() + alpha).sum();
+        for (j, sum) in group.first.iter().enumerate() {
+            table[(class, j)] = (sum.value() + alpha).ln() - total.ln();
+        }
+    }
+    table
+}
+
+impl Rule for MultinomialNb {
+    const SQUARES: bool = false;
+
+    fn check(&self) -> Result<()> {
+        if self.alpha > 0.0 && self.alpha.is_finite() {
+            return Ok(());
+        }
+        let value = self.alpha.to_string();
+        Err(Error::Parameter { name: "alpha", value, range: "above 0 and finite" })
+    }
+
+    fn admit(&self, view: &RowView<'_>) -> Result<()> {
+        let mut negative = None;
+        view.features.each(|j, x| {
+            if x < 0.0 {
+                negative.get_or_insert(j);
+            }
+        });
+        if let Some(column) = negative {
+            return Err(Error::Parameter {
+                name: "count",
+                value: format!("negative (row {}, column {column})", view.id),
+                range: "0 or more in a multinomial model; use the Gaussian one for signed features",
+            });
+        }
+        check_size(view)
+    }
+
+    fn joint(&self, tally: &Tally, features: &Features) -> Mat<f64> {
+        let table = table(self, tally);
+        let mut scores = Mat::zeros(features.rows(), tally.classes);
+        for (class, prior) in tally.prior().into_iter().enumerate() {
+            let line: Vec<f64> = (0..tally.width).map(|j| table[(class, j)]).collect();
+            for slot in 0..features.rows() {
+                scores[(slot, class)] = features.row(slot).dot(&line) + prior.ln();
+            }
+        }
+        scores
+    }
+
+    /// A loss of L in the counts of a class moves the logarithms by at most L/(α − L) together, and that of their total
+    /// by L/(T − L) for each of the d features; rounding the logarithms adds a few units in the last place.
+    fn bound(&self, tally: &Tally) -> (f64, f64) {
+        if tally.is_exact() {
+            return (0.0, 1.0);
+        }
+        let table = table(self, tally);
+        let room = |value: f64, lost: f64| (value - lost).max(f64::MIN_POSITIVE);
+        let (mut bound, mut square) = (tally.prior_bound(), tally.prior().iter().map(|p| p * p).sum::<f64>());
+        for (class, group) in tally.by_class().iter().enumerate() {
+            let lost = group.lost[1];
+            let total: f64 = group.first.iter().map(|sum| sum.value() + self.alpha).sum();
+            let width = tally.width as f64;
+            bound += lost / room(self.alpha, lost) + width.sqrt() * (lost / room(total, lost));
+            for j in 0..tally.width {
+                let log = table[(class, j)];
+                square += log * log;
+                bound += 4.0 * f64::EPSILON * (log.abs() + 2.0 * total.ln().abs() + width);
+            }
+        }
+        (bound.min(f64::MAX), square.sqrt())
+    }
+}

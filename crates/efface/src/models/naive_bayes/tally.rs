@@ -1,0 +1,188 @@
+//! The sums of a naive Bayes model: per class, and over all rows where the smoothing asks for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::models::long_sum::LongSum;
+use crate::rows::RowView;
+
+/// The sums of some rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Group {
+    /// Rows of positive weight: at 0, and only then, the group is empty, whatever the sums were rounded to.
+    pub(super) members: usize,
+    pub(super) weight: LongSum,
+    /// Σ w x, per feature.
+    pub(super) first: Vec<LongSum>,
+    /// Σ w x², per feature, or nothing.
+    pub(super) second: Vec<LongSum>,
+    /// What all additions so far have lost of the weight, and of all features' first and second sums together.
+    pub(super) lost: [f64; 3],
+}
+
+impl Group {
+    fn new(width: usize, squares: bool) -> Self {
+        let second = vec![LongSum::default(); if squares { width } else { 0 }];
+        Self {
+            members: 0,
+            weight: LongSum::default(),
+            first: vec![LongSum::default(); width],
+            second,
+            lost: [0.0; 3],
+        }
+    }
+
+    fn put(&mut self, view: &RowView<'_>, weight: f64) {
+        if weight == 0.0 {
+            return;
+        }
+        if weight > 0.0 {
+            self.members += 1;
+        } else {
+            self.members = self.members.saturating_sub(1);
+        }
+        self.lost[0] += self.weight.add(weight);
+        view.features.each(|j, x| {
+            if x != 0.0 {
+                self.lost[1] += self.first[j].add_product(weight, x);
+                if let Some(sum) = self.second.get_mut(j) {
+                    self.lost[2] += sum.add_square(weight, x);
+                }
+            }
+        });
+    }
+
+    /// Whether a bit was ever lost.
+    pub(super) fn is_exact(&self) -> bool {
+        self.lost == [0.0; 3]
+    }
+}
+
+/// The sums of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Tally {
+    pub(super) classes: usize,
+    pub(super) outputs: usize,
+    pub(super) width: usize,
+    pub(super) rows: usize,
+    squares: bool,
+    /// One per class; with squares, one more for all rows at weight 1.
+    groups: Vec<Group>,
+}
+
+impl Tally {
+    pub(super) fn new(outputs: usize, width: usize, squares: bool) -> Self {
+        let classes = if outputs == 1 { 2 } else { outputs };
+        let groups = vec![Group::new(width, squares); classes + squares as usize];
+        Self { classes, outputs, width, rows: 0, squares, groups }
+    }
+
+    /// Counts a row in (`sign` 1) or out (−1).
+    pub(super) fn put(&mut self, view: &RowView<'_>, sign: f64) {
+        let class = decode(view.targets);
+        self.groups[class].put(view, sign * view.weight);
+        if let Some(all) = self.groups.get_mut(self.classes) {
+            all.put(view, sign);
+        }
+        self.rows = if sign > 0.0 { self.rows + 1 } else { self.rows.saturating_sub(1) };
+    }
+
+    /// Ends a change: what is left of an empty class, or of a feature that only lost bits speak of, is set to 0.
+    pub(super) fn tidy(&mut self) -> Result<()> {
+        for group in &mut self.groups {
+            if group.members == 0 {
+                *group = Group::new(self.width, self.squares);
+            }
+            let [_, first, second] = group.lost;
+            for (sums, lost) in [(&mut group.first, first), (&mut group.second, second)] {
+                if lost > 0.0 {
+                    sums.iter_mut()
+                        .filter(|sum| sum.value().abs() <= lost)
+                        .for_each(|sum| *sum = LongSum::default());
+                }
+            }
+        }
+        if self.by_class().iter().all(|group| group.members == 0) {
+            return Err(Error::NoWeight);
+        }
+        Ok(())
+    }
+
+    pub(super) fn by_class(&self) -> &[Group] {
+        &self.groups[..self.classes]
+    }
+
+    /// The sums of all rows at weight 1.
+    pub(super) fn together(&self) -> Option<&Group> {
+        self.groups.get(self.classes)
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.groups.iter().all(Group::is_exact)
+    }
+
+    pub(super) fn prior(&self) -> Vec<f64> {
+        let total = self.total();
+        self.by_class().iter().map(|group| group.weight.value() / total).collect()
+    }
+
+    pub(super) fn total(&self) -> f64 {
+        self.by_class().iter().map(|group| group.weight.value()).sum()
+    }
+
+    /// How far lost bits can have moved the priors, in the 1-norm.
+    pub(super) fn prior_bound(&self) -> f64 {
+        let lost: f64 = self.by_class().iter().map(|group| group.lost[0]).sum();
+        2.0 * lost / (self.total() - lost).max(f64::MIN_POSITIVE) + 4.0 * f64::EPSILON
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.groups.len() * (1 + self.width * (1 + self.squares as usize)) * size_of::<LongSum>()
+    }
+}
+
+/// The class that the targets of a row stand for, as [`Classes`](crate::Classes) encodes them.
+fn decode(targets: &[f64]) -> usize {
+    if let [target] = targets {
+        return (*target > 0.0) as usize;
+    }
+    let better = |best: usize, class: usize| if targets[class] > targets[best] { class } else { best };
+    (0..targets.len()).fold(0, better)
+}
+
+/// A tally as it is written down, before it is believed.
+#[derive(Clone, Serialize, Deserialize)]
+struct Stored {
+    outputs: usize,
+    width: usize,
+    rows: usize,
+    groups: Vec<Group>,
+}
+
+impl From<Tally> for Stored {
+    fn from(tally: Tally) -> Self {
+        Self { outputs: tally.outputs, width: tally.width, rows: tally.rows, groups: tally.groups }
+    }
+}
+
+impl TryFrom<Stored> for Tally {
+    type Error = Error;
+
+    fn try_from(stored: Stored) -> Result<Self> {
+        let Stored { outputs, width, rows, groups } = stored;
+        let classes = if outputs == 1 { 2 } else { outputs };
+        let squares = groups.len() == classes + 1;
+        let fits = |group: &Group| {
+            group.first.len() == width
+                && group.second.len() == if squares { width } else { 0 }
+                && group.first.iter().chain(&group.second).chain([&group.weight]).all(|sum| sum.is_finite())
+                && group.lost.iter().all(|lost| *lost >= 0.0)
+                && group.members <= rows
+        };
+        if outputs == 0 || groups.len() != classes + squares as usize || !groups.iter().all(fits) {
+            return Err(Error::Damaged("the class sums do not fit together".into()));
+        }
+        Ok(Self { classes, outputs, width, rows, squares, groups })
+    }
+}

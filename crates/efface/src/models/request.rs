@@ -1,0 +1,64 @@
+//! What models without a curvature share: the checks before a change, and the start of its evidence.
+
+use crate::error::{Error, Result};
+use crate::evidence::{BoundSource, Claim, Evidence, Precomputed};
+use crate::rows::{RowId, RowStore, Rows};
+
+/// Checks a request to forget before any work: every id distinct and here, and something left afterwards.
+pub(crate) fn check_gone(rows: &dyn RowStore, gone: &[RowId], width: usize) -> Result<()> {
+    check_width(rows.width(), width)?;
+    rows.check(gone)?;
+    if gone.len() >= rows.len() {
+        return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
+    }
+    Ok(())
+}
+
+/// Checks rows that come in under new ids.
+pub(crate) fn check_new(rows: &dyn RowStore, new: &Rows, width: usize) -> Result<()> {
+    check_width(new.width(), width)?;
+    for id in new.ids() {
+        if rows.contains(id)? {
+            return Err(Error::DuplicateRow(id));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that rows are as wide as the model.
+pub(crate) fn check_width(found: usize, expected: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::Shape { what: "features", found, expected }) }
+}
+
+/// The evidence of a model that is a closed form of its rows: there is no gradient and no convexity to speak of.
+pub(crate) fn evidence(
+    method: &str,
+    rows: usize,
+    (bound, norm): (f64, f64),
+    what: &str,
+    bytes: usize,
+) -> Evidence {
+    Evidence {
+        method: method.into(),
+        reason: None,
+        claim: Claim::Exact,
+        forgotten: 0,
+        learned: 0,
+        rows,
+        rows_read: 0,
+        largest_leverage: None,
+        condition: None,
+        directions_dropped: 0,
+        iterations: 0,
+        refinements: 0,
+        refactored: false,
+        resummed: false,
+        gradient_norm: None,
+        convexity: 0.0,
+        bound,
+        relative_bound: if bound == 0.0 { 0.0 } else { bound / norm.max(f64::MIN_POSITIVE) },
+        bound_source: BoundSource::Carried,
+        precomputed: vec![Precomputed { what: what.into(), bytes }],
+        not_covered: Vec::new(),
+    }
+}
