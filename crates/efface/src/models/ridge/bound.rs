@@ -100,9 +100,10 @@ impl DenseBody {
         par: faer::Par,
     ) {
         let loose = self.relative(ledger.gradient, ledger.inverse_norm, theta) > model.settings.tolerance;
-        if loose && ledger.inverse_norm > 4.0 * self.ledger.inverse_norm {
+        if loose && ledger.inverse_norm > 2.0 * ledger.measured_inverse_norm {
             let measured = self.inverse_norm_of(&model.penalty, unsupported, Some(change), par);
             ledger.inverse_norm = ledger.inverse_norm.min(measured);
+            ledger.measured_inverse_norm = ledger.inverse_norm;
         }
     }
 

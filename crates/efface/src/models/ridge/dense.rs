@@ -264,19 +264,21 @@ impl DenseBody {
         let size = norm(&theta);
         let heavy = ledger.gradient * ledger.inverse_norm > 0.5 * tolerance * size
             && ledger.gradient > self.rounding(size) + UNIT * change.rounding(size);
-        let repairable = reached > tolerance && (heavy || self.spoilt(size, Some(&change.rows)));
-        if repairable || !reached.is_finite() {
+        if reached > tolerance && !heavy && self.spoilt(size, Some(&change.rows)) {
+            return self.resummed(model, &change.rows, &change.ids, store, new, step);
+        }
+        if (reached > tolerance && heavy) || !reached.is_finite() {
             return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
         }
         let mut pending = self.pending.clone();
-        let rows = model.rows + new.map_or(0, |new| new.len())
-            - change.rows.signs.iter().filter(|sign| **sign < 0.0).count();
+        let rows = rows_after(model, &change.rows);
         pending.push(Arc::new(change));
         let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
         Ok((model.with(theta, rows, Body::Dense(body)), step))
     }
 
-    /// The same model from sums with the change in them, factored anew.
+    /// The same model from sums with the change in them, factored anew; from the rows themselves where the sums have lost
+    /// too many digits for that to help.
     fn rebuilt(
         &self,
         model: &RidgeModel,
@@ -286,41 +288,53 @@ impl DenseBody {
         new: Option<&Rows>,
         mut step: Step,
     ) -> Result<(RidgeModel, Step)> {
-        let sums = self.sums_after(model, rows);
-        let gone: std::collections::HashSet<RowId> =
-            ids.iter().zip(&rows.signs).filter(|(_, sign)| **sign < 0.0).map(|(id, _)| *id).collect();
-        let left = || -> Result<Rows> {
-            let mut left = store.all()?.filter(|id| !gone.contains(&id));
-            if let Some(new) = new {
-                left.append(new)?;
-            }
-            Ok(left)
-        };
-        let build = |sums| {
-            let source = || Ok(Some(KeptSource { rows: Cow::Owned(left()?), basis: &model.basis }));
-            Self::build(&model.settings, self.form(), sums, &model.penalty, &source).map_err(|error| {
-                match error {
-                    Error::Singular { .. } if !gone.is_empty() => Error::LeverageOne {
-                        leverage: step.leverage.unwrap_or(1.0).min(1.0),
-                        lambda: model.settings.lambda,
-                    },
-                    other => other,
-                }
-            })
-        };
-        let (mut body, mut theta) = build(sums)?;
+        let left = || retained(store, rows, ids, new);
+        let (body, theta) = self.build_after(model, self.sums_after(model, rows), rows, &left, step)?;
         let reached = body.relative(body.ledger.gradient, body.ledger.inverse_norm, &theta);
         if reached > model.settings.tolerance && body.spoilt(norm(&theta), None) {
-            // The digits that a large row cost the others are not in the sums any more; they are in the rows.
-            let left = left()?;
-            let sums = Sums::gather(&left, &model.basis, &model.penalty.values, par(model.settings.threads));
-            (body, theta) = build(sums)?;
-            step.resummed = Some(left.len());
+            return self.resummed(model, rows, ids, store, new, step);
         }
-        body.ledger.refactorisations = self.ledger.refactorisations + 1;
         step.refactored = true;
-        let rows = model.rows + new.map_or(0, |new| new.len()) - gone.len();
-        Ok((model.with(theta, rows, Body::Dense(body)), step))
+        Ok((model.with(theta, rows_after(model, rows), Body::Dense(body)), step))
+    }
+
+    /// The same model from the rows: the digits that a large row cost the others are not in the sums any more.
+    fn resummed(
+        &self,
+        model: &RidgeModel,
+        rows: &SignedRows,
+        ids: &[RowId],
+        store: &dyn RowStore,
+        new: Option<&Rows>,
+        mut step: Step,
+    ) -> Result<(RidgeModel, Step)> {
+        let all = retained(store, rows, ids, new)?;
+        let sums = Sums::gather(&all, &model.basis, &model.penalty.values, par(model.settings.threads));
+        let (body, theta) = self.build_after(model, sums, rows, &|| Ok(all.clone()), step)?;
+        step.refactored = true;
+        step.resummed = Some(all.len());
+        Ok((model.with(theta, rows_after(model, rows), Body::Dense(body)), step))
+    }
+
+    fn build_after(
+        &self,
+        model: &RidgeModel,
+        sums: Sums,
+        rows: &SignedRows,
+        left: &dyn Fn() -> Result<Rows>,
+        step: Step,
+    ) -> Result<(Self, Mat<f64>)> {
+        let source = || Ok(Some(KeptSource { rows: Cow::Owned(left()?), basis: &model.basis }));
+        let built = Self::build(&model.settings, self.form(), sums, &model.penalty, &source);
+        let (mut body, theta) = built.map_err(|error| match error {
+            Error::Singular { .. } if rows.signs.iter().any(|sign| *sign < 0.0) => Error::LeverageOne {
+                leverage: step.leverage.unwrap_or(1.0).min(1.0),
+                lambda: model.settings.lambda,
+            },
+            other => other,
+        })?;
+        body.ledger.refactorisations = self.ledger.refactorisations + 1;
+        Ok((body, theta))
     }
 
     /// The model with `theta` as its parameters after `change`, whatever method they come from. The bound is their
@@ -472,6 +486,23 @@ impl RidgeModel {
             body,
         }
     }
+}
+
+/// The rows as they are after the change, in memory.
+fn retained(store: &dyn RowStore, rows: &SignedRows, ids: &[RowId], new: Option<&Rows>) -> Result<Rows> {
+    let gone: std::collections::HashSet<RowId> =
+        ids.iter().zip(&rows.signs).filter(|(_, sign)| **sign < 0.0).map(|(id, _)| *id).collect();
+    let mut left = store.all()?.filter(|id| !gone.contains(&id));
+    if let Some(new) = new {
+        left.append(new)?;
+    }
+    Ok(left)
+}
+
+fn rows_after(model: &RidgeModel, rows: &SignedRows) -> usize {
+    let (mut joined, mut left) = (0, 0);
+    rows.signs.iter().for_each(|sign| if *sign > 0.0 { joined += 1 } else { left += 1 });
+    model.rows + joined - left
 }
 
 pub(crate) fn clear(theta: &mut Mat<f64>, columns: &[usize]) {
