@@ -21,6 +21,17 @@ const IMPURE: [(&str, &str); 8] = [
     ("static mut", "no globals"),
 ];
 
+/// What is not for a commit; in halves, so that this file does not find itself.
+const UNFINISHED: [&str; 5] = [
+    concat!("to", "do!("),
+    concat!("unimple", "mented!("),
+    concat!("db", "g!("),
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+];
+/// Likewise.
+const IGNORED: &str = concat!("#[ig", "nore");
+
 pub(crate) fn run() -> Result<()> {
     let root = root()?;
     let mut found = Vec::new();
@@ -63,7 +74,7 @@ fn source(name: &str, text: &str, say: &mut impl FnMut(usize, &str)) {
         if code.starts_with("//") || this_file {
             continue;
         }
-        for word in ["todo!(", "unimplemented!(", "dbg!(", "TODO", "FIXME"] {
+        for word in UNFINISHED {
             if code.contains(word) {
                 say(number, &format!("{word} is not for a commit"));
             }
@@ -71,7 +82,7 @@ fn source(name: &str, text: &str, say: &mut impl FnMut(usize, &str)) {
         if tests && code.contains("thread::sleep") {
             say(number, "no test sleeps");
         }
-        if code.contains("#[ignore") {
+        if code.contains(IGNORED) {
             say(number, "no ignored tests: a test that cannot run here skips with a message");
         }
         for (word, why) in IMPURE.iter().filter(|_| pure) {
