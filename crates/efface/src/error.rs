@@ -96,6 +96,41 @@ pub enum Error {
         /// What was asked.
         tolerance: f64,
     },
+    /// Training stopped before its tolerance.
+    #[error(
+        "training stopped after {iterations} steps at a gradient norm of {gradient:.3e}, above the tolerance \
+         {tolerance:.3e}; raise the penalty, the tolerance or the number of steps"
+    )]
+    NotTrained {
+        /// Steps done.
+        iterations: usize,
+        /// What was reached.
+        gradient: f64,
+        /// What was asked.
+        tolerance: f64,
+    },
+    /// A class has no row, and nothing keeps its intercept from running away.
+    #[error(
+        "class {class} of {classes} would have no row: then no finite optimum exists, because the intercept is not \
+         penalised; fit anew without that class, or without an intercept"
+    )]
+    EmptyClass {
+        /// Its number, from 0.
+        class: usize,
+        /// How many there are.
+        classes: usize,
+    },
+    /// Without a penalty, rows that a plane separates push the parameters to infinity.
+    #[error("no finite optimum exists: a plane separates the classes and lambda is 0; use a penalty above 0")]
+    Separable,
+    /// A target is not a class.
+    #[error("row {row}: its targets are not those of a class; {expected}")]
+    NotAClass {
+        /// The row.
+        row: RowId,
+        /// What a classifier takes.
+        expected: &'static str,
+    },
     /// A method cannot work on this model.
     #[error("{method} cannot be used here: {reason}")]
     Unsupported {

@@ -50,6 +50,31 @@ pub struct Precomputed {
     pub bytes: usize,
 }
 
+/// What stands behind a claim of (ε, δ): the noise, the error it may hide, and on what conditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The standard deviation of the noise, per parameter.
+    pub noise: f64,
+    /// What the budget counts: `residual gradient` or `distance`.
+    pub unit: String,
+    /// How much error the noise can hide at this ε and δ.
+    pub budget: f64,
+    /// An upper bound on the error that is there, all requests since the last training included.
+    pub used: f64,
+    /// What later requests may still spend.
+    pub left: f64,
+    /// Whether this request would have passed the budget, so that the model was trained anew with fresh noise.
+    pub retrained: bool,
+    /// Whether the claim also holds for requests that were chosen after looking at published parameters.
+    pub adaptive: bool,
+    /// What the claim rests on.
+    pub assumptions: Vec<String>,
+}
+
 /// The record of one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -92,6 +117,8 @@ pub struct Evidence {
     pub relative_bound: f64,
     /// How the bound was obtained.
     pub bound_source: BoundSource,
+    /// What stands behind a claim of (ε, δ); None for other claims.
+    pub certificate: Option<Certificate>,
     /// What had been made ahead of time.
     pub precomputed: Vec<Precomputed>,
     /// What this request cannot take out of the model; filled by whoever knows how the features were made.

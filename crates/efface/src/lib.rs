@@ -40,7 +40,7 @@ pub mod synthetic;
 pub mod traits;
 
 pub use error::{Error, Result};
-pub use evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
+pub use evidence::{BoundSource, Certificate, Claim, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
 pub use models::{
     Classes, Form, GaussianNb, KMeans, KMeansModel, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState,

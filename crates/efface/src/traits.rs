@@ -13,6 +13,12 @@ pub trait Fit {
 
     /// Learns from all rows, from scratch.
     fn fit(&self, rows: &Rows) -> Result<Self::Model>;
+
+    /// Learns from all rows, starting from a model of some of them. The result is what [`fit`](Self::fit) would give, to the
+    /// accuracy of the training; a recipe that cannot profit from a start ignores it.
+    fn resume(&self, _start: &Self::Model, rows: &Rows) -> Result<Self::Model> {
+        self.fit(rows)
+    }
 }
 
 /// A model that scores rows.

@@ -1,5 +1,6 @@
 //! The models, one file or folder each.
 
+pub(crate) mod basis;
 mod classes;
 pub mod kmeans;
 mod long_sum;

@@ -11,7 +11,7 @@
 
 use faer::{Accum, Mat, MatMut, Par};
 
-use super::basis::Basis;
+use super::Basis;
 use super::sums::{SignedRows, Sums};
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm, warm};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use faer::{Accum, Mat};
 
-use super::basis::Basis;
+use super::Basis;
 use super::change::{Change, residuals};
 use super::curvature::{KeptSource, Solver};
 use super::sums::{SignedRows, Sums};

@@ -6,7 +6,6 @@
 //! conjugate gradients instead (`wide.rs`). Forgetting lives in [`methods`](crate::methods); this room keeps the
 //! model, its curvature, and the low-rank machinery by which rows come and go.
 
-mod basis;
 mod bound;
 pub(crate) mod change;
 mod curvature;
@@ -26,11 +25,11 @@ use std::sync::Arc;
 
 use faer::Mat;
 
+pub(crate) use super::basis::Basis;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-pub(crate) use basis::Basis;
 pub(crate) use bound::{Bound, Ledger, Step};
 pub(crate) use dense::{DenseBody, clear};
 pub(crate) use gathered::Gathered;
@@ -225,6 +224,7 @@ impl RidgeModel {
             bound: bound.absolute,
             relative_bound: bound.relative,
             bound_source: bound.source,
+            certificate: None,
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
         }

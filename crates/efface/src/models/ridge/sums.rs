@@ -7,7 +7,7 @@
 
 use faer::{Accum, Mat, MatRef, Par};
 
-use super::basis::Basis;
+use super::Basis;
 use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm};
 use crate::rows::{RowRef, RowStore, Rows};
 
