@@ -19,6 +19,11 @@ pub trait Fit {
     fn resume(&self, _start: &Self::Model, rows: &Rows) -> Result<Self::Model> {
         self.fit(rows)
     }
+
+    /// The memory that a model holds, for the evidence of those who keep many; 0 where a recipe cannot tell.
+    fn bytes(&self, _model: &Self::Model) -> usize {
+        0
+    }
 }
 
 /// A model that scores rows.

@@ -168,6 +168,41 @@ fn the_distribution_is_that_of_a_fit_without_the_row() {
     }
 }
 
+/// One seed, one result: a forget is a fit without the rows, whichever way it took.
+#[test]
+fn the_same_seed_gives_the_same_clusters() {
+    let rows = groups(50, 2.0, 6);
+    for seed in 0..300 {
+        for recipe in [KMeans::quantised(3, 0.3), KMeans::quantised(4, 2.0), KMeans::divided(3, 1, 3)] {
+            let recipe = recipe.seed(seed);
+            let model = recipe.fit(&rows).unwrap();
+            let gone: Vec<RowId> = rows.ids().skip(seed as usize % 7).step_by(9).collect();
+            let after = method(&recipe).forget(&model, &rows, &gone).unwrap().model;
+            let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
+            assert_eq!(parameters(&after), parameters(&fresh), "{recipe:?}");
+        }
+    }
+}
+
+/// With one cluster the tree must end at the mean of all rows, however unequal its leaves are.
+#[test]
+fn an_inner_node_weighs_the_centres_of_its_children() {
+    let rows = groups(37, 2.0, 6);
+    let weights: Vec<f64> = (0..37).map(|i| [1.0, 0.0, 5.0][i % 3]).collect();
+    let rows = rows.weighted(weights).unwrap();
+    let (mut sum, mut total) = (vec![0.0; 2], 0.0);
+    for view in rows.iter() {
+        view.features.add_to(view.weight, &mut sum);
+        total += view.weight;
+    }
+    for (height, width) in [(1, 2), (1, 16), (3, 3)] {
+        let model = KMeans::divided(1, height, width).fit(&rows).unwrap();
+        for (center, sum) in parameters(&model).iter().zip(&sum) {
+            assert!((center - sum / total).abs() < 1e-12, "{center} {}", sum / total);
+        }
+    }
+}
+
 #[test]
 fn the_groups_are_found() {
     let rows = groups(700, 0.5, 2);

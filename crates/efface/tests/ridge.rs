@@ -190,7 +190,7 @@ fn more_rows_than_features_may_go() {
         let found = method.forget(&model, &rows, &gone).unwrap().model.parameters().0;
         assert!((found - &truth).norm_l2() < 1e-11, "{}", method.name());
     }
-    let auto = methods::Auto.forget(&model, &rows, &gone).unwrap();
+    let auto = methods::Auto::default().forget(&model, &rows, &gone).unwrap();
     assert_eq!(auto.evidence.method, "summation");
     assert!(auto.evidence.reason.unwrap().contains("30 rows are more than the 5 features"));
 }

@@ -44,6 +44,16 @@ impl Cholesky {
         llt::solve::solve_in_place(self.lower.as_ref(), rhs, par, MemStack::new(&mut buffer));
     }
 
+    /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to A⁻¹M, and symmetric.
+    pub(crate) fn sandwich(&self, rhs: &mut Mat<f64>, apply: impl FnOnce(&mut Mat<f64>), par: Par) {
+        use faer::linalg::triangular_solve::{
+            solve_lower_triangular_in_place, solve_upper_triangular_in_place,
+        };
+        solve_upper_triangular_in_place(self.lower.as_ref().transpose(), rhs.as_mut(), par);
+        apply(rhs);
+        solve_lower_triangular_in_place(self.lower.as_ref(), rhs.as_mut(), par);
+    }
+
     /// The factor of `A + Σ signs_j w_j w_jᵀ`, w_j the columns of `w`; None when that is not positive definite.
     pub(crate) fn changed(mut self, w: MatRef<'_, f64>, signs: &[f64]) -> Option<Self> {
         let mut w = w.to_owned();

@@ -10,7 +10,7 @@ mod lanczos;
 
 pub(crate) use cg::{CgSettings, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
-pub(crate) use lanczos::inverse_norm;
+pub(crate) use lanczos::{inverse_norm, operator_norm};
 
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};

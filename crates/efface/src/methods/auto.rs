@@ -1,19 +1,29 @@
-//! Picks the method and says why. For squared loss there is always an exact one, so the choice is only about cost.
+//! Picks the method and says why. For squared loss there is always an exact one, so the choice is only about cost. For a
+//! classifier it does as many cheap steps as its bound demands, and no more.
 
-use super::{Exact, Summation};
-use crate::error::Result;
+use super::{Certified, DescentToDelete, Exact, Summation};
+use crate::error::{Error, Result};
+
 use crate::evidence::{Claim, Outcome};
-use crate::models::{Form, RidgeModel};
-use crate::rows::{RowId, RowStore};
+use crate::models::logistic::Certifier;
+use crate::models::logistic::change::Work;
+use crate::models::{Form, LogisticModel, RidgeModel};
+use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Forget;
 
-/// The cheapest exact method for the request.
+const NAME: &str = "auto";
+
+/// The cheapest method that is exact, or as near to it as asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Auto;
+pub struct Auto {
+    /// The relative distance to retraining that a classifier must reach; None takes the model's own. A ridge model is
+    /// exact anyway.
+    pub tolerance: Option<f64>,
+}
 
 impl Forget<RidgeModel> for Auto {
     fn name(&self) -> &'static str {
-        "auto"
+        NAME
     }
 
     fn claim(&self) -> Claim {
@@ -36,6 +46,96 @@ impl Forget<RidgeModel> for Auto {
             _ => (&Exact, "squared loss has a closed form in what the model keeps".to_string()),
         };
         let mut outcome = method.forget(model, rows, gone)?;
+        outcome.evidence.reason = Some(reason);
+        Ok(outcome)
+    }
+}
+
+/// A measured gradient must fall to this share of the last one, or the Hessian is made anew.
+const WORN: f64 = 0.3;
+
+impl Forget<LogisticModel> for Auto {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        self.check()?;
+        model.check_request(rows, gone)?;
+        match model.settings().logistic.privacy.map(|privacy| privacy.certifier) {
+            Some(Certifier::Removal { .. }) => Certified::of(model)?.forget(model, rows, gone),
+            Some(Certifier::Descent { .. }) => DescentToDelete::of(model)?.forget(model, rows, gone),
+            None if gone.is_empty() => {
+                let evidence = model.evidence(NAME, Claim::Approximate);
+                Ok(Outcome { model: model.clone(), evidence })
+            }
+            None => self.change(model, NAME, rows, gone, None),
+        }
+    }
+}
+
+impl Auto {
+    fn check(&self) -> Result<()> {
+        match self.tolerance {
+            Some(tolerance) if !(tolerance > 0.0 && tolerance.is_finite()) => {
+                let value = tolerance.to_string();
+                Err(Error::Parameter { name: "tolerance", value, range: "finite and above 0" })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As many steps as the bound demands: a Newton step that reads no retained row; then a look at their gradient; then
+    /// steps with the same Hessian as long as they pay; then training from where it stands.
+    pub(crate) fn change(
+        &self,
+        model: &LogisticModel,
+        method: &str,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Outcome<LogisticModel>> {
+        let tolerance = self.tolerance.unwrap_or(model.settings().logistic.tolerance);
+        let mut work = Work::new(model, rows, gone, new)?;
+        let reason = if model.settings().logistic.privacy.is_some() {
+            // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
+            work.train()?;
+            "rows that join a certified model need training".to_string()
+        } else {
+            work.newton()?;
+            if work.relative_bound() > tolerance && work.passes == 0 {
+                work.measure()?;
+            }
+            let mut last = f64::INFINITY;
+            while work.relative_bound() > tolerance {
+                let gradient = work.gradient_norm();
+                if !(gradient <= WORN * last) || !work.relative_bound().is_finite() {
+                    work.train()?;
+                    break;
+                }
+                last = gradient;
+                work.newton()?;
+                work.measure()?;
+            }
+            let steps = work.steps;
+            match (work.refreshed, work.passes) {
+                (true, _) => {
+                    format!("steps with the kept Hessian would not reach {tolerance:.0e}: trained on")
+                }
+                (_, 0) => format!("one Newton step is within {tolerance:.0e} of retraining"),
+                (_, passes) => format!("{steps} Newton steps and {passes} passes reach {tolerance:.0e}"),
+            }
+        };
+        let mut outcome = work.finish(method, Claim::Approximate);
         outcome.evidence.reason = Some(reason);
         Ok(outcome)
     }

@@ -7,12 +7,14 @@ use faer::Mat;
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
-use crate::models::RidgeModel;
 use crate::models::ridge::Body;
 use crate::models::ridge::change::apply_signs;
 use crate::models::ridge::wide::Operator;
+use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
+
+const NAME: &str = "influence";
 
 /// One step with the full Hessian.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,7 +22,7 @@ pub struct Influence;
 
 impl Forget<RidgeModel> for Influence {
     fn name(&self) -> &'static str {
-        "influence"
+        NAME
     }
 
     fn claim(&self) -> Claim {
@@ -30,18 +32,18 @@ impl Forget<RidgeModel> for Influence {
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         if gone.is_empty() {
-            let evidence = model.evidence(self.name(), self.claim());
+            let evidence = model.evidence(NAME, Claim::Approximate);
             return Ok(Outcome { model: model.clone(), evidence });
         }
         let mut outcome = match &model.body {
             Body::Dense(body) => {
-                let (change, start, par) = body.prepare(model, self.name(), rows, gone)?;
+                let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
                 let residual = super::projection_residual::residual_in_use(model, &change, &start, par);
                 let mut signed = residual;
                 apply_signs(&mut signed, &change.rows.signs);
                 let theta = change.moved(&model.theta, &signed, par);
                 let (next, step) = body.approximately(model, change, &start, theta, par);
-                let mut evidence = next.evidence(self.name(), self.claim());
+                let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
                 Outcome { model: next, evidence }
             }
@@ -62,7 +64,7 @@ impl Forget<RidgeModel> for Influence {
                 let retained = Operator::new(model, rows, gone, None)?;
                 let body = retained.bound_at(&theta, model.settings.lambda);
                 let next = model.with(theta, retained.count(), Body::Wide(body));
-                let mut evidence = next.evidence(self.name(), self.claim());
+                let mut evidence = next.evidence(NAME, Claim::Approximate);
                 evidence.rows_read = rows.len();
                 evidence.iterations = iterations;
                 Outcome { model: next, evidence }
@@ -70,5 +72,24 @@ impl Forget<RidgeModel> for Influence {
         };
         outcome.evidence.forgotten = gone.len();
         Ok(outcome)
+    }
+}
+
+impl Forget<LogisticModel> for Influence {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        model.open(NAME, rows, gone)?.step(|work| work.influence(), Claim::Approximate)
     }
 }

@@ -26,24 +26,31 @@
 //! [`Retrain`] works on all of them.
 
 mod auto;
+mod certified;
 pub mod contract;
+mod descent_to_delete;
 mod exact;
 mod influence;
 mod newton;
 mod projection_residual;
 mod retrain;
 mod summation;
+mod warm_start;
 
 pub use crate::models::kmeans::{DcKMeans, QKMeans};
+pub use crate::models::sisa::SisaForget;
 pub use auto::Auto;
+pub use certified::Certified;
+pub use descent_to_delete::DescentToDelete;
 pub use exact::{Exact, leave_out_predictions};
 pub use influence::Influence;
 pub use newton::Newton;
 pub use projection_residual::{ProjectionResidual, printed_form};
 pub use retrain::Retrain;
 pub use summation::Summation;
+pub use warm_start::WarmStart;
 
-use crate::models::RidgeModel;
+use crate::models::{LogisticModel, RidgeModel};
 use crate::traits::Forget;
 
 /// Every method for ridge models, in the order of the table above.
@@ -51,11 +58,11 @@ pub fn all() -> Vec<Box<dyn Forget<RidgeModel>>> {
     vec![
         Box::new(Retrain),
         Box::new(Exact),
-        Box::new(Newton),
+        Box::new(Newton::default()),
         Box::new(Influence),
         Box::new(ProjectionResidual::default()),
         Box::new(Summation),
-        Box::new(Auto),
+        Box::new(Auto::default()),
     ]
 }
 
@@ -67,4 +74,16 @@ pub fn by_name(name: &str) -> Option<Box<dyn Forget<RidgeModel>>> {
 /// The names of all methods.
 pub fn names() -> Vec<&'static str> {
     all().iter().map(|method| method.name()).collect()
+}
+
+/// Every method for classifiers without noise.
+pub fn for_classifiers() -> Vec<Box<dyn Forget<LogisticModel>>> {
+    vec![
+        Box::new(Retrain),
+        Box::new(Newton::default()),
+        Box::new(Influence),
+        Box::new(ProjectionResidual::default()),
+        Box::new(WarmStart),
+        Box::new(Auto::default()),
+    ]
 }

@@ -2,24 +2,42 @@
 //! is exact. The Hessian is the old factor downdated by the removed rows, O(kd²); the gradient needs no retained
 //! row, because it vanished before: ∇L^{\D}(θ) = −Σ_D ∇ℓ_i(θ). Where no factor is kept, the inverse form factors the
 //! retained sums, O(d³), and the iterative form takes the step by conjugate gradients, like `exact`.
+//!
+//! For logistic and softmax models a step is not the minimum: what it leaves of the gradient is bounded without reading a
+//! retained row, or measured by a pass over them, and more steps with the same Hessian make it as small as
+//! asked.
 
 use faer::Mat;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::models::RidgeModel;
+use crate::models::logistic::change::Work;
 use crate::models::ridge::change::{add_product, apply_signs};
 use crate::models::ridge::{Body, MEASURED, clear};
+use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
-/// One Newton step.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Newton;
+const NAME: &str = "newton";
+
+/// Newton steps. A ridge model takes one, which is exact, whatever the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newton {
+    /// How many; each after the first reads the retained rows once, for the gradient.
+    pub steps: usize,
+    /// Whether to end with a pass over the retained rows, so that the bound is measured and not carried.
+    pub measure: bool,
+}
+
+impl Default for Newton {
+    fn default() -> Self {
+        Self { steps: 1, measure: false }
+    }
+}
 
 impl Forget<RidgeModel> for Newton {
     fn name(&self) -> &'static str {
-        "newton"
+        NAME
     }
 
     fn claim(&self) -> Claim {
@@ -29,9 +47,9 @@ impl Forget<RidgeModel> for Newton {
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         let (Body::Dense(body), false) = (&model.body, gone.is_empty()) else {
-            return model.exactly(self.name(), rows, gone, None);
+            return model.exactly(NAME, rows, gone, None);
         };
-        let (change, start, par) = body.prepare(model, self.name(), rows, gone)?;
+        let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
         let hessian = body.factor_after(model, &change.rows, par)?;
         // −∇L^{\D}(θ) = X̂ᵀS r̂, from the removed rows alone.
         let mut step = Mat::zeros(start.nrows(), start.ncols());
@@ -57,7 +75,7 @@ impl Forget<RidgeModel> for Newton {
         let bound = body.relative(reached, body.inverse_norm_after(model, &change), &theta);
         if bound > model.settings.tolerance && body.spoilt(crate::linalg::norm(&theta), Some(&change.rows)) {
             // The sums cannot give what they have lost; the closed form knows how to repair them.
-            return model.exactly(self.name(), rows, gone, None);
+            return model.exactly(NAME, rows, gone, None);
         }
         let (mut next, mut step) = body.approximately(model, change, &start, theta, par);
         if let Body::Dense(body) = &mut next.body {
@@ -67,9 +85,41 @@ impl Forget<RidgeModel> for Newton {
             body.ledger.at_optimum = true;
         }
         step.refinements = better as usize;
-        let mut evidence = next.evidence(self.name(), self.claim());
+        let mut evidence = next.evidence(NAME, Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();
         Ok(Outcome { model: next, evidence })
+    }
+}
+
+impl Forget<LogisticModel> for Newton {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        if self.steps == 0 {
+            return Err(Error::Parameter { name: "steps", value: "0".into(), range: "at least 1" });
+        }
+        let steps = |work: &mut Work<'_>| {
+            for step in 0..self.steps {
+                // The first gradient is known from the rows that leave; every other one has to be looked up.
+                if step > 0 {
+                    work.measure()?;
+                }
+                work.newton()?;
+            }
+            if self.measure { work.measure() } else { Ok(()) }
+        };
+        model.open(NAME, rows, gone)?.step(steps, Claim::Approximate)
     }
 }

@@ -8,6 +8,10 @@
 //! in the caller's coordinates, where a row is its features and, with an intercept, a constant 1; a projection
 //! depends on coordinates, so the internal ones would give another method.
 //!
+//! For logistic and softmax models it is the same on the weighted problem of the Newton step, with weights p(1 − p) and
+//! working responses z (Izzo et al. 2021, appendix D), and so the projection of the Newton step onto the span of the removed
+//! rows. Computed that way, nothing is ever divided by a weight, and saturated rows do no harm.
+//!
 //! It is kept for what `exact` cannot reach: a model too wide for any d×d matrix, where H_D comes from k conjugate-gradient
 //! solves. Where curvature is kept, `exact` costs the same and has no error.
 
@@ -17,12 +21,14 @@ use faer::{Accum, Mat, Par};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::linalg::{add_scaled, dot, multiply, multiply_lower, symmetric_eigen};
-use crate::models::RidgeModel;
 use crate::models::ridge::change::{Change, Core, residuals};
 use crate::models::ridge::wide::Operator;
 use crate::models::ridge::{Body, Gathered};
+use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
+
+const NAME: &str = "projection_residual";
 
 /// The projection residual update.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +45,7 @@ impl Default for ProjectionResidual {
 
 impl Forget<RidgeModel> for ProjectionResidual {
     fn name(&self) -> &'static str {
-        "projection_residual"
+        NAME
     }
 
     fn claim(&self) -> Claim {
@@ -48,23 +54,20 @@ impl Forget<RidgeModel> for ProjectionResidual {
 
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
-        if !self.step.is_finite() {
-            let value = self.step.to_string();
-            return Err(Error::Parameter { name: "step", value, range: "finite" });
-        }
+        self.check()?;
         if gone.is_empty() {
-            let evidence = model.evidence(self.name(), self.claim());
+            let evidence = model.evidence(NAME, Claim::Approximate);
             return Ok(Outcome { model: model.clone(), evidence });
         }
         let raw = raw_rows(model, rows, gone)?;
         let mut outcome = match &model.body {
             Body::Dense(body) => {
-                let (change, start, par) = body.prepare(model, self.name(), rows, gone)?;
+                let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
                 let residual = residual_in_use(model, &change, &start, par);
                 let misfit = misfits(&change.core, &residual, &change.roots);
                 let (theta, dropped) = self.step(model, &raw, &misfit, par)?;
                 let (next, step) = body.approximately(model, change, &start, theta, par);
-                let mut evidence = next.evidence(self.name(), self.claim());
+                let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
                 evidence.directions_dropped = dropped;
                 Outcome { model: next, evidence }
@@ -77,6 +80,13 @@ impl Forget<RidgeModel> for ProjectionResidual {
 }
 
 impl ProjectionResidual {
+    fn check(&self) -> Result<()> {
+        if self.step.is_finite() {
+            return Ok(());
+        }
+        Err(Error::Parameter { name: "step", value: self.step.to_string(), range: "finite" })
+    }
+
     fn wide(
         &self,
         model: &RidgeModel,
@@ -89,7 +99,7 @@ impl ProjectionResidual {
         let (zt, iterations) =
             Operator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
         let core = Core::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
-            method: self.name(),
+            method: NAME,
             reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
         })?;
         let residual = residuals(&signed, &model.theta, Par::Seq);
@@ -98,7 +108,7 @@ impl ProjectionResidual {
         let retained = Operator::new(model, rows, gone, None)?;
         let body = retained.bound_at(&theta, model.settings.lambda);
         let next = model.with(theta, retained.count(), Body::Wide(body));
-        let mut evidence = next.evidence(self.name(), self.claim());
+        let mut evidence = next.evidence(NAME, Claim::Approximate);
         evidence.rows_read = rows.len();
         evidence.iterations = iterations;
         evidence.directions_dropped = dropped;
@@ -259,6 +269,52 @@ fn printed_predictions(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f
         residual / (1.0 - hat[(i, i)])
     });
     y - system.partial_piv_lu().solve(&scaled)
+}
+
+impl Forget<LogisticModel> for ProjectionResidual {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        self.check()?;
+        let mut dropped = 0;
+        let mut outcome = model.open(NAME, rows, gone)?.step(
+            |work| {
+                let raw = work.raw_rows()?;
+                work.projected(|coefficients, intercept| {
+                    let first = raw.nrows() - coefficients.nrows();
+                    let step = Mat::from_fn(raw.nrows(), coefficients.ncols(), |at, c| {
+                        if at < first { intercept[c] } else { coefficients[(at - first, c)] }
+                    });
+                    let mut along = Mat::zeros(raw.ncols(), step.ncols());
+                    let transposed = raw.as_ref().transpose();
+                    multiply(along.as_mut(), Accum::Replace, transposed, step.as_ref(), self.step, Par::Seq);
+                    let (coordinates, lost) = span_coordinates(&raw, &along, Par::Seq)?;
+                    dropped = lost;
+                    let mut projected = Mat::zeros(raw.nrows(), step.ncols());
+                    let out = projected.as_mut();
+                    multiply(out, Accum::Replace, raw.as_ref(), coordinates.as_ref(), 1.0, Par::Seq);
+                    let constants =
+                        (0..step.ncols()).map(|c| if first == 1 { projected[(0, c)] } else { 0.0 });
+                    let kept = projected.as_ref().subrows(first, coefficients.nrows()).to_owned();
+                    Ok((kept, constants.collect()))
+                })
+            },
+            Claim::Approximate,
+        )?;
+        outcome.evidence.directions_dropped = dropped;
+        Ok(outcome)
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,18 @@
 
 pub(crate) mod basis;
 mod classes;
+mod draw;
 pub mod kmeans;
+pub mod logistic;
 mod long_sum;
 pub mod naive_bayes;
-mod request;
+pub(crate) mod request;
 pub mod ridge;
+pub mod sisa;
 
 pub use classes::Classes;
 pub use kmeans::{KMeans, KMeansModel};
+pub use logistic::{Logistic, LogisticModel, LogisticState, Softmax};
 pub use naive_bayes::{GaussianNb, MultinomialNb, NaiveBayes};
 pub use ridge::{Form, Ridge, RidgeModel, RidgeState};
+pub use sisa::{Aggregation, Sisa, SisaModel};

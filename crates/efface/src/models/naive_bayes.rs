@@ -125,14 +125,8 @@ impl<R: Rule> NaiveBayes<R> {
         request::evidence(method, self.tally.rows, bound, "class sums", self.tally.bytes())
     }
 
-    /// Targets decide the class, so their number must be that of the fit.
-    fn check_outputs(&self, found: usize) -> Result<()> {
-        let expected = self.tally.outputs;
-        if found == expected { Ok(()) } else { Err(Error::Shape { what: "outputs", found, expected }) }
-    }
-
     fn check_gone(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
-        self.check_outputs(rows.outputs())?;
+        request::check_outputs(rows.outputs(), self.tally.outputs)?;
         request::check_gone(rows, gone, self.tally.width)
     }
 }
@@ -143,6 +137,10 @@ impl Fit for MultinomialNb {
     fn fit(&self, rows: &Rows) -> Result<NaiveBayes<Self>> {
         NaiveBayes::train(*self, rows)
     }
+
+    fn bytes(&self, model: &NaiveBayes<Self>) -> usize {
+        model.tally.bytes()
+    }
 }
 
 impl Fit for GaussianNb {
@@ -150,6 +148,10 @@ impl Fit for GaussianNb {
 
     fn fit(&self, rows: &Rows) -> Result<NaiveBayes<Self>> {
         NaiveBayes::train(*self, rows)
+    }
+
+    fn bytes(&self, model: &NaiveBayes<Self>) -> usize {
+        model.tally.bytes()
     }
 }
 
@@ -209,20 +211,16 @@ impl<R: Rule> Forget<NaiveBayes<R>> for Retrain {
         gone: &[RowId],
     ) -> Result<Outcome<NaiveBayes<R>>> {
         model.check_gone(rows, gone)?;
-        let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
-        let retained = rows.all()?.filter(|id| !out.contains(&id));
+        let retained = rows.all()?.filter(request::stays(gone));
         let next = NaiveBayes::train(model.recipe, &retained)?;
-        let name = Forget::<NaiveBayes<R>>::name(self);
-        let mut evidence = next.evidence(name);
-        (evidence.forgotten, evidence.rows_read, evidence.refactored) = (gone.len(), retained.len(), true);
-        evidence.precomputed.clear();
+        let evidence = request::from_scratch(next.evidence("retrain"), gone.len(), retained.len());
         Ok(Outcome { model: next, evidence })
     }
 }
 
 impl<R: Rule> Amend for NaiveBayes<R> {
     fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
-        self.check_outputs(new.outputs())?;
+        request::check_outputs(new.outputs(), self.tally.outputs)?;
         request::check_new(rows, new, self.tally.width)?;
         let mut model = self.clone();
         model.take_in(new)?;
@@ -231,7 +229,7 @@ impl<R: Rule> Amend for NaiveBayes<R> {
     }
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
-        self.check_outputs(corrected.outputs())?;
+        request::check_outputs(corrected.outputs(), self.tally.outputs)?;
         request::check_width(corrected.width(), self.tally.width)?;
         let ids: Vec<RowId> = corrected.ids().collect();
         let mut model = self.clone();
@@ -252,8 +250,6 @@ impl<R: Rule> Amend for NaiveBayes<R> {
     }
 
     fn update_evidence(&self, evidence: &mut Evidence) {
-        let now = self.evidence(&evidence.method);
-        (evidence.bound, evidence.relative_bound) = (now.bound, now.relative_bound);
-        evidence.precomputed = now.precomputed;
+        request::refresh(evidence, self.evidence(&evidence.method));
     }
 }

@@ -1,4 +1,6 @@
-//! What models without a curvature share: the checks before a change, and the start of its evidence.
+//! What models without a curvature share: the checks before a change, the rows that stay, and the evidence.
+
+use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Precomputed};
@@ -25,9 +27,39 @@ pub(crate) fn check_new(rows: &dyn RowStore, new: &Rows, width: usize) -> Result
     Ok(())
 }
 
+/// Checks rows that replace others, and lists their ids.
+pub(crate) fn check_corrected(rows: &dyn RowStore, corrected: &Rows, width: usize) -> Result<Vec<RowId>> {
+    check_width(corrected.width(), width)?;
+    let ids: Vec<RowId> = corrected.ids().collect();
+    rows.check(&ids)?;
+    Ok(ids)
+}
+
 /// Checks that rows are as wide as the model.
 pub(crate) fn check_width(found: usize, expected: usize) -> Result<()> {
     if found == expected { Ok(()) } else { Err(Error::Shape { what: "features", found, expected }) }
+}
+
+/// Checks that rows have as many targets as those of the fit.
+pub(crate) fn check_outputs(found: usize, expected: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::Shape { what: "outputs", found, expected }) }
+}
+
+/// Whether a row is not among `gone`.
+pub(crate) fn stays(gone: &[RowId]) -> impl Fn(RowId) -> bool + use<> {
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    move |id| !out.contains(&id)
+}
+
+/// The evidence of a model that was fitted anew, on rows that were all read: nothing kept was of use.
+pub(crate) fn from_scratch(evidence: Evidence, forgotten: usize, rows_read: usize) -> Evidence {
+    Evidence { forgotten, rows_read, refactored: true, precomputed: Vec::new(), ..evidence }
+}
+
+/// Brings bound and memory in an evidence up to date.
+pub(crate) fn refresh(evidence: &mut Evidence, now: Evidence) {
+    (evidence.bound, evidence.relative_bound) = (now.bound, now.relative_bound);
+    evidence.precomputed = now.precomputed;
 }
 
 /// The evidence of a model that is a closed form of its rows: there is no gradient and no convexity to speak of.

@@ -318,6 +318,16 @@ impl Features {
         }
     }
 
+    /// A table of no rows, of the kind of one row.
+    pub(super) fn empty_for(row: RowRef<'_>, width: usize) -> Self {
+        match row {
+            RowRef::Dense64(_) => Self::Dense64(Dense { values: Vec::new(), width, rows: 0 }),
+            RowRef::Dense32(_) => Self::Dense32(Dense { values: Vec::new(), width, rows: 0 }),
+            RowRef::Sparse64(..) => Self::Sparse64(Csr::new(width)),
+            RowRef::Sparse32(..) => Self::Sparse32(Csr::new(width)),
+        }
+    }
+
     /// Adds a row of any kind in this table's own kind.
     pub(super) fn push(&mut self, row: RowRef<'_>) {
         fn dense<T: Real>(t: &mut Dense<T>, row: RowRef<'_>) {

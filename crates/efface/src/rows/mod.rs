@@ -123,6 +123,22 @@ impl Rows {
         self.gather(&slots)
     }
 
+    /// Copies the named rows out of a store, in the order asked and in the store's own precision.
+    pub(crate) fn read(store: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
+        let mut features: Option<Features> = None;
+        let mut targets = Vec::with_capacity(ids.len() * store.outputs());
+        let mut weights = Vec::with_capacity(ids.len());
+        store.visit(ids, &mut |_, view| {
+            let empty = || Features::empty_for(view.features, store.width());
+            features.get_or_insert_with(empty).push(view.features);
+            targets.extend_from_slice(view.targets);
+            weights.push(view.weight);
+        })?;
+        let features = features.ok_or(Error::NoRows)?;
+        let rows = Self::with_ids(ids.to_vec(), features, targets, store.outputs())?;
+        if weights.iter().all(|weight| *weight == 1.0) { Ok(rows) } else { rows.weighted(weights) }
+    }
+
     /// Adds rows; their ids must be new.
     pub fn append(&mut self, more: &Rows) -> Result<()> {
         if more.width() != self.width() {

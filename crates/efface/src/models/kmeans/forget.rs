@@ -53,9 +53,8 @@ impl Forget<KMeansModel> for QKMeans {
         let kept = match trace.without(&leaving, &rules) {
             Replay::Same(trace) => Some((trace, false)),
             Replay::From(start) => {
-                let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
-                let all = rows.all()?;
-                let retained: Vec<RowId> = all.ids().filter(|id| !out.contains(id)).collect();
+                let (all, stays) = (rows.all()?, request::stays(gone));
+                let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
                 read += retained.len();
                 let points = Points::read(all.as_ref(), &retained)?;
                 start.resume(&points, &rules).map(|trace| (trace, true))

@@ -18,8 +18,22 @@
 //! retraining frequent; a large ε makes the centres coarse. Forgetting one of the k rows that the run started from always
 //! retrains, and until then their content is part of the model.
 //!
-//! The replay goes further than the paper in one thing: the stages before the first change stand, so a retraining goes on
-//! from there. Ginart, Guan, Valiant and Zou 2019, "Making AI forget you: data deletion in machine learning".
+//! Ginart, Guan, Valiant and Zou 2019, "Making AI forget you: data deletion in machine learning". The iteration, its
+//! correction for small clusters, the lattice and the end of the run are theirs. What differs, and why:
+//!
+//! - *One randomness.* Their code draws anew for a retraining. But then the runs that a deletion disturbs are replaced by
+//!   fresh ones and the others are kept, so that the result leans towards runs that are hard to disturb. Here a retraining
+//!   meets the numbers of the first run, and the law is that of a fit which never saw the row.
+//! - *Sums, not means.* The mean without a row is (Σ − x)/(m − 1), and γ·M/k shrinks with M. Their code looks at c − x/m
+//!   and at the old threshold, which is near but not the same.
+//! - *The end of the run is looked at too*: without the row a loss may fall that did not, or the other way round.
+//! - *The start counts*: the first loss to beat is that of the k-means++ centres, so that a coarse lattice cannot end worse
+//!   than it began. Their code begins at infinity.
+//! - *A retraining goes on* from the last stage that stands, since the stages before it are what they would be.
+//! - *An inner node of the tree clusters centres with their masses*, where their code counts each as one point: a centre
+//!   of a thousand rows says more than that of one, a row of weight 2 counts twice on every level, and k = 1 gives the
+//!   mean.
+//! - *A cluster without rows stays where it is*, as the correction has it at mass 0; their plain k-means draws a new centre.
 
 mod forget;
 mod points;
@@ -86,6 +100,10 @@ impl Fit for KMeans {
     fn fit(&self, rows: &Rows) -> Result<KMeansModel> {
         self.fit_some(rows, &rows.ids().collect::<Vec<_>>())
     }
+
+    fn bytes(&self, model: &KMeansModel) -> usize {
+        model.kept().1
+    }
 }
 
 impl KMeansModel {
@@ -130,11 +148,16 @@ impl KMeansModel {
         Ok(())
     }
 
-    fn evidence(&self, method: &str) -> Evidence {
-        let (what, bytes, iterations) = match &self.body {
+    /// What is kept, its memory, and the iterations of the run.
+    fn kept(&self) -> (&'static str, usize, usize) {
+        match &self.body {
             Body::Quantised(trace) => ("stages of the run", trace.bytes(), trace.iterations()),
             Body::Divided(tree) => ("nodes of the tree", tree.bytes(), 0),
-        };
+        }
+    }
+
+    fn evidence(&self, method: &str) -> Evidence {
+        let (what, bytes, iterations) = self.kept();
         Evidence { iterations, ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes) }
     }
 
@@ -146,16 +169,13 @@ impl KMeansModel {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Outcome<Self>> {
-        let out: std::collections::HashSet<RowId> = gone.iter().copied().collect();
-        let mut retained = rows.all()?.filter(|id| !out.contains(&id));
+        let mut retained = rows.all()?.filter(request::stays(gone));
         if let Some(new) = new {
             retained.append(new)?;
         }
         let model = self.recipe.fit(&retained)?;
-        let mut evidence = model.evidence(method);
-        (evidence.forgotten, evidence.learned) = (gone.len(), new.map_or(0, |new| new.len()));
-        (evidence.rows_read, evidence.refactored) = (retained.len(), true);
-        evidence.precomputed.clear();
+        let mut evidence = request::from_scratch(model.evidence(method), gone.len(), retained.len());
+        evidence.learned = new.map_or(0, |new| new.len());
         Ok(Outcome { model, evidence })
     }
 }
@@ -183,9 +203,7 @@ impl Amend for KMeansModel {
     }
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
-        request::check_width(corrected.width(), self.width)?;
-        let ids: Vec<RowId> = corrected.ids().collect();
-        rows.check(&ids)?;
+        let ids = request::check_corrected(rows, corrected, self.width)?;
         self.again("amend", rows, &ids, Some(corrected))
     }
 
@@ -199,9 +217,7 @@ impl Amend for KMeansModel {
     }
 
     fn update_evidence(&self, evidence: &mut Evidence) {
-        let now = self.evidence(&evidence.method);
-        (evidence.bound, evidence.relative_bound) = (now.bound, now.relative_bound);
-        evidence.precomputed = now.precomputed;
+        request::refresh(evidence, self.evidence(&evidence.method));
     }
 }
 

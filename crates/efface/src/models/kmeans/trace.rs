@@ -14,7 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::points::{For, Points, nearest, uniform};
+use super::points::{Points, nearest};
+use crate::models::draw::{For, uniform};
 use crate::models::long_sum::LongSum;
 
 /// What governs the iteration.
@@ -239,5 +240,98 @@ impl Trace {
             && self.stages.iter().all(whole)
             && (1..=rules.iterations + 1).contains(&self.stages.len())
             && (!self.stopped || self.stages.len() > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(positions: &[f64], weights: &[f64]) -> Points {
+        let mut points = Points::new(1);
+        for (id, (x, weight)) in positions.iter().zip(weights).enumerate() {
+            points.push(id as u64, &[*x], *weight);
+        }
+        points
+    }
+
+    fn rules(k: usize, epsilon: f64, gamma: f64) -> Rules {
+        Rules { k, iterations: 10, seed: 3, epsilon, gamma }
+    }
+
+    /// Ginart et al.: where m < γ·n/k, c ← (m·c + (γ·n/k − m)·previous) / (γ·n/k).
+    #[test]
+    fn a_small_cluster_is_pulled_back_to_its_previous_centre() {
+        let positions = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 22.0, 70.0];
+        let points = line(&positions, &[1.0; 10]);
+        let stage = |rules: &Rules| Stage::measure(vec![1.0, 30.0, 60.0, 500.0], &points, rules);
+        let next = |gamma| {
+            let rules = rules(4, 0.0, gamma);
+            stage(&rules).next(&rules, 1).0
+        };
+        // Clusters of 7, 2, 1 and no points with means 3, 21 and 70; γ·n/k is 2 in the second line, 2.5 in the third.
+        assert_eq!(next(0.0), [3.0, 21.0, 70.0, 500.0]);
+        assert_eq!(next(0.8), [3.0, 21.0, (1.0 * 70.0 + 1.0 * 60.0) / 2.0, 500.0]);
+        let pulled = [(2.0 * 21.0 + 0.5 * 30.0) / 2.5, (1.0 * 70.0 + 1.5 * 60.0) / 2.5];
+        for (ours, theirs) in next(1.0).iter().zip([3.0, pulled[0], pulled[1], 500.0]) {
+            assert!((ours - theirs).abs() < 1e-13, "{ours} {theirs}");
+        }
+        // A weight counts as so many points.
+        let twice = line(&positions[..9], &[2.0; 9]);
+        let once: Vec<f64> = positions[..9].iter().flat_map(|x| [*x, *x]).collect();
+        let rules = rules(2, 0.0, 1.0);
+        let [a, b] = [&twice, &line(&once, &[1.0; 18])]
+            .map(|points| Stage::measure(vec![1.0, 30.0], points, &rules).next(&rules, 1).0);
+        assert_eq!(a, b);
+    }
+
+    /// Ginart et al.: Q(c) is the point nearest to c among ε(θ + ℤ^d), with one θ for all centres of an iteration.
+    #[test]
+    fn centres_go_to_the_nearest_point_of_a_random_lattice() {
+        let points = line(&[0.0, 1.0, 2.0, 20.0, 22.0, 70.0], &[1.0; 6]);
+        let (fine, epsilon) = (rules(3, 0.0, 0.2), 0.7);
+        let coarse = Rules { epsilon, ..fine };
+        let stage = Stage::measure(vec![1.0, 30.0, 60.0], &points, &fine);
+        let exact = stage.next(&fine, 1).0;
+        let mut offsets = Vec::new();
+        for tau in 1..400 {
+            let offset = uniform(coarse.seed, For::Lattice, tau as u64, 0) - 0.5;
+            assert!((-0.5..0.5).contains(&offset));
+            for (rounded, center) in stage.next(&coarse, tau).0.iter().zip(&exact) {
+                let near = |cell: i32| epsilon * (offset + f64::from(cell));
+                let best =
+                    (-5..110).map(near).min_by(|a, b| (a - center).abs().total_cmp(&(b - center).abs()));
+                assert!(best.is_some_and(|best| (best - rounded).abs() < 1e-9), "{tau}: {rounded} {center}");
+            }
+            offsets.push(offset);
+        }
+        let mean = offsets.iter().sum::<f64>() / 399.0;
+        let square = offsets.iter().map(|x| x * x).sum::<f64>() / 399.0;
+        // Uniform on [−½, ½]: mean 0 ± 0.0145, second moment 1/12 ± 0.0037, each within four deviations.
+        assert!(mean.abs() < 0.058 && (square - 1.0 / 12.0).abs() < 0.015, "{mean} {square}");
+    }
+
+    /// The run ends where the loss does not fall, and the stage before is the result; the start counts as a stage.
+    #[test]
+    fn the_result_is_the_stage_of_least_loss() {
+        let positions: Vec<f64> = (0..40).map(|i| f64::from(i * i % 97)).collect();
+        let points = line(&positions, &[1.0; 40]);
+        let (mut stopped, mut at_the_start) = (0, 0);
+        for seed in 0..200 {
+            for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
+                let rules = Rules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
+                let Ok(trace) = Trace::new(&points, &rules) else { panic!("enough points") };
+                let losses: Vec<f64> = trace.stages.iter().map(|stage| stage.loss.value()).collect();
+                let last = losses.len() - 1;
+                let falling = &losses[..if trace.stopped { last } else { losses.len() }];
+                assert!(falling.is_sorted_by(|a, b| a > b), "{losses:?}");
+                assert!(!trace.stopped || losses[last] >= losses[last - 1], "{losses:?}");
+                assert!(trace.stopped || last == iterations, "{losses:?}");
+                assert_eq!(trace.result().map(|stage| stage.loss.value()), falling.last().copied());
+                stopped += trace.stopped as usize;
+                at_the_start += (trace.stopped && last == 1) as usize;
+            }
+        }
+        assert!((1..400).contains(&stopped) && at_the_start > 0, "{stopped} {at_the_start}");
     }
 }

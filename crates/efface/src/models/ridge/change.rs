@@ -117,6 +117,12 @@ impl Core {
         norm(&left)
     }
 
+    /// An upper bound on how much ‖A⁻¹‖ grows, as a factor, with rows of both signs: by ‖ẐᵀMẐ‖ ≤ ‖M‖·Σ zᵀz and
+    /// zᵀz = xᵀA⁻²x ≤ ‖A⁻¹‖·h.
+    pub(crate) fn growth(&self) -> f64 {
+        1.0 + self.norm * self.trace
+    }
+
     /// (S + X̂Ẑᵀ)⁻¹·rhs. On one thread: it is small, and waking others takes longer.
     pub(crate) fn times(&self, rhs: &Mat<f64>) -> Mat<f64> {
         let mut product = rhs.clone();
@@ -213,8 +219,7 @@ impl Change {
         match leave {
             0 => 1.0,
             all if all == self.rows.signs.len() => self.core.norm.max(1.0),
-            // With rows of both signs, by ‖ẐᵀMẐ‖ ≤ ‖M‖·Σ zᵀz and zᵀz = xᵀA⁻²x ≤ ‖A⁻¹‖·h.
-            _ => 1.0 + self.core.norm * self.core.trace,
+            _ => self.core.growth(),
         }
     }
 

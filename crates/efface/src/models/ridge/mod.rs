@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-pub(crate) use bound::{Bound, Ledger, Step};
+pub(crate) use bound::{Bound, Ledger, Step, relative_to};
 pub(crate) use dense::{DenseBody, clear};
 pub(crate) use gathered::Gathered;
 pub(crate) use wide::WideBody;
@@ -99,6 +99,11 @@ impl Fit for Ridge {
             rows: rows.len(),
             body: Body::Dense(body),
         })
+    }
+
+    fn bytes(&self, model: &RidgeModel) -> usize {
+        let parameters = model.theta.nrows() * model.theta.ncols() * size_of::<f64>();
+        parameters + model.precomputed().iter().map(|part| part.bytes).sum::<usize>()
     }
 }
 

@@ -1,0 +1,104 @@
+//! Certified removal (Guo et al. 2020). The model was trained with noise in its objective; a Newton step takes the rows out,
+//! and what the step leaves of the gradient is bounded by the data-dependent bound, added up over requests and held against
+//! the budget that the noise can hide at (ε, δ). When one step would pass the budget, the gradient is measured and a second
+//! step taken, which is what a model with as many parameters as rows needs; when that does not help either, the model is
+//! trained anew with fresh noise, and the certificate says so.
+
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Outcome};
+use crate::models::logistic::change::Work;
+use crate::models::logistic::{Certifier, Privacy};
+use crate::models::{LogisticModel, request};
+use crate::rows::{RowId, RowStore};
+use crate::traits::{Fit, Forget};
+
+const NAME: &str = "certified";
+
+/// Newton steps under a budget.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certified {
+    epsilon: f64,
+    delta: f64,
+    steps: usize,
+}
+
+impl Certified {
+    /// The method for this model, which must have been fitted for it.
+    pub fn of(model: &LogisticModel) -> Result<Self> {
+        match model.settings().logistic.privacy {
+            Some(Privacy { epsilon, delta, certifier: Certifier::Removal { .. }, .. }) => {
+                Ok(Self { epsilon, delta, steps: 1 })
+            }
+            _ => Err(Error::Unsupported {
+                method: NAME,
+                reason:
+                    "the model was not fitted with noise in its objective; fit with an epsilon and a delta"
+                        .into(),
+            }),
+        }
+    }
+
+    /// Newton steps to take at once: 1, or 2 where there are about as many parameters as rows.
+    pub fn steps(self, steps: usize) -> Result<Self> {
+        if !(1..=2).contains(&steps) {
+            return Err(Error::Parameter { name: "steps", value: steps.to_string(), range: "1 or 2" });
+        }
+        Ok(Self { steps, ..self })
+    }
+}
+
+impl Forget<LogisticModel> for Certified {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Certified { epsilon: self.epsilon, delta: self.delta }
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        model.check_request(rows, gone)?;
+        let Some(privacy) = model.settings().logistic.privacy.filter(|_| Self::of(model).is_ok()) else {
+            return Self::of(model)?.forget(model, rows, gone);
+        };
+        if (privacy.epsilon, privacy.delta) != (self.epsilon, self.delta) {
+            return Err(Error::Unsupported {
+                method: NAME,
+                reason: "the model was fitted for another epsilon and delta".into(),
+            });
+        }
+        if gone.is_empty() {
+            let evidence = model.evidence(NAME, self.claim());
+            return Ok(Outcome { model: model.clone(), evidence });
+        }
+        let within = |work: &Work<'_>| work.gradient_norm() <= privacy.budget();
+        let mut work = Work::new(model, rows, gone, None)?;
+        work.newton()?;
+        if self.steps == 2 || !within(&work) {
+            work.measure()?;
+            if self.steps == 2 || !within(&work) {
+                work.newton()?;
+                work.measure()?;
+            }
+        }
+        if within(&work) {
+            return Ok(work.finish(NAME, self.claim()));
+        }
+        let retained = rows.all()?.filter(request::stays(gone));
+        // Noise that has been published once hides nothing twice.
+        let fresh = privacy.seed(privacy.seed.wrapping_add(1));
+        let next = model.settings().logistic.privacy(fresh).fit(&retained)?;
+        let evidence = next.evidence(NAME, self.claim());
+        let mut evidence = request::from_scratch(evidence, gone.len(), retained.len());
+        evidence.reason = Some("the budget would have been passed: trained anew with fresh noise".into());
+        if let Some(certificate) = &mut evidence.certificate {
+            certificate.retrained = true;
+        }
+        Ok(Outcome { model: next, evidence })
+    }
+}

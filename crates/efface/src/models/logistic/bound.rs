@@ -1,0 +1,185 @@
+//! How far the parameters can be from the optimum of the rows that are left.
+//!
+//! With g the gradient, H the Hessian at the parameters and e the way to the optimum, self-concordance gives
+//! −eᵀg = ∫ eᵀH(θ + te)e dt ≥ eᵀHe·(1 − e^{−r})/r with r = M·R·‖e‖, M that of the loss and R the largest norm of a row. Hence,
+//! with μ the least eigenvalue of H,
+//!
+//! ```text
+//! ‖e‖ ≤ s·(−ln(1 − s·M·R)/(s·M·R)),   s = min(‖g‖/μ, √(gᵀH⁻¹g/μ)),   as long as s·M·R < 1
+//! ```
+//!
+//! which is ‖g‖/μ once s is small. Where s is not, and every parameter is penalised, ‖g‖/λ holds everywhere.
+//!
+//! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient
+//! g′ = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel, and by the Lipschitz
+//! constant γ of J the third is at most γ·‖X‖·R·(m + ½‖Δ‖)·‖XΔ‖, with m the way from where Ĥ was made. This is the
+//! data-dependent bound of Guo et al. (2020), carried from request to request.
+
+use faer::Mat;
+
+use super::LogisticModel;
+use super::curvature::{Scales, Standing};
+use super::objective::flat;
+use super::pass::Survey;
+use crate::evidence::BoundSource;
+use crate::linalg::{UNIT, dot, norm};
+use crate::models::ridge::{Bound, relative_to};
+
+/// What is known about how good the parameters are. Norms marked local are those of H⁻¹, H being the Hessian without
+/// the rows that wait.
+#[derive(Debug, Clone)]
+pub(crate) struct Ledger {
+    /// The part of the gradient that is known.
+    pub(crate) leftover: Mat<f64>,
+    pub(crate) leftover_local: f64,
+    /// At least the norms of the part that is not.
+    pub(crate) unknown: f64,
+    pub(crate) unknown_local: f64,
+    pub(crate) source: BoundSource,
+    /// At least the way from where the Hessian was made.
+    pub(crate) moved: f64,
+    /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
+    pub(crate) drift: f64,
+}
+
+/// What the rows' share of a gradient can hide by rounding, and how far rows reach.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Facts {
+    /// max ‖x‖.
+    pub(crate) reach: f64,
+    /// Σ w and Σ w‖x‖².
+    pub(crate) weight: f64,
+    pub(crate) trace: f64,
+    /// At least ‖H⁻¹‖ at the parameters, where no Hessian is kept.
+    pub(crate) inverse_norm: f64,
+}
+
+impl Facts {
+    pub(crate) fn of(survey: &Survey) -> Self {
+        let Survey { reach, weight, trace, .. } = *survey;
+        Self { reach, weight, trace, inverse_norm: f64::INFINITY }
+    }
+}
+
+impl Ledger {
+    /// A gradient that was computed from the rows, at the place where the Hessian was made or `moved` away.
+    pub(crate) fn measured(leftover: Mat<f64>, hidden: f64, moved: f64) -> Self {
+        Self {
+            leftover_local: f64::INFINITY,
+            leftover,
+            unknown: hidden,
+            unknown_local: f64::INFINITY,
+            source: BoundSource::Measured,
+            moved,
+            drift: 0.0,
+        }
+    }
+
+    /// At least ‖g‖.
+    pub(crate) fn gradient(&self) -> f64 {
+        norm(&self.leftover) + self.unknown
+    }
+
+    /// At least √(gᵀH⁻¹g), by way of the plain norm where that is all there is.
+    fn local(&self, inverse_norm: f64) -> f64 {
+        let root = inverse_norm.sqrt();
+        let known = self.leftover_local.min(norm(&self.leftover) * root);
+        known + self.unknown_local.min(self.unknown * root)
+    }
+
+    /// Fills in the local norms after a measurement.
+    pub(crate) fn localise(&mut self, standing: &Standing, par: faer::Par) {
+        let column = flat(&self.leftover);
+        let mut solved = column.clone();
+        standing.base.factor.solve(solved.as_mut(), par);
+        self.leftover_local = dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0).sqrt();
+        self.unknown_local = self.unknown * standing.base.scales.inverse_norm.sqrt();
+    }
+
+    /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
+    pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64) {
+        let error = step.lipschitz * step.reach * (self.moved + 0.5 * step.length) * step.spread;
+        let plain = self.drift * step.length + step.rounding;
+        self.unknown += (scales.gram_norm + joined).sqrt() * error + plain;
+        let pull = scales.pull + joined * scales.inverse_norm;
+        self.unknown_local += pull.sqrt() * error + plain * scales.inverse_norm.sqrt();
+        self.moved += step.length;
+        self.source = BoundSource::Carried;
+    }
+}
+
+/// What matters of a step for the bound.
+pub(crate) struct StepSize {
+    pub(crate) lipschitz: f64,
+    pub(crate) reach: f64,
+    /// ‖Δ‖ and at least ‖√w XΔ‖.
+    pub(crate) length: f64,
+    pub(crate) spread: f64,
+    pub(crate) rounding: f64,
+}
+
+/// r ↦ −ln(1 − r)/r, the price of a Hessian that is known at one end only.
+fn price(r: f64) -> f64 {
+    if r < 1e-8 { 1.0 + r } else { -(-r).ln_1p() / r }
+}
+
+impl LogisticModel {
+    /// The gradient norm that evaluating it at parameters of this size can hide by rounding.
+    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+        let width = self.basis.width() as f64;
+        let scores = width.sqrt() * self.settings.link.curvature() * facts.trace * norm(theta);
+        let penalty = self.extra.penalty.iter().copied().fold(0.0, f64::max) * norm(theta);
+        UNIT * (scores + 4.0 * (facts.weight * facts.trace).sqrt() + 4.0 * penalty)
+    }
+
+    /// The distance bound at the parameters, in the caller's coordinates.
+    pub(crate) fn current_bound(&self) -> Bound {
+        let ledger = &self.ledger;
+        let concordance = self.settings.link.concordance() * self.facts.reach;
+        let gradient = ledger.gradient();
+        let (inverse_norm, local) = match &self.standing {
+            None => (self.facts.inverse_norm, f64::INFINITY),
+            Some(standing) => {
+                let base = standing.base.scales.inverse_norm;
+                let growth = standing.growth();
+                let slack = 1.0 - ledger.drift * base * growth;
+                let shift = (concordance * ledger.moved).exp() / slack;
+                match slack > 0.0 && shift.is_finite() {
+                    true => (base * growth * shift, ledger.local(base) * (growth * shift).sqrt()),
+                    false => (f64::INFINITY, f64::INFINITY),
+                }
+            }
+        };
+        let near = (gradient * inverse_norm).min(local * inverse_norm.sqrt());
+        let reached = concordance * near;
+        let mut inside = if reached < 1.0 { near * price(reached) } else { f64::INFINITY };
+        let least = self.extra.least();
+        let mut convexity = 1.0 / inverse_norm;
+        if least > 0.0 && !(inside <= gradient / least) {
+            (inside, convexity) = (gradient / least, least);
+        }
+        let size = norm(&self.theta);
+        let inside = if inside.is_nan() { f64::INFINITY } else { inside + 2.0 * UNIT * size };
+        let veil = self.veil.as_ref().map_or(0.0, norm);
+        let absolute = inside * self.basis.stretch + veil;
+        Bound {
+            gradient: Some(gradient),
+            convexity,
+            absolute,
+            relative: relative_to(absolute, self.basis.caller_norm(&self.theta)),
+            source: ledger.source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_price_starts_at_one_and_grows() {
+        assert_eq!(price(0.0), 1.0);
+        assert!((price(1e-8) - price(0.99e-8)).abs() < 1e-9);
+        assert!(price(0.5) > 1.38 && price(0.5) < 1.39);
+    }
+}

@@ -1,0 +1,395 @@
+//! A request at work: the model over the rows that are left, before and after each step.
+//!
+//! It starts as the old parameters over the new rows: the gradient there is known, −Σ ∇ℓ_i of the rows that left (and +Σ of
+//! those that joined) on top of what was left over before, and the Hessian is the kept one with those rows folded in. Each
+//! method is then a step from there.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::LogisticModel;
+use super::bound::StepSize;
+use super::curvature::{LowRank, Movers, Standing, Waiting};
+use super::objective::{flat, shaped};
+use super::pass::Sample;
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Evidence, Outcome};
+use crate::linalg::{UNIT, norm};
+use crate::rows::{RowId, RowStore, Rows};
+
+/// The accuracy of a step where conjugate gradients stand in for a factor.
+const ACCURACY: f64 = 1e-10;
+
+/// A request at work.
+pub(crate) struct Work<'a> {
+    before: &'a LogisticModel,
+    /// The rows that are left, once they were asked for.
+    ground: Option<Cow<'a, Rows>>,
+    store: &'a dyn RowStore,
+    gone: &'a [RowId],
+    new: Option<&'a Rows>,
+    pub(crate) next: LogisticModel,
+    /// The rows of the request in the model's coordinates.
+    movers: Movers,
+    read: usize,
+    pub(crate) steps: usize,
+    pub(crate) passes: usize,
+    pub(crate) refreshed: bool,
+    leverage: Option<f64>,
+    condition: Option<f64>,
+}
+
+/// A checked request, not yet at work.
+pub(crate) struct Request<'a> {
+    method: &'static str,
+    model: &'a LogisticModel,
+    store: &'a dyn RowStore,
+    gone: &'a [RowId],
+}
+
+impl LogisticModel {
+    /// Checks a request of a method that keeps no account of noise.
+    pub(crate) fn open<'a>(
+        &'a self,
+        method: &'static str,
+        store: &'a dyn RowStore,
+        gone: &'a [RowId],
+    ) -> Result<Request<'a>> {
+        self.check_request(store, gone)?;
+        if self.settings.is_private() {
+            let instead =
+                if super::private::descends(&self.settings) { "descent_to_delete" } else { "certified" };
+            return Err(Error::Unsupported {
+                method,
+                reason: format!("it keeps no account of this model's noise; use {instead}, or retrain"),
+            });
+        }
+        Ok(Request { method, model: self, store, gone })
+    }
+}
+
+impl Request<'_> {
+    /// Lets a method work; a request for nothing changes nothing.
+    pub(crate) fn step(
+        self,
+        work: impl FnOnce(&mut Work<'_>) -> Result<()>,
+        claim: Claim,
+    ) -> Result<Outcome<LogisticModel>> {
+        let Self { method, model, store, gone } = self;
+        if gone.is_empty() {
+            return Ok(Outcome { model: model.clone(), evidence: model.evidence(method, claim) });
+        }
+        let mut at_work = Work::new(model, store, gone, None)?;
+        work(&mut at_work)?;
+        Ok(at_work.finish(method, claim))
+    }
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(
+        before: &'a LogisticModel,
+        store: &'a dyn RowStore,
+        gone: &'a [RowId],
+        new: Option<&'a Rows>,
+    ) -> Result<Self> {
+        let frame = before.frame();
+        let total = gone.len() + new.map_or(0, |new| new.len());
+        let mut movers = Movers::new(before.basis.width(), total);
+        let mut class_rows = before.class_rows.clone();
+        let mut fault = Ok(());
+        store.visit(gone, &mut |_, row| match frame.member(row) {
+            Ok(member) => {
+                movers.push(frame, &member, -1.0);
+                let counts = (member.weight > 0.0) as u64;
+                class_rows[member.class] = class_rows[member.class].saturating_sub(counts);
+            }
+            Err(error) => fault = Err(error),
+        })?;
+        fault?;
+        for row in new.into_iter().flat_map(|new| new.iter()) {
+            let member = frame.member(row)?;
+            movers.push(frame, &member, 1.0);
+            class_rows[member.class] += (member.weight > 0.0) as u64;
+        }
+        before.check_classes(&class_rows)?;
+        movers.score(&before.theta);
+        let mut next = before.clone();
+        next.rows = store.len() + total - 2 * gone.len();
+        next.class_rows = class_rows;
+        let mut work = Self {
+            before,
+            ground: None,
+            store,
+            gone,
+            new,
+            next,
+            movers,
+            read: total,
+            steps: 0,
+            passes: 0,
+            refreshed: false,
+            leverage: None,
+            condition: None,
+        };
+        work.prepare()?;
+        Ok(work)
+    }
+
+    /// Brings gradient and Hessian to the new rows, at the old parameters.
+    fn prepare(&mut self) -> Result<()> {
+        let Some(standing) = self.before.standing.clone() else {
+            return self.measure();
+        };
+        let frame = self.before.frame();
+        let (par, outputs) = (self.before.par(), self.before.outputs());
+        let ledger = &mut self.next.ledger;
+        ledger.leftover += self.movers.gradient(frame);
+        ledger.leftover_local = f64::INFINITY;
+        ledger.drift += self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
+        self.next.facts.reach = self.next.facts.reach.max(self.movers.reach());
+        let old = standing.pending.as_deref();
+        let waiting = Waiting::new(old.map(LowRank::waiting), &self.movers, frame);
+        // A few rows wait as a low-rank block; many are folded in at once.
+        let total = standing.base.hessian.nrows();
+        if 2 * waiting.rank() <= total
+            && let Some(pending) = LowRank::new(&standing.base, old, waiting.clone(), par)
+        {
+            self.leverage = Some(pending.core.leverage);
+            self.condition = Some(pending.core.condition);
+            self.next.standing = Some(Standing { base: standing.base, pending: Some(Arc::new(pending)) });
+            return Ok(());
+        }
+        match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
+            Ok((settled, _)) => {
+                self.next.standing = Some(Standing { base: Arc::new(settled), pending: None });
+                self.next.ledger.unknown_local = f64::INFINITY;
+                self.next.refactorisations += 1;
+                Ok(())
+            }
+            // What later requests left wrong in the Hessian can make it indefinite: compute it anew.
+            Err(_) => self.refresh(),
+        }
+    }
+
+    /// Calls `see` with the rows that are left.
+    fn over_rows<T>(&mut self, see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>) -> Result<T> {
+        let ground = match self.ground.take() {
+            Some(ground) => ground,
+            None => self.store.all()?,
+        };
+        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
+        let result = {
+            let sample = Sample::new(self.next.frame(), &ground, &gone, self.new)?;
+            self.read += sample.rows;
+            self.passes += 1;
+            see(&self.next, &sample)
+        };
+        self.ground = Some(ground);
+        result
+    }
+
+    /// Computes the gradient over the rows that are left.
+    pub(crate) fn measure(&mut self) -> Result<()> {
+        let bare = self.next.standing.is_none();
+        let (gradient, facts, empty) = self.over_rows(|model, sample| {
+            let place = model.objective(sample).at(model.theta.clone());
+            if !bare {
+                return Ok((place.gradient, model.facts, Vec::new()));
+            }
+            let survey = sample.survey(model.frame(), false);
+            let mut facts = super::Facts::of(&survey);
+            facts.inverse_norm = model.inverse_norm(sample);
+            let empty: Vec<usize> = (0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect();
+            Ok((place.gradient, facts, empty))
+        })?;
+        self.next.facts = facts;
+        let mut gradient = gradient;
+        // What no row has is held by the penalty alone: at 0 it is where it belongs.
+        self.next.clear(&empty);
+        for &j in &empty {
+            (0..gradient.ncols()).for_each(|c| gradient[(j, c)] = 0.0);
+        }
+        let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
+        let ledger = &mut self.next.ledger;
+        let (moved, drift) = (ledger.moved, ledger.drift);
+        *ledger = super::Ledger::measured(gradient, hidden, moved);
+        ledger.drift = drift;
+        if let Some(standing) = &self.next.standing {
+            ledger.localise(standing, self.before.par());
+        } else {
+            ledger.moved = 0.0;
+        }
+        Ok(())
+    }
+
+    /// Computes gradient and Hessian anew at the parameters.
+    pub(crate) fn refresh(&mut self) -> Result<()> {
+        let limits = self.next.limits();
+        let (gradient, bowl, survey, rows) = self.over_rows(|model, sample| {
+            let objective = model.objective(sample);
+            let survey = sample.survey(model.frame(), true);
+            let place = objective.at(model.theta.clone());
+            let bowl = objective.bowl(&model.theta, 1, limits)?;
+            Ok((place.gradient, bowl, survey, sample.rows))
+        })?;
+        let sample = Sample { members: Vec::new(), rows };
+        self.next.settle_at(gradient, Some(bowl), survey, &sample);
+        self.next.refactorisations += 1;
+        self.refreshed = true;
+        Ok(())
+    }
+
+    /// Trains on the rows that are left, from the parameters at hand.
+    pub(crate) fn train(&mut self) -> Result<()> {
+        let refactorisations = self.next.refactorisations + 1;
+        let (next, iterations, passes) = self.over_rows(|model, sample| model.clone().trained(sample))?;
+        self.next = next;
+        self.next.refactorisations = refactorisations;
+        self.steps += iterations;
+        self.passes += passes;
+        self.refreshed = true;
+        Ok(())
+    }
+
+    /// H⁻¹ times the gradient, over the rows that are left.
+    fn direction(&mut self) -> Result<Mat<f64>> {
+        let rhs = flat(&self.next.ledger.leftover);
+        match &self.next.standing {
+            Some(standing) => Ok(standing.solve(&rhs, self.before.par())),
+            None => {
+                let (step, products) = self
+                    .over_rows(|model, sample| model.objective(sample).solve(&model.theta, &rhs, ACCURACY))?;
+                self.passes += products;
+                Ok(step)
+            }
+        }
+    }
+
+    /// One Newton step.
+    pub(crate) fn newton(&mut self) -> Result<()> {
+        let direction = self.direction()?;
+        self.advance(direction, true)
+    }
+
+    /// The Newton step with the Hessian of all rows, those that leave included.
+    pub(crate) fn influence(&mut self) -> Result<()> {
+        let rhs = flat(&self.next.ledger.leftover);
+        let direction = match &self.before.standing {
+            Some(standing) => standing.solve(&rhs, self.before.par()),
+            None => {
+                let all = self.store.all()?;
+                let sample = Sample::new(self.before.frame(), &all, &HashSet::new(), None)?;
+                self.read += sample.rows;
+                let objective = self.before.objective(&sample);
+                let (step, products) = objective.solve(&self.before.theta, &rhs, ACCURACY)?;
+                self.passes += products;
+                step
+            }
+        };
+        self.advance(direction, false)
+    }
+
+    /// The Newton step as `project` lets it through: parameters in the caller's coordinates in and out.
+    pub(crate) fn projected(
+        &mut self,
+        project: impl FnOnce(&Mat<f64>, &[f64]) -> Result<(Mat<f64>, Vec<f64>)>,
+    ) -> Result<()> {
+        let direction = shaped(&self.direction()?, self.next.theta.nrows());
+        let (coefficients, intercept) = self.next.basis.to_caller(&direction);
+        let (coefficients, intercept) = project(&coefficients, &intercept)?;
+        let direction = flat(&self.next.basis.to_inner(&coefficients, &intercept));
+        self.advance(direction, false)
+    }
+
+    /// θ ← θ − direction. `solved` says that this is the Newton step, after which nothing known is left of the gradient.
+    fn advance(&mut self, mut direction: Mat<f64>, solved: bool) -> Result<()> {
+        self.steps += 1;
+        direction *= faer::Scale(-1.0);
+        let width = self.next.theta.nrows();
+        let Some(standing) = self.next.standing.clone() else {
+            self.next.theta += shaped(&direction, width);
+            return self.measure();
+        };
+        let empty = standing.unsupported();
+        for &j in &empty {
+            for c in 0..self.next.theta.ncols() {
+                direction[(c * width + j, 0)] = -self.next.theta[(j, c)];
+            }
+        }
+        let base = &standing.base;
+        let waiting = standing.pending.as_deref().map(LowRank::waiting);
+        let length = norm(&direction);
+        let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
+        let size = StepSize {
+            lipschitz: self.next.settings.link.lipschitz(),
+            reach: self.next.facts.reach,
+            length,
+            spread: base.spread(&direction, waiting),
+            rounding: 8.0 * UNIT * (direction.nrows() as f64).sqrt() * base.scales.size * length * trouble,
+        };
+        let ledger = &mut self.next.ledger;
+        if solved {
+            ledger.leftover = Mat::zeros(width, self.before.outputs());
+            ledger.leftover_local = 0.0;
+        } else {
+            ledger.leftover += shaped(&standing.times(&direction), width);
+            for &j in &empty {
+                (0..ledger.leftover.ncols()).for_each(|c| ledger.leftover[(j, c)] = 0.0);
+            }
+        }
+        ledger.advance(&size, &base.scales, waiting.map_or(0.0, Waiting::joined));
+        if !solved {
+            // Only to the norm: the local one is worth a solve here.
+            let (unknown, unknown_local) = (ledger.unknown, ledger.unknown_local);
+            ledger.localise(&standing, self.before.par());
+            (ledger.unknown, ledger.unknown_local) = (unknown, unknown_local);
+        }
+        self.next.theta += shaped(&direction, width);
+        self.next.clear(&empty);
+        Ok(())
+    }
+
+    /// The rows of the request as the caller knows them, one column each, with the intercept's constant first.
+    pub(crate) fn raw_rows(&self) -> Result<Mat<f64>> {
+        let first = self.before.basis.intercept as usize;
+        let frame = self.before.frame();
+        let mut raw = Mat::zeros(self.before.features() + first, self.gone.len());
+        self.store.visit(self.gone, &mut |k, row| {
+            let scale = frame.scale(row.features);
+            let column = raw.col_as_slice_mut(k);
+            if first == 1 {
+                column[0] = scale;
+            }
+            row.features.each(|j, x| column[first + j] = x * scale);
+        })?;
+        Ok(raw)
+    }
+
+    /// At least the norm of the gradient, as it stands.
+    pub(crate) fn gradient_norm(&self) -> f64 {
+        self.next.ledger.gradient()
+    }
+
+    /// The relative distance bound as it stands.
+    pub(crate) fn relative_bound(&self) -> f64 {
+        self.next.current_bound().relative
+    }
+
+    pub(crate) fn finish(self, method: &str, claim: Claim) -> Outcome<LogisticModel> {
+        let Self { next, gone, new, read, steps, refreshed, leverage, condition, before, .. } = self;
+        let mut evidence: Evidence = next.evidence(method, claim);
+        (evidence.forgotten, evidence.learned) = (gone.len(), new.map_or(0, |new| new.len()));
+        evidence.rows_read = read;
+        evidence.iterations = steps;
+        evidence.refactored = next.refactorisations > before.refactorisations;
+        evidence.resummed = refreshed;
+        (evidence.largest_leverage, evidence.condition) = (leverage, condition);
+        if refreshed {
+            evidence.precomputed.clear();
+        }
+        Outcome { model: next, evidence }
+    }
+}

@@ -1,0 +1,494 @@
+//! What a classifier keeps in order to forget without its rows: the Hessian at (or near) the optimum with its Cholesky
+//! factor, the Gram matrix Σ w x xᵀ, and what the bounds need to know of both.
+//!
+//! Rows that leave or join change the Hessian by ±w·J ⊗ xxᵀ, whose root has one column per class; they wait as a low-rank
+//! block until the next settle, like those of a ridge model.
+
+use std::sync::Arc;
+
+use faer::{Accum, Mat, Par};
+
+use super::objective::Extra;
+use super::pass::{Frame, Member, Survey};
+use super::train::Bowl;
+use crate::error::{Error, Result};
+use crate::linalg::{
+    Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm,
+};
+use crate::models::ridge::change::Core;
+
+/// The Hessian and all that goes with it, in the coordinates of the model's basis.
+#[derive(Debug, Clone)]
+pub(crate) struct Curvature {
+    /// The lower triangle, penalty included.
+    pub(crate) hessian: Mat<f64>,
+    pub(crate) factor: Cholesky,
+    pub(crate) survey: Survey,
+    pub(crate) scales: Scales,
+}
+
+/// Upper bounds on what the Hessian H and the Gram matrix G can do.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Scales {
+    /// ‖H⁻¹‖, and what it was when last measured.
+    pub(crate) inverse_norm: f64,
+    pub(crate) measured: f64,
+    /// The largest eigenvalue of H⁻¹G, with one G per class.
+    pub(crate) pull: f64,
+    /// ‖G‖.
+    pub(crate) gram_norm: f64,
+    /// ‖H‖ as a Frobenius norm.
+    pub(crate) size: f64,
+}
+
+/// Rows that came or went since the Hessian was brought up to date.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    /// One column per row and class: √w times a root of J ⊗ xxᵀ.
+    u: Mat<f64>,
+    signs: Vec<f64>,
+    /// The rows themselves, for G and the support: one column each, with weight and sign.
+    x: Mat<f64>,
+    weights: Vec<f64>,
+    row_signs: Vec<f64>,
+}
+
+/// Waiting rows, solved for.
+#[derive(Debug, Clone)]
+pub(crate) struct LowRank {
+    waiting: Waiting,
+    /// H⁻¹u.
+    z: Mat<f64>,
+    pub(crate) core: Core,
+}
+
+/// The rows of one request, in the model's coordinates.
+pub(crate) struct Movers {
+    /// One column each.
+    pub(crate) x: Mat<f64>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) signs: Vec<f64>,
+    pub(crate) classes: Vec<usize>,
+    /// θᵀx, one line per row.
+    pub(crate) scores: Mat<f64>,
+}
+
+impl Movers {
+    pub(crate) fn new(width: usize, capacity: usize) -> Self {
+        Self {
+            x: Mat::zeros(width, capacity),
+            weights: Vec::with_capacity(capacity),
+            signs: Vec::with_capacity(capacity),
+            classes: Vec::with_capacity(capacity),
+            scores: Mat::zeros(0, 0),
+        }
+    }
+
+    pub(crate) fn push(&mut self, frame: Frame<'_>, member: &Member<'_>, sign: f64) {
+        frame.write(member, self.x.col_as_slice_mut(self.weights.len()));
+        self.weights.push(member.weight);
+        self.signs.push(sign);
+        self.classes.push(member.class);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Looks at the rows from θ.
+    pub(crate) fn score(&mut self, theta: &Mat<f64>) {
+        self.scores = Mat::zeros(self.len(), theta.ncols());
+        multiply(
+            self.scores.as_mut(),
+            Accum::Replace,
+            self.x.as_ref().transpose(),
+            theta.as_ref(),
+            1.0,
+            Par::Seq,
+        );
+    }
+
+    /// What the rows add to the gradient: Σ ±w (p − y) x.
+    pub(crate) fn gradient(&self, frame: Frame<'_>) -> Mat<f64> {
+        let outputs = frame.outputs;
+        let mut factors = Mat::zeros(self.len(), outputs);
+        let mut residual = vec![0.0; outputs];
+        for k in 0..self.len() {
+            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
+            frame.link.judge(&scores, self.classes[k], &mut residual);
+            for (c, r) in residual.iter().enumerate() {
+                factors[(k, c)] = self.signs[k] * self.weights[k] * r;
+            }
+        }
+        let mut gradient = Mat::zeros(self.x.nrows(), outputs);
+        multiply(gradient.as_mut(), Accum::Replace, self.x.as_ref(), factors.as_ref(), 1.0, Par::Seq);
+        gradient
+    }
+
+    /// The root of what the rows add to the Hessian, one column per row and class, and the columns' signs.
+    pub(crate) fn roots(&self, frame: Frame<'_>) -> (Mat<f64>, Vec<f64>) {
+        let (outputs, width) = (frame.outputs, self.x.nrows());
+        let mut u = Mat::zeros(width * outputs, self.len() * outputs);
+        let mut signs = Vec::with_capacity(self.len() * outputs);
+        let mut probabilities = vec![0.0; outputs];
+        let mut root = vec![0.0; outputs];
+        for k in 0..self.len() {
+            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
+            frame.link.probabilities(&scores, &mut probabilities);
+            let weight = self.weights[k].sqrt();
+            for b in 0..outputs {
+                frame.link.root(&scores, &probabilities, b, &mut root);
+                let column = u.col_as_slice_mut(k * outputs + b);
+                for (a, r) in root.iter().enumerate() {
+                    let out = &mut column[a * width..(a + 1) * width];
+                    out.iter_mut().zip(self.x.col_as_slice(k)).for_each(|(o, x)| *o = weight * r * x);
+                }
+                signs.push(self.signs[k]);
+            }
+        }
+        (u, signs)
+    }
+
+    /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of movement.
+    pub(crate) fn cubes(&self) -> f64 {
+        (0..self.len()).map(|k| self.weights[k] * column_norm(&self.x, k).powi(3)).sum()
+    }
+
+    /// The largest ‖x‖ among those that join.
+    pub(crate) fn reach(&self) -> f64 {
+        let joining = (0..self.len()).filter(|&k| self.signs[k] > 0.0);
+        joining.map(|k| column_norm(&self.x, k)).fold(0.0, f64::max)
+    }
+}
+
+impl Curvature {
+    pub(crate) fn new(bowl: Bowl, survey: Survey, extra: &Extra, outputs: usize, par: Par) -> Self {
+        let Bowl { hessian, factor, .. } = bowl;
+        let scales = Scales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0 };
+        let mut curvature = Self { hessian, factor, survey, scales };
+        curvature.measure(extra, outputs, par);
+        curvature
+    }
+
+    /// Takes the measure of H and G. Parameters that no row has are coupled to nothing and known to be 0.
+    pub(crate) fn measure(&mut self, extra: &Extra, outputs: usize, par: Par) {
+        let width = self.survey.support.len();
+        let total = width * outputs;
+        let apart: Vec<usize> = (0..total).filter(|at| self.survey.support[at % width] == 0).collect();
+        let seed = total as u64;
+        let inverse_norm = operator_norm(total, &apart, seed, |v| self.factor.solve(v.as_mut(), par));
+        let pull = operator_norm(total, &apart, seed + 1, |v| {
+            self.factor.sandwich(v, |v| *v = self.gram_times(v), par);
+        });
+        let columns: Vec<usize> = (0..width).filter(|j| self.survey.support[*j] == 0).collect();
+        let gram_norm = operator_norm(width, &columns, seed + 2, |v| *v = self.gram_times(v));
+        let size = {
+            let mut square = 0.0;
+            for j in 0..total {
+                let column = &self.hessian.col_as_slice(j)[j..];
+                square += column.iter().map(|x| x * x).sum::<f64>() * 2.0 - column[0].powi(2);
+            }
+            square.sqrt()
+        };
+        let least = extra.least();
+        let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
+        let gram_norm = gram_norm.min(self.survey.trace);
+        self.scales = Scales { inverse_norm, measured: inverse_norm, pull, gram_norm, size };
+    }
+
+    /// G times one long column, class by class.
+    fn gram_times(&self, v: &Mat<f64>) -> Mat<f64> {
+        let width = self.survey.gram.nrows();
+        let outputs = v.nrows() / width;
+        let mut product = Mat::zeros(v.nrows(), 1);
+        for c in 0..outputs {
+            multiply(
+                product.as_mut().subrows_mut(c * width, width),
+                Accum::Replace,
+                self.survey.gram.as_ref(),
+                v.as_ref().subrows(c * width, width),
+                1.0,
+                Par::Seq,
+            );
+        }
+        product
+    }
+
+    /// At least ‖√w XΔ‖ over all rows: rows that left and have not been settled still count.
+    pub(crate) fn spread(&self, step: &Mat<f64>, waiting: Option<&Waiting>) -> f64 {
+        let product = self.gram_times(step);
+        let mut square = dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0);
+        if let Some(waiting) = waiting {
+            for k in (0..waiting.rows()).filter(|&k| waiting.row_signs[k] > 0.0) {
+                let x = waiting.x.col_as_slice(k);
+                for part in step.col_as_slice(0).chunks_exact(x.len()) {
+                    square += waiting.weights[k] * dot(x, part).powi(2);
+                }
+            }
+        }
+        square.sqrt()
+    }
+
+    /// This curvature with the waiting rows folded in, and whether the factor was made anew. `solved` tells how good an
+    /// update of the factor would be; without it the factor is made anew.
+    pub(crate) fn settled(
+        &self,
+        waiting: &Waiting,
+        solved: Option<&LowRank>,
+        extra: &Extra,
+        outputs: usize,
+        par: Par,
+    ) -> Result<(Self, bool)> {
+        let width = self.survey.support.len();
+        let gone = waiting.unsupported(&self.survey.support);
+        let survey = waiting.applied(&self.survey, &gone, par);
+        let apart: Vec<usize> =
+            (0..width * outputs).filter(|at| gone.binary_search(&(at % width)).is_ok()).collect();
+        let mut hessian = self.hessian.clone();
+        let signed = scaled(&waiting.u, &waiting.signs);
+        let root = waiting.u.as_ref();
+        multiply_lower(hessian.as_mut(), Accum::Add, signed.as_ref(), root.transpose(), 1.0, par);
+        clear_columns(&mut hessian, &apart, extra);
+        // A rank-m update costs m·p², a new factor p³/3.
+        let cheap = 3 * waiting.signs.len() < hessian.nrows() && apart.is_empty();
+        let updated = match solved {
+            Some(solved) if cheap && solved.core.condition < 1e4 => {
+                self.factor.clone().changed(root, &waiting.signs)
+            }
+            _ => None,
+        };
+        let refactored = updated.is_none();
+        let factor = match updated {
+            Some(factor) => factor,
+            None => Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, par)
+                .map_err(|pivot| Error::Singular { pivot: pivot % width, width })?,
+        };
+        let growth = solved.map_or(f64::INFINITY, LowRank::growth);
+        let joined = waiting.joined();
+        let mut scales = self.scales;
+        scales.inverse_norm *= growth;
+        scales.pull = (scales.pull + joined * self.scales.inverse_norm) * growth;
+        scales.gram_norm += joined;
+        let mut settled = Self { hessian, factor, survey, scales };
+        if refactored || joined > 0.0 || scales.inverse_norm > 2.0 * scales.measured {
+            settled.measure(extra, outputs, par);
+        }
+        Ok((settled, refactored))
+    }
+
+    pub(crate) fn bytes(&self) -> [(&'static str, usize); 2] {
+        let square = |m: &Mat<f64>| m.nrows() * m.ncols() * 8;
+        [("Hessian and its factor", 2 * square(&self.hessian)), ("Gram matrix", square(&self.survey.gram))]
+    }
+}
+
+impl Waiting {
+    /// The rows of a request on top of those that wait already.
+    pub(crate) fn new(before: Option<&Waiting>, movers: &Movers, frame: Frame<'_>) -> Self {
+        let (u, signs) = movers.roots(frame);
+        let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
+        let (weights, row_signs) = (movers.weights.clone(), movers.signs.clone());
+        match before {
+            None => Self { u, signs, x, weights, row_signs },
+            Some(old) => Self {
+                u: beside(&old.u, &u),
+                signs: [old.signs.as_slice(), &signs].concat(),
+                x: beside(&old.x, &x),
+                weights: [old.weights.as_slice(), &weights].concat(),
+                row_signs: [old.row_signs.as_slice(), &row_signs].concat(),
+            },
+        }
+    }
+
+    /// Columns of the low-rank block.
+    pub(crate) fn rank(&self) -> usize {
+        self.signs.len()
+    }
+
+    /// Rows that wait.
+    pub(crate) fn rows(&self) -> usize {
+        self.row_signs.len()
+    }
+
+    /// Σ w‖x‖² over the rows that join: at most so much larger has G become.
+    pub(crate) fn joined(&self) -> f64 {
+        let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
+        joining.map(|k| self.weights[k] * column_norm(&self.x, k).powi(2)).sum()
+    }
+
+    /// Columns that no row has any more, ascending.
+    fn unsupported(&self, support: &[u64]) -> Vec<usize> {
+        let most = self.row_signs.iter().filter(|sign| **sign < 0.0).count() as u64;
+        let change = |j: usize| -> i64 {
+            let touching = (0..self.rows()).filter(|&k| self.x[(j, k)] != 0.0 && self.weights[k] > 0.0);
+            touching.map(|k| self.row_signs[k] as i64).sum()
+        };
+        (0..support.len())
+            .filter(|&j| support[j] <= most)
+            .filter(|&j| support[j] as i64 + change(j) <= 0)
+            .collect()
+    }
+
+    /// What is known of the rows, with these folded in; `gone` are the columns that no row has any more.
+    fn applied(&self, survey: &Survey, gone: &[usize], par: Par) -> Survey {
+        let mut survey = survey.clone();
+        let factors: Vec<f64> = self.weights.iter().zip(&self.row_signs).map(|(w, s)| w * s).collect();
+        let signed = scaled(&self.x, &factors);
+        let gram = survey.gram.as_mut();
+        multiply_lower(gram, Accum::Add, signed.as_ref(), self.x.as_ref().transpose(), 1.0, par);
+        mirror_lower(survey.gram.as_mut());
+        for &j in gone {
+            for i in 0..survey.gram.nrows() {
+                survey.gram[(i, j)] = 0.0;
+                survey.gram[(j, i)] = 0.0;
+            }
+        }
+        for (k, sign) in self.row_signs.iter().enumerate() {
+            if self.weights[k] > 0.0 {
+                for (count, x) in survey.support.iter_mut().zip(self.x.col_as_slice(k)) {
+                    *count = count.saturating_add_signed(if *x != 0.0 { *sign as i64 } else { 0 });
+                }
+            }
+            survey.weight += sign * self.weights[k];
+            if *sign > 0.0 {
+                survey.reach = survey.reach.max(column_norm(&self.x, k));
+            }
+        }
+        survey.trace = (0..survey.gram.nrows()).map(|j| survey.gram[(j, j)]).sum();
+        survey
+    }
+}
+
+impl LowRank {
+    /// None when the Hessian with these changes cannot be told from a singular one.
+    pub(crate) fn new(
+        curvature: &Curvature,
+        before: Option<&LowRank>,
+        waiting: Waiting,
+        par: Par,
+    ) -> Option<Self> {
+        let known = before.map_or(0, |before| before.z.ncols());
+        let mut fresh = waiting.u.as_ref().subcols(known, waiting.rank() - known).to_owned();
+        curvature.factor.solve(fresh.as_mut(), par);
+        let z = before.map_or_else(|| fresh.clone(), |before| beside(&before.z, &fresh));
+        let core = Core::new(&waiting.u, &z, &waiting.signs, par)?;
+        Some(Self { waiting, z, core })
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// `solved −= Z (S + UᵀZ)⁻¹ Zᵀ rhs`: from H⁻¹·rhs without these rows' change to the one with it.
+    fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>) {
+        let mut along = Mat::zeros(self.z.ncols(), rhs.ncols());
+        let z = self.z.as_ref();
+        multiply(along.as_mut(), Accum::Replace, z.transpose(), rhs.as_ref(), 1.0, Par::Seq);
+        let along = self.core.times(&along);
+        multiply(solved.as_mut(), Accum::Add, z, along.as_ref(), -1.0, Par::Seq);
+    }
+
+    /// An upper bound on how much ‖H⁻¹‖ grows, as a factor.
+    pub(crate) fn growth(&self) -> f64 {
+        let leaving = self.waiting.signs.iter().filter(|sign| **sign < 0.0).count();
+        match leaving {
+            0 => 1.0,
+            all if all == self.waiting.signs.len() => self.core.norm.max(1.0),
+            _ => self.core.growth(),
+        }
+    }
+}
+
+/// The Hessian of the rows at hand, as it is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    pub(crate) base: Arc<Curvature>,
+    pub(crate) pending: Option<Arc<LowRank>>,
+}
+
+impl Standing {
+    /// H⁻¹·rhs, with everything that waits.
+    pub(crate) fn solve(&self, rhs: &Mat<f64>, par: Par) -> Mat<f64> {
+        let mut solved = rhs.clone();
+        self.base.factor.solve(solved.as_mut(), par);
+        if let Some(pending) = &self.pending {
+            pending.correct(rhs, &mut solved);
+        }
+        solved
+    }
+
+    /// H·v.
+    pub(crate) fn times(&self, v: &Mat<f64>) -> Mat<f64> {
+        let mut product = symmetric_times(&self.base.hessian, v);
+        if let Some(pending) = &self.pending {
+            let u = pending.waiting.u.as_ref();
+            let mut along = Mat::zeros(pending.waiting.rank(), 1);
+            multiply(along.as_mut(), Accum::Replace, u.transpose(), v.as_ref(), 1.0, Par::Seq);
+            for (k, sign) in pending.waiting.signs.iter().enumerate() {
+                along[(k, 0)] *= sign;
+            }
+            multiply(product.as_mut(), Accum::Add, u, along.as_ref(), 1.0, Par::Seq);
+        }
+        product
+    }
+
+    pub(crate) fn growth(&self) -> f64 {
+        self.pending.as_ref().map_or(1.0, |pending| pending.growth())
+    }
+
+    /// Columns that no row has, ascending.
+    pub(crate) fn unsupported(&self) -> Vec<usize> {
+        match &self.pending {
+            Some(pending) => pending.waiting.unsupported(&self.base.survey.support),
+            None => {
+                let support = &self.base.survey.support;
+                (0..support.len()).filter(|&j| support[j] == 0).collect()
+            }
+        }
+    }
+}
+
+/// A product with a symmetric matrix of which only the lower triangle is there.
+fn symmetric_times(lower: &Mat<f64>, v: &Mat<f64>) -> Mat<f64> {
+    let n = lower.nrows();
+    let mut product = Mat::zeros(n, 1);
+    for j in 0..n {
+        let column = &lower.col_as_slice(j)[j..];
+        let along = dot(&column[1..], &v.col_as_slice(0)[j + 1..]);
+        product[(j, 0)] += along;
+        let scale = v[(j, 0)];
+        add_scaled(&mut product.col_as_slice_mut(0)[j..], scale, column);
+    }
+    product
+}
+
+/// Sets rows and columns of parameters that no row has to what the penalty alone makes of them.
+fn clear_columns(hessian: &mut Mat<f64>, apart: &[usize], extra: &Extra) {
+    let total = hessian.nrows();
+    let width = extra.penalty.len();
+    for &j in apart {
+        hessian.col_as_slice_mut(j)[j..].fill(0.0);
+        (0..j).for_each(|i| hessian[(j, i)] = 0.0);
+    }
+    for &j in apart {
+        for i in (j..total).step_by(width) {
+            hessian[(i, j)] = extra.bend_at(i, j, total / width);
+        }
+    }
+}
+
+/// The columns of a matrix, each times its factor.
+fn scaled(a: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
+    let mut scaled = a.clone();
+    for (k, factor) in factors.iter().enumerate() {
+        scaled.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= factor);
+    }
+    scaled
+}
+
+fn beside(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let mut both = Mat::zeros(a.nrows(), a.ncols() + b.ncols());
+    both.as_mut().subcols_mut(0, a.ncols()).copy_from(a);
+    both.as_mut().subcols_mut(a.ncols(), b.ncols()).copy_from(b);
+    both
+}

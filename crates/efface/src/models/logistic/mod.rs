@@ -1,0 +1,462 @@
+//! Logistic and softmax regression: θ = argmin Σ w_i ℓ(θᵀx_i, y_i) + λ/2 ‖θ‖², with row weights and intercepts that are not
+//! penalised. λ is scikit-learn's 1/C.
+//!
+//! Training is Newton's method (`train.rs`) to a gradient norm of 1e-10, in coordinates where columns have like units
+//! (`models/basis.rs`). What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
+//! optimum, its factor, and the Gram matrix, three matrices of d×d for two classes, 2(dc)² + d² numbers for c. A model of more
+//! than 4,096 parameters keeps none of them and forgets by passes over its rows. How far a model can be from its optimum is
+//! known after every request (`bound.rs`).
+//!
+//! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
+//! at λ = 0; both are errors that say so, at fit and at forget, and leave the model as it was.
+
+mod bound;
+pub(crate) mod change;
+pub(crate) mod curvature;
+mod link;
+pub(crate) mod objective;
+pub(crate) mod pass;
+mod private;
+mod settings;
+mod state;
+pub(crate) mod train;
+
+pub use link::Link;
+pub use settings::{Certifier, Logistic, Privacy, Settings, Softmax};
+pub use state::{LogisticHead, LogisticState};
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::basis::Basis;
+use super::request;
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Evidence, Outcome, Precomputed};
+use crate::linalg::{norm, par, symmetric_eigen};
+use crate::methods::Auto;
+use crate::rows::{Features, RowId, RowStore, Rows};
+use crate::traits::{Amend, Fit, Predict, Settled};
+pub(crate) use bound::{Facts, Ledger};
+use curvature::{Curvature, Standing};
+use objective::{Extra, Objective};
+use pass::{Frame, Sample, Survey};
+use train::{Limits, Trained};
+
+/// More parameters than this are too many for a Hessian.
+const WIDEST: usize = 4096;
+
+/// A fitted classifier with what it needs in order to forget.
+#[derive(Debug, Clone)]
+pub struct LogisticModel {
+    pub(crate) settings: Settings,
+    pub(crate) basis: Arc<Basis>,
+    pub(crate) extra: Arc<Extra>,
+    /// Parameters in the coordinates of `basis`, one column per score.
+    pub(crate) theta: Mat<f64>,
+    /// What is added to them before anyone sees them; descent to delete only.
+    pub(crate) veil: Option<Mat<f64>>,
+    pub(crate) rows: usize,
+    /// Rows of each class that weigh something.
+    pub(crate) class_rows: Vec<u64>,
+    pub(crate) standing: Option<Standing>,
+    pub(crate) facts: Facts,
+    pub(crate) ledger: Ledger,
+    pub(crate) refactorisations: usize,
+    /// How often parameters were veiled anew.
+    pub(crate) releases: u64,
+}
+
+impl Fit for Logistic {
+    type Model = LogisticModel;
+
+    fn fit(&self, rows: &Rows) -> Result<LogisticModel> {
+        self.settings().fit(rows, None)
+    }
+
+    fn resume(&self, start: &LogisticModel, rows: &Rows) -> Result<LogisticModel> {
+        self.settings().fit(rows, Some(start))
+    }
+
+    fn bytes(&self, model: &LogisticModel) -> usize {
+        model.bytes()
+    }
+}
+
+impl Fit for Softmax {
+    type Model = LogisticModel;
+
+    fn fit(&self, rows: &Rows) -> Result<LogisticModel> {
+        self.settings().fit(rows, None)
+    }
+
+    fn resume(&self, start: &LogisticModel, rows: &Rows) -> Result<LogisticModel> {
+        self.settings().fit(rows, Some(start))
+    }
+
+    fn bytes(&self, model: &LogisticModel) -> usize {
+        model.bytes()
+    }
+}
+
+impl Settings {
+    fn is_private(&self) -> bool {
+        self.logistic.privacy.is_some()
+    }
+
+    pub(crate) fn fit(&self, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
+        self.check()?;
+        if rows.is_empty() {
+            return Err(Error::NoRows);
+        }
+        let outputs = rows.outputs();
+        if (self.link == Link::Logistic) != (outputs == 1) {
+            let (found, expected) = (outputs, if self.link == Link::Logistic { 1 } else { 2 });
+            return Err(Error::Shape { what: "outputs of a classifier", found, expected });
+        }
+        let intercept = self.logistic.intercept;
+        if rows.width() + intercept as usize == 0 {
+            return Err(Error::Parameter {
+                name: "features",
+                value: "0".into(),
+                range: "at least 1 in a model without an intercept",
+            });
+        }
+        // Certified rows are scaled by their norm, in units that no row chose.
+        let basis = match self.is_private() {
+            true => Basis::plain(rows.width(), intercept),
+            false => Basis::choose(rows, rows.width(), intercept),
+        };
+        let extra = self.extra(&basis, outputs);
+        let start = match start {
+            Some(model) if model.theta.ncols() == outputs && model.features() == rows.width() => {
+                let (coefficients, constants) = model.hidden_parameters();
+                basis.to_inner(&coefficients, &constants)
+            }
+            _ => Mat::zeros(basis.width(), outputs),
+        };
+        let blank = LogisticModel {
+            settings: *self,
+            facts: Facts { reach: 0.0, weight: 0.0, trace: 0.0, inverse_norm: f64::INFINITY },
+            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0, 0.0),
+            basis: Arc::new(basis),
+            extra: Arc::new(extra),
+            theta: start,
+            veil: None,
+            rows: 0,
+            class_rows: Vec::new(),
+            standing: None,
+            refactorisations: 0,
+            releases: 0,
+        };
+        let sample = Sample::new(blank.frame(), rows, &HashSet::new(), None)?;
+        Ok(blank.trained(&sample)?.0)
+    }
+
+    fn extra(&self, basis: &Basis, outputs: usize) -> Extra {
+        let lambda = self.logistic.lambda;
+        let penalty = match self.is_private() {
+            true => vec![lambda; basis.width()],
+            false => basis.penalty(lambda),
+        };
+        Extra {
+            penalty,
+            gauge: self.link == Link::Softmax,
+            tilt: private::tilt(self, basis.width(), outputs),
+        }
+    }
+}
+
+impl LogisticModel {
+    pub(crate) fn frame(&self) -> Frame<'_> {
+        Frame {
+            basis: &self.basis,
+            link: self.settings.link,
+            outputs: self.theta.ncols(),
+            clip: self.settings.is_private(),
+            threads: self.settings.logistic.threads,
+        }
+    }
+
+    pub(crate) fn objective<'a>(&'a self, sample: &'a Sample<'a>) -> Objective<'a> {
+        Objective { sample, frame: self.frame(), extra: &self.extra }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let Logistic { gradient, max_iterations, threads, curvature, .. } = self.settings.logistic;
+        let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
+        let descends = private::descends(&self.settings);
+        Limits { gradient, iterations: max_iterations, threads, dense, keep: curvature && !descends }
+    }
+
+    fn par(&self) -> faer::Par {
+        par(self.settings.logistic.threads)
+    }
+
+    /// The model of these rows, trained from the parameters at hand; and the steps and passes it took.
+    pub(crate) fn trained(mut self, sample: &Sample<'_>) -> Result<(Self, usize, usize)> {
+        let limits = self.limits();
+        let survey = sample.survey(self.frame(), limits.dense && limits.keep);
+        self.check_classes(&survey.class_rows)?;
+        if private::descends(&self.settings) && self.rows > 0 {
+            return private::descend(self, sample, &survey);
+        }
+        let start = std::mem::replace(&mut self.theta, Mat::zeros(0, 0));
+        let outputs = start.ncols();
+        let objective = Objective { sample, frame: Frame { outputs, ..self.frame() }, extra: &self.extra };
+        let Trained { place, bowl, iterations, passes } = train::train(&objective, start, limits)?;
+        self.theta = place.theta;
+        self.clear(&(0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect::<Vec<_>>());
+        if private::descends(&self.settings) {
+            // The first training may take any way to the optimum; only what is near it may be published.
+            return private::descend(self, sample, &survey);
+        }
+        self.settle_at(place.gradient, bowl, survey, sample);
+        private::check_start(&self)?;
+        Ok((self, iterations, passes + 1))
+    }
+
+    /// Takes over what a pass over the rows found out.
+    pub(crate) fn settle_at(
+        &mut self,
+        gradient: Mat<f64>,
+        bowl: Option<train::Bowl>,
+        survey: Survey,
+        sample: &Sample<'_>,
+    ) {
+        self.rows = sample.rows;
+        self.class_rows = survey.class_rows.clone();
+        self.facts = Facts::of(&survey);
+        let hidden = self.hidden(&self.facts, &self.theta);
+        let moved = bowl.as_ref().map_or(0.0, |bowl| norm(&(&bowl.theta - &self.theta)));
+        self.ledger = Ledger::measured(gradient, hidden, moved);
+        let (outputs, par) = (self.theta.ncols(), self.par());
+        self.standing = bowl.map(|bowl| Standing {
+            base: Arc::new(Curvature::new(bowl, survey, &self.extra, outputs, par)),
+            pending: None,
+        });
+        match &self.standing {
+            Some(standing) => self.ledger.localise(standing, par),
+            None => self.facts.inverse_norm = self.inverse_norm(sample),
+        }
+    }
+
+    /// Sets parameters of columns that no row has to 0, which is where the penalty alone puts them.
+    pub(crate) fn clear(&mut self, columns: &[usize]) {
+        for &j in columns {
+            for c in 0..self.theta.ncols() {
+                self.theta[(j, c)] = 0.0;
+            }
+        }
+    }
+
+    /// A class without rows pushes its intercept to infinity, unless something is penalised there too.
+    pub(crate) fn check_classes(&self, class_rows: &[u64]) -> Result<()> {
+        if class_rows.iter().all(|rows| *rows == 0) {
+            return Err(Error::NoWeight);
+        }
+        match class_rows.iter().position(|rows| *rows == 0) {
+            Some(class) if self.extra.least() == 0.0 => {
+                Err(Error::EmptyClass { class, classes: class_rows.len() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
+    /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
+    fn inverse_norm(&self, sample: &Sample<'_>) -> f64 {
+        let first = self.basis.intercept as usize;
+        let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
+        if self.extra.least() > 0.0 {
+            return 1.0 / self.extra.least();
+        }
+        if least <= 0.0 {
+            return f64::INFINITY;
+        }
+        let objective = self.objective(sample);
+        let (apply, _) = objective.operator(&self.theta);
+        let (width, outputs) = (self.theta.nrows(), self.theta.ncols());
+        let mut block = Mat::zeros(outputs, outputs);
+        let mut coupling = Mat::zeros(outputs, width * outputs);
+        let mut unit = vec![0.0; width * outputs];
+        let mut column = vec![0.0; width * outputs];
+        for c in 0..outputs {
+            unit[c * width] = 1.0;
+            apply(&unit, &mut column);
+            unit[c * width] = 0.0;
+            for at in 0..width * outputs {
+                match at % width {
+                    0 => block[(at / width, c)] = column[at],
+                    _ => coupling[(c, at)] = column[at],
+                }
+            }
+        }
+        let Some((values, _)) = symmetric_eigen(block.as_ref(), faer::Par::Seq) else { return f64::INFINITY };
+        let smallest = values.first().copied().unwrap_or(0.0);
+        if smallest <= 0.0 {
+            return f64::INFINITY;
+        }
+        let coupled = norm(&coupling) / smallest;
+        let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
+        1.0 / smallest + coupled
+    }
+
+    /// The recipe it was fitted with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How many features a row has.
+    pub fn features(&self) -> usize {
+        self.basis.features
+    }
+
+    /// How many scores a row has: 1 for two classes, else one per class.
+    pub fn outputs(&self) -> usize {
+        self.theta.ncols()
+    }
+
+    /// How many rows it stands for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Coefficients, features × outputs, and intercepts. With descent to delete, those that may be published.
+    pub fn parameters(&self) -> (Mat<f64>, Vec<f64>) {
+        match &self.veil {
+            Some(veil) => self.basis.to_caller(&(&self.theta + veil)),
+            None => self.hidden_parameters(),
+        }
+    }
+
+    fn hidden_parameters(&self) -> (Mat<f64>, Vec<f64>) {
+        self.basis.to_caller(&self.theta)
+    }
+
+    /// The probability of every class, one line per row.
+    pub fn probabilities(&self, features: &Features) -> Result<Mat<f64>> {
+        let scores = self.predict(features)?;
+        let (outputs, link) = (self.outputs(), self.settings.link);
+        let mut probabilities = Mat::zeros(scores.nrows(), link.classes(outputs));
+        let mut out = vec![0.0; outputs];
+        for row in 0..scores.nrows() {
+            let line: Vec<f64> = (0..outputs).map(|c| scores[(row, c)]).collect();
+            link.probabilities(&line, &mut out);
+            match link {
+                Link::Logistic => {
+                    link.probabilities(&[-line[0]], &mut out);
+                    probabilities[(row, 0)] = out[0];
+                    link.probabilities(&line, &mut out);
+                    probabilities[(row, 1)] = out[0];
+                }
+                Link::Softmax => (0..outputs).for_each(|c| probabilities[(row, c)] = out[c]),
+            }
+        }
+        Ok(probabilities)
+    }
+
+    pub(crate) fn check_request(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
+        self.check_outputs(rows.outputs())?;
+        request::check_gone(rows, gone, self.features())
+    }
+
+    fn check_outputs(&self, found: usize) -> Result<()> {
+        request::check_outputs(found, self.outputs())
+    }
+
+    pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {
+        let bound = self.current_bound();
+        let mut evidence = request::evidence(method, self.rows, (0.0, 1.0), "", 0);
+        evidence.claim = claim;
+        evidence.gradient_norm = bound.gradient;
+        evidence.convexity = bound.convexity;
+        evidence.bound = bound.absolute;
+        evidence.relative_bound = bound.relative;
+        evidence.bound_source = bound.source;
+        evidence.precomputed = self.precomputed();
+        evidence.certificate = private::certificate(self);
+        if self.ledger.moved > 0.0 && self.standing.is_some() {
+            evidence.not_covered.push(
+                "the weights in the kept curvature, which follow from earlier parameters: warm_start and retrain compute \
+                 them anew"
+                    .into(),
+            );
+        }
+        evidence
+    }
+
+    fn bytes(&self) -> usize {
+        let parameters = self.theta.nrows() * self.theta.ncols() * size_of::<f64>();
+        parameters + self.precomputed().iter().map(|part| part.bytes).sum::<usize>()
+    }
+
+    fn precomputed(&self) -> Vec<Precomputed> {
+        let Some(standing) = &self.standing else { return Vec::new() };
+        let parts = standing.base.bytes().into_iter();
+        parts.map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+    }
+}
+
+impl Predict for LogisticModel {
+    /// The scores θᵀx + b: log-odds of the second class, or one per class up to a constant.
+    fn predict(&self, features: &Features) -> Result<Mat<f64>> {
+        request::check_width(features.width(), self.features())?;
+        let (coefficients, intercept) = self.parameters();
+        let frame = self.frame();
+        let mut scores = Mat::zeros(features.rows(), self.outputs());
+        for slot in 0..features.rows() {
+            let row = features.row(slot);
+            let scale = frame.scale(row);
+            for (c, b) in intercept.iter().enumerate() {
+                scores[(slot, c)] = scale * (row.dot(coefficients.col_as_slice(c)) + b);
+            }
+        }
+        Ok(scores)
+    }
+}
+
+impl Amend for LogisticModel {
+    fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
+        self.check_outputs(new.outputs())?;
+        request::check_new(rows, new, self.features())?;
+        Auto::default().change(self, "learn", rows, &[], Some(new))
+    }
+
+    fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
+        self.check_outputs(corrected.outputs())?;
+        let ids = request::check_corrected(rows, corrected, self.features())?;
+        Auto::default().change(self, "amend", rows, &ids, Some(corrected))
+    }
+
+    fn settle(&mut self) -> Result<Settled> {
+        let Some(Standing { base, pending: Some(pending) }) = &self.standing else {
+            return Ok(Settled::default());
+        };
+        let waiting = pending.waiting();
+        let (outputs, par) = (self.outputs(), self.par());
+        let (settled, refactored) = base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
+        let growth = pending.growth().sqrt();
+        let rows = waiting.rows();
+        self.facts = Facts { inverse_norm: self.facts.inverse_norm, ..Facts::of(&settled.survey) };
+        self.standing = Some(Standing { base: Arc::new(settled), pending: None });
+        self.ledger.leftover_local *= growth;
+        self.ledger.unknown_local *= growth;
+        self.refactorisations += refactored as usize;
+        Ok(Settled { rows, refactored })
+    }
+
+    fn waiting(&self) -> usize {
+        let pending = self.standing.as_ref().and_then(|standing| standing.pending.as_ref());
+        pending.map_or(0, |pending| pending.waiting().rows())
+    }
+
+    fn update_evidence(&self, evidence: &mut Evidence) {
+        let bound = self.current_bound();
+        evidence.bound = bound.absolute;
+        evidence.relative_bound = bound.relative;
+        evidence.convexity = bound.convexity;
+        evidence.precomputed = self.precomputed();
+    }
+}

@@ -1,0 +1,168 @@
+//! The loss that is minimised: the rows' share, the penalty, and what else holds the parameters in place.
+//!
+//! ```text
+//! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_{j free} (Σ_c θ_jc)²/c + ⟨t, θ⟩
+//! ```
+//!
+//! λ_j is λ in the caller's coordinates, and 0 for an intercept. A softmax does not change when one number is added to all
+//! its scores, so a column that no penalty holds (the intercepts; every column when λ = 0) is free along the sum of its
+//! classes: the third term holds it at a sum of 0, which is where a penalty, were it ever so small, would put it. There it
+//! costs nothing and moves nothing else. t is the noise of certified removal, else absent.
+
+use faer::Mat;
+
+use super::pass::{Frame, Sample};
+use crate::linalg::dot;
+
+/// What is added to the rows' loss.
+#[derive(Debug, Clone)]
+pub(crate) struct Extra {
+    /// λ_j.
+    pub(crate) penalty: Vec<f64>,
+    /// Whether free columns are held at a sum of 0.
+    pub(crate) gauge: bool,
+    /// t.
+    pub(crate) tilt: Option<Mat<f64>>,
+}
+
+impl Extra {
+    /// Adds the slope at θ and returns the loss.
+    pub(crate) fn slope(&self, theta: &Mat<f64>, gradient: &mut Mat<f64>) -> f64 {
+        let outputs = theta.ncols();
+        let mut loss = 0.0;
+        for c in 0..outputs {
+            let column = theta.col_as_slice(c);
+            let slope = gradient.col_as_slice_mut(c);
+            for ((g, x), penalty) in slope.iter_mut().zip(column).zip(&self.penalty) {
+                *g += penalty * x;
+                loss += 0.5 * penalty * x * x;
+            }
+            if let Some(tilt) = &self.tilt {
+                loss += dot(tilt.col_as_slice(c), column);
+                slope.iter_mut().zip(tilt.col_as_slice(c)).for_each(|(g, t)| *g += t);
+            }
+        }
+        for j in self.free() {
+            let sum: f64 = (0..outputs).map(|c| theta[(j, c)]).sum();
+            loss += 0.5 * sum * sum / outputs as f64;
+            (0..outputs).for_each(|c| gradient[(j, c)] += sum / outputs as f64);
+        }
+        loss
+    }
+
+    /// Adds the second derivative to the lower triangle of a Hessian.
+    pub(crate) fn bend(&self, hessian: &mut Mat<f64>) {
+        let width = self.penalty.len();
+        let outputs = hessian.nrows() / width.max(1);
+        for c in 0..outputs {
+            for (j, penalty) in self.penalty.iter().enumerate() {
+                hessian[(c * width + j, c * width + j)] += penalty;
+            }
+        }
+        for j in self.free() {
+            for b in 0..outputs {
+                for a in b..outputs {
+                    hessian[(a * width + j, b * width + j)] += 1.0 / outputs as f64;
+                }
+            }
+        }
+    }
+
+    /// The second derivative between two parameters of one column.
+    pub(crate) fn bend_at(&self, i: usize, j: usize, outputs: usize) -> f64 {
+        let penalty = self.penalty[j % self.penalty.len()];
+        let gauge = if self.gauge && penalty == 0.0 { 1.0 / outputs as f64 } else { 0.0 };
+        gauge + if i == j { penalty } else { 0.0 }
+    }
+
+    /// `out += ∂²·v`, both as one long column.
+    pub(crate) fn times(&self, v: &[f64], out: &mut [f64]) {
+        let width = self.penalty.len();
+        let outputs = v.len() / width.max(1);
+        for (at, (out, v)) in out.iter_mut().zip(v).enumerate() {
+            *out += self.penalty[at % width] * v;
+        }
+        for j in self.free() {
+            let mean = (0..outputs).map(|c| v[c * width + j]).sum::<f64>() / outputs as f64;
+            (0..outputs).for_each(|c| out[c * width + j] += mean);
+        }
+    }
+
+    /// Adds the diagonal of the second derivative.
+    pub(crate) fn diagonal(&self, diagonal: &mut [f64]) {
+        let width = self.penalty.len();
+        let outputs = diagonal.len() / width.max(1);
+        for (at, d) in diagonal.iter_mut().enumerate() {
+            *d += self.penalty[at % width];
+        }
+        for j in self.free() {
+            (0..outputs).for_each(|c| diagonal[c * width + j] += 1.0 / outputs as f64);
+        }
+    }
+
+    /// The least penalty: the strong convexity that holds everywhere. 0 when a column is free.
+    pub(crate) fn least(&self) -> f64 {
+        self.penalty.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn free(&self) -> impl Iterator<Item = usize> + '_ {
+        let columns = if self.gauge { self.penalty.len() } else { 0 };
+        (0..columns).filter(|&j| self.penalty[j] == 0.0)
+    }
+}
+
+/// The loss over some rows.
+pub(crate) struct Objective<'a> {
+    pub(crate) sample: &'a Sample<'a>,
+    pub(crate) frame: Frame<'a>,
+    pub(crate) extra: &'a Extra,
+}
+
+/// The loss at one place.
+pub(crate) struct Place {
+    pub(crate) theta: Mat<f64>,
+    pub(crate) loss: f64,
+    pub(crate) gradient: Mat<f64>,
+    pub(crate) margin: f64,
+}
+
+impl Objective<'_> {
+    pub(crate) fn at(&self, theta: Mat<f64>) -> Place {
+        let mut slope = self.sample.slope(self.frame, &theta);
+        slope.loss += self.extra.slope(&theta, &mut slope.gradient);
+        Place { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin }
+    }
+
+    /// The lower triangle of the Hessian.
+    pub(crate) fn hessian(&self, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
+        let mut hessian = self.sample.hessian(self.frame, theta, stride);
+        self.extra.bend(&mut hessian);
+        hessian
+    }
+
+    /// The Hessian as an operator, and its diagonal.
+    pub(crate) fn operator(&self, theta: &Mat<f64>) -> (impl Fn(&[f64], &mut [f64]), Vec<f64>) {
+        let bends = self.sample.bends(self.frame, theta);
+        let mut diagonal = self.sample.diagonal(self.frame, &bends);
+        self.extra.diagonal(&mut diagonal);
+        // A column that no row has and no penalty holds: any positive number will do.
+        diagonal.iter_mut().filter(|d| **d <= 0.0).for_each(|d| *d = 1.0);
+        let apply = move |v: &[f64], out: &mut [f64]| {
+            let product = self.sample.times(self.frame, &bends, v);
+            out.copy_from_slice(product.col_as_slice(0));
+            self.extra.times(v, out);
+        };
+        (apply, diagonal)
+    }
+}
+
+/// Parameters as one long column, class after class.
+pub(crate) fn flat(theta: &Mat<f64>) -> Mat<f64> {
+    let width = theta.nrows();
+    Mat::from_fn(width * theta.ncols(), 1, |at, _| theta[(at % width, at / width)])
+}
+
+/// The inverse of [`flat`].
+pub(crate) fn shaped(column: &Mat<f64>, width: usize) -> Mat<f64> {
+    Mat::from_fn(width, column.nrows() / width, |j, c| column[(c * width + j, 0)])
+}

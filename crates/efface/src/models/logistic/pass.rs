@@ -1,0 +1,501 @@
+//! Passes over the rows: loss and gradient, Hessian, the product of the Hessian with a vector, and the statistics that
+//! the bounds rest on. Rows are split into one stretch per thread and the parts are added in order, so that the result
+//! depends on the number of threads only.
+
+use std::collections::HashSet;
+
+use faer::{Accum, Mat, Par};
+
+use super::Link;
+use crate::error::{Error, Result};
+use crate::linalg::{add_scaled, dot, mirror_lower, multiply_lower};
+use crate::models::basis::Basis;
+use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
+
+/// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
+const DENSE_SHARE: f64 = 0.05;
+/// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay in the cache.
+const BLOCK: usize = 256;
+
+/// How a row becomes a vector of parameters' length, and what its scores mean.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) basis: &'a Basis,
+    pub(crate) link: Link,
+    /// Scores per row.
+    pub(crate) outputs: usize,
+    /// Whether rows are scaled to a norm of at most 1.
+    pub(crate) clip: bool,
+    pub(crate) threads: usize,
+}
+
+/// A row, its class, and the factor that brings it to a norm of at most 1 where that is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member<'a> {
+    pub(crate) features: RowRef<'a>,
+    pub(crate) weight: f64,
+    pub(crate) class: usize,
+    pub(crate) scale: f64,
+}
+
+/// The rows that a loss is summed over. Rows of weight 0 are left out.
+pub(crate) struct Sample<'a> {
+    pub(crate) members: Vec<Member<'a>>,
+    /// Rows in all, those of weight 0 included.
+    pub(crate) rows: usize,
+}
+
+/// Loss and gradient, without penalty.
+pub(crate) struct Slope {
+    pub(crate) loss: f64,
+    pub(crate) gradient: Mat<f64>,
+    /// The least lead of a row's own class over the others: above 0, all rows are told apart.
+    pub(crate) margin: f64,
+}
+
+/// What is known of the rows themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct Survey {
+    /// Σ w x xᵀ, both triangles; empty unless asked for.
+    pub(crate) gram: Mat<f64>,
+    /// Per column, the rows whose entry is not zero.
+    pub(crate) support: Vec<u64>,
+    /// Rows of each class.
+    pub(crate) class_rows: Vec<u64>,
+    /// max ‖x‖.
+    pub(crate) reach: f64,
+    /// Σ w and Σ w‖x‖².
+    pub(crate) weight: f64,
+    pub(crate) trace: f64,
+}
+
+impl Frame<'_> {
+    /// A row of a store, if its targets name a class.
+    pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<Member<'r>> {
+        let class = self
+            .link
+            .class(row.targets)
+            .ok_or(Error::NotAClass { row: row.id, expected: self.link.expected() })?;
+        let scale = self.scale(row.features);
+        Ok(Member { features: row.features, weight: row.weight, class, scale })
+    }
+
+    /// The factor that brings a row, its constant included, to a norm of at most 1.
+    pub(crate) fn scale(&self, row: RowRef<'_>) -> f64 {
+        if !self.clip {
+            return 1.0;
+        }
+        let mut square = self.basis.intercept as u8 as f64;
+        row.each(|_, x| square += x * x);
+        if square > 1.0 { 1.0 / square.sqrt() } else { 1.0 }
+    }
+
+    pub(crate) fn write(&self, member: &Member<'_>, out: &mut [f64]) {
+        self.basis.write(member.features, member.scale, out);
+    }
+
+    /// Whether to go through a row's non-zeros instead of writing it out.
+    fn is_thin(&self, row: RowRef<'_>) -> bool {
+        match row {
+            RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
+                (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
+            }
+            _ => false,
+        }
+    }
+
+    /// The non-zeros of a thin row; sparse rows are never shifted.
+    fn entries(&self, member: &Member<'_>, out: &mut Vec<(usize, f64)>) {
+        let first = self.basis.intercept as usize;
+        out.clear();
+        if first == 1 {
+            out.push((0, member.scale));
+        }
+        member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
+    }
+}
+
+/// One row at a time, written out or as its non-zeros.
+struct Reader<'a> {
+    frame: Frame<'a>,
+    buffer: Vec<f64>,
+    entries: Vec<(usize, f64)>,
+    thin: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(frame: Frame<'a>) -> Self {
+        Self { frame, buffer: vec![0.0; frame.basis.width()], entries: Vec::new(), thin: false }
+    }
+
+    fn read(&mut self, member: &Member<'_>) {
+        self.thin = self.frame.is_thin(member.features);
+        if self.thin {
+            self.frame.entries(member, &mut self.entries);
+        } else {
+            self.frame.write(member, &mut self.buffer);
+        }
+    }
+
+    fn dot(&self, v: &[f64]) -> f64 {
+        if self.thin { self.entries.iter().map(|&(j, x)| x * v[j]).sum() } else { dot(&self.buffer, v) }
+    }
+
+    fn add_to(&self, scale: f64, out: &mut [f64]) {
+        if self.thin {
+            self.entries.iter().for_each(|&(j, x)| out[j] += scale * x);
+        } else {
+            add_scaled(out, scale, &self.buffer);
+        }
+    }
+
+    fn square(&self) -> f64 {
+        if self.thin {
+            self.entries.iter().map(|(_, x)| x * x).sum()
+        } else {
+            dot(&self.buffer, &self.buffer)
+        }
+    }
+
+    fn scores(&self, theta: &Mat<f64>, out: &mut [f64]) {
+        for (c, z) in out.iter_mut().enumerate() {
+            *z = self.dot(theta.col_as_slice(c));
+        }
+    }
+}
+
+impl<'a> Sample<'a> {
+    /// The rows of `rows` that are not `gone`, and those of `new`.
+    pub(crate) fn new(
+        frame: Frame<'_>,
+        rows: &'a Rows,
+        gone: &HashSet<RowId>,
+        new: Option<&'a Rows>,
+    ) -> Result<Self> {
+        let retained = rows.iter().filter(|row| !gone.contains(&row.id));
+        let mut count = 0;
+        let mut members = Vec::with_capacity(rows.len());
+        for row in retained.chain(new.into_iter().flat_map(|new| new.iter())) {
+            count += 1;
+            let member = frame.member(row)?;
+            if member.weight > 0.0 {
+                members.push(member);
+            }
+        }
+        Ok(Self { members, rows: count })
+    }
+
+    /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
+    fn split<T: Send>(&self, threads: usize, work: impl Fn(usize, &[Member<'a>]) -> T + Sync) -> Vec<T> {
+        let threads = threads.clamp(1, self.members.len().div_ceil(64).max(1));
+        let size = self.members.len().div_ceil(threads).max(1);
+        let mut stretches = self.members.chunks(size).enumerate();
+        let (_, first) = stretches.next().unwrap_or((0, &[]));
+        let work = &work;
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                stretches.map(|(at, stretch)| scope.spawn(move || work(at * size, stretch))).collect();
+            let mut results = vec![work(0, first)];
+            for other in others {
+                match other.join() {
+                    Ok(result) => results.push(result),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            results
+        })
+    }
+
+    pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Slope {
+        let outputs = frame.outputs;
+        let parts = self.split(frame.threads, |_, members| {
+            let mut reader = Reader::new(frame);
+            let mut gradient = Mat::zeros(theta.nrows(), outputs);
+            let (mut loss, mut margin) = (0.0, f64::INFINITY);
+            let mut scores = vec![0.0; outputs];
+            let mut residual = vec![0.0; outputs];
+            for member in members {
+                reader.read(member);
+                reader.scores(theta, &mut scores);
+                let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
+                loss += member.weight * own;
+                margin = margin.min(lead);
+                for (c, r) in residual.iter().enumerate() {
+                    reader.add_to(member.weight * r, gradient.col_as_slice_mut(c));
+                }
+            }
+            Slope { loss, gradient, margin }
+        });
+        let mut parts = parts.into_iter();
+        let empty = Slope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY };
+        let mut total = parts.next().unwrap_or(empty);
+        for part in parts {
+            total.loss += part.loss;
+            total.gradient += part.gradient;
+            total.margin = total.margin.min(part.margin);
+        }
+        total
+    }
+
+    /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all.
+    pub(crate) fn hessian(&self, frame: Frame<'_>, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
+        let total = theta.nrows() * frame.outputs;
+        let parts = self.split(frame.threads, |_, members| {
+            let mut sums = HessianSums::new(frame);
+            let mut reader = Reader::new(frame);
+            let mut scores = vec![0.0; frame.outputs];
+            let mut probabilities = vec![0.0; frame.outputs];
+            for member in members.iter().step_by(stride) {
+                reader.read(member);
+                reader.scores(theta, &mut scores);
+                frame.link.probabilities(&scores, &mut probabilities);
+                sums.add(&reader, |a, b| {
+                    member.weight * stride as f64 * frame.link.bend(&scores, &probabilities, a, b)
+                });
+            }
+            sums.finish()
+        });
+        sum(parts, total, total)
+    }
+
+    /// The probabilities of every row, for repeated products with the Hessian.
+    pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
+        let outputs = frame.outputs;
+        let parts = self.split(frame.threads, |_, members| {
+            let mut reader = Reader::new(frame);
+            let mut scores = vec![0.0; outputs];
+            let mut out = vec![0.0; outputs * members.len()];
+            for (member, out) in members.iter().zip(out.chunks_exact_mut(outputs)) {
+                reader.read(member);
+                reader.scores(theta, &mut scores);
+                match frame.link {
+                    Link::Logistic => out[0] = frame.link.bend(&scores, &[], 0, 0),
+                    Link::Softmax => frame.link.probabilities(&scores, out),
+                }
+            }
+            out
+        });
+        parts.concat()
+    }
+
+    /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
+    pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
+        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let parts = self.split(frame.threads, |offset, members| {
+            let mut reader = Reader::new(frame);
+            let mut out = Mat::zeros(width * outputs, 1);
+            let mut along = vec![0.0; outputs];
+            for (at, member) in members.iter().enumerate() {
+                reader.read(member);
+                for (c, along) in along.iter_mut().enumerate() {
+                    *along = reader.dot(&v[c * width..(c + 1) * width]);
+                }
+                let bend = &bends[(offset + at) * outputs..(offset + at + 1) * outputs];
+                let mean: f64 = match frame.link {
+                    Link::Logistic => 0.0,
+                    Link::Softmax => along.iter().zip(bend).map(|(a, p)| a * p).sum(),
+                };
+                for (c, along) in along.iter().enumerate() {
+                    let out = &mut out.col_as_slice_mut(0)[c * width..(c + 1) * width];
+                    reader.add_to(member.weight * bend[c] * (along - mean), out);
+                }
+            }
+            out
+        });
+        sum(parts, width * outputs, 1)
+    }
+
+    /// The diagonal of the Hessian, without penalty.
+    pub(crate) fn diagonal(&self, frame: Frame<'_>, bends: &[f64]) -> Vec<f64> {
+        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let mut reader = Reader::new(frame);
+        let mut out = vec![0.0; width * outputs];
+        for (member, bend) in self.members.iter().zip(bends.chunks_exact(outputs)) {
+            reader.read(member);
+            for (c, p) in bend.iter().enumerate() {
+                let bend = match frame.link {
+                    Link::Logistic => *p,
+                    Link::Softmax => p * (1.0 - p),
+                };
+                let out = &mut out[c * width..(c + 1) * width];
+                if reader.thin {
+                    reader.entries.iter().for_each(|&(j, x)| out[j] += member.weight * bend * x * x);
+                } else {
+                    out.iter_mut().zip(&reader.buffer).for_each(|(o, x)| *o += member.weight * bend * x * x);
+                }
+            }
+        }
+        out
+    }
+
+    pub(crate) fn survey(&self, frame: Frame<'_>, with_gram: bool) -> Survey {
+        let width = frame.basis.width();
+        let classes = frame.link.classes(frame.outputs);
+        let single = Frame { outputs: 1, ..frame };
+        let parts = self.split(frame.threads, |_, members| {
+            let mut survey = Survey {
+                gram: Mat::zeros(0, 0),
+                support: vec![0; width],
+                class_rows: vec![0; classes],
+                reach: 0.0,
+                weight: 0.0,
+                trace: 0.0,
+            };
+            let mut reader = Reader::new(single);
+            let mut sums = with_gram.then(|| HessianSums::new(single));
+            for member in members {
+                reader.read(member);
+                let square = reader.square();
+                survey.reach = survey.reach.max(square);
+                survey.weight += member.weight;
+                survey.trace += member.weight * square;
+                survey.class_rows[member.class] += 1;
+                if reader.thin {
+                    reader.entries.iter().for_each(|&(j, x)| survey.support[j] += (x != 0.0) as u64);
+                } else {
+                    let columns = survey.support.iter_mut().zip(&reader.buffer);
+                    columns.for_each(|(count, x)| *count += (*x != 0.0) as u64);
+                }
+                if let Some(sums) = &mut sums {
+                    sums.add(&reader, |_, _| member.weight);
+                }
+            }
+            if let Some(sums) = sums {
+                survey.gram = sums.finish();
+            }
+            survey
+        });
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().unwrap_or_else(|| Survey {
+            gram: Mat::zeros(0, 0),
+            support: vec![0; width],
+            class_rows: vec![0; classes],
+            reach: 0.0,
+            weight: 0.0,
+            trace: 0.0,
+        });
+        for part in parts {
+            total.gram += part.gram;
+            total.support.iter_mut().zip(part.support).for_each(|(a, b)| *a += b);
+            total.class_rows.iter_mut().zip(part.class_rows).for_each(|(a, b)| *a += b);
+            total.reach = total.reach.max(part.reach);
+            total.weight += part.weight;
+            total.trace += part.trace;
+        }
+        total.reach = total.reach.sqrt();
+        mirror_lower(total.gram.as_mut());
+        total
+    }
+}
+
+fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().unwrap_or_else(|| Mat::zeros(rows, columns));
+    parts.for_each(|part| total += part);
+    total
+}
+
+/// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each its lower triangle, are
+/// summed: v_ab x xᵀ is symmetric in itself.
+struct HessianSums {
+    width: usize,
+    outputs: usize,
+    sums: Mat<f64>,
+    /// Dense rows waiting, one column each, and their v_ab.
+    waiting: Mat<f64>,
+    values: Vec<f64>,
+    count: usize,
+    scaled: Mat<f64>,
+}
+
+impl HessianSums {
+    fn new(frame: Frame<'_>) -> Self {
+        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        Self {
+            width,
+            outputs,
+            sums: Mat::zeros(width * outputs, width * outputs),
+            waiting: Mat::zeros(0, 0),
+            values: Vec::new(),
+            count: 0,
+            scaled: Mat::zeros(0, 0),
+        }
+    }
+
+    fn add(&mut self, reader: &Reader<'_>, value: impl Fn(usize, usize) -> f64) {
+        if reader.thin {
+            for b in 0..self.outputs {
+                for a in b..self.outputs {
+                    self.add_thin(&reader.entries, value(a, b), a, b);
+                }
+            }
+            return;
+        }
+        if self.waiting.ncols() == 0 {
+            self.waiting = Mat::zeros(self.width, BLOCK);
+            self.scaled = Mat::zeros(self.width, BLOCK);
+        }
+        self.waiting.col_as_slice_mut(self.count).copy_from_slice(&reader.buffer);
+        for b in 0..self.outputs {
+            for a in b..self.outputs {
+                self.values.push(value(a, b));
+            }
+        }
+        self.count += 1;
+        if self.count == BLOCK {
+            self.multiply();
+        }
+    }
+
+    fn add_thin(&mut self, entries: &[(usize, f64)], value: f64, a: usize, b: usize) {
+        for (at, &(j, x)) in entries.iter().enumerate() {
+            let scaled = value * x;
+            let column = &mut self.sums.col_as_slice_mut(b * self.width + j)[a * self.width..];
+            for &(i, other) in &entries[at..] {
+                column[i] += scaled * other;
+            }
+        }
+    }
+
+    fn multiply(&mut self) {
+        let (count, width) = (self.count, self.width);
+        if count == 0 {
+            return;
+        }
+        let pairs = self.outputs * (self.outputs + 1) / 2;
+        let mut pair = 0;
+        for b in 0..self.outputs {
+            for a in b..self.outputs {
+                for row in 0..count {
+                    let value = self.values[row * pairs + pair];
+                    let from = self.waiting.col_as_slice(row);
+                    let to = self.scaled.col_as_slice_mut(row);
+                    to.iter_mut().zip(from).for_each(|(t, f)| *t = value * f);
+                }
+                multiply_lower(
+                    self.sums.as_mut().submatrix_mut(a * width, b * width, width, width),
+                    Accum::Add,
+                    self.scaled.as_ref().subcols(0, count),
+                    self.waiting.as_ref().subcols(0, count).transpose(),
+                    1.0,
+                    Par::Seq,
+                );
+                pair += 1;
+            }
+        }
+        self.values.clear();
+        self.count = 0;
+    }
+
+    fn finish(mut self) -> Mat<f64> {
+        self.multiply();
+        // A block off the diagonal is needed whole.
+        for b in 0..self.outputs {
+            for a in b + 1..self.outputs {
+                let (row, column) = (a * self.width, b * self.width);
+                mirror_lower(self.sums.as_mut().submatrix_mut(row, column, self.width, self.width));
+            }
+        }
+        self.sums
+    }
+}

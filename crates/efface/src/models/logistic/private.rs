@@ -1,0 +1,168 @@
+//! Models trained with noise, so that forgetting is certified: what the noise is, and how much error it can hide.
+//!
+//! **Removal** (Guo et al. 2020): the objective has a term ⟨t, θ⟩ with t ~ N(0, σ²). A model whose gradient over the rows that
+//! are left is at most β away from 0 cannot be told from a retrained one, in the sense of (ε, δ), as long as
+//! β ≤ σε/√(2 ln(1.5/δ)): that is the budget.
+//!
+//! **Descent** (Neel et al. 2021): what is published is θ + N(0, σ²), the state θ stays secret. Before publishing,
+//! gradient descent on the rows that are left brings θ to within a distance Δ of their optimum, so that it is within 2Δ of where
+//! retraining would have ended; the Gaussian mechanism then needs σ = 2Δ/(√2(√(ln(1/δ) + ε) − √ln(1/δ))). A step of length
+//! 2/(M + λ) shrinks the distance by (M − λ)/(M + λ), M the smoothness of the loss.
+
+use faer::Mat;
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::pass::{Sample, Survey};
+use super::settings::{Certifier, Privacy, Settings};
+use super::{Facts, Ledger, LogisticModel};
+use crate::error::{Error, Result};
+use crate::evidence::Certificate;
+use crate::linalg::{norm, operator_norm};
+
+impl Privacy {
+    /// How much error the noise hides: residual gradient for removal, distance for descent.
+    pub(crate) fn budget(&self) -> f64 {
+        match self.certifier {
+            Certifier::Removal { noise } => noise * self.epsilon / (2.0 * (1.5 / self.delta).ln()).sqrt(),
+            Certifier::Descent { distance } => distance,
+        }
+    }
+
+    /// The standard deviation of the noise.
+    pub(crate) fn noise(&self) -> f64 {
+        match self.certifier {
+            Certifier::Removal { noise } => noise,
+            Certifier::Descent { distance } => {
+                let log = (1.0 / self.delta).ln();
+                // √(log + ε) − √log without cancellation.
+                let root = self.epsilon / ((log + self.epsilon).sqrt() + log.sqrt());
+                2.0 * distance / (std::f64::consts::SQRT_2 * root)
+            }
+        }
+    }
+}
+
+fn gaussian(seed: u64, stream: u64, deviation: f64, width: usize, outputs: usize) -> Mat<f64> {
+    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(seed);
+    rng.set_stream(stream);
+    Mat::from_fn(width, outputs, |_, _| {
+        let value: f64 = StandardNormal.sample(&mut rng);
+        deviation * value
+    })
+}
+
+/// The noise in the objective, where there is some.
+pub(crate) fn tilt(settings: &Settings, width: usize, outputs: usize) -> Option<Mat<f64>> {
+    let privacy = settings.logistic.privacy?;
+    match privacy.certifier {
+        Certifier::Removal { noise } => Some(gaussian(privacy.seed, 0, noise, width, outputs)),
+        Certifier::Descent { .. } => None,
+    }
+}
+
+/// Whether the model hides its parameters behind noise.
+pub(crate) fn descends(settings: &Settings) -> bool {
+    matches!(settings.logistic.privacy, Some(Privacy { certifier: Certifier::Descent { .. }, .. }))
+}
+
+/// Gradient descent on these rows from the parameters at hand, to the distance promised, and a new veil. Returns the model
+/// with the steps and passes it took.
+pub(crate) fn descend(
+    mut model: LogisticModel,
+    sample: &Sample<'_>,
+    survey: &Survey,
+) -> Result<(LogisticModel, usize, usize)> {
+    let Some(privacy) = model.settings.logistic.privacy else {
+        return Err(Error::Damaged("a model without noise cannot descend".into()));
+    };
+    let lambda = model.settings.logistic.lambda;
+    let width = model.theta.nrows();
+    let ones = vec![1.0; sample.members.len()];
+    let largest = {
+        let frame = model.frame();
+        operator_norm(width, &[], width as u64, |v| *v = sample.times(frame, &ones, v.col_as_slice(0)))
+    };
+    let smooth = lambda + 0.25 * largest.min(survey.trace);
+    let shrink = (smooth - lambda) / (smooth + lambda);
+    let theta = model.theta.clone();
+    let (place, steps) = {
+        let objective = model.objective(sample);
+        let mut place = objective.at(theta);
+        // Half the distance is left to rounding.
+        let goal = 0.5 * privacy.budget() * lambda;
+        let first = norm(&place.gradient);
+        let limit = if first > goal { ((goal / first).ln() / shrink.ln()).ceil().max(1.0) } else { 0.0 };
+        let mut steps = 0usize;
+        while norm(&place.gradient) > goal {
+            // ‖∇L‖ ≥ λ·distance and ≤ M·distance: the distance shrinks at the stated rate, the gradient may lag by M/λ.
+            if steps as f64 > limit + (smooth / lambda).ln().max(1.0) / -shrink.ln() + 10.0 {
+                let (gradient, tolerance) = (norm(&place.gradient), goal);
+                return Err(Error::NotTrained { iterations: steps, gradient, tolerance });
+            }
+            let next = &place.theta - &place.gradient * faer::Scale(2.0 / (smooth + lambda));
+            place = objective.at(next);
+            steps += 1;
+        }
+        (place, steps)
+    };
+    model.theta = place.theta;
+    model.rows = sample.rows;
+    model.class_rows = survey.class_rows.clone();
+    model.facts = Facts::of(survey);
+    model.facts.inverse_norm = 1.0 / lambda;
+    model.ledger = Ledger::measured(place.gradient, model.hidden(&model.facts, &model.theta), 0.0);
+    model.releases += 1;
+    let outputs = model.theta.ncols();
+    model.veil = Some(gaussian(privacy.seed, model.releases, privacy.noise(), width, outputs));
+    Ok((model, steps, steps + 1))
+}
+
+/// The state of the account, for the evidence.
+pub(crate) fn certificate(model: &LogisticModel) -> Option<Certificate> {
+    let privacy = model.settings.logistic.privacy?;
+    let budget = privacy.budget();
+    let (unit, used, secret) = match privacy.certifier {
+        Certifier::Removal { .. } => (
+            "residual gradient",
+            model.ledger.gradient(),
+            "the noise in the objective is secret: it is kept with the model, and whoever holds the file can take it away",
+        ),
+        Certifier::Descent { .. } => (
+            "distance",
+            model.ledger.gradient() / model.settings.logistic.lambda,
+            "only the published parameters leave: the state behind them is kept with the model and is not covered",
+        ),
+    };
+    Some(Certificate {
+        epsilon: privacy.epsilon,
+        delta: privacy.delta,
+        noise: privacy.noise(),
+        unit: unit.into(),
+        budget,
+        used,
+        left: (budget - used).max(0.0),
+        retrained: false,
+        adaptive: false,
+        assumptions: vec![
+            "every row is scaled to a norm of at most 1, the constant included, in fit and in prediction"
+                .into(),
+            "labels are two classes; every parameter is penalised".into(),
+            secret.into(),
+            "requests do not depend on published parameters: an adaptive requester is not covered".into(),
+        ],
+    })
+}
+
+/// Refuses noise so small that training alone passes the budget.
+pub(crate) fn check_start(model: &LogisticModel) -> Result<()> {
+    let Some(certificate) = certificate(model) else { return Ok(()) };
+    if certificate.used <= certificate.budget {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        name: "epsilon",
+        value: certificate.epsilon.to_string(),
+        range: "larger, or more noise: at this ε and δ the noise hides less than the error of training",
+    })
+}

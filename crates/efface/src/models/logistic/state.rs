@@ -1,0 +1,233 @@
+//! A classifier as plain arrays, for whoever stores it.
+
+use std::sync::Arc;
+
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use super::curvature::{Curvature, Scales, Standing};
+use super::pass::Survey;
+use super::{Basis, Facts, Ledger, LogisticModel, Settings};
+use crate::error::{Error, Result};
+use crate::evidence::BoundSource;
+use crate::linalg::{Cholesky, mirror_lower, par};
+use crate::rows::RowStore;
+
+/// The small half of a classifier's state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogisticHead {
+    /// The recipe.
+    pub settings: Settings,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Scores per row.
+    pub outputs: usize,
+    /// Features per row.
+    pub features: usize,
+    /// How often the curvature was made anew.
+    pub refactorisations: usize,
+    releases: u64,
+    facts: Option<Facts>,
+    scales: Option<Scales>,
+    leftover_local: Option<f64>,
+    unknown: f64,
+    unknown_local: Option<f64>,
+    measured: bool,
+    moved: f64,
+    drift: f64,
+}
+
+/// A classifier as plain arrays: `theta`, `leftover`, `veil`, `tilt`, `origin`, `inverse_scale`, and where the curvature is
+/// kept `hessian` and `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without
+/// `hessian` and `gram` the model can predict, and forgets by passes over its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogisticState {
+    /// The small half.
+    pub head: LogisticHead,
+    /// Arrays of numbers by name.
+    pub numbers: Vec<(String, Vec<f64>)>,
+    /// Arrays of counts by name.
+    pub counts: Vec<(String, Vec<u64>)>,
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+impl LogisticModel {
+    /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first.
+    pub fn to_state(&self) -> Result<LogisticState> {
+        if crate::Amend::waiting(self) > 0 {
+            return Err(Error::Unsupported {
+                method: "storing",
+                reason: "changed rows wait to be folded in; settle first".into(),
+            });
+        }
+        let (origin, inverse_scale) = self.basis.parts();
+        let ledger = &self.ledger;
+        let mut numbers = vec![
+            ("theta".into(), columns(&self.theta)),
+            ("leftover".into(), columns(&ledger.leftover)),
+            ("origin".into(), origin),
+            ("inverse_scale".into(), inverse_scale),
+        ];
+        numbers.extend(self.veil.as_ref().map(|veil| ("veil".into(), columns(veil))));
+        let mut counts = vec![("class_rows".into(), self.class_rows.clone())];
+        if let Some(Standing { base, .. }) = &self.standing {
+            numbers.push(("hessian".into(), lower(&base.hessian)));
+            numbers.push(("gram".into(), lower(&base.survey.gram)));
+            counts.push(("support".into(), base.survey.support.clone()));
+        }
+        let Facts { reach, weight, trace, inverse_norm } = self.facts;
+        let head = LogisticHead {
+            settings: self.settings,
+            rows: self.rows,
+            outputs: self.outputs(),
+            features: self.features(),
+            refactorisations: self.refactorisations,
+            releases: self.releases,
+            facts: Some(Facts {
+                reach,
+                weight,
+                trace,
+                inverse_norm: finite(inverse_norm).unwrap_or(f64::MAX),
+            }),
+            scales: self.standing.as_ref().map(|standing| standing.base.scales),
+            leftover_local: finite(ledger.leftover_local),
+            unknown: ledger.unknown,
+            unknown_local: finite(ledger.unknown_local),
+            measured: ledger.source == BoundSource::Measured,
+            moved: ledger.moved,
+            drift: ledger.drift,
+        };
+        Ok(LogisticState { head, numbers, counts })
+    }
+
+    /// The model of a state; everything in it is checked before it is believed.
+    pub fn from_state(state: LogisticState, rows: &dyn RowStore) -> Result<Self> {
+        let LogisticState { head, mut numbers, mut counts } = state;
+        let damaged = |what: &str| Error::Damaged(format!("its {what} makes no sense"));
+        head.settings.check().map_err(|_| damaged("recipe"))?;
+        let (features, outputs) = (head.features, head.outputs);
+        if features != rows.width() || outputs != rows.outputs() || head.rows != rows.len() {
+            return Err(Error::Damaged("its rows and its parameters differ in number".into()));
+        }
+        let classes = head.settings.link.classes(outputs);
+        let mut take = |name: &str| {
+            let at = numbers.iter().position(|(known, _)| known == name)?;
+            Some(numbers.swap_remove(at).1)
+        };
+        let mut count = |name: &str| {
+            let at = counts.iter().position(|(known, _)| known == name)?;
+            Some(counts.swap_remove(at).1)
+        };
+        let origin = take("origin").ok_or_else(|| damaged("origin"))?;
+        let inverse_scale = take("inverse_scale").ok_or_else(|| damaged("scale"))?;
+        let basis = Basis::from_parts(features, head.settings.logistic.intercept, origin, inverse_scale)
+            .ok_or_else(|| damaged("basis"))?;
+        let width = basis.width();
+        let mut table = |name: &str| {
+            let values = take(name)?;
+            let sound = values.len() == width * outputs && values.iter().all(|v| v.is_finite());
+            sound.then(|| Mat::from_fn(width, outputs, |j, c| values[c * width + j]))
+        };
+        let theta = table("theta").ok_or_else(|| damaged("theta"))?;
+        let leftover = table("leftover").ok_or_else(|| damaged("leftover"))?;
+        let veil = table("veil");
+        if veil.is_none() == super::private::descends(&head.settings) {
+            return Err(damaged("veil"));
+        }
+        let class_rows =
+            count("class_rows").filter(|rows| rows.len() == classes).ok_or_else(|| damaged("classes"))?;
+        let extra = head.settings.extra(&basis, outputs);
+        let sound = [head.unknown, head.moved, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
+        let facts = head.facts.filter(Facts::is_sound).ok_or_else(|| damaged("facts"))?;
+        if !sound {
+            return Err(damaged("ledger"));
+        }
+        let standing = match (take("hessian"), take("gram"), count("support"), head.scales) {
+            (Some(hessian), Some(gram), Some(support), Some(scales)) => {
+                let total = width * outputs;
+                let hessian = from_lower(&hessian, total).ok_or_else(|| damaged("Hessian"))?;
+                let mut gram = from_lower(&gram, width).ok_or_else(|| damaged("Gram matrix"))?;
+                mirror_lower(gram.as_mut());
+                if support.len() != width || !scales.is_sound() {
+                    return Err(damaged("support"));
+                }
+                let threads = par(head.settings.logistic.threads);
+                let factor = Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, threads)
+                    .map_err(|_| damaged("Hessian"))?;
+                let survey = Survey {
+                    gram,
+                    support,
+                    class_rows: class_rows.clone(),
+                    reach: facts.reach,
+                    weight: facts.weight,
+                    trace: facts.trace,
+                };
+                let base = Arc::new(Curvature { hessian, factor, survey, scales });
+                Some(Standing { base, pending: None })
+            }
+            _ => None,
+        };
+        let ledger = Ledger {
+            leftover,
+            leftover_local: head.leftover_local.unwrap_or(f64::INFINITY),
+            unknown: head.unknown,
+            unknown_local: head.unknown_local.unwrap_or(f64::INFINITY),
+            source: if head.measured { BoundSource::Measured } else { BoundSource::Carried },
+            moved: head.moved,
+            drift: head.drift,
+        };
+        Ok(Self {
+            settings: head.settings,
+            basis: Arc::new(basis),
+            extra: Arc::new(extra),
+            theta,
+            veil,
+            rows: head.rows,
+            class_rows,
+            standing,
+            facts,
+            ledger,
+            refactorisations: head.refactorisations,
+            releases: head.releases,
+        })
+    }
+}
+
+impl Facts {
+    fn is_sound(&self) -> bool {
+        let Self { reach, weight, trace, inverse_norm } = *self;
+        [reach, weight, trace].iter().all(|v| v.is_finite() && *v >= 0.0) && inverse_norm > 0.0
+    }
+}
+
+impl Scales {
+    fn is_sound(&self) -> bool {
+        let Self { inverse_norm, measured, pull, gram_norm, size } = *self;
+        [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)
+    }
+}
+
+fn columns(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|c| a.col_as_slice(c).iter().copied()).collect()
+}
+
+fn lower(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| a.col_as_slice(j)[j..].iter().copied()).collect()
+}
+
+fn from_lower(values: &[f64], width: usize) -> Option<Mat<f64>> {
+    if values.len() != width * (width + 1) / 2 || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let mut a = Mat::zeros(width, width);
+    let mut rest = values;
+    for j in 0..width {
+        let (column, others) = rest.split_at(width - j);
+        a.col_as_slice_mut(j)[j..].copy_from_slice(column);
+        rest = others;
+    }
+    Some(a)
+}

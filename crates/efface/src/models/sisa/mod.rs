@@ -1,0 +1,220 @@
+//! SISA: sharded, isolated, sliced, aggregated training, around any other recipe.
+//!
+//! ```text
+//! row i        lies in slice r of shard s; (s, r) is a hash of the seed and the row's id
+//! shard s      checkpoint_0 = fit(slice 0),  checkpoint_r = resume(checkpoint_{r−1}, slices 0 … r)
+//! answer       the vote, or the mean score, of the last checkpoints of all shards
+//! forget D     in each shard of D: go back to the checkpoint before the first slice of D, and train from there
+//! ```
+//!
+//! | method | claim | cost of a row |
+//! |---|---|---|
+//! | [`SisaForget`] | exact | the trainings of slices r … R−1 of one shard; on average (R+1)/2 trainings of n/S rows at most |
+//! | [`Retrain`](crate::methods::Retrain) | exact | all S·R trainings |
+//!
+//! Guarantee: exact, whatever the recipe does, as long as it is deterministic. No row moves when another leaves, so the
+//! checkpoints before the touched slice are those of a fit that never saw the row, and those after it are trained as
+//! that fit would train them: the model is, bit for bit, that of the same `Sisa` recipe on the retained rows. The reported
+//! bound is therefore 0. It says nothing of the distance to *one* model of all rows: a shard learns from n/S rows, and
+//! the answer of many such models is another one, as a rule a worse one. Several rows in one shard cost one training
+//! of its chain; touched shards are trained side by side on `threads` threads, with the same result for any number.
+//!
+//! Memory: S·R checkpoints, and the ids of all rows. Slices pay for recipes that profit from a start ([`Fit::resume`]).
+//! One that ignores it, as ridge and naive Bayes do, trains a shard of R slices R times over and gains nothing by it:
+//! give it one slice.
+//!
+//! When it fails, or says less: a shard or a first slice may lack a class. A recipe that then reports
+//! [`Error::EmptyClass`] is replaced, up to the slice where the class appears, by the constant mean of the targets. A shard
+//! without rows that weigh something abstains: it counts in neither vote nor mean. Any other error of the recipe is the
+//! error of the whole (ridge without a penalty needs more rows a slice than it has columns, for one). The fit refuses
+//! more shards than rows as a mistake; forgetting below that number is no mistake and leaves empty shards. The mean of
+//! log-likelihoods, as naive Bayes scores, is ruled by its lowest term: a class that one shard never saw is never the
+//! answer, so vote there. Scores must mean the same in every shard: the clusters of k-means do not.
+//!
+//! Bourtoule, Chandrasekaran, Choquette-Choo, Jia, Travers, Zhang, Lie and Papernot 2021, "Machine unlearning". There
+//! rows are dealt to shards in turn; a hash leaves the shards a little unequal, and nobody else's place to chance.
+
+mod aggregate;
+mod forget;
+mod recipe;
+mod shard;
+
+pub use forget::SisaForget;
+pub use recipe::{Aggregation, Sisa};
+pub use shard::Checkpoint;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::request;
+use crate::error::{Error, Result};
+use crate::evidence::{Evidence, Precomputed};
+use crate::rows::{RowId, RowStore, Rows};
+use crate::traits::{Fit, Predict};
+use shard::{Shard, Source, Work};
+
+/// A fitted sharded model, with every checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    try_from = "Stored<F>",
+    bound(
+        serialize = "F: Serialize, F::Model: Serialize",
+        deserialize = "F: Deserialize<'de>, F::Model: Deserialize<'de>"
+    )
+)]
+pub struct SisaModel<F: Fit> {
+    recipe: Sisa<F>,
+    width: usize,
+    outputs: usize,
+    /// Shared with the model before a change, where the change did not touch them.
+    #[serde(serialize_with = "write_shards")]
+    shards: Vec<Arc<Shard<F::Model>>>,
+}
+
+impl<F> Fit for Sisa<F>
+where
+    F: Fit + Clone + Sync,
+    F::Model: Clone + Send + Sync,
+{
+    type Model = SisaModel<F>;
+
+    fn fit(&self, rows: &Rows) -> Result<SisaModel<F>> {
+        if self.shards > rows.len() && !rows.is_empty() {
+            let value = format!("{} ({} rows)", self.shards, rows.len());
+            return Err(Error::Parameter { name: "shards", value, range: "at most the number of rows" });
+        }
+        Ok(SisaModel::train(self, rows)?.0)
+    }
+
+    fn bytes(&self, model: &SisaModel<F>) -> usize {
+        model.precomputed().iter().map(|part| part.bytes).sum()
+    }
+}
+
+impl<F: Fit> SisaModel<F> {
+    /// The recipe it was fitted with.
+    pub fn settings(&self) -> &Sisa<F> {
+        &self.recipe
+    }
+
+    /// How many rows it stands for.
+    pub fn rows(&self) -> usize {
+        self.shards.iter().map(|shard| shard.len()).sum()
+    }
+
+    /// How many features a row has.
+    pub fn features(&self) -> usize {
+        self.width
+    }
+
+    /// How many targets a row has.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// What each shard knows, all its slices taken together; never [`Checkpoint::AsBefore`].
+    pub fn answers(&self) -> impl Iterator<Item = &Checkpoint<F::Model>> {
+        self.shards.iter().map(|shard| shard.answer())
+    }
+
+    /// What is kept beside the rows, and its memory.
+    pub fn precomputed(&self) -> Vec<Precomputed> {
+        let size = |checkpoint: &Checkpoint<F::Model>| match checkpoint {
+            Checkpoint::Trained(model) => self.recipe.recipe.bytes(model),
+            Checkpoint::Constant(means) => size_of_val(means.as_slice()),
+            Checkpoint::Abstains | Checkpoint::AsBefore => 0,
+        };
+        let checkpoints = self.shards.iter().flat_map(|shard| &shard.checkpoints).map(size).sum();
+        let ids = self.rows() * size_of::<RowId>();
+        [("checkpoints", checkpoints), ("row ids of the slices", ids)]
+            .map(|(what, bytes)| Precomputed { what: what.into(), bytes })
+            .into()
+    }
+
+    fn evidence(&self, method: &str) -> Evidence {
+        let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
+        Evidence { precomputed: self.precomputed(), ..start }
+    }
+
+    /// A model in which nobody has a say has nothing to answer with.
+    fn check_answers(self) -> Result<Self> {
+        if self.answers().all(|answer| matches!(answer, Checkpoint::Abstains)) {
+            return Err(Error::NoWeight);
+        }
+        Ok(self)
+    }
+}
+
+impl<F> SisaModel<F>
+where
+    F: Fit + Clone + Sync,
+    F::Model: Clone + Send + Sync,
+{
+    fn train(recipe: &Sisa<F>, rows: &Rows) -> Result<(Self, Work)> {
+        recipe.check()?;
+        if rows.is_empty() {
+            return Err(Error::NoRows);
+        }
+        let mut shards: Vec<Shard<F::Model>> =
+            (0..recipe.shards).map(|_| Shard::new(recipe.slices)).collect();
+        for id in rows.ids() {
+            let (shard, slice) = recipe.place(id);
+            shards[shard].slices[slice].push(id);
+        }
+        shards.iter_mut().flat_map(|shard| &mut shard.slices).for_each(|ids| ids.sort_unstable());
+        let work = forget::train_all(recipe, &mut shards, Source { store: rows, new: None })?;
+        let shards = shards.into_iter().map(Arc::new).collect();
+        let model = Self { recipe: recipe.clone(), width: rows.width(), outputs: rows.outputs(), shards };
+        Ok((model.check_answers()?, work))
+    }
+}
+
+impl<F: Fit> Predict for SisaModel<F>
+where
+    F::Model: Predict,
+{
+    /// The vote or the mean, one column per column of the shards' own scores.
+    fn predict(&self, features: &crate::rows::Features) -> Result<faer::Mat<f64>> {
+        request::check_width(features.width(), self.width)?;
+        aggregate::predict(self.recipe.aggregation, self.answers(), self.outputs, features)
+    }
+}
+
+fn write_shards<M: Serialize, S: Serializer>(
+    shards: &[Arc<Shard<M>>],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(shards.iter().map(|shard| shard.as_ref()))
+}
+
+/// A model as it is written down, before it is believed.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "F: Deserialize<'de>, F::Model: Deserialize<'de>"))]
+struct Stored<F: Fit> {
+    recipe: Sisa<F>,
+    width: usize,
+    outputs: usize,
+    shards: Vec<Shard<F::Model>>,
+}
+
+impl<F: Fit> TryFrom<Stored<F>> for SisaModel<F> {
+    type Error = Error;
+
+    fn try_from(Stored { recipe, width, outputs, shards }: Stored<F>) -> Result<Self> {
+        recipe.check()?;
+        let in_place = |(at, shard): (usize, &Shard<F::Model>)| {
+            let slices = shard.slices.iter().enumerate();
+            slices.into_iter().all(|(slice, ids)| ids.iter().all(|&id| recipe.place(id) == (at, slice)))
+        };
+        if outputs == 0
+            || shards.len() != recipe.shards
+            || !shards.iter().all(|shard| shard.is_sound(recipe.slices, outputs))
+            || !shards.iter().enumerate().all(in_place)
+        {
+            return Err(Error::Damaged("the shards of the model do not fit together".into()));
+        }
+        let shards = shards.into_iter().map(Arc::new).collect();
+        Self { recipe, width, outputs, shards }.check_answers()
+    }
+}
