@@ -120,7 +120,7 @@ pub(crate) struct StepSize {
 
 /// r ↦ −ln(1 − r)/r, the price of a Hessian that is known at one end only.
 fn price(r: f64) -> f64 {
-    if r < 1e-8 { 1.0 + r } else { -(-r).ln_1p() / r }
+    if r < 1e-8 { 1.0 + 0.5 * r + r * r } else { -(-r).ln_1p() / r }
 }
 
 impl LogisticModel {

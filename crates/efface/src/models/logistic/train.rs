@@ -1,10 +1,16 @@
-//! Training: Newton's method to a gradient norm of 1e-10.
+//! Training to a gradient norm of 1e-10.
 //!
-//! Why not L-BFGS: the optimum has to be good to ten digits before the theory of forgetting holds, and there the quadratic
-//! convergence of Newton's method tells; and the Hessian at the optimum is what forgetting needs anyway, so that its last
-//! factor is not thrown away. A Hessian costs as much as dozens of gradients, so a factor is kept as long as it still
-//! brings the gradient down by a factor of five, and far from the optimum, where no direction is worth much, a sample of
-//! the rows stands for all. A model too wide for any Hessian solves for the same steps by conjugate gradients.
+//! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian: that of
+//! a sample of the rows, eight for every parameter. A good Hessian makes each pass over the rows worth a digit or
+//! more, whatever the condition of the data; and a sample makes one for the price of a few passes, where all rows would
+//! cost as much as dozens. When progress is slow the Hessian is made anew where the parameters stand, from four times as
+//! many rows, in the end from all, and then the method is Newton's. At the optimum the Hessian of all rows is made once, for
+//! forgetting needs it. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
+//! tables it takes hundreds of passes to the digits that the theory of forgetting needs.
+//!
+//! A model too wide for any Hessian takes Newton steps by conjugate gradients.
+
+use std::collections::VecDeque;
 
 use faer::Mat;
 
@@ -12,14 +18,12 @@ use super::objective::{Objective, Place, flat, shaped};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, UNIT, add_scaled, conjugate_gradients, dot, norm, par};
 
-/// A factor that brings the gradient down by less than this is made anew.
-const WORN: f64 = 0.2;
-/// Above this share of the first gradient, a sample of the rows gives the direction.
-const FAR: f64 = 1e-3;
-/// The sample has so many rows for every parameter.
+/// The first sample has so many rows for every parameter.
 const SAMPLE: usize = 8;
-/// A Hessian is kept for forgetting when it was made so near the optimum, relative to the parameters.
-const NEAR: f64 = 1e-5;
+/// Pairs of step and change of gradient that are remembered.
+const MEMORY: usize = 12;
+/// So many steps may bring the gradient down by a factor of ten before the Hessian is made anew.
+const PATIENCE: usize = 8;
 /// A loss is known to this relative accuracy.
 const NOISE: f64 = 1e-13;
 /// Conjugate-gradient steps before giving up.
@@ -61,77 +65,144 @@ pub(crate) fn train(objective: &Objective<'_>, start: Mat<f64>, limits: Limits) 
     }
     let first = norm(&place.gradient);
     let floor = objective.floor();
-    let mut bowl: Option<Bowl> = None;
-    // Whether the factor is that of a sample of the rows, and whether a sample is still good enough.
-    let mut sampled = false;
-    let mut sample_serves = true;
-    let mut worn = false;
+    let mut guide = if limits.dense { Some(Guide::new(objective, &place, limits)?) } else { None };
+    passes += guide.is_some() as usize;
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
         if size <= limits.gradient {
             break;
         }
-        if objective.extra.least() == 0.0 && place.margin > 0.0 && objective.has_no_penalty() {
+        if place.margin > 0.0 && objective.has_no_penalty() {
             return Err(Error::Separable);
         }
         if iterations == limits.iterations {
             return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
         }
-        let step = if limits.dense {
-            if bowl.is_none() || worn {
-                let stride = objective.stride(sample_serves && size > FAR * first);
-                bowl = Some(objective.bowl(&place.theta, stride, limits)?);
-                sampled = stride > 1;
-                passes += 1;
+        let gradient = flat(&place.gradient);
+        let step = match &guide {
+            Some(guide) => guide.direction(&gradient, limits),
+            None => {
+                // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
+                let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
+                let (step, products) = objective.solve(&place.theta, &gradient, accuracy)?;
+                passes += products;
+                step
             }
-            let mut step = flat(&place.gradient);
-            if let Some(bowl) = &bowl {
-                bowl.factor.solve(step.as_mut(), par(limits.threads));
-            }
-            step
-        } else {
-            // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
-            let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
-            let (step, products) = objective.solve(&place.theta, &flat(&place.gradient), accuracy)?;
-            passes += products;
-            step
         };
-        let slope = dot(flat(&place.gradient).col_as_slice(0), step.col_as_slice(0));
+        let slope = dot(gradient.col_as_slice(0), step.col_as_slice(0));
         let (next, tried) = objective.search(&place, &shaped(&step, width), slope);
         passes += tried;
         iterations += 1;
         let Some(next) = next else {
-            // No step helps: rounding is all that is left, or the factor is worn.
+            // No step helps: rounding is all that is left, or the Hessian is no guide any more.
             if size <= floor || slope <= NOISE * place.loss.abs().max(1.0) {
                 break;
             }
-            if (worn && !sampled) || !limits.dense {
+            let improved = match &mut guide {
+                Some(guide) => guide.improve(objective, &place, limits)?,
+                None => false,
+            };
+            if !improved {
                 return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
             }
-            (worn, sample_serves) = (true, false);
+            passes += 1;
             continue;
         };
         let reached = norm(&next.gradient);
-        worn = reached > WORN * size;
-        sample_serves &= !sampled || reached < 0.5 * size;
+        if let Some(guide) = &mut guide {
+            guide.learn(&place, &next);
+            if guide.is_slow(reached) && guide.improve(objective, &next, limits)? {
+                passes += 1;
+            }
+        }
         let stuck = reached > 0.5 * size && reached <= floor;
         place = next;
         if stuck {
             break;
         }
     }
+    let mut bowl = None;
     if limits.keep && limits.dense {
-        let near = NEAR * (1.0 + norm(&place.theta));
-        let fresh = bowl.as_ref().is_some_and(|bowl| !sampled && norm(&(&bowl.theta - &place.theta)) <= near);
-        if !fresh {
-            bowl = Some(objective.bowl(&place.theta, 1, limits)?);
-            passes += 1;
-        }
-    } else {
-        bowl = None;
+        bowl = Some(objective.bowl(&place.theta, 1, limits)?);
+        passes += 1;
     }
     Ok(Trained { place, bowl, iterations, passes })
+}
+
+/// Where to go next: L-BFGS on top of the factor of some rows' Hessian.
+struct Guide {
+    factor: Cholesky,
+    stride: usize,
+    /// Steps s and the changes y of the gradient along them, oldest first, with sᵀy.
+    pairs: VecDeque<(Mat<f64>, Mat<f64>, f64)>,
+    /// Steps since the gradient last fell by a factor of ten, and what it was then.
+    waited: usize,
+    mark: f64,
+    /// Whether the Hessian is that of all rows where the parameters stand.
+    fresh: bool,
+}
+
+impl Guide {
+    fn new(objective: &Objective<'_>, place: &Place, limits: Limits) -> Result<Self> {
+        let wanted = SAMPLE * objective.frame.basis.width() * objective.frame.outputs;
+        let stride = (objective.sample.members.len() / wanted.max(1)).clamp(1, 16);
+        let factor = objective.bowl(&place.theta, stride, limits)?.factor;
+        let mark = norm(&place.gradient);
+        Ok(Self { factor, stride, pairs: VecDeque::new(), waited: 0, mark, fresh: stride == 1 })
+    }
+
+    /// Approximately H⁻¹·gradient.
+    fn direction(&self, gradient: &Mat<f64>, limits: Limits) -> Mat<f64> {
+        let mut direction = gradient.clone();
+        let mut shares = Vec::with_capacity(self.pairs.len());
+        for (s, y, sy) in self.pairs.iter().rev() {
+            let share = dot(s.col_as_slice(0), direction.col_as_slice(0)) / sy;
+            add_scaled(direction.col_as_slice_mut(0), -share, y.col_as_slice(0));
+            shares.push(share);
+        }
+        self.factor.solve(direction.as_mut(), par(limits.threads));
+        for ((s, y, sy), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
+            let rest = share - dot(y.col_as_slice(0), direction.col_as_slice(0)) / sy;
+            add_scaled(direction.col_as_slice_mut(0), rest, s.col_as_slice(0));
+        }
+        direction
+    }
+
+    fn learn(&mut self, from: &Place, to: &Place) {
+        self.fresh = false;
+        let s = flat(&(&to.theta - &from.theta));
+        let y = flat(&(&to.gradient - &from.gradient));
+        let sy = dot(s.col_as_slice(0), y.col_as_slice(0));
+        // Convexity makes this positive; rounding may not.
+        if sy > 1e-14 * norm(&s) * norm(&y) {
+            if self.pairs.len() == MEMORY {
+                self.pairs.pop_front();
+            }
+            self.pairs.push_back((s, y, sy));
+        }
+    }
+
+    fn is_slow(&mut self, gradient: f64) -> bool {
+        self.waited += 1;
+        if gradient <= 0.1 * self.mark {
+            (self.waited, self.mark) = (0, gradient);
+        }
+        self.waited >= PATIENCE
+    }
+
+    /// Makes the Hessian anew, from more rows. False when it could not be better.
+    fn improve(&mut self, objective: &Objective<'_>, place: &Place, limits: Limits) -> Result<bool> {
+        if self.fresh {
+            return Ok(false);
+        }
+        self.stride = self.stride.div_ceil(4);
+        self.factor = objective.bowl(&place.theta, self.stride, limits)?.factor;
+        self.pairs.clear();
+        (self.waited, self.mark) = (0, norm(&place.gradient));
+        self.fresh = self.stride == 1;
+        Ok(true)
+    }
 }
 
 impl Objective<'_> {
@@ -143,11 +214,6 @@ impl Objective<'_> {
 
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
-    }
-
-    fn stride(&self, far: bool) -> usize {
-        let wanted = SAMPLE * self.frame.basis.width() * self.frame.outputs;
-        if far { (self.sample.members.len() / wanted.max(1)).clamp(1, 16) } else { 1 }
     }
 
     pub(crate) fn bowl(&self, theta: &Mat<f64>, stride: usize, limits: Limits) -> Result<Bowl> {
