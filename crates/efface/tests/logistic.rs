@@ -5,7 +5,7 @@
 use efface::methods::{self, Auto, Newton, contract};
 use efface::models::logistic::LogisticModel;
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Forget, Logistic, Predict, RowId, RowStore, Rows, Softmax,
+    Amend, Csr, Dense, Error, Features, Fit, Forget, Logistic, Predict, RowId, RowStore, Rows, Sisa, Softmax,
 };
 
 /// A small generator, so that the cases do not depend on any crate's stream.
@@ -523,6 +523,64 @@ fn probabilities_are_those_of_the_scores() {
                 let log_odds = (chances[(row, 1)] / chances[(row, 0)]).ln();
                 assert!((log_odds - scores[(row, 0)]).abs() < 1e-12);
             }
+        }
+    }
+}
+
+/// Shards of classifiers, some without rows of every class, forget like retraining.
+#[test]
+fn shards_of_classifiers_keep_the_contract() {
+    let x = Dense::new((0..12).map(|i| (i as f64 * 0.7).sin()).collect(), 4).unwrap();
+    let probe: Features = x.into();
+    for classes in [2, 4] {
+        let rows = rows("dense", 40, 4, classes, 12);
+        let gone: Vec<RowId> = rows.ids().step_by(9).collect();
+        for (shards, slices) in [(1, 1), (6, 2), (12, 3)] {
+            let name = format!("{classes} classes in {shards}×{slices}");
+            let logistic = Sisa::new(Logistic::new(1.0).curvature(false), shards, slices).threads(2);
+            let softmax = Sisa::new(Softmax::new(1.0).curvature(false), shards, slices).threads(2);
+            let violation = if classes == 2 {
+                contract::check(
+                    &methods::SisaForget,
+                    &contract::Case {
+                        name: &name,
+                        recipe: &logistic,
+                        rows: &rows,
+                        gone: &gone,
+                        parameters: &|model| {
+                            model
+                                .predict(&probe)
+                                .unwrap()
+                                .col_iter()
+                                .flat_map(|c| c.iter().copied().collect::<Vec<_>>())
+                                .collect()
+                        },
+                        reload: &|model, _| Ok(model.clone()),
+                        tolerance: 0.0,
+                    },
+                )
+            } else {
+                contract::check(
+                    &methods::SisaForget,
+                    &contract::Case {
+                        name: &name,
+                        recipe: &softmax,
+                        rows: &rows,
+                        gone: &gone,
+                        parameters: &|model| {
+                            model
+                                .predict(&probe)
+                                .unwrap()
+                                .col_iter()
+                                .flat_map(|c| c.iter().copied().collect::<Vec<_>>())
+                                .collect()
+                        },
+                        reload: &|model, _| Ok(model.clone()),
+                        tolerance: 0.0,
+                    },
+                )
+            };
+            violation.unwrap();
         }
     }
 }

@@ -108,7 +108,7 @@ impl Auto {
         let mut work = Work::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
             // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
-            work.train()?;
+            work.train_anew()?;
             "rows that join a certified model need training".to_string()
         } else {
             work.newton()?;
@@ -116,10 +116,12 @@ impl Auto {
                 work.measure()?;
             }
             let mut last = f64::INFINITY;
+            let mut trained = false;
             while work.relative_bound() > tolerance {
                 let gradient = work.gradient_norm();
                 if !(gradient <= WORN * last) || !work.relative_bound().is_finite() {
                     work.train()?;
+                    trained = true;
                     break;
                 }
                 last = gradient;
@@ -127,7 +129,7 @@ impl Auto {
                 work.measure()?;
             }
             let steps = work.steps;
-            match (work.refreshed, work.passes) {
+            match (trained, work.passes) {
                 (true, _) => {
                     format!("steps with the kept Hessian would not reach {tolerance:.0e}: trained on")
                 }

@@ -63,7 +63,7 @@ impl Forget<LogisticModel> for DescentToDelete {
             return Ok(Outcome { model: model.clone(), evidence });
         }
         let mut work = Work::new(model, rows, gone, None)?;
-        work.train()?;
+        work.train_anew()?;
         Ok(work.finish(NAME, self.claim()))
     }
 }

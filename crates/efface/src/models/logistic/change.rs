@@ -23,6 +23,9 @@ use crate::rows::{RowId, RowStore, Rows};
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 const ACCURACY: f64 = 1e-10;
 
+/// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
+const STALE: f64 = 0.5;
+
 /// A request at work.
 pub(crate) struct Work<'a> {
     before: &'a LogisticModel,
@@ -206,10 +209,15 @@ impl<'a> Work<'a> {
             Ok((place.gradient, facts, empty))
         })?;
         self.next.facts = facts;
-        let mut gradient = gradient;
+        self.take_gradient(gradient, &empty);
+        Ok(())
+    }
+
+    /// Takes over a gradient that was computed at the parameters; `empty` columns are had by no row.
+    fn take_gradient(&mut self, mut gradient: Mat<f64>, empty: &[usize]) {
         // What no row has is held by the penalty alone: at 0 it is where it belongs.
-        self.next.clear(&empty);
-        for &j in &empty {
+        self.next.clear(empty);
+        for &j in empty {
             (0..gradient.ncols()).for_each(|c| gradient[(j, c)] = 0.0);
         }
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
@@ -217,12 +225,10 @@ impl<'a> Work<'a> {
         let (moved, drift) = (ledger.moved, ledger.drift);
         *ledger = super::Ledger::measured(gradient, hidden, moved);
         ledger.drift = drift;
-        if let Some(standing) = &self.next.standing {
-            ledger.localise(standing, self.before.par());
-        } else {
-            ledger.moved = 0.0;
+        match &self.next.standing {
+            Some(standing) => ledger.localise(standing, self.before.par()),
+            None => ledger.moved = 0.0,
         }
-        Ok(())
     }
 
     /// Computes gradient and Hessian anew at the parameters.
@@ -242,8 +248,34 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Trains on the rows that are left, from the parameters at hand.
+    /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
+    /// Hessian stays, unless the way was so long that its bounds are worth little.
     pub(crate) fn train(&mut self) -> Result<()> {
+        let limits = self.next.limits();
+        let Some(standing) = self.next.standing.clone() else {
+            return self.train_anew();
+        };
+        let (place, iterations, passes) = self.over_rows(|model, sample| {
+            let objective = model.objective(sample);
+            let factor = standing.base.factor.clone();
+            let limits = super::train::Limits { keep: false, ..limits };
+            let trained = super::train::train(&objective, model.theta.clone(), Some(factor), limits)?;
+            Ok((trained.place, trained.iterations, trained.passes))
+        })?;
+        self.steps += iterations;
+        self.passes += passes;
+        let way = norm(&(&place.theta - &self.next.theta));
+        self.next.theta = place.theta;
+        self.next.ledger.moved += way;
+        self.take_gradient(place.gradient, &standing.unsupported());
+        let next = &self.next;
+        let stale = next.settings.link.concordance() * next.facts.reach * next.ledger.moved;
+        let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
+        if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
+    }
+
+    /// Trains on the rows that are left, from the parameters at hand, and makes everything kept anew.
+    pub(crate) fn train_anew(&mut self) -> Result<()> {
         let refactorisations = self.next.refactorisations + 1;
         let (next, iterations, passes) = self.over_rows(|model, sample| model.clone().trained(sample))?;
         self.next = next;

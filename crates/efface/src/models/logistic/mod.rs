@@ -205,7 +205,7 @@ impl LogisticModel {
         let start = std::mem::replace(&mut self.theta, Mat::zeros(0, 0));
         let outputs = start.ncols();
         let objective = Objective { sample, frame: Frame { outputs, ..self.frame() }, extra: &self.extra };
-        let Trained { place, bowl, iterations, passes } = train::train(&objective, start, limits)?;
+        let Trained { place, bowl, iterations, passes } = train::train(&objective, start, None, limits)?;
         self.theta = place.theta;
         self.clear(&(0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect::<Vec<_>>());
         if private::descends(&self.settings) {
@@ -379,8 +379,8 @@ impl LogisticModel {
         evidence.certificate = private::certificate(self);
         if self.ledger.moved > 0.0 && self.standing.is_some() {
             evidence.not_covered.push(
-                "the weights in the kept curvature, which follow from earlier parameters: warm_start and retrain compute \
-                 them anew"
+                "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
+                 ever had: retrain computes them anew"
                     .into(),
             );
         }

@@ -55,8 +55,13 @@ pub(crate) struct Trained {
     pub(crate) passes: usize,
 }
 
-/// The minimum, from the parameters given. `free` says which parameters no penalty holds.
-pub(crate) fn train(objective: &Objective<'_>, start: Mat<f64>, limits: Limits) -> Result<Trained> {
+/// The minimum, from the parameters given, guided by a factor where one is at hand.
+pub(crate) fn train(
+    objective: &Objective<'_>,
+    start: Mat<f64>,
+    factor: Option<Cholesky>,
+    limits: Limits,
+) -> Result<Trained> {
     let width = start.nrows();
     let mut place = objective.at(start);
     let mut passes = 1;
@@ -65,8 +70,14 @@ pub(crate) fn train(objective: &Objective<'_>, start: Mat<f64>, limits: Limits) 
     }
     let first = norm(&place.gradient);
     let floor = objective.floor();
-    let mut guide = if limits.dense { Some(Guide::new(objective, &place, limits)?) } else { None };
-    passes += guide.is_some() as usize;
+    let mut guide = match factor {
+        Some(factor) => Some(Guide::by(factor, 1, first)),
+        None if limits.dense && first > limits.gradient => {
+            passes += 1;
+            Some(Guide::new(objective, &place, limits)?)
+        }
+        None => None,
+    };
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
@@ -148,8 +159,11 @@ impl Guide {
         let wanted = SAMPLE * objective.frame.basis.width() * objective.frame.outputs;
         let stride = (objective.sample.members.len() / wanted.max(1)).clamp(1, 16);
         let factor = objective.bowl(&place.theta, stride, limits)?.factor;
-        let mark = norm(&place.gradient);
-        Ok(Self { factor, stride, pairs: VecDeque::new(), waited: 0, mark, fresh: stride == 1 })
+        Ok(Self { fresh: stride == 1, ..Self::by(factor, stride, norm(&place.gradient)) })
+    }
+
+    fn by(factor: Cholesky, stride: usize, mark: f64) -> Self {
+        Self { factor, stride, pairs: VecDeque::new(), waited: 0, mark, fresh: false }
     }
 
     /// Approximately H⁻¹·gradient.
