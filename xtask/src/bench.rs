@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{data, python, root};
+use crate::{data, methods, python, root};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -42,17 +42,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("stream") => stream(),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
+        Some("methods") => methods::run(args.get(1).map(String::as_str)),
         Some(other) => {
-            bail!("there is no benchmark {other}; deletion, flat, fit, stream, injection and data exist")
+            bail!(
+                "there is no benchmark {other}; deletion, flat, fit, stream, injection, data and methods exist"
+            )
         }
     }
 }
 
 /// Runs the Rust half and parses its lines.
-fn measure(args: &[&str]) -> Result<Vec<Value>> {
+pub(crate) fn measure(bench: &str, args: &[&str]) -> Result<Vec<Value>> {
     eprintln!("measuring {} …", args.join(" "));
     let output = Command::new("cargo")
-        .args(["bench", "--quiet", "--package", "efface", "--bench", "linear", "--"])
+        .args(["bench", "--quiet", "--package", "efface", "--bench", bench, "--"])
         .args(args)
         .current_dir(root()?)
         .stderr(Stdio::inherit())
@@ -64,12 +67,12 @@ fn measure(args: &[&str]) -> Result<Vec<Value>> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn parse(text: &str) -> Result<Vec<Value>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Value>> {
     let lines = text.lines().filter(|line| line.starts_with('{'));
     lines.map(|line| serde_json::from_str(line).context("a measurement is not JSON")).collect()
 }
 
-fn number(value: &Value, key: &str) -> f64 {
+pub(crate) fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(f64::NAN)
 }
 
@@ -82,7 +85,7 @@ fn find<'a>(all: &'a [Value], what: &str, k: u64, method: Option<&str>) -> Optio
 fn deletion(d: u64) -> Result<()> {
     let width = d.to_string();
     let theirs = parse(&python::script("linear.py", &["deletion", &width], 1)?)?;
-    let ours = measure(&["deletion", &width])?;
+    let ours = measure("linear", &["deletion", &width])?;
     let retrain = ours.iter().find(|v| v["what"] == "retrain").context("no retraining time")?;
     let numpy_retrain = theirs.iter().find(|v| v["what"] == "numpy retrain").context("no numpy time")?;
     println!("\n## Deletion, n = {}, d = {d}, one thread\n", 10 * d);
@@ -163,7 +166,7 @@ fn short(value: f64) -> String {
 }
 
 fn flat() -> Result<()> {
-    let all = measure(&["flat"])?;
+    let all = measure("linear", &["flat"])?;
     println!(
         "\n## Forget time against n, d = 256, exact\n\n| form | k | n = 10⁴ | 10⁵ | 10⁶ | largest ÷ smallest |\n|---|---|---|---|---|---|"
     );
@@ -184,7 +187,7 @@ fn flat() -> Result<()> {
 
 fn fit() -> Result<()> {
     let theirs = parse(&python::script("linear.py", &["fit", "30000", "3000"], 2)?)?;
-    let ours = measure(&["fit", "30000", "3000"])?;
+    let ours = measure("linear", &["fit", "30000", "3000"])?;
     let (a, b) = (ours.first().context("no measurement")?, theirs.first().context("no measurement")?);
     let square = number(a, "square_bytes");
     println!("\n## Fit, n = 30,000, d = 3,000, two threads\n");
@@ -206,7 +209,7 @@ fn fit() -> Result<()> {
 }
 
 fn stream() -> Result<()> {
-    let all = measure(&["stream"])?;
+    let all = measure("linear", &["stream"])?;
     let v = all.first().context("no measurement")?;
     println!("\n## {} deletions one at a time, d = {}\n", v["deletions"], v["d"]);
     println!(
@@ -223,7 +226,7 @@ fn stream() -> Result<()> {
 }
 
 fn injection() -> Result<()> {
-    let all = measure(&["injection"])?;
+    let all = measure("linear", &["injection"])?;
     println!("\n## Feature injection, d = 1500, n = 15,000, λ = 1e-4, one trial\n");
     println!(
         "Share of the injected weight that is left, |w_after|/|w_before|, and for exact the relative distance to retraining.\n"

@@ -2,6 +2,7 @@
 
 mod bench;
 mod data;
+mod methods;
 mod python;
 mod test;
 mod tidy;
@@ -17,7 +18,8 @@ cargo xtask <command>
   test           format, lints, tidy, every test and doctest: all that CI runs
   tidy           the invariants of ARCHITECTURE.md that a text search can check
   bench [part]   measured tables beside numpy, scikit-learn and the paper
-                 parts: deletion [D …], flat, fit, stream, injection, data [DIR]; all but data without one
+                 parts: deletion [D …], flat, fit, stream, injection; all of these without one
+                        data [DIR]: the command on real data; methods [DIR]: every method on real data
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";
 

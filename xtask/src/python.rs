@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{root, run};
 
-const REQUIREMENTS: [&str; 2] = ["numpy==2.4.6", "scikit-learn==1.9.1"];
+const REQUIREMENTS: [&str; 3] = ["numpy==2.4.6", "scikit-learn==1.9.1", "zstandard==0.25.0"];
 
 /// The interpreter of the environment, made on first use.
 pub(crate) fn interpreter() -> Result<PathBuf> {

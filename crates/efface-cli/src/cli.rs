@@ -2,14 +2,15 @@
 
 mod help;
 mod parse;
+mod settings;
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use efface::Form;
 use efface_io::Format;
 
-pub(crate) use parse::Person;
+pub(crate) use parse::{Grid, Person};
+pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
 
 /// Fit a model; later take rows, or a person, out of it, exactly
 #[derive(Debug, Parser)]
@@ -123,7 +124,11 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "COLUMN", help_heading = "Who is who")]
     pub(crate) subject: Option<String>,
 
-    /// Take the target's values as classes
+    /// What to fit, see below
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = Model::Ridge, help_heading = "Model")]
+    pub(crate) model: Model,
+
+    /// Take the target's values as classes; ridge alone needs to be told
     #[arg(long, help_heading = "Model")]
     pub(crate) classify: bool,
 
@@ -141,32 +146,15 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "COLUMN", help_heading = "Model")]
     pub(crate) weight: Option<String>,
 
-    /// Strength of the penalty λ/2 ‖θ‖²
-    #[arg(long, value_name = "λ", default_value_t = 1.0, allow_hyphen_values = true, help_heading = "Model")]
-    pub(crate) lambda: f64,
-
-    /// No constant term
-    #[arg(long, help_heading = "Model")]
-    pub(crate) no_intercept: bool,
-
-    /// What to keep in order to forget fast, see below
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Curvature::Auto, help_heading = "Model")]
-    pub(crate) curvature: Curvature,
-
-    /// Relative distance to retraining above which the model refactors itself
-    #[arg(long, value_name = "X", default_value = "1e-9", help_heading = "Model")]
-    pub(crate) tolerance: f64,
-
-    /// Threads for the large products [default: all cores]
-    #[arg(long, value_name = "N", help_heading = "Model")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
 }
 
 /// Take rows, or all rows of a person, out of a model
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("who").args(["ids", "ids_file", "subject"]).required(true)),
-    after_help = help::FORGET
+    after_help = help::forget()
 )]
 pub(crate) struct Forget {
     /// Model file
@@ -184,9 +172,21 @@ pub(crate) struct Forget {
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person)]
     pub(crate) subject: Option<Person>,
 
-    /// How to forget; auto takes the cheapest exact method
-    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = parse::methods())]
+    /// How to forget, see below
+    #[arg(long, value_name = "METHOD", default_value = "auto", hide_possible_values = true, value_parser = parse::methods())]
     pub(crate) method: String,
+
+    /// Relative distance to retraining that auto must reach; it retrains where nothing less will do
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    pub(crate) tolerance: Option<f64>,
+
+    /// Steps of newton on a logistic or softmax model [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) steps: Option<usize>,
+
+    /// Let newton on a logistic or softmax model read the rows to measure how near it came
+    #[arg(long)]
+    pub(crate) measure: bool,
 
     /// Say what would happen and change nothing
     #[arg(long)]
@@ -300,28 +300,6 @@ impl From<DataFormat> for Format {
             DataFormat::Jsonl => Self::JsonLines,
             DataFormat::Parquet => Self::Parquet,
             DataFormat::Svmlight => Self::Svmlight,
-        }
-    }
-}
-
-/// What a model keeps of its curvature.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Curvature {
-    Auto,
-    Factor,
-    Inverse,
-    Rows,
-    Iterative,
-}
-
-impl From<Curvature> for Form {
-    fn from(curvature: Curvature) -> Self {
-        match curvature {
-            Curvature::Auto => Self::Auto,
-            Curvature::Factor => Self::Factor,
-            Curvature::Inverse => Self::Inverse,
-            Curvature::Rows => Self::Rows,
-            Curvature::Iterative => Self::Iterative,
         }
     }
 }

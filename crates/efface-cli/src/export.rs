@@ -21,28 +21,34 @@ pub(crate) fn json(parameters: &Parameters) -> Result<Vec<u8>> {
     let mut out = String::from("{\n");
     let mut field = |name: &str, value: String| out.push_str(&format!("  \"{name}\": {value},\n"));
     field("model", text(&parameters.model)?);
-    field("lambda", text(&parameters.lambda)?);
+    if let Some(lambda) = parameters.lambda {
+        field("lambda", text(&lambda)?);
+    }
     field("rows", text(&parameters.rows)?);
     field("outputs", text(&parameters.outputs)?);
     if let Some(classes) = &parameters.classes {
         field("classes", text(classes)?);
     }
-    field("intercept", text(&parameters.intercept)?);
-    out.push_str("  \"coefficients\": {");
-    for (at, (name, values)) in
-        distinct(&parameters.features).iter().zip(&parameters.coefficients).enumerate()
-    {
-        let comma = if at == 0 { "" } else { "," };
-        out.push_str(&format!("{comma}\n    {}: {}", text(name)?, text(values)?));
+    for (name, values) in &parameters.vectors {
+        field(name, text(values)?);
     }
-    out.push_str("\n  }\n}\n");
+    let features = distinct(&parameters.features);
+    for (table, (name, lines)) in parameters.tables.iter().enumerate() {
+        let comma = if table == 0 { "" } else { ",\n" };
+        out.push_str(&format!("{comma}  \"{name}\": {{"));
+        for (at, (feature, values)) in features.iter().zip(lines).enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            out.push_str(&format!("{comma}\n    {}: {}", text(feature)?, text(values)?));
+        }
+        out.push_str("\n  }");
+    }
+    out.push_str("\n}\n");
     Ok(out.into_bytes())
 }
 
-/// Tensors `coefficients` (features × outputs) and `intercept`, in f64. The metadata has one entry, `efface`, a JSON
-/// object with the names.
+/// A tensor per table (features × outputs) and per list, in f64. The metadata has one entry, `efface`, a JSON object
+/// with the names.
 pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
-    let (coefficients, intercept) = (coefficients(parameters), numbers(&parameters.intercept));
     let names = json!({
         "model": parameters.model,
         "lambda": parameters.lambda,
@@ -52,29 +58,28 @@ pub(crate) fn safetensors(parameters: &Parameters) -> Result<Vec<u8>> {
         "features": parameters.features,
     });
     let metadata = HashMap::from([("efface".to_owned(), names.to_string())]);
-    let shape = vec![parameters.features.len(), parameters.outputs.len()];
-    let tensors = [
-        ("coefficients", TensorView::new(Dtype::F64, shape, &coefficients).map_err(unwritable)?),
-        (
-            "intercept",
-            TensorView::new(Dtype::F64, vec![intercept.len() / 8], &intercept).map_err(unwritable)?,
-        ),
-    ];
+    let arrays = arrays(parameters);
+    let tensors = arrays
+        .iter()
+        .map(|(name, shape, bytes)| {
+            Ok((*name, TensorView::new(Dtype::F64, shape.clone(), bytes).map_err(unwritable)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
     safetensors::serialize(tensors, Some(metadata)).map_err(unwritable)
 }
 
-/// Arrays for `numpy.load`: `coefficients` (features × outputs), `intercept`, `features`, `outputs`, `classes` where
-/// there are some, `lambda` and `rows`.
+/// Arrays for `numpy.load`: every table (features × outputs) and list, `features`, `outputs`, `classes` and `lambda` where
+/// there are some, and `rows`.
 pub(crate) fn npz(parameters: &Parameters) -> Result<Vec<u8>> {
-    let shape = [parameters.features.len(), parameters.outputs.len()];
-    let mut members = vec![
-        ("coefficients", npy::array("<f8", &shape, &coefficients(parameters))),
-        ("intercept", npy::array("<f8", &[parameters.intercept.len()], &numbers(&parameters.intercept))),
-        ("features", npy::strings(&parameters.features)?),
-        ("outputs", npy::strings(&parameters.outputs)?),
-        ("lambda", npy::array("<f8", &[], &parameters.lambda.to_le_bytes())),
-        ("rows", npy::array("<i8", &[], &(parameters.rows as i64).to_le_bytes())),
-    ];
+    let numbers = arrays(parameters).into_iter();
+    let mut members: Vec<(&str, Vec<u8>)> =
+        numbers.map(|(name, shape, bytes)| (name, npy::array("<f8", &shape, &bytes))).collect();
+    members.push(("features", npy::strings(&parameters.features)?));
+    members.push(("outputs", npy::strings(&parameters.outputs)?));
+    members.push(("rows", npy::array("<i8", &[], &(parameters.rows as i64).to_le_bytes())));
+    if let Some(lambda) = parameters.lambda {
+        members.push(("lambda", npy::array("<f8", &[], &lambda.to_le_bytes())));
+    }
     if let Some(classes) = &parameters.classes {
         members.push(("classes", npy::strings(classes)?));
     }
@@ -104,9 +109,14 @@ fn numbers(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Row after row.
-fn coefficients(parameters: &Parameters) -> Vec<u8> {
-    parameters.coefficients.iter().flat_map(|values| numbers(values)).collect()
+/// Every table and list: its name, its shape and its bytes, row after row.
+fn arrays(parameters: &Parameters) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
+    let shape = vec![parameters.features.len(), parameters.outputs.len()];
+    let tables = parameters.tables.iter().map(|(name, lines)| {
+        (*name, shape.clone(), lines.iter().flat_map(|values| numbers(values)).collect())
+    });
+    let lists = parameters.vectors.iter().map(|(name, values)| (*name, vec![values.len()], numbers(values)));
+    tables.chain(lists).collect()
 }
 
 /// The names, each once: a numeric column may be called like a level of another, and a JSON object would lose one.
@@ -131,13 +141,13 @@ mod tests {
     fn parameters() -> Parameters {
         Parameters {
             model: "ridge".into(),
-            lambda: 0.5,
+            lambda: Some(0.5),
             rows: 9,
             outputs: vec!["a".into(), "é".into()],
             classes: None,
-            intercept: vec![0.1, -2.0],
+            vectors: vec![("intercept", vec![0.1, -2.0])],
             features: vec!["x=\"1\"".into(), "y".into(), "y".into()],
-            coefficients: vec![vec![1.0, 2.0], vec![3.0, 1e-300], vec![5.0, 6.0]],
+            tables: vec![("coefficients", vec![vec![1.0, 2.0], vec![3.0, 1e-300], vec![5.0, 6.0]])],
         }
     }
 
@@ -152,7 +162,8 @@ mod tests {
 
     #[test]
     fn json_of_no_features_is_json() {
-        let none = Parameters { features: Vec::new(), coefficients: Vec::new(), ..parameters() };
+        let none =
+            Parameters { features: Vec::new(), tables: vec![("coefficients", Vec::new())], ..parameters() };
         let value: serde_json::Value = serde_json::from_slice(&json(&none).unwrap()).unwrap();
         assert!(value["coefficients"].as_object().unwrap().is_empty());
     }

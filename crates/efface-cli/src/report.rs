@@ -2,6 +2,9 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use efface::models::kmeans::Scheme;
+use efface::models::logistic::{Certifier, Privacy};
+use efface::{Aggregation, AnyRecipe, Certificate};
 
 /// Longer values are broken into lines of this many characters.
 const WIDTH: u16 = 100;
@@ -44,7 +47,8 @@ fn trimmed(table: &Table) -> String {
 
 /// `1 row`, `14 rows`.
 pub(crate) fn count(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+    let plural = if one.ends_with('s') { "es" } else { "s" };
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}{plural}") }
 }
 
 /// A time in the unit that suits it, with two or three digits.
@@ -73,6 +77,66 @@ pub(crate) fn number(value: f64) -> String {
         size if size == 0.0 || (1e-3..1e6).contains(&size) => value.to_string(),
         _ => format!("{value:e}"),
     }
+}
+
+/// The settings of a model in a few words.
+pub(crate) fn recipe(of: &AnyRecipe) -> String {
+    match of {
+        AnyRecipe::Ridge(ridge) => {
+            let form = format!("{:?}", ridge.form).to_lowercase();
+            format!("λ = {}, {}, {form} form", number(ridge.lambda), constant(ridge.intercept))
+        }
+        AnyRecipe::Logistic(logistic) => {
+            let noise = match logistic.privacy {
+                Some(Privacy { epsilon, delta, certifier, .. }) => {
+                    let way = match certifier {
+                        Certifier::Removal { .. } => "certified removal",
+                        Certifier::Descent { .. } => "descent to delete",
+                    };
+                    format!(", {way} at ε = {}, δ = {}", number(epsilon), number(delta))
+                }
+                None => String::new(),
+            };
+            format!("λ = {}, {}{noise}", number(logistic.lambda), constant(logistic.intercept))
+        }
+        AnyRecipe::Softmax(softmax) => {
+            format!("λ = {}, {}", number(softmax.lambda), constant(softmax.intercept))
+        }
+        AnyRecipe::Sisa(sisa) => {
+            let how = match sisa.aggregation {
+                Aggregation::Vote => "vote",
+                Aggregation::Mean => "mean",
+            };
+            let (shards, slices) = (count(sisa.shards, "shard"), count(sisa.slices, "slice"));
+            format!("{shards} of {slices}, {how}; {}", recipe(&sisa.recipe.clone().into()))
+        }
+        AnyRecipe::MultinomialNb(bayes) => format!("smoothing {}", number(bayes.alpha)),
+        AnyRecipe::GaussianNb(bayes) => {
+            format!("smoothing {} of the largest variance", number(bayes.var_smoothing))
+        }
+        AnyRecipe::KMeans(kmeans) => match kmeans.scheme {
+            Scheme::Quantised { epsilon, .. } => format!("on a lattice of cells of {}", number(epsilon)),
+            Scheme::Divided { height, width } => format!("over a tree of height {height} and width {width}"),
+        },
+    }
+}
+
+fn constant(intercept: bool) -> &'static str {
+    if intercept { "with a constant" } else { "without a constant" }
+}
+
+/// What stands behind a claim of (ε, δ).
+pub(crate) fn certificate(certificate: &Certificate) -> String {
+    let Certificate { epsilon, delta, unit, budget, used, left, retrained, .. } = certificate;
+    let again = if *retrained { "; the budget was spent, so that the model was trained anew" } else { "" };
+    format!(
+        "ε = {}, δ = {}; {unit}: {} of {} used, {} left{again}",
+        number(*epsilon),
+        number(*delta),
+        distance(*used),
+        distance(*budget),
+        distance(*left),
+    )
 }
 
 /// How many times faster.

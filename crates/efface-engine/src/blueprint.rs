@@ -29,6 +29,8 @@ pub(crate) struct Blueprint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Goal {
+    /// There is nothing to predict: every row has the target 0, which no model looks at.
+    Nothing,
     Numbers,
     Classes {
         names: Classes,
@@ -64,6 +66,7 @@ impl Layout {
 impl Blueprint {
     pub(crate) fn outputs(&self) -> usize {
         match &self.goal {
+            Goal::Nothing => 1,
             Goal::Numbers => self.targets.len(),
             Goal::Classes { names, .. } => names.outputs(),
         }
@@ -72,6 +75,7 @@ impl Blueprint {
     /// The targets of a regression; the second of two classes; every one of more.
     pub(crate) fn output_names(&self) -> Vec<String> {
         match &self.goal {
+            Goal::Nothing => Vec::new(),
             Goal::Numbers => self.targets.clone(),
             Goal::Classes { names, .. } if names.outputs() == 1 => names.names()[1..].to_vec(),
             Goal::Classes { names, .. } => names.names().to_vec(),
@@ -80,9 +84,13 @@ impl Blueprint {
 
     pub(crate) fn classes(&self) -> Option<&Classes> {
         match &self.goal {
-            Goal::Numbers => None,
+            Goal::Nothing | Goal::Numbers => None,
             Goal::Classes { names, .. } => Some(names),
         }
+    }
+
+    pub(crate) fn class_count(&self) -> Option<usize> {
+        self.classes().map(|classes| classes.names().len())
     }
 
     /// Notes that a row with these targets has come or gone.
@@ -97,15 +105,15 @@ impl Blueprint {
     /// Classes that no row has any more.
     pub(crate) fn empty_classes(&self) -> usize {
         match &self.goal {
-            Goal::Numbers => 0,
+            Goal::Nothing | Goal::Numbers => 0,
             Goal::Classes { rows, .. } => rows.iter().filter(|rows| **rows == 0).count(),
         }
     }
 
     /// Whether a stored blueprint fits together; `None` when it does.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        if self.targets.is_empty() {
-            return Some("it names no target");
+        if self.targets.is_empty() != (self.goal == Goal::Nothing) {
+            return Some("its target columns and what they mean do not go together");
         }
         match &self.goal {
             Goal::Classes { names, rows, .. } if names.names().len() != rows.len() => {

@@ -6,27 +6,35 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{Amend, Evidence, Outcome, RidgeModel, RidgeState, RowId, RowStore, Rows, methods};
+use efface::methods::table;
+use efface::{Amend, AnyModel, Evidence, Options, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
 
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Batch, Named, Purpose};
-use crate::model;
+use crate::model::{self, State};
 use crate::report::Report;
 use crate::request::{Progress, Who};
 use crate::store::{self, Directory, Manifest, Outgoing, Store, StoreRows, Transaction};
 use crate::time;
 
-pub(crate) fn forget(engine: &Engine, who: &Who, method: &str, dry_run: bool) -> Result<Report> {
-    let Some(way) = methods::by_name(method) else {
-        return Err(Error::UnknownMethod { name: method.into(), known: methods::names() });
-    };
+pub(crate) fn forget(
+    engine: &Engine,
+    who: &Who,
+    method: &str,
+    options: &Options,
+    dry_run: bool,
+) -> Result<Report> {
+    let known = table::method_names();
+    if !known.contains(&method) {
+        return Err(Error::UnknownMethod { name: method.into(), known });
+    }
     let mut change = Change::begin(engine, !dry_run)?;
     let gone = change.resolve(who)?;
     let rows = change.rows();
     let outcome = model::load(change.store, &change.manifest, &rows)
-        .and_then(|model| Ok(way.forget(&model, &rows, &gone)?))
+        .and_then(|model| Ok(model.forget(method, options, &rows, &gone)?))
         .map_err(|error| change.name(error))?;
     change.take_out(&gone, true)?;
     change.finish(outcome, None)
@@ -57,15 +65,40 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
     let batch = change.gather(source, progress)?;
     change.unknown = batch.unknown;
     let gone = change.find(&batch.ids)?;
-    let (new, names) = batch.into_rows(gone.clone(), change.manifest.blueprint.outputs())?;
+    // An amended row gets a new number in the file. A model that goes by numbers must hear of it.
+    let renumbered = model::knows_numbers(&change.manifest.model.recipe);
+    let numbers = match renumbered {
+        true => (change.manifest.next_row..).take(batch.len()).map(RowId).collect(),
+        false => gone.clone(),
+    };
+    let (new, names) = batch.into_rows(numbers, change.manifest.blueprint.outputs())?;
     let rows = change.rows();
     let outcome = model::load(change.store, &change.manifest, &rows)
-        .and_then(|model| Ok(model.amend(&rows, &new)?))
+        .and_then(|model| match renumbered {
+            true => replaced(&model, &rows, &gone, &new),
+            false => Ok(model.amend(&rows, &new)?),
+        })
         .map_err(|error| change.name(error))?;
     // In this order a word that is in the old and in the new row keeps its name.
     change.put_in(&new);
     change.take_out(&gone, false)?;
     change.finish(outcome, Some((new, names)))
+}
+
+/// The model with rows taken out and others put in under numbers of their own.
+fn replaced(model: &AnyModel, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<AnyModel>> {
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retained = rows.all()?.filter(|id| !out.contains(&id));
+    if retained.is_empty() {
+        // Nothing would be left in between, so that there is nothing to go through.
+        return Ok(model.amend(rows, new)?);
+    }
+    let without = model.forget("auto", &Options::default(), rows, gone)?;
+    let mut outcome = without.model.learn(&retained, new)?;
+    outcome.evidence.method = "amend".into();
+    outcome.evidence.forgotten = gone.len();
+    outcome.evidence.rows_read += without.evidence.rows_read;
+    Ok(outcome)
 }
 
 /// A change under way.
@@ -213,7 +246,7 @@ impl<'a> Change<'a> {
     }
 
     /// Writes all of it and commits, unless this is a dry run.
-    fn finish(mut self, outcome: Outcome<RidgeModel>, new: Option<(Rows, Named)>) -> Result<Report> {
+    fn finish(mut self, outcome: Outcome<AnyModel>, new: Option<(Rows, Named)>) -> Result<Report> {
         let Outcome { mut model, mut evidence } = outcome;
         let state = model::settle(&mut model, &mut evidence)?;
         let manifest = &mut self.manifest;
@@ -223,12 +256,9 @@ impl<'a> Change<'a> {
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = time::now();
-        // The form the user chose stays the model's, whatever this change worked in.
-        let form = manifest.model.settings.form;
-        manifest.model = model::head(&state, &evidence);
-        manifest.model.settings.form = form;
-        evidence.not_covered =
-            model::not_covered(manifest, self.encoder.as_ref(), !state.inverse_scale.is_empty());
+        // The recipe stays the model's, whatever form this change worked in.
+        manifest.model = model::head(manifest.model.recipe.clone(), &state, &evidence);
+        evidence.not_covered = model::not_covered(manifest, self.encoder.as_ref(), state.scaled());
         if self.unknown > 0 {
             evidence.not_covered.push(format!(
                 "{} words or levels of the new rows: they were not there at fit, so this model has no feature for them, \
@@ -246,7 +276,7 @@ impl<'a> Change<'a> {
         Ok(report(evidence, seconds, !self.write, self.dropped))
     }
 
-    fn write(&mut self, state: &RidgeState, new: Option<(Rows, Named)>) -> Result<()> {
+    fn write(&mut self, state: &State, new: Option<(Rows, Named)>) -> Result<()> {
         let Self { store, manifest, encoder, gone, .. } = self;
         store.with(|connection| {
             let mut directory = manifest.directory(connection);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::request::{FitRequest, Silent};
 
+const PLAIN: Options = Options { tolerance: None, steps: None, measure: false };
+
 thread_local! {
     static FAIL: Cell<bool> = const { Cell::new(false) };
     static COPY: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
@@ -44,14 +46,14 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     let fixed = Source::from_bytes("a.csv", "id,t,y\nr3,common,3\n", None).unwrap();
     let who = Who::Ids(vec!["r7".into(), "r8".into()]);
     FAIL.set(true);
-    assert!(engine.forget(&who, "auto", false).is_err());
+    assert!(engine.forget(&who, "auto", &PLAIN, false).is_err());
     assert!(engine.learn(&more, &Silent).is_err());
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert!(!store::journal(&path).exists());
     // The same engine goes on as if nothing had happened.
-    assert_eq!(engine.forget(&who, "auto", false).unwrap().rows, 38);
+    assert_eq!(engine.forget(&who, "auto", &PLAIN, false).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
     assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
 }
@@ -66,7 +68,7 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         let copy = folder.path().join(name);
         COPY.set(Some(copy.clone()));
         FAIL.set(true);
-        assert!(engine.forget(&Who::Ids(vec!["r7".into()]), "auto", false).is_err());
+        assert!(engine.forget(&Who::Ids(vec!["r7".into()]), "auto", &PLAIN, false).is_err());
         FAIL.set(false);
         assert!(store::journal(&copy).exists());
         assert_ne!(std::fs::read(&copy).unwrap(), before);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use efface::Options;
 use efface::features::Encoder;
 use efface_io::Source;
 
@@ -72,8 +73,9 @@ impl Engine {
     }
 
     /// Takes rows out of the model and out of the file. With `dry_run` everything is computed and nothing is written.
-    pub fn forget(&mut self, who: &Who, method: &str, dry_run: bool) -> Result<Report> {
-        change::forget(self, who, method, dry_run)
+    /// A method that makes no sense for the model is refused; [`efface::methods::table`] lists what goes together.
+    pub fn forget(&mut self, who: &Who, method: &str, options: &Options, dry_run: bool) -> Result<Report> {
+        change::forget(self, who, method, options, dry_run)
     }
 
     /// Adds the rows of a file.

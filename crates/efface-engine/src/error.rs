@@ -293,8 +293,15 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
         | efface::Error::Singular { .. }
         | efface::Error::LeverageOne { .. }
         | efface::Error::NotConverged { .. }
+        | efface::Error::NotTrained { .. }
+        | efface::Error::EmptyClass { .. }
+        | efface::Error::Separable
         | efface::Error::Unsupported { .. } => ErrorKind::Refused,
-        efface::Error::NoRows | efface::Error::NotFinite { .. } => ErrorKind::Data,
+        efface::Error::NoRows
+        | efface::Error::NoWeight
+        | efface::Error::Overflow
+        | efface::Error::NotAClass { .. }
+        | efface::Error::NotFinite { .. } => ErrorKind::Data,
         efface::Error::Damaged(_) => ErrorKind::BadModel,
         efface::Error::Feature(error) => match error {
             FeatureError::UnknownColumn { .. } | FeatureError::MissingColumn { .. } => ErrorKind::NotFound,

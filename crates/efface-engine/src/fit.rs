@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use efface::{Fit, Forget, Form, RowId, RowStore, methods};
+use efface::{AnyModel, AnyRecipe, Fit, Form, Options, RowId, RowStore};
 
 use crate::blueprint::Blueprint;
+use crate::choice;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest::{self, Purpose};
@@ -27,13 +28,15 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
 
     progress.start("fitting", None);
-    let asked = request.ridge.form;
-    let mut fitted = request.ridge.form(model::working_form(asked)).fit(&rows)?;
+    let mut recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
+    let mut fitted = working(&recipe).fit(&rows)?;
     // A request for nothing is how a model tells its bound.
-    let mut evidence = methods::Exact.forget(&fitted, &rows, &[])?.evidence;
-    let mut state = model::settle(&mut fitted, &mut evidence)?;
-    if asked != Form::Auto {
-        state.settings.form = asked;
+    let mut evidence = fitted.forget("auto", &Options::default(), &rows, &[])?.evidence;
+    let state = model::settle(&mut fitted, &mut evidence)?;
+    if let (AnyRecipe::Ridge(ridge), AnyModel::Ridge(fitted)) = (&mut recipe, &fitted)
+        && ridge.form == Form::Auto
+    {
+        ridge.form = fitted.form();
     }
     drop(fitted);
     progress.finish();
@@ -45,7 +48,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     file.with(|connection| {
         let Blueprint { layout, .. } = blueprint;
         let mut manifest =
-            Manifest::new(Salt::random(connection)?, blueprint, model::head(&state, &evidence));
+            Manifest::new(Salt::random(connection)?, blueprint, model::head(recipe, &state, &evidence));
         let total = rows.len() as u64;
         (manifest.next_row, manifest.next_position) = (total, total);
         let mut directory = manifest.directory(connection);
@@ -72,6 +75,14 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     draft.publish(path)?;
     let summary = Engine::open_read_only(path)?.summary()?;
     Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64() })
+}
+
+/// The recipe in the form that the fit works in; the file holds the same in every form.
+fn working(recipe: &AnyRecipe) -> AnyRecipe {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => AnyRecipe::Ridge(ridge.form(model::working_form(ridge.form))),
+        other => other.clone(),
+    }
 }
 
 fn refuse(path: &Path, overwrite: bool) -> Result<()> {

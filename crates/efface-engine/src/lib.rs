@@ -5,6 +5,7 @@
 //! byte of the row is left in the file: not its content, not its id, not a word that it alone held.
 //!
 //! ```
+//! use efface::Options;
 //! use efface_engine::{Engine, FitRequest, Silent, Who, fit};
 //! use efface_io::Source;
 //!
@@ -20,10 +21,11 @@
 //!
 //! let mut engine = Engine::open(&path)?;
 //! let ann = Who::Subject { column: "owner".into(), value: "ann".into() };
-//! let report = engine.forget(&ann, "auto", false)?;
+//! let report = engine.forget(&ann, "auto", &Options::default(), false)?;
 //! assert_eq!((report.forgotten, report.rows, report.claim.as_str()), (2, 2, "exact"));
 //!
-//! let again = engine.forget(&Who::Ids(vec!["h1".into()]), "auto", false).unwrap_err();
+//! let h1 = Who::Ids(vec!["h1".into()]);
+//! let again = engine.forget(&h1, "auto", &Options::default(), false).unwrap_err();
 //! assert!(again.to_string().starts_with("row h1 is not in this model; it was forgotten on "));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -39,12 +41,14 @@
 
 mod blueprint;
 mod change;
+mod choice;
 mod engine;
 mod error;
 mod fit;
 mod ingest;
 mod look;
 mod model;
+mod pack;
 mod report;
 mod request;
 mod store;
@@ -54,7 +58,8 @@ pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
 pub use report::{FitReport, Parameters, Prediction, Report, Summary};
-pub use request::{FitRequest, Progress, Silent, Who};
+pub use request::{Choice, FitRequest, Likelihood, Progress, Sharding, Silent, Who};
 
-/// The version of the file format that this library writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone; it
+/// is read too, and becomes format 2 with the first change.
+pub const FORMAT: u32 = 2;

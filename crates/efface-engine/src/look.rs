@@ -1,7 +1,10 @@
 //! What can be asked of a model without changing it.
 
 use efface::features::Encoder;
+use efface::models::BaseRecipe;
+use efface::{AnyModel, AnyRecipe, Classes, Csr, Predict};
 use efface_io::Source;
+use faer::Mat;
 
 use crate::blueprint::Blueprint;
 use crate::engine::{Engine, Snapshot};
@@ -10,34 +13,39 @@ use crate::ingest::{self, Purpose};
 use crate::model;
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
-use crate::store::{Manifest, StoreRows, parts};
-
-const MODEL: &str = "ridge";
+use crate::store::{Details, Manifest, ModelHead, StoreRows};
 
 pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let _transaction = engine.store.begin(false)?;
     let Snapshot { manifest, encoder } = engine.snapshot()?;
     let (subjects, forgotten, scaled) = engine.store.with(|connection| {
         let directory = manifest.directory(connection);
-        let scaled = !parts::bytes(connection, &manifest.parts, "inverse_scale")?.is_empty();
-        Ok((directory.subjects()?, directory.ever_forgotten()?, scaled))
+        Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
     })?;
     let path = engine.store.path();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
-    let Manifest { blueprint, model, .. } = manifest;
+    let outputs = output_names(&manifest);
+    let Manifest {
+        blueprint, model: ModelHead { recipe, details, bound, relative_bound, certificate }, ..
+    } = manifest;
     Ok(Summary {
-        model: MODEL.into(),
+        model: name(&recipe),
         version: manifest.version,
         format: crate::FORMAT,
         rows: manifest.rows as usize,
         features: blueprint.width.saturating_sub(manifest.erased as usize),
-        outputs: blueprint.output_names(),
+        outputs,
         classes: blueprint.classes().map(|classes| classes.names().to_vec()),
-        lambda: model.settings.lambda,
-        intercept: model.settings.intercept,
-        form: format!("{:?}", model.settings.form).to_lowercase(),
+        lambda: lambda(&recipe),
+        intercept: intercept(&recipe),
+        form: match &recipe {
+            AnyRecipe::Ridge(ridge) => Some(format!("{:?}", ridge.form).to_lowercase()),
+            _ => None,
+        },
+        recipe: without_secret(recipe),
+        certificate,
         sparse: blueprint.layout != crate::blueprint::Layout::Dense64,
         target: blueprint.targets,
         id: blueprint.id,
@@ -46,9 +54,14 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         feature_columns,
         forgotten,
         generation: manifest.generation,
-        bound: model.bound.unwrap_or(f64::INFINITY),
-        relative_bound: model.relative_bound.unwrap_or(f64::INFINITY),
-        refactorisations: model.refactorisations,
+        bound: bound.unwrap_or(f64::INFINITY),
+        relative_bound: relative_bound.unwrap_or(f64::INFINITY),
+        refactorisations: match details {
+            Details::Sums { refactorisations, .. } | Details::Classifier { refactorisations, .. } => {
+                refactorisations
+            }
+            Details::Packed => 0,
+        },
         file_bytes,
         not_covered,
         created_at: manifest.created_at,
@@ -74,27 +87,118 @@ fn feature(blueprint: &Blueprint, encoder: Option<&Encoder>, column: usize) -> O
     }
 }
 
+/// The names of what a prediction scores.
+fn output_names(manifest: &Manifest) -> Vec<String> {
+    let blueprint = &manifest.blueprint;
+    if let AnyRecipe::KMeans(kmeans) = &manifest.model.recipe {
+        return (0..kmeans.k).map(|cluster| cluster.to_string()).collect();
+    }
+    // Naive Bayes has one score per class, where other models have one for two.
+    let bayes = match &manifest.model.recipe {
+        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) => true,
+        AnyRecipe::Sisa(sisa) => {
+            matches!(sisa.recipe, BaseRecipe::MultinomialNb(_) | BaseRecipe::GaussianNb(_))
+        }
+        _ => false,
+    };
+    match blueprint.classes() {
+        Some(classes) if bayes => classes.names().to_vec(),
+        _ => blueprint.output_names(),
+    }
+}
+
+/// What to call a model.
+fn name(recipe: &AnyRecipe) -> String {
+    match recipe {
+        AnyRecipe::Sisa(sisa) => format!("{} in shards", name(&sisa.recipe.clone().into())),
+        recipe => recipe.family().name().into(),
+    }
+}
+
+/// The recipe for others to read: whoever knows the seed of the noise can take the noise away.
+fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
+    match recipe {
+        AnyRecipe::Logistic(logistic) => match logistic.privacy {
+            Some(privacy) => AnyRecipe::Logistic(logistic.privacy(privacy.seed(0))),
+            None => AnyRecipe::Logistic(logistic),
+        },
+        recipe => recipe,
+    }
+}
+
+fn lambda(recipe: &AnyRecipe) -> Option<f64> {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => Some(ridge.lambda),
+        AnyRecipe::Logistic(logistic) => Some(logistic.lambda),
+        AnyRecipe::Softmax(softmax) => Some(softmax.lambda),
+        AnyRecipe::Sisa(sisa) => lambda(&sisa.recipe.clone().into()),
+        _ => None,
+    }
+}
+
+fn intercept(recipe: &AnyRecipe) -> Option<bool> {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => Some(ridge.intercept),
+        AnyRecipe::Logistic(logistic) => Some(logistic.intercept),
+        AnyRecipe::Softmax(softmax) => Some(softmax.intercept),
+        AnyRecipe::Sisa(sisa) => intercept(&sisa.recipe.clone().into()),
+        _ => None,
+    }
+}
+
 pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
     let _transaction = engine.store.begin(false)?;
     let Snapshot { manifest, encoder } = engine.snapshot()?;
     let rows = StoreRows::new(&engine.store, &manifest);
-    let (all, intercept) = model::scorer(&engine.store, &manifest, &rows)?.parameters();
-    let (mut features, mut coefficients) = (Vec::new(), Vec::new());
-    for column in 0..manifest.blueprint.width {
-        if let Some(name) = feature(&manifest.blueprint, encoder.as_ref(), column) {
-            features.push(name);
-            coefficients.push((0..intercept.len()).map(|output| all[(column, output)]).collect());
+    let (mut vectors, mut tables) = (Vec::new(), Vec::new());
+    // Every table features × outputs.
+    match model::scorer(&engine.store, &manifest, &rows)? {
+        AnyModel::Ridge(model) => {
+            let (coefficients, intercept) = model.parameters();
+            vectors.push(("intercept", intercept));
+            tables.push(("coefficients", coefficients));
         }
+        AnyModel::MultinomialNb(model) => {
+            vectors.push(("class_prior", model.class_prior()));
+            tables.push(("feature_log_prob", model.feature_log_prob().transpose().to_owned()));
+        }
+        AnyModel::GaussianNb(model) => {
+            vectors.push(("class_prior", model.class_prior()));
+            tables.push(("means", model.means().transpose().to_owned()));
+            tables.push(("variances", model.variances().transpose().to_owned()));
+        }
+        AnyModel::Logistic(model) => {
+            let (coefficients, intercept) = model.parameters();
+            vectors.push(("intercept", intercept));
+            tables.push(("coefficients", coefficients));
+        }
+        AnyModel::Sisa(model) => {
+            let reason = format!(
+                "a model in {} shards has no parameters of its own, only those of every shard; fit without shards to \
+                 export, or use predict",
+                model.settings().shards
+            );
+            return Err(efface::Error::Unsupported { method: "export", reason }.into());
+        }
+        AnyModel::KMeans(model) => tables.push(("centers", model.centers().transpose().to_owned())),
     }
+    let named: Vec<(usize, String)> = (0..manifest.blueprint.width)
+        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder.as_ref(), column)?)))
+        .collect();
+    let lines = |table: &Mat<f64>| {
+        let line =
+            |(column, _): &(usize, String)| (0..table.ncols()).map(|at| table[(*column, at)]).collect();
+        named.iter().map(line).collect()
+    };
     Ok(Parameters {
-        model: MODEL.into(),
-        lambda: manifest.model.settings.lambda,
+        model: name(&manifest.model.recipe),
+        lambda: lambda(&manifest.model.recipe),
         rows: manifest.rows as usize,
-        outputs: manifest.blueprint.output_names(),
+        outputs: output_names(&manifest),
         classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),
-        intercept,
-        features,
-        coefficients,
+        vectors,
+        tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),
+        features: named.into_iter().map(|(_, name)| name).collect(),
     })
 }
 
@@ -106,18 +210,61 @@ pub(crate) fn predict(
     let transaction = engine.store.begin(false)?;
     let Snapshot { manifest, encoder } = engine.snapshot()?;
     let rows = StoreRows::new(&engine.store, &manifest);
-    let (coefficients, intercept) = model::scorer(&engine.store, &manifest, &rows)?.parameters();
+    let model = model::scorer(&engine.store, &manifest, &rows)?;
     // All that a score needs is in memory: let writers go on while the file is read.
     drop(transaction);
-    let classes = manifest.blueprint.classes();
-    let mut score = |example: ingest::Example<'_>| {
-        let mut scores = intercept.clone();
-        for (output, score) in scores.iter_mut().enumerate() {
-            let column = coefficients.col_as_slice(output);
-            *score += example.entries.iter().map(|&(feature, x)| x * column[feature as usize]).sum::<f64>();
+    let blueprint = &manifest.blueprint;
+    let mut waiting = Waiting::new(&model, blueprint);
+    let mut score = |example: ingest::Example<'_>| waiting.push(example, see);
+    let rows = ingest::each(source, blueprint, encoder.as_ref(), Purpose::Predict, &Silent, &mut score)?;
+    waiting.flush(see)?;
+    Ok(rows)
+}
+
+/// Rows that wait to be scored together: some models make tables first, which is too much for every single row.
+struct Waiting<'a> {
+    model: &'a AnyModel,
+    classes: Option<&'a Classes>,
+    width: usize,
+    features: Csr<f64>,
+    names: Vec<(Option<String>, u64)>,
+}
+
+impl<'a> Waiting<'a> {
+    const MOST: usize = 512;
+
+    fn new(model: &'a AnyModel, blueprint: &'a Blueprint) -> Self {
+        let (width, classes) = (blueprint.width, blueprint.classes());
+        Self { model, classes, width, features: Csr::new(width), names: Vec::new() }
+    }
+
+    fn push(
+        &mut self,
+        example: ingest::Example<'_>,
+        see: &mut dyn FnMut(Prediction) -> Result<()>,
+    ) -> Result<()> {
+        self.features.push(example.entries)?;
+        self.names.push((example.id, example.line));
+        if self.names.len() == Self::MOST { self.flush(see) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
+        let features = std::mem::replace(&mut self.features, Csr::new(self.width));
+        let all = self.model.predict(&features.into())?;
+        for (slot, (id, line)) in self.names.drain(..).enumerate() {
+            let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
+            let label = match (self.classes, self.model) {
+                (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
+                (None, AnyModel::KMeans(_)) => nearest(&scores).map(|cluster| cluster.to_string()),
+                (None, _) => None,
+            };
+            see(Prediction { id, line, scores, label })?;
         }
-        let label = classes.map(|classes| classes.names()[classes.decide(&scores)].clone());
-        see(Prediction { id: example.id, line: example.line, scores, label })
-    };
-    ingest::each(source, &manifest.blueprint, encoder.as_ref(), Purpose::Predict, &Silent, &mut score)
+        Ok(())
+    }
+}
+
+/// The least of the distances; the first of several.
+fn nearest(distances: &[f64]) -> Option<usize> {
+    (0..distances.len()).reduce(|best, at| if distances[at] < distances[best] { at } else { best })
 }

@@ -1,44 +1,99 @@
-//! Between a ridge model and the arrays in its file.
+//! Between a model and the arrays in its file.
+//!
+//! Ridge keeps its arrays side by side, so that scores need not read the large ones. A model that is small beside its
+//! rows is one array, see [`pack`].
 
 use efface::features::Encoder;
-use efface::{Amend, Evidence, Form, RidgeModel, RidgeState, RowStore};
+use efface::models::logistic::{Link, LogisticHead, Settings};
+use efface::{
+    Amend, AnyModel, AnyRecipe, Evidence, Form, Logistic, LogisticModel, LogisticState, RidgeModel,
+    RidgeState, RowStore, Softmax,
+};
 use rusqlite::Connection;
 
-use crate::error::Result;
-use crate::store::{Fault, Manifest, ModelHead, Part, PartHead, Store, damaged, parts};
+use crate::error::{Error, Result};
+use crate::pack;
+use crate::store::{Details, Fault, Manifest, ModelHead, Part, PartHead, Store, damaged, parts};
+
+/// What is stored of a settled model.
+pub(crate) enum State {
+    Ridge(Box<RidgeState>),
+    /// The head as it is stored, and the state.
+    Classifier(Vec<u8>, Box<LogisticState>),
+    Packed(Vec<u8>),
+}
+
+impl State {
+    /// Whether numeric columns are computed in units that were read off the rows.
+    pub(crate) fn scaled(&self) -> bool {
+        match self {
+            Self::Ridge(state) => !state.inverse_scale.is_empty(),
+            Self::Classifier(_, state) => {
+                state.numbers.iter().any(|(name, values)| name == "inverse_scale" && !values.is_empty())
+            }
+            Self::Packed(_) => false,
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::Ridge(state) => Details::Sums {
+                drift: state.drift,
+                b_drift: state.b_drift,
+                targets: state.targets,
+                at_optimum: state.at_optimum,
+                refactorisations: state.refactorisations,
+            },
+            Self::Classifier(_, state) => Details::Classifier {
+                refactorisations: state.head.refactorisations,
+                numbers: state.numbers.iter().map(|(name, _)| name.clone()).collect(),
+                counts: state.counts.iter().map(|(name, _)| name.clone()).collect(),
+            },
+            Self::Packed(_) => Details::Packed,
+        }
+    }
+}
 
 /// The small half of a model's state.
-pub(crate) fn head(state: &RidgeState, evidence: &Evidence) -> ModelHead {
+pub(crate) fn head(recipe: AnyRecipe, state: &State, evidence: &Evidence) -> ModelHead {
     let known = |bound: f64| bound.is_finite().then_some(bound);
     ModelHead {
-        settings: state.settings,
-        drift: state.drift,
-        b_drift: state.b_drift,
-        targets: state.targets,
-        at_optimum: state.at_optimum,
-        refactorisations: state.refactorisations,
+        recipe,
+        details: state.details(),
         bound: known(evidence.bound),
         relative_bound: known(evidence.relative_bound),
+        certificate: evidence.certificate.clone().filter(|c| {
+            [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left].iter().all(|value| value.is_finite())
+        }),
     }
 }
 
 /// Writes the large half, and the encoder.
 pub(crate) fn save(
     connection: &Connection,
-    state: &RidgeState,
+    state: &State,
     encoder: Option<&Encoder>,
 ) -> std::result::Result<Vec<PartHead>, Fault> {
     let Ok(words) = encoder.map(serde_json::to_vec).transpose() else {
         return damaged("its encoder cannot be written");
     };
-    let mut list = vec![
-        Part::Numbers("theta", &state.theta),
-        Part::Numbers("origin", &state.origin),
-        Part::Numbers("inverse_scale", &state.inverse_scale),
-        Part::Numbers("a", &state.a),
-        Part::Numbers("b", &state.b),
-        Part::Counts("support", &state.support),
-    ];
+    let mut list = match state {
+        State::Ridge(state) => vec![
+            Part::Numbers("theta", &state.theta),
+            Part::Numbers("origin", &state.origin),
+            Part::Numbers("inverse_scale", &state.inverse_scale),
+            Part::Numbers("a", &state.a),
+            Part::Numbers("b", &state.b),
+            Part::Counts("support", &state.support),
+        ],
+        State::Classifier(head, state) => {
+            let mut list = vec![Part::Bytes(pack::PART, head)];
+            list.extend(state.numbers.iter().map(|(name, values)| Part::Numbers(name, values)));
+            list.extend(state.counts.iter().map(|(name, values)| Part::Counts(name, values)));
+            list
+        }
+        State::Packed(bytes) => vec![Part::Bytes(pack::PART, bytes)],
+    };
     list.extend(words.as_deref().map(|words| Part::Bytes("encoder", words)));
     parts::save(connection, &list)
 }
@@ -58,17 +113,30 @@ pub(crate) fn encoder(
     }
 }
 
-/// The model, ready to change. O(d³/3) in the dense forms.
-pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<RidgeModel> {
-    let state = store.with(|connection| {
-        let mut state = light(connection, manifest)?;
-        state.a = parts::numbers(connection, &manifest.parts, "a")?;
-        state.b = parts::numbers(connection, &manifest.parts, "b")?;
-        state.support = parts::counts(connection, &manifest.parts, "support")?;
-        state.settings.form = working_form(state.settings.form);
-        Ok(state)
-    })?;
-    Ok(RidgeModel::from_state(&state, rows)?)
+/// Whether a stored model computes numeric columns in units of its own.
+pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, Fault> {
+    match manifest.model.details {
+        Details::Sums { .. } | Details::Classifier { .. } => {
+            Ok(!parts::bytes(connection, &manifest.parts, "inverse_scale")?.is_empty())
+        }
+        Details::Packed => Ok(false),
+    }
+}
+
+/// The model, ready to change. O(d³/3) in the dense forms of ridge.
+pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
+    if let AnyRecipe::Ridge(settings) = &manifest.model.recipe {
+        let state = store.with(|connection| {
+            let mut state = light(connection, manifest)?;
+            state.a = parts::numbers(connection, &manifest.parts, "a")?;
+            state.b = parts::numbers(connection, &manifest.parts, "b")?;
+            state.support = parts::counts(connection, &manifest.parts, "support")?;
+            state.settings = settings.form(working_form(settings.form));
+            Ok(state)
+        })?;
+        return Ok(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?)));
+    }
+    unpack(store, manifest, rows, true)
 }
 
 /// The form that one change from the file works in. The file holds sums, whatever the form; the inverse would be made
@@ -80,22 +148,30 @@ pub(crate) fn working_form(kept: Form) -> Form {
     }
 }
 
-/// The model for scores alone. Without its sums it looks like an iterative one, and takes no time to make.
-pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<RidgeModel> {
-    let mut state = store.with(|connection| light(connection, manifest))?;
-    state.settings.form = Form::Iterative;
-    // That form wants a penalty; scores do not depend on it.
-    state.settings.lambda = 1.0;
-    Ok(RidgeModel::from_state(&state, rows)?)
+/// The model for scores alone. A ridge model without its sums looks like an iterative one, and takes no time to make.
+pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
+    if let AnyRecipe::Ridge(_) = manifest.model.recipe {
+        let mut state = store.with(|connection| light(connection, manifest))?;
+        state.settings.form = Form::Iterative;
+        // That form wants a penalty; scores do not depend on it.
+        state.settings.lambda = 1.0;
+        return Ok(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?)));
+    }
+    unpack(store, manifest, rows, false)
 }
 
-/// The state without its sums.
+/// The state of a ridge model without its sums.
 fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, Fault> {
-    let ModelHead { settings, drift, b_drift, targets, at_optimum, refactorisations, .. } =
-        manifest.model.clone();
+    let (
+        AnyRecipe::Ridge(settings),
+        &Details::Sums { drift, b_drift, targets, at_optimum, refactorisations },
+    ) = (&manifest.model.recipe, &manifest.model.details)
+    else {
+        return damaged("its recipe and its state are of different models");
+    };
     let numbers = |name| parts::numbers(connection, &manifest.parts, name);
     Ok(RidgeState {
-        settings,
+        settings: *settings,
         rows: manifest.rows as usize,
         outputs: manifest.blueprint.outputs(),
         features: manifest.blueprint.width,
@@ -113,13 +189,139 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
     })
 }
 
+/// A model of any other family, with or without what only changes need.
+fn unpack(store: &Store, manifest: &Manifest, rows: &dyn RowStore, whole: bool) -> Result<AnyModel> {
+    let recipe = &manifest.model.recipe;
+    let model = if let AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) = recipe {
+        let state = store.with(|connection| classifier(connection, manifest, whole))?;
+        AnyModel::Logistic(Box::new(LogisticModel::from_state(state, rows)?))
+    } else {
+        store.with(|connection| {
+            let bytes = parts::bytes(connection, &manifest.parts, pack::PART)?;
+            Ok(match recipe {
+                AnyRecipe::MultinomialNb(_) => AnyModel::MultinomialNb(pack::read(&bytes)?),
+                AnyRecipe::GaussianNb(_) => AnyModel::GaussianNb(pack::read(&bytes)?),
+                AnyRecipe::KMeans(_) => AnyModel::KMeans(pack::read(&bytes)?),
+                AnyRecipe::Sisa(_) => AnyModel::Sisa(pack::read(&bytes)?),
+                _ => return damaged("its recipe and its state are of different models"),
+            })
+        })?
+    };
+    check(store, manifest, &model)?;
+    Ok(model)
+}
+
+/// The state of a logistic or softmax model. The large arrays are left out where only scores are wanted.
+fn classifier(
+    connection: &Connection,
+    manifest: &Manifest,
+    whole: bool,
+) -> std::result::Result<LogisticState, Fault> {
+    let Details::Classifier { numbers, counts, .. } = &manifest.model.details else {
+        return damaged("its recipe and its state are of different models");
+    };
+    let head: LogisticHead = pack::read(&parts::bytes(connection, &manifest.parts, pack::PART)?)?;
+    let wanted = |name: &&String| whole || !LARGE.contains(&name.as_str());
+    let numbers = numbers
+        .iter()
+        .filter(wanted)
+        .map(|name| Ok((name.clone(), parts::numbers(connection, &manifest.parts, name)?)))
+        .collect::<std::result::Result<_, Fault>>()?;
+    let counts = counts
+        .iter()
+        .map(|name| Ok((name.clone(), parts::counts(connection, &manifest.parts, name)?)))
+        .collect::<std::result::Result<_, Fault>>()?;
+    Ok(LogisticState { head, numbers, counts })
+}
+
+/// Arrays of a classifier that scores do without.
+const LARGE: [&str; 2] = ["hessian", "gram"];
+
+/// Whether a model that was read fits the rows beside it.
+fn check(store: &Store, manifest: &Manifest, model: &AnyModel) -> Result<()> {
+    let what = if model.features() != manifest.blueprint.width {
+        "its model has another width than its rows"
+    } else if model.rows() as u64 != manifest.rows {
+        "its model stands for another number of rows"
+    } else if classes(model).is_some_and(|found| Some(found) != manifest.blueprint.class_count()) {
+        "its model has another number of classes"
+    } else if !agree(&manifest.model.recipe, model) {
+        "its recipe and its state are of different models"
+    } else if let AnyModel::Sisa(model) = model
+        && model.outputs() != manifest.blueprint.outputs()
+    {
+        "its model has another number of outputs than its rows"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Damaged { path: store.path().to_owned(), what: what.into() })
+}
+
+/// Whether a model was made with this recipe.
+fn agree(recipe: &AnyRecipe, model: &AnyModel) -> bool {
+    // The seed of the noise moves on when a certified model is trained anew.
+    let seedless = |logistic: Logistic| Logistic { privacy: logistic.privacy.map(|p| p.seed(0)), ..logistic };
+    match (recipe, model) {
+        (AnyRecipe::Ridge(_), AnyModel::Ridge(_)) => true,
+        (AnyRecipe::Logistic(recipe), AnyModel::Logistic(model)) => {
+            let Settings { link, logistic } = *model.settings();
+            link == Link::Logistic && seedless(*recipe) == seedless(logistic)
+        }
+        (AnyRecipe::Softmax(recipe), AnyModel::Logistic(model)) => {
+            let Settings { link, logistic } = *model.settings();
+            let Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature } =
+                *recipe;
+            let privacy = None;
+            let asked = Logistic {
+                lambda,
+                intercept,
+                gradient,
+                tolerance,
+                threads,
+                max_iterations,
+                curvature,
+                privacy,
+            };
+            link == Link::Softmax && asked == logistic
+        }
+        (AnyRecipe::MultinomialNb(recipe), AnyModel::MultinomialNb(model)) => recipe == model.settings(),
+        (AnyRecipe::GaussianNb(recipe), AnyModel::GaussianNb(model)) => recipe == model.settings(),
+        (AnyRecipe::KMeans(recipe), AnyModel::KMeans(model)) => recipe == model.settings(),
+        (AnyRecipe::Sisa(recipe), AnyModel::Sisa(model)) => recipe == model.settings(),
+        _ => false,
+    }
+}
+
+fn classes(model: &AnyModel) -> Option<usize> {
+    match model {
+        AnyModel::MultinomialNb(model) => Some(model.classes()),
+        AnyModel::GaussianNb(model) => Some(model.classes()),
+        AnyModel::Ridge(_) | AnyModel::Logistic(_) | AnyModel::KMeans(_) | AnyModel::Sisa(_) => None,
+    }
+}
+
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
-pub(crate) fn settle(model: &mut RidgeModel, evidence: &mut Evidence) -> Result<RidgeState> {
+pub(crate) fn settle(model: &mut AnyModel, evidence: &mut Evidence) -> Result<State> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
-    // From the file, the sums are all that was there before; the factor was made for this change.
+    // From the file, what comes first is all that was there before; a factor was made for this change.
     evidence.precomputed.truncate(1);
-    Ok(model.to_state()?)
+    Ok(match model {
+        AnyModel::Ridge(model) => State::Ridge(Box::new(model.to_state()?)),
+        AnyModel::MultinomialNb(model) => State::Packed(pack::write(model)?),
+        AnyModel::GaussianNb(model) => State::Packed(pack::write(model)?),
+        AnyModel::KMeans(model) => State::Packed(pack::write(model)?),
+        AnyModel::Sisa(model) => State::Packed(pack::write(model)?),
+        AnyModel::Logistic(model) => {
+            let state = model.to_state()?;
+            State::Classifier(pack::write(&state.head)?, Box::new(state))
+        }
+    })
+}
+
+/// Whether the numbers of rows are part of the model, so that a row which gets another number is another row.
+pub(crate) fn knows_numbers(recipe: &AnyRecipe) -> bool {
+    matches!(recipe, AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_))
 }
 
 /// What a forget cannot take out of a model, in plain sentences.

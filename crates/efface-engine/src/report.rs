@@ -1,6 +1,6 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
-use efface::Evidence;
+use efface::{AnyRecipe, Certificate, Evidence};
 use serde::Serialize;
 
 /// What a change did.
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Report {
     /// The method that did the work.
     pub method: String,
-    /// `exact` or `approximate`.
+    /// `exact`, `certified` or `approximate`.
     pub claim: String,
     /// Rows taken out.
     pub forgotten: usize,
@@ -44,17 +44,21 @@ pub struct Prediction {
     pub id: Option<String>,
     /// The line of the file.
     pub line: u64,
-    /// One score per output.
+    /// One score per output; for k-means, the distance to each centre.
     pub scores: Vec<f64>,
-    /// The class, for a classifier.
+    /// The class, for a classifier; the number of the cluster, for k-means.
     pub label: Option<String>,
 }
 
 /// What a model file holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// `ridge`.
+    /// The family, as in `ridge` or `Gaussian naive Bayes`.
     pub model: String,
+    /// What it was fitted with. The seed of a certified model's noise is secret and reads 0.
+    pub recipe: AnyRecipe,
+    /// What stands behind a model that was trained with noise.
+    pub certificate: Option<Certificate>,
     /// The version of efface that wrote the file last.
     pub version: String,
     /// The version of the file format.
@@ -63,16 +67,16 @@ pub struct Summary {
     pub rows: usize,
     /// Features that have a name.
     pub features: usize,
-    /// Names of the outputs.
+    /// Names of the scores: outputs, classes or clusters.
     pub outputs: Vec<String>,
     /// Names of the classes, for a classifier.
     pub classes: Option<Vec<String>>,
-    /// The penalty.
-    pub lambda: f64,
-    /// Whether there is an intercept.
-    pub intercept: bool,
-    /// How the curvature is kept.
-    pub form: String,
+    /// The penalty, where there is one.
+    pub lambda: Option<f64>,
+    /// Whether there is an intercept, where there could be one.
+    pub intercept: Option<bool>,
+    /// How the curvature is kept, for ridge.
+    pub form: Option<String>,
     /// The target columns.
     pub target: Vec<String>,
     /// The id column.
@@ -108,20 +112,33 @@ pub struct Summary {
 /// The parameters of a model, by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameters {
-    /// `ridge`.
+    /// The family, as in `ridge` or `Gaussian naive Bayes`.
     pub model: String,
-    /// The penalty.
-    pub lambda: f64,
+    /// The penalty, where there is one.
+    pub lambda: Option<f64>,
     /// Rows the model stands for.
     pub rows: usize,
-    /// Names of the outputs.
+    /// Names of the outputs, classes or clusters that every list below runs over.
     pub outputs: Vec<String>,
     /// Names of the classes, for a classifier.
     pub classes: Option<Vec<String>>,
-    /// One per output; 0 without an intercept.
-    pub intercept: Vec<f64>,
+    /// Lists of one number per output: `intercept` (0 without one), `class_prior`.
+    pub vectors: Vec<(&'static str, Vec<f64>)>,
     /// Names of the features; those whose name was erased are left out.
     pub features: Vec<String>,
-    /// Per feature, one coefficient per output.
-    pub coefficients: Vec<Vec<f64>>,
+    /// Tables of a line per feature with one number per output: `coefficients`, `feature_log_prob`, `means`, `variances`,
+    /// `centers`.
+    pub tables: Vec<(&'static str, Vec<Vec<f64>>)>,
+}
+
+impl Parameters {
+    /// The list of that name; empty when this model has none.
+    pub fn vector(&self, name: &str) -> &[f64] {
+        self.vectors.iter().find(|(found, _)| *found == name).map_or(&[], |(_, values)| values)
+    }
+
+    /// The table of that name; empty when this model has none.
+    pub fn table(&self, name: &str) -> &[Vec<f64>] {
+        self.tables.iter().find(|(found, _)| *found == name).map_or(&[], |(_, lines)| lines)
+    }
 }

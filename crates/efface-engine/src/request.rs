@@ -1,7 +1,7 @@
 //! What a caller asks for.
 
-use efface::Ridge;
 use efface::features::{EncoderOptions, WordSource};
+use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
 use efface_io::Source;
 
 /// What a fit is asked to do.
@@ -9,7 +9,7 @@ use efface_io::Source;
 pub struct FitRequest {
     /// The file with the rows.
     pub source: Source,
-    /// The columns to predict, one or many. Must be empty for svmlight, whose target is in the line.
+    /// The columns to predict, one or many. Must be empty for svmlight, whose target is in the line, and for k-means.
     pub targets: Vec<String>,
     /// Columns read as words.
     pub text: Vec<String>,
@@ -29,13 +29,15 @@ pub struct FitRequest {
     pub words: WordSource,
     /// The most levels of a column that was inferred to be one-hot.
     pub max_levels: usize,
-    /// Whether target values are classes.
+    /// Whether target values are classes; logistic, softmax and naive Bayes imply it.
     pub classify: bool,
     /// Target values that are the positive class, all others being the negative one; implies `classify`. Equal numbers
     /// are equal however they are written.
     pub positive: Vec<String>,
     /// The model.
-    pub ridge: Ridge,
+    pub model: Choice,
+    /// In how many parts to train it, where it is not trained as a whole.
+    pub sharding: Option<Sharding>,
 }
 
 impl FitRequest {
@@ -56,9 +58,79 @@ impl FitRequest {
             max_levels,
             classify: false,
             positive: Vec::new(),
-            ridge: Ridge::default(),
+            model: Choice::default(),
+            sharding: None,
         }
     }
+}
+
+/// Which model to fit. What depends on the columns is settled when they are known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Choice {
+    /// Ridge regression, or its classifier face.
+    Ridge(Ridge),
+    /// Logistic regression, two classes. Its noise, where it has some, is made of a secret seed that the engine draws.
+    Logistic(Logistic),
+    /// Logistic regression, three classes or more.
+    Softmax(Softmax),
+    /// Naive Bayes. Without a likelihood, columns decide: Gaussian when one of them holds numbers, else multinomial.
+    NaiveBayes(Option<Likelihood>),
+    /// k-means.
+    KMeans(KMeans),
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::Ridge(Ridge::default())
+    }
+}
+
+impl From<Ridge> for Choice {
+    fn from(ridge: Ridge) -> Self {
+        Self::Ridge(ridge)
+    }
+}
+
+impl From<Logistic> for Choice {
+    fn from(logistic: Logistic) -> Self {
+        Self::Logistic(logistic)
+    }
+}
+
+impl From<Softmax> for Choice {
+    fn from(softmax: Softmax) -> Self {
+        Self::Softmax(softmax)
+    }
+}
+
+impl From<KMeans> for Choice {
+    fn from(kmeans: KMeans) -> Self {
+        Self::KMeans(kmeans)
+    }
+}
+
+/// A model in shards, each trained by itself (SISA).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharding {
+    /// S, the shards.
+    pub shards: usize,
+    /// R, the slices of a shard.
+    pub slices: usize,
+    /// What the place of a row follows from.
+    pub seed: u64,
+    /// How the answers of the shards become one; None takes the vote for classes and the mean for numbers.
+    pub aggregation: Option<Aggregation>,
+    /// How many shards may be trained at a time.
+    pub threads: usize,
+}
+
+/// How naive Bayes takes features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likelihood {
+    /// As counts.
+    Multinomial,
+    /// As numbers.
+    Gaussian,
 }
 
 /// The rows that a forget is about.

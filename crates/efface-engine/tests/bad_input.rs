@@ -96,7 +96,7 @@ fn ids_weights_and_rows() {
         "no features: every column is ignored or empty; name one with --text, --numeric or --categorical",
     );
     fit_fails(
-        |r| r.ridge.lambda = -1.0,
+        |r| r.model = efface::Ridge::new(-1.0).into(),
         "x,y\n1,1\n",
         Usage,
         "lambda = -1 is out of range; it must be finite and 0 or more",
@@ -148,7 +148,7 @@ fn forget_requests() {
     let mut engine = bench.fit("model", &dense(&table(&lines(12))));
     let known = lines(12)[0].id.clone();
     let before = std::fs::read(bench.path("model")).unwrap();
-    let mut ask = |who: Who, method: &str| engine.forget(&who, method, false);
+    let mut ask = |who: Who, method: &str| engine.forget(&who, method, &PLAIN, false);
     fails(ask(ids(&[]), "auto"), Usage, "the request names no row");
     fails(ask(ids(&["nobody"]), "auto"), NotFound, "row nobody is not in this model");
     fails(
@@ -182,11 +182,11 @@ fn positions_are_explained() {
         let message = format!(
             "row {id} is not in this model: it was fitted without an id column, so ids are positions 0…2"
         );
-        fails(engine.forget(&ids(&[id]), "auto", false), NotFound, &message);
+        fails(engine.forget(&ids(&[id]), "auto", &PLAIN, false), NotFound, &message);
     }
     let who = Who::Subject { column: "x".into(), value: "1".into() };
     let error = fails(
-        engine.forget(&who, "auto", false),
+        engine.forget(&who, "auto", &PLAIN, false),
         NotFound,
         "this model has no subject column, so rows cannot be found by `x`",
     );
@@ -203,7 +203,7 @@ fn rows_to_learn_and_to_amend() {
     let mut request = request(text, "y");
     (request.id, request.classify) = (Some("id".into()), true);
     let mut engine = bench.fit("model", &request);
-    engine.forget(&ids(&["c"]), "auto", false).unwrap();
+    engine.forget(&ids(&["c"]), "auto", &PLAIN, false).unwrap();
     let today = &engine.summary().unwrap().changed_at[..10];
     let before = std::fs::read(bench.path("model")).unwrap();
     let mut learn = |text: &str| engine.learn(&csv(text), &Silent);

@@ -14,8 +14,8 @@ fn use_all(path: &std::path::Path) -> Result<(), Error> {
     engine.parameters()?;
     let words = "words,size\ntall green,4\n";
     engine.predict(&csv(words), &mut |_| Ok(()))?;
-    engine.forget(&ids(&[&lines(2)[1].id]), "retrain", true)?;
-    engine.forget(&ids(&[&lines(2)[1].id]), "auto", false)?;
+    engine.forget(&ids(&[&lines(2)[1].id]), "retrain", &PLAIN, true)?;
+    engine.forget(&ids(&[&lines(2)[1].id]), "auto", &PLAIN, false)?;
     Ok(())
 }
 
@@ -92,15 +92,15 @@ fn newer_and_altered_files() {
     drop(bench.fit("model", &dense(&table(&lines(10)))));
     let path = bench.path("model");
     let alter = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    alter("PRAGMA user_version = 2");
+    alter("PRAGMA user_version = 3");
     let message =
-        format!("{} was written by a newer efface (format 2); this one reads up to 1", path.display());
+        format!("{} was written by a newer efface (format 3); this one reads up to 2", path.display());
     let error = fails(Engine::open(&path).map(drop), BadModel, &message);
     assert_eq!(error.hint().as_deref(), Some("upgrade efface"));
     alter(
-        "PRAGMA user_version = 1; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
+        "PRAGMA user_version = 2; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
     );
-    let message = format!("{} is damaged: its tables are not those of format 1", path.display());
+    let message = format!("{} is damaged: its tables are not those of format 2", path.display());
     fails(Engine::open(&path).map(drop), BadModel, &message);
     alter("DROP TRIGGER keep; PRAGMA journal_mode = WAL");
     let message = format!("{} is damaged: it was put into another journal mode", path.display());
@@ -109,7 +109,7 @@ fn newer_and_altered_files() {
     assert_eq!(Engine::open(&path).unwrap().summary().unwrap().rows, 10);
     alter("DELETE FROM rows WHERE row = 3");
     let mut engine = Engine::open(&path).unwrap();
-    let error = engine.forget(&ids(&[&lines(10)[4].id]), "retrain", false).unwrap_err();
+    let error = engine.forget(&ids(&[&lines(10)[4].id]), "retrain", &PLAIN, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BadModel);
     assert!(error.to_string().ends_with("it holds 9 rows where 10 belong"), "{error}");
 }
@@ -124,15 +124,15 @@ fn a_file_in_use_is_not_changed() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let id = &lines(10)[4].id;
     let message = format!("{} is in use by another process", path.display());
-    fails(engine.forget(&ids(&[id]), "auto", false), BadModel, &message);
+    fails(engine.forget(&ids(&[id]), "auto", &PLAIN, false), BadModel, &message);
     // Looking is possible while another process prepares a change.
     assert_eq!(engine.summary().unwrap().rows, 10);
-    assert!(engine.forget(&ids(&[id]), "auto", true).unwrap().dry_run);
+    assert!(engine.forget(&ids(&[id]), "auto", &PLAIN, true).unwrap().dry_run);
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(engine.forget(&ids(&[id]), "auto", false).unwrap().rows, 9);
+    assert_eq!(engine.forget(&ids(&[id]), "auto", &PLAIN, false).unwrap().rows, 9);
     // Two engines on one file see each other's changes.
     let mut second = Engine::open(&path).unwrap();
-    second.forget(&ids(&[&lines(10)[5].id]), "auto", false).unwrap();
+    second.forget(&ids(&[&lines(10)[5].id]), "auto", &PLAIN, false).unwrap();
     assert_eq!(engine.summary().unwrap().rows, 8);
-    assert_eq!(engine.forget(&ids(&[&lines(10)[6].id]), "auto", false).unwrap().rows, 7);
+    assert_eq!(engine.forget(&ids(&[&lines(10)[6].id]), "auto", &PLAIN, false).unwrap().rows, 7);
 }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use efface::Options;
 use efface::features::{Cell, WordSource};
 use efface_engine::{Engine, FitRequest, Parameters, Silent, Who, fit};
 use efface_io::{Record, Source};
@@ -57,7 +58,7 @@ fn busiest(path: &Path) -> (String, usize) {
 /// The relative distance of the coefficients, by feature name; a feature that one side lacks counts as 0 there.
 fn distance(a: &Parameters, b: &Parameters) -> f64 {
     let named = |p: &Parameters| -> std::collections::BTreeMap<String, f64> {
-        p.features.iter().cloned().zip(p.coefficients.iter().map(|c| c[0])).collect()
+        p.features.iter().cloned().zip(p.table("coefficients").iter().map(|c| c[0])).collect()
     };
     let (a, b) = (named(a), named(b));
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
@@ -75,7 +76,7 @@ fn compare(path: &Path, prepare: impl Fn(&mut FitRequest), who: &Who, rest: Stri
     prepare(&mut request);
     fit(&request, &all, false, &Silent).unwrap();
     let mut engine = Engine::open(&all).unwrap();
-    let report = engine.forget(who, "auto", false).unwrap();
+    let report = engine.forget(who, "auto", &Options::default(), false).unwrap();
     assert_eq!(report.claim, "exact");
     let mut request = FitRequest::new(Source::from_bytes("left.csv", rest, None).unwrap());
     prepare(&mut request);

@@ -15,7 +15,7 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     let mut engine = bench.fit("model", &make(&table(&lines[..50])));
 
     let gone = ids(&[&lines[3].id, &lines[17].id, &lines[49].id]);
-    let report = engine.forget(&gone, "auto", false).unwrap();
+    let report = engine.forget(&gone, "auto", &PLAIN, false).unwrap();
     assert_eq!((report.forgotten, report.learned, report.rows, report.dry_run), (3, 0, 47, false));
     assert_eq!(report.claim, "exact");
     let kept: Vec<&Line> = (0..50).filter(|at| ![3, 17, 49].contains(at)).map(|at| &lines[at]).collect();
@@ -39,7 +39,7 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     // Another process sees the same, and an amended row can still be forgotten.
     let mut again = Engine::open(&bench.path("model")).unwrap();
     assert_close(&again, &fresh);
-    again.forget(&ids(&[&fixed[0].id]), "exact", false).unwrap();
+    again.forget(&ids(&[&fixed[0].id]), "exact", &PLAIN, false).unwrap();
     let left = corrected.iter().filter(|line| line.id != fixed[0].id).copied();
     assert_close(&engine, &bench.fit("fresh", &make(&table(left))));
     let summary = engine.summary().unwrap();
@@ -71,11 +71,11 @@ fn every_form_and_weights() {
             let mut request = sparse(text);
             request.numeric = vec![];
             request.weight = Some("size".into());
-            request.ridge = Ridge::new(0.5).form(form).tolerance(1e-13);
+            request.model = Ridge::new(0.5).form(form).tolerance(1e-13).into();
             request
         };
         let mut engine = bench.fit("model", &make(&table(&lines)));
-        engine.forget(&ids(&[&lines[7].id]), "auto", false).unwrap();
+        engine.forget(&ids(&[&lines[7].id]), "auto", &PLAIN, false).unwrap();
         let left = lines.iter().filter(|line| line.id != lines[7].id);
         assert_close(&engine, &bench.fit("fresh", &make(&table(left))));
     }
@@ -88,7 +88,7 @@ fn one_by_one_equals_all_at_once_and_space_is_used_again() {
     let mut engine = bench.fit("model", &sparse(&table(&lines)));
     let before = engine.summary().unwrap().file_bytes;
     for line in &lines[..150] {
-        engine.forget(&ids(&[&line.id]), "auto", false).unwrap();
+        engine.forget(&ids(&[&line.id]), "auto", &PLAIN, false).unwrap();
     }
     assert_close(&engine, &bench.fit("fresh", &sparse(&table(&lines[150..]))));
     // More than half of the rows went, so that the table was written anew: the same rows under new ids fit again.
@@ -107,7 +107,7 @@ fn a_subject_takes_all_of_its_rows_along() {
     let mut engine = bench.fit("model", &dense(&table(&lines)));
     assert_eq!(engine.summary().unwrap().subjects, 9);
     let who = Who::Subject { column: "who".into(), value: "p4".into() };
-    let report = engine.forget(&who, "auto", false).unwrap();
+    let report = engine.forget(&who, "auto", &PLAIN, false).unwrap();
     assert_eq!(report.forgotten, 6);
     let left = lines.iter().enumerate().filter(|(at, _)| at % 9 != 4).map(|(_, line)| line);
     assert_close(&engine, &bench.fit("fresh", &dense(&table(left))));
@@ -119,12 +119,16 @@ fn positions_name_rows_without_ids_and_are_not_used_again() {
     let bench = Bench::new();
     let text = "x,y\n1,1\n2,2.5\n3,2\n4,5\n";
     let mut engine = bench.fit("model", &request(text, "y"));
-    engine.forget(&ids(&["3", "0"]), "auto", false).unwrap();
+    engine.forget(&ids(&["3", "0"]), "auto", &PLAIN, false).unwrap();
     engine.learn(&csv("y,x,other\n7,7,a\n8,9,b\n"), &Silent).unwrap();
-    engine.forget(&ids(&["4"]), "auto", false).unwrap();
+    engine.forget(&ids(&["4"]), "auto", &PLAIN, false).unwrap();
     assert_close(&engine, &bench.fit("fresh", &request("x,y\n2,2.5\n3,2\n9,8\n", "y")));
     assert!(
-        engine.forget(&ids(&["3"]), "auto", false).unwrap_err().to_string().contains("was forgotten on 2")
+        engine
+            .forget(&ids(&["3"]), "auto", &PLAIN, false)
+            .unwrap_err()
+            .to_string()
+            .contains("was forgotten on 2")
     );
 }
 
@@ -133,7 +137,7 @@ fn svmlight_names_features_by_index() {
     let bench = Bench::new();
     let source = |text: &str| Source::from_bytes("a.svm", text, None).unwrap();
     let mut engine = bench.fit("model", &FitRequest::new(source("1 1:1 3:0.1\n2 3:2\n0 1:4\n5 3:1 4:1\n")));
-    engine.forget(&ids(&["2"]), "auto", false).unwrap();
+    engine.forget(&ids(&["2"]), "auto", &PLAIN, false).unwrap();
     assert_close(&engine, &bench.fit("fresh", &FitRequest::new(source("1 1:1 3:0.1\n2 3:2\n5 3:1 4:1\n"))));
     let parameters = engine.parameters().unwrap();
     assert_eq!(parameters.features, ["1", "2", "3", "4"]);
@@ -185,14 +189,14 @@ fn predictions_agree_with_parameters() {
     request.targets = vec!["y".into(), "w".into()];
     let engine = bench.fit("model", &request);
     let p = engine.parameters().unwrap();
+    let coefficients = p.table("coefficients");
     assert_eq!(
         (p.features.as_slice(), p.outputs.as_slice()),
         (["x".to_string(), "z".into()].as_slice(), ["y".to_string(), "w".into()].as_slice())
     );
     for (row, prediction) in [[1.0, 2000.0], [2.0, 2010.0]].iter().zip(predictions(&engine, text)) {
-        for output in 0..2 {
-            let by_hand =
-                p.intercept[output] + row[0] * p.coefficients[0][output] + row[1] * p.coefficients[1][output];
+        for (output, constant) in p.vector("intercept").iter().enumerate() {
+            let by_hand = constant + row[0] * coefficients[0][output] + row[1] * coefficients[1][output];
             assert!((by_hand - prediction.scores[output]).abs() < 1e-9);
         }
     }
@@ -206,7 +210,7 @@ fn the_summary_tells_what_the_file_holds() {
     request.words = WordSource::Hashed(64);
     let engine = bench.fit("model", &request);
     let summary = engine.summary().unwrap();
-    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", 1, 30));
+    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", 2, 30));
     assert_eq!((summary.features, summary.sparse, summary.generation), (65, true, 0));
     assert_eq!(summary.feature_columns[1], ("words".into(), "hashed words".into(), 64));
     assert_eq!(summary.created_at, summary.changed_at);
@@ -224,12 +228,12 @@ fn approximate_methods_say_so_and_numbers_are_ids_in_json() {
     let mut request = FitRequest::new(Source::from_bytes("a.jsonl", json, None).unwrap());
     (request.targets, request.id) = (vec!["y".into()], Some("k".into()));
     let mut engine = bench.fit("model", &request);
-    let report = engine.forget(&ids(&["17"]), "influence", false).unwrap();
+    let report = engine.forget(&ids(&["17"]), "influence", &PLAIN, false).unwrap();
     assert_eq!((report.method.as_str(), report.claim.as_str()), ("influence", "approximate"));
     assert!(report.bound > 0.0);
     // The distance of an approximate method is known after another opening, too, and an exact one closes it.
     let mut again = Engine::open(&bench.path("model")).unwrap();
     assert_eq!(again.summary().unwrap().bound, report.bound);
-    let report = again.forget(&ids(&["18"]), "summation", false).unwrap();
+    let report = again.forget(&ids(&["18"]), "summation", &PLAIN, false).unwrap();
     assert!(report.bound < 1e-9);
 }

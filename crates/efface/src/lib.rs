@@ -43,8 +43,9 @@ pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
 pub use models::{
-    Aggregation, Classes, Form, GaussianNb, KMeans, KMeansModel, Logistic, LogisticModel, LogisticState,
-    MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel, Softmax,
+    Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
+    LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,
+    SisaModel, Softmax,
 };
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

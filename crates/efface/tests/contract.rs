@@ -84,7 +84,7 @@ fn hold(kind: &str, form: Form, lambda: f64, intercept: bool, outputs: usize, k:
         reload: &reload,
         tolerance: 1e-9,
     };
-    for method in methods::all() {
+    for method in methods::for_ridge() {
         if form == Form::Iterative && method.name() == "summation" {
             continue;
         }

@@ -24,6 +24,14 @@ Without --text every column but target, id, subject and weight is a feature: a n
 values are, else one feature per value. With --text only the columns named as text, categorical or
 numeric are. Options that take COLUMNS can be repeated and take several names with commas.
 
+The models:
+  ridge        numbers, or classes with --classify; forgets exactly, in closed form
+  logistic     two classes; forgets to a distance that it bounds, or certified with --epsilon
+  softmax      three classes or more; likewise
+  naive-bayes  classes; counts (multinomial) or numbers (Gaussian); forgets exactly, by subtracting
+  kmeans       --clusters K groups of like rows, no target; forgets exactly: a lattice or a tree
+               keeps most of the work from depending on any one row
+
 What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
   factor     its Cholesky factor
   inverse    its inverse
@@ -33,17 +41,41 @@ What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
 The file holds A alone in the first three, and this command works from a factor; inverse and rows
 are for programs that keep a model open.
 
-Example:
-  efface fit reviews.csv --text text --target stars --subject user_id --id review_id";
+With --epsilon and --delta a logistic model is trained with noise, on rows scaled to norm 1. What a
+forget leaves behind is then hidden by the noise, up to a budget that the report accounts for.
 
-pub(super) const FORGET: &str = "\
+With --sisa 8x4 the rows are split into 8 shards of 4 slices, each shard is a model of its own, and
+together they answer by vote or mean. Not for kmeans, and not with --epsilon.
+
+The lattice of k-means has cells of a fixed side, --cell, in the units of the features: a smaller
+one places centres more finely and makes a forget fit again more often. Bring the features to like
+units first; no scale is read off the data, because a forget could not take it back.
+
+Examples:
+  efface fit reviews.csv --text text --target stars --subject user_id --id review_id
+  efface fit reviews.csv --model naive-bayes --text text --target stars --id review_id
+  efface fit reviews.csv --model softmax --text text --target stars --sisa 8x4 --id review_id
+  efface fit points.csv --model kmeans --clusters 8 --cell 0.1 --id point";
+
+/// With the table of methods that the library keeps.
+pub(super) fn forget() -> String {
+    format!(
+        "\
+The methods, for d features, c classes, n rows, k of them to forget, s non-zeros a row:
+{}
+An approximate method leaves a trace of the rows, which the report bounds. A method that makes no
+sense for a model is refused.
+
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
 happened. The report bounds the distance to a model that was fitted without the rows.
 
 Examples:
   efface forget reviews.efface --subject user_id=u1042
   efface forget reviews.efface --ids r00017,r00023 --dry-run
-  efface forget reviews.efface --ids-file - --json < ids.txt";
+  efface forget reviews.efface --ids-file - --json < ids.txt",
+        efface::methods::table::plain()
+    )
+}
 
 pub(super) const LEARN: &str = "\
 The file needs the columns that the model was fitted on, and ids that are new.";
@@ -53,7 +85,8 @@ The file needs the columns that the model was fitted on, and ids that the model 
 
 pub(super) const PREDICT: &str = "\
 Prints a line per row: its id or else its line in the file, the prediction, and for classes the
-scores. With --json each line is an object.";
+scores. A model of clusters prints the nearest and the distance to each. With --json each line is an
+object.";
 
 pub(super) const EXPORT: &str = "\
 An export is a copy: a later forget does not reach it, so export again afterwards.";

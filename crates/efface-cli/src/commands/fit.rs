@@ -1,17 +1,19 @@
 //! `efface fit`: from a data file to a model file.
 
+mod choice;
+
 use std::path::{Path, PathBuf};
 
-use efface::Ridge;
+use efface::AnyRecipe;
 use efface::features::WordSource;
-use efface_engine::{FitReport, FitRequest};
+use efface_engine::{FitReport, FitRequest, Summary};
 use efface_io::Compression;
 
-use super::{open, threads};
-use crate::cli::Fit;
+use super::open;
+use crate::cli::{Fit, Model};
 use crate::failure::{Failure, Result};
 use crate::output::refuse_existing;
-use crate::report::{bytes, count, number, seconds};
+use crate::report::{bytes, count, recipe, seconds};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
@@ -34,16 +36,12 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
 fn request(args: Fit) -> Result<FitRequest> {
     let words = words(&args)?;
     let source = open(&args.data)?;
-    if args.targets.is_empty() && !source.is_sparse() {
+    let (choice, sharding) = (choice::choose(&args)?, choice::sharding(&args));
+    if args.targets.is_empty() && !source.is_sparse() && args.model != Model::KMeans {
         let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
         return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
     }
-    let ridge = Ridge::new(args.lambda)
-        .intercept(!args.no_intercept)
-        .form(args.curvature.into())
-        .tolerance(args.tolerance)
-        .threads(threads(args.threads));
     Ok(FitRequest {
         source,
         targets: args.targets,
@@ -58,7 +56,8 @@ fn request(args: Fit) -> Result<FitRequest> {
         max_levels: args.max_levels,
         classify: args.classify || !args.positive.is_empty(),
         positive: args.positive,
-        ridge,
+        model: choice,
+        sharding,
     })
 }
 
@@ -98,17 +97,25 @@ fn beside(file: &Path) -> PathBuf {
 fn sentence(report: &FitReport, output: &Path) -> String {
     let summary = &report.summary;
     format!(
-        "fitted {} on {} with {} and {}, λ = {}, {} form: {} ({}); {}",
+        "fitted {} on {} with {} and {}, {}: {} ({}); {}",
         summary.model,
         count(summary.rows, "row"),
         count(summary.features, "feature"),
-        count(summary.outputs.len(), "output"),
-        number(summary.lambda),
-        summary.form,
+        count(summary.outputs.len(), outputs(summary)),
+        recipe(&summary.recipe),
         output.display(),
         bytes(summary.file_bytes),
         seconds(report.seconds),
     )
+}
+
+/// What to call the things that rows are scored against.
+fn outputs(summary: &Summary) -> &'static str {
+    match summary.recipe {
+        AnyRecipe::KMeans(_) => "cluster",
+        _ if summary.classes.is_some() && summary.outputs.len() > 1 => "class",
+        _ => "output",
+    }
 }
 
 #[cfg(test)]

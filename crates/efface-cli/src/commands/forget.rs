@@ -3,19 +3,21 @@
 use std::io::Read;
 use std::path::Path;
 
+use efface::Options;
 use efface_engine::{Engine, Who};
 
 use super::change::ending;
 use crate::cli::Forget;
 use crate::failure::{Failure, Result};
-use crate::report::count;
+use crate::report::{certificate, count};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
     let mut engine =
         if args.dry_run { Engine::open_read_only(&args.model)? } else { Engine::open(&args.model)? };
-    let report = engine.forget(&who, &args.method, args.dry_run)?;
+    let options = Options { tolerance: args.tolerance, steps: args.steps, measure: args.measure };
+    let report = engine.forget(&who, &args.method, &options, args.dry_run)?;
     if terminal.json() {
         return terminal.object(&report);
     }
@@ -24,6 +26,9 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
         args.subject.map(|person| format!(" of {}={}", person.column, person.value)).unwrap_or_default();
     let rows = count(report.forgotten, "row");
     terminal.message(&format!("{verb} {rows}{whose} by {}: {}", report.method, ending(&report)));
+    if let Some(found) = &report.evidence.certificate {
+        terminal.message(&format!("certified: {}", certificate(found)));
+    }
     if report.features_dropped > 0 {
         let names = count(report.features_dropped, "feature name");
         let erased = if report.dry_run { "would be erased" } else { "erased" };

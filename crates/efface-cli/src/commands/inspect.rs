@@ -1,10 +1,11 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
+use efface::AnyRecipe;
 use efface_engine::{Engine, Summary};
 
 use crate::cli::Inspect;
 use crate::failure::Result;
-use crate::report::{bytes, count, distance, number, pairs};
+use crate::report::{bytes, certificate, count, distance, pairs, recipe};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Inspect, terminal: &Terminal) -> Result {
@@ -13,9 +14,8 @@ pub(crate) fn run(args: &Inspect, terminal: &Terminal) -> Result {
 }
 
 fn page(summary: &Summary) -> String {
-    let constant = if summary.intercept { "with a constant" } else { "without a constant" };
     let mut lines = vec![
-        ("model", format!("{}, λ = {}, {constant}", summary.model, number(summary.lambda))),
+        ("model", format!("{}, {}", summary.model, recipe(&summary.recipe))),
         ("rows", summary.rows.to_string()),
         ("features", features(summary)),
     ];
@@ -24,6 +24,9 @@ fn page(summary: &Summary) -> String {
     }
     match &summary.classes {
         Some(classes) => lines.push(("classes", shortened(classes))),
+        None if matches!(summary.recipe, AnyRecipe::KMeans(_)) => {
+            lines.push(("clusters", summary.outputs.len().to_string()));
+        }
         None => lines.push(("outputs", shortened(&summary.outputs))),
     }
     lines.push(("id column", summary.id.clone().unwrap_or_else(|| "none".into())));
@@ -34,14 +37,18 @@ fn page(summary: &Summary) -> String {
             None => "none".into(),
         },
     ));
-    lines.push(("curvature", format!("{} form", summary.form)));
     lines.push((
         "distance to retraining",
         format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound)),
     ));
+    if let Some(found) = &summary.certificate {
+        lines.push(("certified", certificate(found)));
+    }
     lines.push(("forgotten so far", count(summary.forgotten, "row")));
     lines.push(("generation", summary.generation.to_string()));
-    lines.push(("refactored", count(summary.refactorisations, "time")));
+    if summary.form.is_some() {
+        lines.push(("refactored", count(summary.refactorisations, "time")));
+    }
     lines.push((
         "file",
         format!("{}, format {}, efface {}", bytes(summary.file_bytes), summary.format, summary.version),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use efface::AnyRecipe;
 use efface_engine::{Engine, Error, Prediction, Summary};
 use serde_json::{Map, Value, json};
 
@@ -61,10 +62,19 @@ impl Lines<'_> {
         record(out, std::iter::once(name).chain(label).chain(scores))
     }
 
+    fn clusters(&self) -> bool {
+        matches!(self.summary.recipe, AnyRecipe::KMeans(_))
+    }
+
     /// Rows without an id are known by their line. One score needs no name of its own.
     fn header(&self, ids: bool) -> Vec<String> {
         let Summary { outputs, classes, .. } = self.summary;
         let mut names = vec![if ids { "id" } else { "line" }.to_owned()];
+        if self.clusters() {
+            names.push("cluster".into());
+            names.extend(outputs.iter().map(|name| format!("distance {name}")));
+            return names;
+        }
         match (classes, outputs.as_slice()) {
             (Some(_), [_]) => names.extend(["prediction".into(), "score".into()]),
             (Some(_), many) => {
@@ -84,6 +94,10 @@ impl Lines<'_> {
         let scores: Map<String, Value> =
             self.summary.outputs.iter().cloned().zip(prediction.scores.iter().map(|s| json!(s))).collect();
         match (&prediction.label, prediction.scores.as_slice()) {
+            (Some(label), distances) if self.clusters() => {
+                object.insert("cluster".into(), json!(label.parse::<usize>().ok()));
+                object.insert("distances".into(), json!(distances));
+            }
             (Some(label), _) => {
                 object.insert("prediction".into(), json!(label));
                 object.insert("scores".into(), Value::Object(scores));

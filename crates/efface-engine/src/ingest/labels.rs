@@ -20,7 +20,7 @@ pub(super) struct Labels<'a> {
 impl<'a> Labels<'a> {
     pub(super) fn new(goal: &'a Goal) -> Self {
         let classes = match goal {
-            Goal::Numbers => HashMap::new(),
+            Goal::Nothing | Goal::Numbers => HashMap::new(),
             Goal::Classes { positive: Some(values), .. } => {
                 values.iter().map(|v| (class_key(v), 1)).collect()
             }
@@ -34,6 +34,7 @@ impl<'a> Labels<'a> {
     /// Appends the targets that a cell stands for.
     pub(super) fn append(&self, cell: &Cell, line: u64, column: &str, out: &mut Vec<f64>) -> Result<()> {
         match self.goal {
+            Goal::Nothing => out.push(0.0),
             Goal::Numbers => out.push(finite(cell, line, column, Some(CLASSIFY))?),
             Goal::Classes { names, positive, .. } => {
                 let class = match self.classes.get(&class_key(&label(cell, line, column)?)) {

@@ -8,7 +8,7 @@ use efface_io::{Record, SparseRecord};
 use super::Ticker;
 use super::labels::Watch;
 use super::table::place;
-use crate::blueprint::{Blueprint, LABEL, Layout};
+use crate::blueprint::{Blueprint, Goal, LABEL, Layout};
 use crate::error::{Error, Result};
 use crate::request::{FitRequest, Progress};
 
@@ -19,6 +19,18 @@ pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(
 }
 
 fn check(request: &FitRequest) -> Result<()> {
+    if request.model.unsupervised() && (request.classify || !request.positive.is_empty()) {
+        return Err(Error::request(
+            "k-means has no classes: it finds clusters by itself",
+            "leave out --classify",
+        ));
+    }
+    if request.model.unsupervised() && !request.targets.is_empty() {
+        return Err(Error::request(
+            "k-means has no target: it clusters features alone",
+            "leave out --target, and name columns that must not count with --ignore",
+        ));
+    }
     let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
     let roles = [&request.id, &request.subject, &request.weight];
     if request.source.is_sparse() {
@@ -28,6 +40,9 @@ fn check(request: &FitRequest) -> Result<()> {
                 "leave out the options that name columns",
             ));
         }
+        return Ok(());
+    }
+    if request.model.unsupervised() {
         return Ok(());
     }
     if request.targets.is_empty() {
@@ -45,13 +60,18 @@ fn check(request: &FitRequest) -> Result<()> {
             hint: None,
         });
     }
-    if request.targets.len() > 1 && (request.classify || !request.positive.is_empty()) {
+    if request.targets.len() > 1 && (classify(request) || !request.positive.is_empty()) {
         return Err(Error::request(
             format!("a classifier has one target column, not {}", request.targets.len()),
             "fit one classifier per target",
         ));
     }
     Ok(())
+}
+
+/// Whether target values are classes, said or implied.
+fn classify(request: &FitRequest) -> bool {
+    request.classify || request.model.classifies()
 }
 
 fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
@@ -73,7 +93,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
     let targets = request
         .targets
         .iter()
-        .map(|name| Ok((place(name, &columns)?, name, Watch::new(request.classify, &request.positive))))
+        .map(|name| Ok((place(name, &columns)?, name, Watch::new(classify(request), &request.positive))))
         .collect::<Result<Vec<_>>>()?;
     let mut targets = targets;
     let mut ticker = Ticker::start(progress, "reading columns", &request.source);
@@ -97,7 +117,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         subject: request.subject.clone(),
         weight: request.weight.clone(),
         // Several targets are all numbers, so that any of the goals speaks for all.
-        goal: goals.swap_remove(0),
+        goal: if goals.is_empty() { Goal::Nothing } else { goals.swap_remove(0) },
         layout: Layout::of(&encoder),
         width: encoder.width(),
         first_index: None,
@@ -106,13 +126,17 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
 }
 
 fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
-    let mut watch = Watch::new(request.classify, &request.positive);
+    // Labels of a file to cluster are read past.
+    let supervised = !request.model.unsupervised();
+    let mut watch = Watch::new(classify(request), &request.positive);
     let mut indices: Option<(u32, u32)> = None;
     let mut table = request.source.sparse()?;
     let mut ticker = Ticker::start(progress, "reading indices", &request.source);
     let mut record = SparseRecord::default();
     while table.read(&mut record)? {
-        watch.observe(&efface::features::Cell::Number(record.target), record.line, LABEL)?;
+        if supervised {
+            watch.observe(&efface::features::Cell::Number(record.target), record.line, LABEL)?;
+        }
         if let (Some(&(first, _)), Some(&(last, _))) = (record.entries.first(), record.entries.last()) {
             let (least, most) = indices.unwrap_or((first, last));
             indices = Some((least.min(first), most.max(last)));
@@ -127,11 +151,11 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
     };
     let first = least.min(1);
     let blueprint = Blueprint {
-        targets: vec![LABEL.into()],
+        targets: if supervised { vec![LABEL.into()] } else { Vec::new() },
         id: None,
         subject: None,
         weight: None,
-        goal: watch.finish(LABEL)?,
+        goal: if supervised { watch.finish(LABEL)? } else { Goal::Nothing },
         layout: Layout::Sparse64,
         width: (most - first) as usize + 1,
         first_index: Some(first),

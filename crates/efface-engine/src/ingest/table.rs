@@ -5,7 +5,7 @@ use efface_io::{Record, Source};
 
 use super::labels::Labels;
 use super::{Example, Purpose, Ticker};
-use crate::blueprint::{Blueprint, finite, text};
+use crate::blueprint::{Blueprint, Goal, finite, text};
 use crate::error::{Error, Result};
 use crate::request::Progress;
 
@@ -72,6 +72,9 @@ pub(super) fn each(
         numbers.clear();
         for &(at, column) in &targets {
             labels.append(&cells[at], line, column, &mut numbers)?;
+        }
+        if blueprint.goal == Goal::Nothing && purpose != Purpose::Predict {
+            numbers.push(0.0);
         }
         let subject = subject.and_then(|(at, _)| text(&cells[at]));
         see(Example {

@@ -1,6 +1,7 @@
 //! The manifest: everything small about a model, and the checksums of everything large. Its own checksum lies beside
 //! it, so that no flipped bit passes for a setting.
 
+use efface::{AnyRecipe, Certificate, Ridge};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,18 +39,79 @@ pub(crate) struct Manifest {
     pub(crate) parts: Vec<PartHead>,
 }
 
-/// The small half of a ridge model's state.
+/// The small half of a model's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredHead")]
 pub(crate) struct ModelHead {
-    pub(crate) settings: efface::Ridge,
-    pub(crate) drift: f64,
-    pub(crate) b_drift: f64,
-    pub(crate) targets: f64,
-    pub(crate) at_optimum: bool,
-    pub(crate) refactorisations: usize,
+    pub(crate) recipe: AnyRecipe,
+    pub(crate) details: Details,
     /// None when unknown, which JSON has no number for.
     pub(crate) bound: Option<f64>,
     pub(crate) relative_bound: Option<f64>,
+    /// What stands behind a model that was trained with noise.
+    pub(crate) certificate: Option<Certificate>,
+}
+
+/// What a family keeps beside its arrays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Details {
+    /// A ridge model.
+    Sums { drift: f64, b_drift: f64, targets: f64, at_optimum: bool, refactorisations: usize },
+    /// A logistic or softmax model: a head, and arrays under these names.
+    Classifier { refactorisations: usize, numbers: Vec<String>, counts: Vec<String> },
+    /// A model that is one array.
+    Packed,
+}
+
+/// A head as some version wrote it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredHead {
+    Now {
+        recipe: Box<AnyRecipe>,
+        details: Details,
+        bound: Option<f64>,
+        relative_bound: Option<f64>,
+        certificate: Option<Certificate>,
+    },
+    /// Format 1, which knew ridge alone.
+    First {
+        settings: Ridge,
+        drift: f64,
+        b_drift: f64,
+        targets: f64,
+        at_optimum: bool,
+        refactorisations: usize,
+        bound: Option<f64>,
+        relative_bound: Option<f64>,
+    },
+}
+
+impl From<StoredHead> for ModelHead {
+    fn from(stored: StoredHead) -> Self {
+        match stored {
+            StoredHead::Now { recipe, details, bound, relative_bound, certificate } => {
+                Self { recipe: *recipe, details, bound, relative_bound, certificate }
+            }
+            StoredHead::First {
+                settings,
+                drift,
+                b_drift,
+                targets,
+                at_optimum,
+                refactorisations,
+                bound,
+                relative_bound,
+            } => Self {
+                recipe: AnyRecipe::Ridge(settings),
+                details: Details::Sums { drift, b_drift, targets, at_optimum, refactorisations },
+                bound,
+                relative_bound,
+                certificate: None,
+            },
+        }
+    }
 }
 
 impl Manifest {
@@ -109,6 +171,7 @@ impl Manifest {
         let sql = r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;
         connection.execute(sql, params!["manifest", bytes])?;
         connection.execute(sql, params!["digest", digest])?;
-        Ok(())
+        // What an older version wrote is from here on as this one writes it.
+        Ok(connection.pragma_update(None, "user_version", crate::FORMAT)?)
     }
 }

@@ -11,9 +11,9 @@ const PIECE: usize = 4 << 20;
 
 /// One array to store.
 pub(crate) enum Part<'a> {
-    Numbers(&'static str, &'a [f64]),
-    Counts(&'static str, &'a [u64]),
-    Bytes(&'static str, &'a [u8]),
+    Numbers(&'a str, &'a [f64]),
+    Counts(&'a str, &'a [u64]),
+    Bytes(&'a str, &'a [u8]),
 }
 
 /// What the manifest knows of an array.

@@ -4,9 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use efface::Options;
 use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, Silent, Who, fit};
 use efface_io::Source;
 use tempfile::TempDir;
+
+/// A request with nothing special about it.
+pub const PLAIN: Options = Options { tolerance: None, steps: None, measure: false };
 
 pub struct Bench {
     folder: TempDir,
@@ -100,12 +104,15 @@ pub fn classes(text: &str) -> FitRequest {
     request
 }
 
-/// Coefficients by name, and the intercept under `(intercept)`.
+/// Every parameter by name: `coefficients x`, `(intercept)`.
 pub fn named(engine: &Engine) -> BTreeMap<String, Vec<f64>> {
     let parameters = engine.parameters().unwrap();
-    let mut named: BTreeMap<String, Vec<f64>> =
-        parameters.features.into_iter().zip(parameters.coefficients).collect();
-    named.insert("(intercept)".into(), parameters.intercept);
+    let mut named: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (table, lines) in parameters.tables {
+        let features = parameters.features.iter().map(|name| format!("{table} {name}"));
+        named.extend(features.zip(lines));
+    }
+    named.extend(parameters.vectors.into_iter().map(|(name, values)| (format!("({name})"), values)));
     named
 }
 
@@ -146,4 +153,54 @@ pub fn fails<T>(result: Result<T, Error>, kind: ErrorKind, message: &str) -> Err
     assert_eq!(error.to_string(), message);
     assert_eq!(error.kind(), kind, "{message}");
     error
+}
+
+/// The bytes of an array in a model file.
+pub fn part(path: &Path, name: &str) -> Vec<u8> {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mut statement = connection.prepare("SELECT bytes FROM parts WHERE name = ?1 ORDER BY part").unwrap();
+    let pieces = statement.query_map([name], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    pieces.flat_map(Result::unwrap).collect()
+}
+
+/// A connection that does not wait for the disk.
+fn hasty(path: &Path) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    connection
+}
+
+/// Puts other bytes in the place of an array of one piece, with a checksum that fits.
+pub fn forge(path: &Path, name: &str, bytes: &[u8]) {
+    let connection = hasty(path);
+    connection
+        .execute("UPDATE parts SET bytes = ?2 WHERE name = ?1", rusqlite::params![name, bytes])
+        .unwrap();
+    drop(connection);
+    change_manifest(path, |manifest| {
+        let parts = manifest["parts"].as_array_mut().unwrap();
+        let head = parts.iter_mut().find(|head| head["name"] == name).unwrap();
+        head["bytes"] = bytes.len().into();
+        head["sha256"] = hex(bytes).into();
+    });
+}
+
+/// Rewrites the manifest, with a checksum that fits.
+pub fn change_manifest(path: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let connection = hasty(path);
+    let sql = "SELECT value FROM meta WHERE key = 'manifest'";
+    let bytes: Vec<u8> = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    let mut manifest = serde_json::from_slice(&bytes).unwrap();
+    change(&mut manifest);
+    let bytes = serde_json::to_vec(&manifest).unwrap();
+    let digest: [u8; 32] =
+        sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), &bytes)).into();
+    let sql = "UPDATE meta SET value = ?2 WHERE key = ?1";
+    connection.execute(sql, rusqlite::params!["manifest", bytes]).unwrap();
+    connection.execute(sql, rusqlite::params!["digest", digest]).unwrap();
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digest: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest(bytes).into();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

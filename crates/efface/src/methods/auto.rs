@@ -119,7 +119,7 @@ impl Auto {
             let mut trained = false;
             while work.relative_bound() > tolerance {
                 let gradient = work.gradient_norm();
-                if !(gradient <= WORN * last) || !work.relative_bound().is_finite() {
+                if gradient > WORN * last || !work.relative_bound().is_finite() {
                     work.train()?;
                     trained = true;
                     break;

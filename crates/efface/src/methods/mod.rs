@@ -1,29 +1,29 @@
 //! The ways to forget, one file each, behind the one contract [`Forget`].
 //!
-//! For ridge models, with d parameters per output, k rows to forget out of n, s non-zeros a row:
+//! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the rows to forget.
 //!
-//! | method | claim | cost | needs | from |
-//! |---|---|---|---|---|
-//! | [`Retrain`] | exact | O(nd²) | the rows | definition of correct |
-//! | [`Exact`] | exact | O(k²d) rows form, O(ksd) inverse, O(kd²) factor | curvature | Cook and Weisberg 1982 |
-//! | [`Newton`] | exact | O(kd²) | factor | Cao et al. 2022, eq. 3 |
-//! | [`Influence`] | approximate | O(kd) to O(kd²), as `exact` | curvature | Koh and Liang 2017 |
-//! | [`ProjectionResidual`] | approximate | O(k²d), O(k²s + k³) sparse, plus H_D | H_D | Izzo et al. 2021; Cao et al. 2022 |
-//! | [`Summation`] | exact | O(kd² + d³) | sums | Cao and Yang 2015 |
-//! | [`Auto`] | that of its choice | | | |
+//! | method | models | claim | cost of forgetting k rows | kept for it | from |
+//! |---|---|---|---|---|---|
+//! | `retrain` | all | exact | a fit, O(nd²) for ridge | the rows | by definition |
+//! | `exact` | ridge | exact | O(k²d) to O(kd²) | curvature, d² | Cook and Weisberg 1982 |
+//! | `newton` | ridge | exact | O(kd²) | factor, d² | Cao et al. 2022, eq. 3 |
+//! | `newton` | logistic, softmax | approximate | O(k(dc)²) | 3(dc)² | Cao et al. 2022, eq. 3 |
+//! | `influence` | ridge, logistic, softmax | approximate | O((dc)²) | curvature, (dc)² | Koh and Liang 2017 |
+//! | `projection_residual` | ridge, logistic, softmax | approximate | O(k²d) and H_D | H_D, from curvature | Izzo et al. 2021, Cao et al. 2022 |
+//! | `summation` | ridge | exact | O(kd² + d³) | sums, d² | Cao and Yang 2015 |
+//! | `summation` | naive Bayes | exact | O(ks) | sums, cd | Cao and Yang 2015 |
+//! | `warm_start` | logistic, softmax | exact | a few passes over the rows | the rows | Tsai et al. 2014 |
+//! | `certified` | logistic with ε | certified | O(kd²) | curvature, d² | Guo et al. 2020 |
+//! | `descent_to_delete` | logistic with ε | certified | T passes over the rows | the rows | Neel et al. 2021 |
+//! | `sisa` | in shards | exact | a shard, from the touched slice on | a model a shard and slice | Bourtoule et al. 2021 |
+//! | `q_kmeans` | k-means, quantised | exact | a replay; at times a refit | every stage | Ginart et al. 2019 |
+//! | `dc_kmeans` | k-means, divided | exact | a path of the tree | the tree | Ginart et al. 2019 |
+//! | `auto` | all | that of its choice | that of its choice |  |  |
 //!
-//! A model in the iterative form keeps no d×d matrix: there `exact`, `newton`, `influence` and `projection_residual` use
-//! conjugate gradients over the rows, and `summation` is refused.
-//!
-//! Two more families have methods of their own, exact by construction:
-//!
-//! | model | method | claim | cost | from |
-//! |---|---|---|---|---|
-//! | naive Bayes, multinomial or Gaussian | [`Summation`] | exact | O(k·nnz + c·d) | Cao and Yang 2015 |
-//! | k-means, quantised | [`QKMeans`] | exact: the same seed gives the same clusters | a replay of what is kept; a refit from where it differs | Ginart et al. 2019 |
-//! | k-means, divide and conquer | [`DcKMeans`] | exact, likewise | the touched leaves and their path to the root | Ginart et al. 2019 |
-//!
-//! [`Retrain`] works on all of them.
+//! The same table as data is [`table`], from which the command's help and every refusal are made; a test keeps the copies in
+//! step. A model too wide for its curvature keeps none: there `exact`, `newton`, `influence` and `projection_residual` use
+//! conjugate gradients over the rows, and `summation` is refused. `auto` picks a ridge model's cheapest exact method,
+//! as many Newton steps as a classifier's tolerance demands, and for the other families the method of their own.
 
 mod auto;
 mod certified;
@@ -35,6 +35,7 @@ mod newton;
 mod projection_residual;
 mod retrain;
 mod summation;
+pub mod table;
 mod warm_start;
 
 pub use crate::models::kmeans::{DcKMeans, QKMeans};
@@ -53,8 +54,8 @@ pub use warm_start::WarmStart;
 use crate::models::{LogisticModel, RidgeModel};
 use crate::traits::Forget;
 
-/// Every method for ridge models, in the order of the table above.
-pub fn all() -> Vec<Box<dyn Forget<RidgeModel>>> {
+/// Every method for ridge models, in the order of the table.
+pub fn for_ridge() -> Vec<Box<dyn Forget<RidgeModel>>> {
     vec![
         Box::new(Retrain),
         Box::new(Exact),
@@ -66,14 +67,14 @@ pub fn all() -> Vec<Box<dyn Forget<RidgeModel>>> {
     ]
 }
 
-/// The method of that name.
+/// The ridge method of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn Forget<RidgeModel>>> {
-    all().into_iter().find(|method| method.name() == name)
+    for_ridge().into_iter().find(|method| method.name() == name)
 }
 
-/// The names of all methods.
+/// The names of the methods for ridge models.
 pub fn names() -> Vec<&'static str> {
-    all().iter().map(|method| method.name()).collect()
+    for_ridge().iter().map(|method| method.name()).collect()
 }
 
 /// Every method for classifiers without noise.

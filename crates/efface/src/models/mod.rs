@@ -1,5 +1,6 @@
 //! The models, one file or folder each.
 
+mod any;
 pub(crate) mod basis;
 mod classes;
 mod draw;
@@ -11,6 +12,7 @@ pub(crate) mod request;
 pub mod ridge;
 pub mod sisa;
 
+pub use any::{AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear, Options};
 pub use classes::Classes;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, LogisticState, Softmax};

@@ -155,7 +155,7 @@ impl LogisticModel {
         let mut inside = if reached < 1.0 { near * price(reached) } else { f64::INFINITY };
         let least = self.extra.least();
         let mut convexity = 1.0 / inverse_norm;
-        if least > 0.0 && !(inside <= gradient / least) {
+        if least > 0.0 && (inside.is_nan() || inside > gradient / least) {
             (inside, convexity) = (gradient / least, least);
         }
         let size = norm(&self.theta);

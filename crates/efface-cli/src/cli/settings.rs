@@ -1,0 +1,157 @@
+//! The models, and the settings that only some of them have.
+
+use clap::{Args, ValueEnum};
+use efface::Form;
+
+use super::parse::{self, Grid};
+
+/// What can be fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Model {
+    Ridge,
+    Logistic,
+    Softmax,
+    NaiveBayes,
+    #[value(name = "kmeans")]
+    KMeans,
+}
+
+impl Model {
+    /// The word for it on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Ridge => "ridge",
+            Self::Logistic => "logistic",
+            Self::Softmax => "softmax",
+            Self::NaiveBayes => "naive-bayes",
+            Self::KMeans => "kmeans",
+        }
+    }
+}
+
+/// Settings that are not for every model; one that is given for another model is refused.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Strength of the penalty λ/2 ‖θ‖² [default: 1]
+    #[arg(long, value_name = "λ", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
+    pub(crate) lambda: Option<f64>,
+
+    /// No constant term
+    #[arg(long, help_heading = "Ridge, logistic, softmax")]
+    pub(crate) no_intercept: bool,
+
+    /// What ridge keeps in order to forget fast, see below [default: auto]
+    #[arg(long, value_enum, value_name = "FORM", help_heading = "Ridge, logistic, softmax")]
+    pub(crate) curvature: Option<Curvature>,
+
+    /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
+    /// (logistic and softmax, 1e-6)
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
+    pub(crate) tolerance: Option<f64>,
+
+    /// Threads for the large products, or for shards [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Ridge, logistic, softmax")]
+    pub(crate) threads: Option<usize>,
+
+    /// Train with noise, so that forgetting is certified (ε, δ); logistic only
+    #[arg(
+        long,
+        value_name = "ε",
+        allow_hyphen_values = true,
+        requires = "delta",
+        help_heading = "Certified forgetting"
+    )]
+    pub(crate) epsilon: Option<f64>,
+
+    /// The chance that the certificate allows itself to be wrong; 1e-5, say
+    #[arg(
+        long,
+        value_name = "δ",
+        allow_hyphen_values = true,
+        requires = "epsilon",
+        help_heading = "Certified forgetting"
+    )]
+    pub(crate) delta: Option<f64>,
+
+    /// How to certify [default: certified]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "METHOD",
+        requires = "epsilon",
+        help_heading = "Certified forgetting"
+    )]
+    pub(crate) certify: Option<Certify>,
+
+    /// Train S shards of R slices each by themselves: a forget trains one shard again
+    #[arg(long, value_name = "SxR", value_parser = parse::grid, help_heading = "Shards")]
+    pub(crate) sisa: Option<Grid>,
+
+    /// How shards answer together [default: vote for classes, mean for numbers]
+    #[arg(long, value_enum, value_name = "HOW", requires = "sisa", help_heading = "Shards")]
+    pub(crate) aggregate: Option<Aggregate>,
+
+    /// Features as counts or as numbers [default: numbers when a column holds some]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Naive Bayes")]
+    pub(crate) likelihood: Option<LikelihoodName>,
+
+    /// How many clusters to find
+    #[arg(long, value_name = "K", help_heading = "k-means")]
+    pub(crate) clusters: Option<usize>,
+
+    /// Side of the lattice that centres lie on, in the units of the features [default: 0.05]
+    #[arg(long, value_name = "ε", allow_hyphen_values = true, help_heading = "k-means")]
+    pub(crate) cell: Option<f64>,
+
+    /// Divide and conquer instead of a lattice: levels × branches, as in 1x16
+    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse::grid, conflicts_with = "cell", help_heading = "k-means")]
+    pub(crate) tree: Option<Grid>,
+
+    /// What the start of k-means, or the places of rows in shards, follow from [default: 0]
+    #[arg(long, value_name = "N", help_heading = "k-means")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// What a ridge model keeps of its curvature.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Curvature {
+    Auto,
+    Factor,
+    Inverse,
+    Rows,
+    Iterative,
+}
+
+impl From<Curvature> for Form {
+    fn from(curvature: Curvature) -> Self {
+        match curvature {
+            Curvature::Auto => Self::Auto,
+            Curvature::Factor => Self::Factor,
+            Curvature::Inverse => Self::Inverse,
+            Curvature::Rows => Self::Rows,
+            Curvature::Iterative => Self::Iterative,
+        }
+    }
+}
+
+/// The two ways to certify.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Certify {
+    Certified,
+    DescentToDelete,
+}
+
+/// How shards answer together.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Aggregate {
+    Vote,
+    Mean,
+}
+
+/// How naive Bayes takes features.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LikelihoodName {
+    Multinomial,
+    Gaussian,
+}

@@ -1,0 +1,123 @@
+//! Which model the options ask for, and which of them belong to another one.
+
+use efface::models::logistic::Privacy;
+use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
+use efface_engine::{Choice, Likelihood, Sharding};
+
+use crate::cli::{Aggregate, Certify, Fit, Grid, LikelihoodName, Model, Settings};
+use crate::commands::threads;
+use crate::failure::{Failure, Result};
+
+/// The side of a lattice cell unless one is given: in the units of the features, so that it depends on no row.
+const CELL: f64 = 0.05;
+
+/// The model with its settings.
+pub(super) fn choose(args: &Fit) -> Result<Choice> {
+    let settings = &args.settings;
+    refuse_strangers(args.model, settings)?;
+    // Shards are trained side by side; within one there is nothing left to share out.
+    let workers = if settings.sisa.is_some() { 1 } else { threads(settings.threads) };
+    match args.model {
+        Model::Ridge => {
+            let mut ridge =
+                Ridge::new(settings.lambda.unwrap_or(1.0)).intercept(!settings.no_intercept).threads(workers);
+            ridge.form = settings.curvature.map_or(ridge.form, Into::into);
+            ridge.tolerance = settings.tolerance.unwrap_or(ridge.tolerance);
+            Ok(ridge.into())
+        }
+        Model::Logistic => {
+            let mut logistic = Logistic::new(settings.lambda.unwrap_or(1.0))
+                .intercept(!settings.no_intercept)
+                .threads(workers);
+            logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
+            logistic.privacy = privacy(settings);
+            Ok(logistic.into())
+        }
+        Model::Softmax => {
+            let mut softmax = Softmax::new(settings.lambda.unwrap_or(1.0))
+                .intercept(!settings.no_intercept)
+                .threads(workers);
+            softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
+            Ok(softmax.into())
+        }
+        Model::NaiveBayes => Ok(Choice::NaiveBayes(settings.likelihood.map(|name| match name {
+            LikelihoodName::Multinomial => Likelihood::Multinomial,
+            LikelihoodName::Gaussian => Likelihood::Gaussian,
+        }))),
+        Model::KMeans => kmeans(settings).map(Choice::KMeans),
+    }
+}
+
+/// The noise of a certified model; its seed is the engine's to draw.
+fn privacy(settings: &Settings) -> Option<Privacy> {
+    let (epsilon, delta) = (settings.epsilon?, settings.delta?);
+    Some(match settings.certify {
+        None | Some(Certify::Certified) => Privacy::removal(epsilon, delta),
+        Some(Certify::DescentToDelete) => Privacy::descent(epsilon, delta),
+    })
+}
+
+/// The shards that the options ask for.
+pub(super) fn sharding(args: &Fit) -> Option<Sharding> {
+    let settings = &args.settings;
+    let Grid(shards, slices) = settings.sisa?;
+    let aggregation = settings.aggregate.map(|how| match how {
+        Aggregate::Vote => Aggregation::Vote,
+        Aggregate::Mean => Aggregation::Mean,
+    });
+    let (seed, threads) = (settings.seed.unwrap_or(0), threads(settings.threads));
+    Some(Sharding { shards, slices, seed, aggregation, threads })
+}
+
+fn kmeans(settings: &Settings) -> Result<KMeans> {
+    let Some(clusters) = settings.clusters else {
+        let failure = Failure::usage("k-means has to be told how many clusters to find");
+        return Err(failure.hint("add --clusters K, for example --clusters 8"));
+    };
+    let recipe = match settings.tree {
+        Some(Grid(height, width)) => KMeans::divided(clusters, height, width),
+        None => KMeans::quantised(clusters, settings.cell.unwrap_or(CELL)),
+    };
+    Ok(recipe.seed(settings.seed.unwrap_or(0)))
+}
+
+/// A setting of another model would be ignored, and whoever gave it would not know.
+fn refuse_strangers(model: Model, settings: &Settings) -> Result {
+    let linear = [Model::Ridge, Model::Logistic, Model::Softmax].as_slice();
+    let shards = [Model::Ridge, Model::Logistic, Model::Softmax, Model::NaiveBayes].as_slice();
+    let sharded = settings.sisa.is_some();
+    let ridge = [Model::Ridge].as_slice();
+    let clusters = [Model::KMeans].as_slice();
+    let list = [
+        ("--lambda", settings.lambda.is_some(), linear),
+        ("--no-intercept", settings.no_intercept, linear),
+        ("--curvature", settings.curvature.is_some(), ridge),
+        ("--tolerance", settings.tolerance.is_some(), linear),
+        ("--threads", settings.threads.is_some() && !sharded, linear),
+        ("--epsilon", settings.epsilon.is_some(), [Model::Logistic].as_slice()),
+        ("--sisa", sharded, shards),
+        ("--likelihood", settings.likelihood.is_some(), [Model::NaiveBayes].as_slice()),
+        ("--clusters", settings.clusters.is_some(), clusters),
+        ("--cell", settings.cell.is_some(), clusters),
+        ("--tree", settings.tree.is_some(), clusters),
+        ("--seed", settings.seed.is_some() && !sharded, clusters),
+    ];
+    if sharded && model == Model::KMeans {
+        let failure =
+            Failure::usage("k-means cannot be fitted in shards: their clusters would have no common names");
+        return Err(failure.hint("leave out --sisa; k-means forgets without reading most rows anyway"));
+    }
+    if sharded && settings.epsilon.is_some() {
+        let failure =
+            Failure::usage("--epsilon and --sisa exclude each other: a certificate speaks of one model");
+        return Err(failure.hint("leave out one of them; shards forget exactly, without noise"));
+    }
+    match list.into_iter().find(|(_, given, models)| *given && !models.contains(&model)) {
+        Some((option, _, models)) => {
+            let words: Vec<String> = models.iter().map(|model| format!("--model {}", model.word())).collect();
+            let failure = Failure::usage(format!("{option} has no meaning for --model {}", model.word()));
+            Err(failure.hint(format!("leave it out; it is for {}", words.join(", "))))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Every model that the command can fit, and the options that belong to another one.
+
+mod common;
+
+use common::{Folder, HOUSES};
+
+fn houses() -> Folder {
+    let folder = Folder::new();
+    folder.write("houses.csv", HOUSES);
+    folder
+}
+
+#[test]
+fn naive_bayes_tells_classes() {
+    let folder = houses();
+    let report =
+        folder.json("fit houses.csv --model naive-bayes --target city --id house --subject owner --json");
+    let summary = &report["summary"];
+    assert_eq!(summary["model"], "Gaussian naive Bayes");
+    assert_eq!(summary["recipe"]["family"], "gaussian_nb");
+    assert_eq!(summary["outputs"], serde_json::json!(["Graz", "Lyon", "Turin"]));
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin\nh1,Lyon,"), "{out}");
+    let report = folder.json("forget houses.efface --ids h2 --json");
+    assert_eq!((&report["method"], &report["claim"]), (&"summation".into(), &"exact".into()));
+    folder.fails("forget houses.efface --ids h2", 4, &["row h2 is not in this model; it was forgotten on 2"]);
+    let export = folder.json("export houses.efface");
+    assert_eq!(export["class_prior"].as_array().unwrap().len(), 3);
+    assert_eq!(export["means"]["rooms"].as_array().unwrap().len(), 3);
+    assert!(export["variances"]["price"][0].as_f64().unwrap() > 0.0 && export["lambda"].is_null());
+    folder.done("export houses.efface --format npz");
+    folder.done("export houses.efface --format safetensors");
+    assert!(folder.done("inspect houses.efface").contains("Gaussian naive Bayes, smoothing 1e-9"));
+}
+
+#[test]
+fn two_classes_have_two_scores() {
+    let folder = houses();
+    folder.done(
+        "fit houses.csv --model naive-bayes --likelihood multinomial --target city --positive Lyon --id house \
+         --ignore owner",
+    );
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score not Lyon,score Lyon\nh1,"), "{out}");
+    let line = folder.done("predict houses.efface houses.csv --json").lines().next().unwrap().to_owned();
+    let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(object["scores"].as_object().unwrap().len(), 2);
+    let export = folder.json("export houses.efface");
+    assert!(export["feature_log_prob"]["rooms"][1].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn clusters_need_no_target() {
+    let folder = houses();
+    let fit = "fit houses.csv --model kmeans --id house --ignore owner,city --clusters 2";
+    let ended = folder.run(&format!("{fit} --cell 1"));
+    assert!(
+        ended.err.starts_with("fitted k-means on 7 rows with 2 features and 2 clusters, on a"),
+        "{ended:?}"
+    );
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("id,cluster,distance 0,distance 1\nh1,"), "{out}");
+    let line = folder.done("predict houses.efface houses.csv --json").lines().next().unwrap().to_owned();
+    let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(object["distances"].as_array().unwrap().len(), 2);
+    assert!(object["cluster"].as_u64().unwrap() < 2);
+    let report = folder.json("forget houses.efface --ids h1,h2 --json");
+    assert_eq!((&report["method"], report["rows"].as_u64()), (&"q_kmeans".into(), Some(5)));
+    let export = folder.json("export houses.efface");
+    assert_eq!(export["centers"]["price"].as_array().unwrap().len(), 2);
+    folder.done(&format!("{fit} --tree 1x2 --seed 7 --force"));
+    let report = folder.json("forget houses.efface --ids h1 --json");
+    assert_eq!(report["method"], "dc_kmeans");
+    assert!(folder.done("inspect houses.efface").contains("k-means, over a tree of height 1 and width 2"));
+}
+
+#[test]
+fn logistic_tells_two_classes_and_softmax_more() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner,price --target city";
+    folder.done(&format!("{fit} --model logistic --positive Lyon --lambda 0.5"));
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score\nh1,"), "{out}");
+    let report = folder.json("forget houses.efface --ids h1 --json");
+    assert_eq!((&report["claim"], report["rows"].as_u64()), (&"approximate".into(), Some(6)));
+    assert!(report["evidence"]["relative_bound"].as_f64().unwrap() <= 1e-6);
+    folder.fails(
+        "forget houses.efface --ids h2 --method exact",
+        5,
+        &["there is no closed form; use newton, or auto"],
+    );
+    folder.fails("forget houses.efface --ids h2 --method certified", 5, &["noise", "epsilon"]);
+    let report = folder.json("forget houses.efface --ids h2 --method newton --steps 2 --measure --json");
+    assert_eq!(report["method"], "newton");
+    assert!(folder.json("export houses.efface")["coefficients"]["rooms"][0].as_f64().is_some());
+
+    folder.done(&format!("{fit} --model softmax --force"));
+    let out = folder.done("predict houses.efface houses.csv");
+    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin\nh1,"), "{out}");
+    folder.done("forget houses.efface --ids h1 --tolerance 1e-8");
+    folder.fails(&format!("{fit} --model logistic --force"), 3, &["has 3 classes", "--model softmax"]);
+    folder.fails(
+        &format!("{fit} --model softmax --positive Lyon --force"),
+        3,
+        &["2 classes", "--model logistic"],
+    );
+}
+
+#[test]
+fn certificates_are_shown() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner,price --target city --model logistic --positive Lyon --lambda 9";
+    for method in ["certified", "descent_to_delete"] {
+        folder.done(&format!("{fit} --epsilon 1 --delta 1e-4 --certify {method} --force"));
+        let ended = folder.run("forget houses.efface --ids h1");
+        assert!(ended.err.contains(&format!("by {method}: ")), "{ended:?}");
+        assert!(ended.err.contains("certified: ε = 1, δ = 1e-4; "), "{ended:?}");
+        assert!(ended.err.contains(" used, "), "{ended:?}");
+        let report = folder.json("forget houses.efface --ids h2 --json");
+        assert!(report["evidence"]["certificate"]["left"].as_f64().unwrap() >= 0.0, "{report}");
+        assert_eq!(report["claim"], "certified");
+        let page = folder.done("inspect houses.efface");
+        assert!(page.contains("\ncertified ") && page.contains("δ = 1e-4"), "{page}");
+        folder.fails("forget houses.efface --ids h3 --method newton", 5, &["noise; use"]);
+        folder.fails("forget houses.efface --ids h3 --tolerance 0.1", 5, &["answers to its budget"]);
+    }
+}
+
+#[test]
+fn shards_vote() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner";
+    folder.done(&format!("{fit} --target price --sisa 2x2 --seed 3"));
+    assert!(
+        folder.done("inspect houses.efface").contains("ridge in shards, 2 shards of 2 slices, mean; λ = 1")
+    );
+    assert!(folder.done("predict houses.efface houses.csv").starts_with("id,prediction\nh1,"));
+    let report = folder.json("forget houses.efface --ids h1 --json");
+    assert_eq!((&report["method"], &report["claim"]), (&"sisa".into(), &"exact".into()));
+    folder.fails("export houses.efface", 5, &["2 shards", "fit without shards"]);
+    folder.fails("forget houses.efface --ids h2 --method exact", 5, &["shard by shard", "use sisa, or auto"]);
+    folder.done(&format!("{fit} --target city --model naive-bayes --sisa 2x1 --aggregate vote --force"));
+    folder.done("predict houses.efface houses.csv");
+    folder.done(&format!("{fit} --target city --model softmax --sisa 2x2 --threads 2 --force"));
+    folder.done("forget houses.efface --ids h1,h2");
+}
+
+#[test]
+fn settings_of_other_models_are_refused() {
+    let folder = houses();
+    for (options, says) in [
+        ("--target price --clusters 3", ["--clusters has no meaning for --model ridge", "--model kmeans"]),
+        ("--target city --model naive-bayes --lambda 2", ["--lambda has no meaning for", "--model ridge"]),
+        (
+            "--model kmeans --clusters 2 --lambda 2",
+            ["--lambda has no meaning for --model kmeans", "leave it out"],
+        ),
+        ("--model kmeans --clusters 2 --classify", ["k-means has no classes", "leave out --classify"]),
+        ("--model kmeans --clusters 2 --target price", ["k-means has no target", "--ignore"]),
+        ("--model kmeans", ["how many clusters", "add --clusters K"]),
+        ("--model kmeans --clusters 2 --tree 8", ["two whole numbers", "8x4"]),
+        ("--model kmeans --clusters 2 --cell 0", ["epsilon = 0 is out of range", "above 0"]),
+        ("--model kmeans --clusters 0", ["clusters = 0 is out of range", "at least 1"]),
+        ("--target price --likelihood gaussian", ["--likelihood has no meaning", "--model naive-bayes"]),
+        ("--model magic", ["magic", "naive-bayes"]),
+        (
+            "--target price --epsilon 1 --delta 0.1",
+            ["--epsilon has no meaning for --model ridge", "--model logistic"],
+        ),
+        ("--target city --model logistic --epsilon 1", ["--delta", "required"]),
+        (
+            "--target city --model logistic --positive Lyon --epsilon 0 --delta 0.1",
+            ["epsilon = 0", "above 0"],
+        ),
+        ("--target city --model logistic --positive Lyon --epsilon 1 --delta 1", ["delta = 1", "below 1"]),
+        (
+            "--target city --model logistic --epsilon 1 --delta 0.1 --sisa 2x1",
+            ["exclude each other", "leave out one"],
+        ),
+        ("--model kmeans --clusters 2 --sisa 2x1", ["no common names", "leave out --sisa"]),
+        ("--target price --sisa 2", ["two whole numbers", "8x4"]),
+        ("--target price --sisa 99x1", ["shards = 99 (7 rows)", "at most"]),
+        ("--target price --sisa 2x1 --aggregate vote", ["not on numbers", "--aggregate mean"]),
+        ("--target price --aggregate mean", ["--sisa", "required"]),
+        ("--target price --seed 3", ["--seed has no meaning", "--model kmeans"]),
+        ("--model naive-bayes", ["no target", "--target"]),
+    ] {
+        folder.fails(&format!("fit houses.csv --id house --ignore owner {options}"), 2, &says);
+    }
+    assert!(!folder.path("houses.efface").exists());
+}
+
+#[test]
+fn methods_of_other_models_are_refused() {
+    let folder = Folder::with_houses();
+    let before = std::fs::read(folder.path("houses.efface")).unwrap();
+    for (options, code, says) in [
+        ("--method q_kmeans", 5, ["this model has no clusters", "use exact, or auto"]),
+        ("--method warm_start", 5, ["training is a closed form", "use exact, or auto"]),
+        ("--method newton --steps 2", 5, ["one step is the minimum", "leave out steps"]),
+        ("--method influence --tolerance 0.1", 5, ["what auto must reach", "use auto"]),
+        ("--tolerance 0", 2, ["tolerance = 0 is out of range", "above 0 and below 1"]),
+        ("--tolerance -1", 2, ["tolerance = -1 is out of range", "above 0 and below 1"]),
+        ("--tolerance 1e-300", 5, ["after retraining", "allow more"]),
+    ] {
+        folder.fails(&format!("forget houses.efface --ids h1 {options}"), code, &says);
+    }
+    assert_eq!(std::fs::read(folder.path("houses.efface")).unwrap(), before);
+    folder.done("forget houses.efface --ids h1 --tolerance 1e-6");
+}
+
+/// The page is written from the table of the library, and has to follow it.
+#[test]
+fn the_readme_has_the_table_of_methods() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let part =
+        page.split_once("<!-- methods -->\n").and_then(|(_, rest)| rest.split_once("<!-- /methods -->"));
+    let (found, _) = part.unwrap_or_default();
+    assert_eq!(found.trim(), efface::methods::table::markdown().trim());
+}

@@ -1,0 +1,166 @@
+//! The table of methods and what models really do agree, for every pair.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use efface::methods::table;
+use efface::models::BaseRecipe;
+use efface::models::logistic::Privacy;
+use efface::{
+    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Family, Fit, GaussianNb, KMeans, Logistic,
+    MultinomialNb, Options, Predict, Ridge, RowId, Rows, Sisa, Softmax,
+};
+
+/// Numbers from 0 to 7 that repeat after a long while.
+fn rows(count: usize, classes: usize) -> Rows {
+    let (mut state, mut features, mut targets) = (11_u64, Vec::new(), Vec::new());
+    for at in 0..count {
+        for _ in 0..3 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            features.push((state >> 61) as f64);
+        }
+        let class = (at + (state >> 62) as usize) % classes;
+        match classes {
+            2 => targets.push(if class == 1 { 1.0 } else { -1.0 }),
+            _ => targets.extend((0..classes).map(|c| f64::from(u8::from(c == class)))),
+        }
+    }
+    let outputs = if classes == 2 { 1 } else { classes };
+    Rows::new(Dense::new(features, 3).unwrap(), targets, outputs).unwrap()
+}
+
+/// Every family in every setting that methods look at, with the classes it is fitted on.
+fn samples() -> Vec<(AnyRecipe, usize)> {
+    let private = |privacy| AnyRecipe::Logistic(Logistic::new(20.0).privacy(privacy));
+    let sisa = |base: AnyRecipe| AnyRecipe::Sisa(Sisa::new(BaseRecipe::try_from(base).unwrap(), 2, 2));
+    vec![
+        (AnyRecipe::Ridge(Ridge::new(0.5)), 2),
+        (AnyRecipe::Logistic(Logistic::new(0.5)), 2),
+        (private(Privacy::removal(1.0, 1e-3)), 2),
+        (private(Privacy::descent(1.0, 1e-3)), 2),
+        (AnyRecipe::Softmax(Softmax::new(0.5)), 3),
+        (AnyRecipe::MultinomialNb(MultinomialNb::default()), 3),
+        (AnyRecipe::GaussianNb(GaussianNb::default()), 3),
+        (AnyRecipe::KMeans(KMeans::quantised(3, 1.0)), 2),
+        (AnyRecipe::KMeans(KMeans::divided(3, 1, 2)), 2),
+        (sisa(AnyRecipe::Ridge(Ridge::new(0.5))), 2),
+        (sisa(AnyRecipe::Softmax(Softmax::new(0.5))), 3),
+        (sisa(AnyRecipe::GaussianNb(GaussianNb::default())), 3),
+    ]
+}
+
+#[test]
+fn what_the_table_lists_works_and_the_rest_is_refused_with_a_reason() {
+    let samples: Vec<(AnyModel, Rows)> = samples()
+        .into_iter()
+        .map(|(recipe, classes)| {
+            let rows = rows(60, classes);
+            let model = recipe.fit(&rows).unwrap();
+            assert_eq!((model.family(), model.rows(), model.features()), (recipe.family(), 60, 3));
+            (model, rows)
+        })
+        .collect();
+    for family in Family::ALL {
+        for method in table::method_names() {
+            let tried = samples
+                .iter()
+                .filter(|(model, _)| model.family() == family)
+                .map(|(model, rows)| model.forget(method, &Options::default(), rows, &[RowId(7), RowId(20)]));
+            let mut accepted = 0;
+            for outcome in tried {
+                match outcome {
+                    Ok(outcome) => {
+                        assert_eq!((outcome.model.rows(), outcome.evidence.forgotten), (58, 2));
+                        assert_eq!(outcome.model.family(), family);
+                        accepted += 1;
+                    }
+                    Err(Error::Unsupported { method: named, reason }) => {
+                        assert_eq!(named, method);
+                        assert!(
+                            reason.contains("; "),
+                            "{method} on {family:?}: what to do instead of {reason:?}?"
+                        );
+                    }
+                    Err(other) => panic!("{method} on {family:?}: {other}"),
+                }
+            }
+            assert_eq!(
+                accepted > 0,
+                table::lists(method, family),
+                "{method} on {family:?}: {accepted} models"
+            );
+        }
+    }
+}
+
+#[test]
+fn auto_works_for_all_and_keeps_what_the_family_claims() {
+    for (recipe, classes) in samples() {
+        let rows = rows(60, classes);
+        let model = recipe.fit(&rows).unwrap();
+        let outcome = model.forget("auto", &Options::default(), &rows, &[RowId(3)]).unwrap();
+        let claim = outcome.evidence.claim;
+        match &recipe {
+            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => {
+                assert!(matches!(claim, Claim::Certified { .. }));
+                assert!(outcome.evidence.certificate.is_some());
+                let tolerance = Options { tolerance: Some(0.1), ..Options::default() };
+                assert!(model.forget("auto", &tolerance, &rows, &[RowId(3)]).is_err());
+            }
+            AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => assert_eq!(claim, Claim::Approximate),
+            _ => assert_eq!(claim, Claim::Exact),
+        }
+        // What was forgotten can be learned again, under its own id.
+        let kept = rows.filter(|id| id != RowId(3));
+        let back = outcome.model.learn(&kept, &rows.filter(|id| id == RowId(3))).unwrap();
+        assert_eq!((back.model.rows(), back.evidence.learned), (60, 1));
+        let scores = back.model.predict(&rows_of(&rows)).unwrap();
+        assert!((0..60).all(|at| scores[(at, 0)].is_finite()));
+    }
+}
+
+fn rows_of(rows: &Rows) -> efface::Features {
+    let mut values = Vec::new();
+    for view in rows.iter() {
+        let mut line = vec![0.0; 3];
+        view.features.add_to(1.0, &mut line);
+        values.extend(line);
+    }
+    Dense::new(values, 3).unwrap().into()
+}
+
+#[test]
+fn a_tolerance_is_reached_or_refused() {
+    let rows = rows(60, 2);
+    let model = AnyRecipe::Logistic(Logistic::new(0.5)).fit(&rows).unwrap();
+    let reach = |tolerance| {
+        let options = Options { tolerance: Some(tolerance), ..Options::default() };
+        model.forget("auto", &options, &rows, &[RowId(7)]).map(|outcome| outcome.evidence.relative_bound)
+    };
+    for tolerance in [1e-2, 1e-6, 1e-9] {
+        assert!(reach(tolerance).unwrap() <= tolerance);
+    }
+    for wrong in [0.0, -1.0, 1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(reach(wrong), Err(Error::Parameter { name: "tolerance", .. })));
+    }
+    assert!(matches!(reach(1e-300), Err(Error::Unsupported { method: "auto", .. })));
+    let magic = model.forget("magic", &Options::default(), &rows, &[RowId(7)]);
+    assert!(matches!(magic, Err(Error::Parameter { name: "method", .. })));
+}
+
+#[test]
+fn what_cannot_be_in_shards_says_why() {
+    let refuse = |recipe: AnyRecipe| BaseRecipe::try_from(recipe).unwrap_err().to_string();
+    assert!(refuse(AnyRecipe::KMeans(KMeans::quantised(3, 1.0))).contains("no common names"));
+    let private = AnyRecipe::Logistic(Logistic::default().privacy(Privacy::removal(1.0, 0.1)));
+    assert!(refuse(private).contains("one model"));
+    let (sisa, _) = samples().pop().unwrap();
+    assert!(refuse(sisa).contains("smaller shards"));
+}
+
+#[test]
+fn recipes_come_back_from_json() {
+    for (recipe, _) in samples() {
+        let text = serde_json::to_string(&recipe).unwrap();
+        assert_eq!(serde_json::from_str::<AnyRecipe>(&text).unwrap(), recipe, "{text}");
+    }
+}
