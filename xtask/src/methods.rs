@@ -60,7 +60,7 @@ fn training(arrays: &str) -> Result<()> {
         let (plain, full, seconds) =
             (number(a, "seconds"), number(a, "with_curvature"), number(b, "seconds"));
         println!(
-            "| {} | {} × {} × {} | {plain:.2} s | {full:.2} s | {seconds:.2} s | {:.2} | {:.2} | {:.0e} | {:.0e} | {} | {:.0e} |",
+            "| {} | {} × {} × {} | {plain:.2} s | {full:.2} s | {seconds:.2} s | {:.3} | {:.3} | {:.0e} | {:.0e} | {} | {:.0e} |",
             text(b, "set"),
             b["rows"],
             b["width"],
@@ -211,7 +211,7 @@ fn chain(arrays: &str) -> Result<()> {
     let first = v["first_retraining"].as_u64();
     println!(
         "Deletions before the first retraining: {}; {} retrainings. Largest use of the budget ({:.2}): {:.1} %. True residual ÷ \
-         account at {} points: {:.1e} to {:.6}. {} deletions read the retained rows, the first of them number {}; {:.2} ms a \
+         account at {} points: {:.1e} to {:.9}. {} deletions read the retained rows, the first of them number {}; {:.2} ms a \
          deletion without that, {:.1} ms with it.",
         first.map_or("all".into(), |first| first.to_string()),
         v["retrainings"],

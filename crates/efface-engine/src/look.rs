@@ -28,7 +28,9 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
     let outputs = output_names(&manifest);
     let Manifest {
-        blueprint, model: ModelHead { recipe, details, bound, relative_bound, certificate }, ..
+        blueprint,
+        model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
+        ..
     } = manifest;
     Ok(Summary {
         model: name(&recipe),

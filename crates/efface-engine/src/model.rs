@@ -65,6 +65,7 @@ pub(crate) fn head(recipe: AnyRecipe, state: &State, evidence: &Evidence) -> Mod
         certificate: evidence.certificate.clone().filter(|c| {
             [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left].iter().all(|value| value.is_finite())
         }),
+        not_covered: evidence.not_covered.clone(),
     }
 }
 
@@ -326,7 +327,8 @@ pub(crate) fn knows_numbers(recipe: &AnyRecipe) -> bool {
 
 /// What a forget cannot take out of a model, in plain sentences.
 pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<String> {
-    let mut sentences = encoder.map(Encoder::not_covered).unwrap_or_default();
+    let mut sentences = manifest.model.not_covered.clone();
+    sentences.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
     let empty = manifest.blueprint.empty_classes();
     if empty > 0 {
         sentences.push(format!(

@@ -83,6 +83,29 @@ pub(crate) struct Settings {
     )]
     pub(crate) certify: Option<Certify>,
 
+    /// Standard deviation of the noise in the objective, for certified: more is a larger budget and a worse model
+    /// [default: 1]
+    #[arg(
+        long,
+        value_name = "σ",
+        allow_hyphen_values = true,
+        requires = "epsilon",
+        help_heading = "Certified forgetting"
+    )]
+    pub(crate) noise: Option<f64>,
+
+    /// Distance to the optimum before anything is published, for descent_to_delete: less is less noise and more steps
+    /// [default: 0.001]
+    #[arg(
+        long,
+        value_name = "Δ",
+        allow_hyphen_values = true,
+        requires = "epsilon",
+        conflicts_with = "noise",
+        help_heading = "Certified forgetting"
+    )]
+    pub(crate) distance: Option<f64>,
+
     /// Train S shards of R slices each by themselves: a forget trains one shard again
     #[arg(long, value_name = "SxR", value_parser = parse::grid, help_heading = "Shards")]
     pub(crate) sisa: Option<Grid>,

@@ -50,6 +50,8 @@ pub(crate) struct ModelHead {
     pub(crate) relative_bound: Option<f64>,
     /// What stands behind a model that was trained with noise.
     pub(crate) certificate: Option<Certificate>,
+    /// What the method of the last change could not take out of the model.
+    pub(crate) not_covered: Vec<String>,
 }
 
 /// What a family keeps beside its arrays.
@@ -74,6 +76,8 @@ enum StoredHead {
         bound: Option<f64>,
         relative_bound: Option<f64>,
         certificate: Option<Certificate>,
+        #[serde(default)]
+        not_covered: Vec<String>,
     },
     /// Format 1, which knew ridge alone.
     First {
@@ -91,8 +95,8 @@ enum StoredHead {
 impl From<StoredHead> for ModelHead {
     fn from(stored: StoredHead) -> Self {
         match stored {
-            StoredHead::Now { recipe, details, bound, relative_bound, certificate } => {
-                Self { recipe: *recipe, details, bound, relative_bound, certificate }
+            StoredHead::Now { recipe, details, bound, relative_bound, certificate, not_covered } => {
+                Self { recipe: *recipe, details, bound, relative_bound, certificate, not_covered }
             }
             StoredHead::First {
                 settings,
@@ -109,6 +113,7 @@ impl From<StoredHead> for ModelHead {
                 bound,
                 relative_bound,
                 certificate: None,
+                not_covered: Vec::new(),
             },
         }
     }

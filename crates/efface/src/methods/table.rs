@@ -163,6 +163,14 @@ pub fn plain() -> String {
     page.push_str(
         "  auto                all                         the cheapest exact, certified or near one\n",
     );
+    let _ = writeln!(page, "\n  {:<20}{:<28}{}", "method", "kept for it", "from");
+    let mut last = "";
+    for Entry { method, memory, paper, .. } in table().iter().filter(|entry| entry.method != "auto") {
+        // A method of two lines above is one method here, unless it keeps something else.
+        let again = if *method == last { "" } else { method };
+        let _ = writeln!(page, "  {again:<20}{memory:<28}{paper}");
+        last = method;
+    }
     page
 }
 

@@ -1,6 +1,6 @@
 //! Which model the options ask for, and which of them belong to another one.
 
-use efface::models::logistic::Privacy;
+use efface::models::logistic::{Certifier, Privacy};
 use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
 use efface_engine::{Choice, Likelihood, Sharding};
 
@@ -30,7 +30,7 @@ pub(super) fn choose(args: &Fit) -> Result<Choice> {
                 .intercept(!settings.no_intercept)
                 .threads(workers);
             logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
-            logistic.privacy = privacy(settings);
+            logistic.privacy = privacy(settings)?;
             Ok(logistic.into())
         }
         Model::Softmax => {
@@ -49,12 +49,27 @@ pub(super) fn choose(args: &Fit) -> Result<Choice> {
 }
 
 /// The noise of a certified model; its seed is the engine's to draw.
-fn privacy(settings: &Settings) -> Option<Privacy> {
-    let (epsilon, delta) = (settings.epsilon?, settings.delta?);
-    Some(match settings.certify {
+fn privacy(settings: &Settings) -> Result<Option<Privacy>> {
+    let (Some(epsilon), Some(delta)) = (settings.epsilon, settings.delta) else { return Ok(None) };
+    let stranger = |option: &str, method: &str| {
+        let failure = Failure::usage(format!("{option} has no meaning for --certify {method}"));
+        Err(failure.hint("leave it out; --noise is for certified, --distance for descent_to_delete"))
+    };
+    let mut privacy = match settings.certify {
+        None | Some(Certify::Certified) if settings.distance.is_some() => {
+            return stranger("--distance", "certified");
+        }
+        Some(Certify::DescentToDelete) if settings.noise.is_some() => {
+            return stranger("--noise", "descent_to_delete");
+        }
         None | Some(Certify::Certified) => Privacy::removal(epsilon, delta),
         Some(Certify::DescentToDelete) => Privacy::descent(epsilon, delta),
-    })
+    };
+    match &mut privacy.certifier {
+        Certifier::Removal { noise } => *noise = settings.noise.unwrap_or(*noise),
+        Certifier::Descent { distance } => *distance = settings.distance.unwrap_or(*distance),
+    }
+    Ok(Some(privacy))
 }
 
 /// The shards that the options ask for.

@@ -1,0 +1,144 @@
+//! A receipt with everything that is needed to check it: what `efface verify receipt.json` reads.
+//!
+//! The file is one canonical JSON document. It is read as it was written, to the byte: a verifier that forgives
+//! spaces also forgives whoever put them there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    canonical,
+    fault::Fault,
+    limits::{MAX_BUNDLE_BYTES, MAX_ROTATIONS},
+    log::{ConsistencyProof, InclusionProof},
+    note::Checkpoint,
+    receipt::Receipt,
+    signature::{KeyRing, PublicKey, Signed},
+};
+
+/// The version of the bundle's form.
+pub const BUNDLE_SCHEMA: &str = "efface.bundle/1";
+
+/// A signed receipt, proof that it is in the log, and the signed head of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    /// [`BUNDLE_SCHEMA`].
+    pub schema: String,
+    /// The receipt.
+    pub signed: Signed,
+    /// Where it stands in the log.
+    pub inclusion: InclusionProof,
+    /// The signed head of the log, a C2SP checkpoint.
+    pub checkpoint: String,
+    /// Proof that the log continues the head that the receipt names as `previous`; null when it names none.
+    pub consistency: Option<ConsistencyProof>,
+    /// Key rotations that lead from the key that the verifier knows to those that signed, oldest first.
+    pub rotations: Vec<Signed>,
+}
+
+/// What a verified bundle shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// The receipt, as signed.
+    pub receipt: Receipt,
+    /// The head of the log that contains it.
+    pub checkpoint: Checkpoint,
+    /// The key that signed the receipt.
+    pub key: PublicKey,
+}
+
+impl Bundle {
+    /// Puts a bundle together. It is not verified here.
+    pub fn new(signed: Signed, inclusion: InclusionProof, checkpoint: String) -> Bundle {
+        let schema = BUNDLE_SCHEMA.to_owned();
+        Bundle { schema, signed, inclusion, checkpoint, consistency: None, rotations: Vec::new() }
+    }
+
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Fault> {
+        let bytes = canonical::to_bytes(self)?;
+        if bytes.len() > MAX_BUNDLE_BYTES {
+            return Err(Fault::TooLarge { what: "the bundle", size: bytes.len(), limit: MAX_BUNDLE_BYTES });
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of a file; nothing is verified yet.
+    pub fn parse(bytes: &[u8]) -> Result<Bundle, Fault> {
+        let bundle: Bundle = canonical::from_bytes(bytes, "the bundle", MAX_BUNDLE_BYTES)?;
+        if canonical::to_bytes(&bundle)? != bytes {
+            return Err(Fault::Schema("a field is missing".to_owned()));
+        }
+        Ok(bundle)
+    }
+}
+
+/// Reads and verifies a bundle.
+pub fn verify_bytes(bytes: &[u8], keys: &KeyRing) -> Result<Verified, Fault> {
+    verify(&Bundle::parse(bytes)?, keys)
+}
+
+/// Verifies a bundle: the rotations, the receipt and its signature, the checkpoint, the place in the log, and that the
+/// log continues the one that the receipt was written on.
+pub fn verify(bundle: &Bundle, keys: &KeyRing) -> Result<Verified, Fault> {
+    if bundle.schema != BUNDLE_SCHEMA {
+        return Err(Fault::Schema("this verifier reads efface.bundle/1 only".to_owned()));
+    }
+    if bundle.rotations.len() > MAX_ROTATIONS {
+        let size = bundle.rotations.len();
+        return Err(Fault::TooLarge { what: "the list of rotations", size, limit: MAX_ROTATIONS });
+    }
+    let mut keys = keys.clone();
+    for rotation in &bundle.rotations {
+        keys.follow(rotation)?;
+    }
+    let key = bundle.signed.verify(&keys)?;
+    let receipt = &bundle.signed.receipt;
+    let checkpoint = Checkpoint::verify(&bundle.checkpoint, &keys)?;
+    if receipt.origin != checkpoint.origin {
+        let (receipt, checkpoint) = (receipt.origin.clone(), checkpoint.origin);
+        return Err(Fault::Origin { receipt, checkpoint });
+    }
+    let proof = &bundle.inclusion;
+    if receipt.sequence != proof.index {
+        return Err(Fault::Sequence { stated: receipt.sequence, proven: proof.index });
+    }
+    if proof.size != checkpoint.size {
+        return Err(Fault::ProofSize { proof: proof.size, checkpoint: checkpoint.size });
+    }
+    proof.verify(&bundle.signed.to_bytes()?, &checkpoint.root)?;
+    match (&receipt.previous, &bundle.consistency) {
+        (_, None) => {}
+        (Some(head), Some(proof)) if proof.old == head.size && proof.new == checkpoint.size => {
+            proof.verify(&head.root, &checkpoint.root)?;
+        }
+        _ => return Err(Fault::Previous { sequence: receipt.sequence }),
+    }
+    Ok(Verified { receipt: receipt.clone(), key: key.clone(), checkpoint })
+}
+
+/// Checks that the log of a newer checkpoint continues the log of an older one. Both are verified first.
+///
+/// Two checkpoints of one size and different roots are a fork: the log told two stories, and both signatures prove it.
+pub fn verify_succession(
+    old: &str,
+    new: &str,
+    proof: &ConsistencyProof,
+    keys: &KeyRing,
+) -> Result<(Checkpoint, Checkpoint), Fault> {
+    let (old, new) = (Checkpoint::verify(old, keys)?, Checkpoint::verify(new, keys)?);
+    if old.origin != new.origin {
+        return Err(Fault::Origin { receipt: old.origin, checkpoint: new.origin });
+    }
+    if new.size < old.size {
+        return Err(Fault::Shrunk { old: old.size, new: new.size });
+    }
+    if new.size == old.size && new.root != old.root {
+        return Err(Fault::Fork { size: old.size, first: old.root, second: new.root });
+    }
+    if (proof.old, proof.new) != (old.size, new.size) {
+        return Err(Fault::Consistency { old: old.size, new: new.size });
+    }
+    proof.verify(&old.root, &new.root)?;
+    Ok((old, new))
+}

@@ -1,0 +1,142 @@
+//! The parts of a receipt that say how good the result is and who else still holds the old one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{hash::Hash, time::Time};
+
+/// What is promised of the result, compared with training without the forgotten rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Claim {
+    /// Equal to retraining up to arithmetic: the bound is within the tolerance.
+    Exact {
+        /// The largest distance, relative to the parameters' norm, that counts as equal.
+        tolerance: f64,
+    },
+    /// Indistinguishable from retraining in the sense of (ε, δ).
+    Certified {
+        /// ε.
+        epsilon: f64,
+        /// δ.
+        delta: f64,
+        /// The standard deviation of the noise, per parameter.
+        noise: f64,
+        /// What the budget counts, such as `residual gradient`.
+        unit: String,
+        /// How much error the noise can hide at this ε and δ.
+        budget: f64,
+        /// An upper bound on the error that is there.
+        used: f64,
+        /// What later requests may still spend.
+        left: f64,
+        /// Whether the model was trained anew because the budget was spent.
+        retrained: bool,
+        /// Whether it also holds for requests chosen after looking at published parameters.
+        adaptive: bool,
+        /// What the claim rests on.
+        assumptions: Vec<String>,
+    },
+    /// Near retraining; how near, the bound says.
+    Approximate {},
+}
+
+/// How a bound was obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundSource {
+    /// The gradient of the retained loss was computed.
+    Measured,
+    /// It was bounded by what each step since the last measurement can have added.
+    Carried,
+}
+
+/// The distance to the retrained parameters that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// An upper bound on ‖θ − θ′‖; null when nothing can be said.
+    pub distance: Option<f64>,
+    /// The same as a fraction of the parameters' norm; null when nothing can be said.
+    pub relative: Option<f64>,
+    /// How it was obtained.
+    pub source: BoundSource,
+}
+
+impl Bound {
+    /// A bound from numbers that may be infinite, which JSON cannot say.
+    pub fn new(distance: f64, relative: f64, source: BoundSource) -> Bound {
+        let finite = |number: f64| number.is_finite().then_some(number);
+        Bound { distance: finite(distance), relative: finite(relative), source }
+    }
+}
+
+/// The result of a test run on the new model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// The test, such as `feature_injection`.
+    pub test: String,
+    /// Whether it was passed.
+    pub passed: bool,
+    /// What was measured.
+    pub value: Option<f64>,
+    /// What would have been too much.
+    pub threshold: Option<f64>,
+    /// How often it was tried.
+    pub trials: Option<u64>,
+}
+
+/// Another copy of the model that the engine knows of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownCopy {
+    /// Its number: of the version, or of the export.
+    pub number: u64,
+    /// Whether it was kept or handed out.
+    pub kind: CopyKind,
+    /// Whether it may still be used.
+    pub state: CopyState,
+    /// The hash of its parameters.
+    pub parameters: Hash,
+    /// When it was made.
+    pub made_at: Time,
+    /// When it was withdrawn.
+    pub withdrawn_at: Option<Time>,
+}
+
+/// What sort of copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CopyKind {
+    /// A version in the engine's own store.
+    Version,
+    /// A file that was handed out.
+    Export,
+}
+
+/// Whether a copy may still be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CopyState {
+    /// It is in use.
+    Live,
+    /// It holds forgotten rows and must no longer be served.
+    Withdrawn,
+}
+
+/// How the new parameters may be published. Two published versions that differ by one row give the row away (Bertran et
+/// al. 2024), so a release waits for company.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// Requests that must have come together before new parameters are published.
+    pub minimum_batch: u64,
+    /// Requests that have come together so far.
+    pub batch: u64,
+    /// The least delay before publishing, in seconds.
+    pub delay_seconds: u64,
+    /// Noise added to what is published: its standard deviation per parameter; null for none.
+    pub noise: Option<f64>,
+    /// What the operator was warned of.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,25 @@
+//! How much is read before giving up. A verifier reads what strangers send, so every size is bounded before memory is
+//! taken for it.
+
+/// The largest canonical receipt, signature included.
+pub const MAX_RECEIPT_BYTES: usize = 256 * 1024;
+/// The largest bundle.
+pub const MAX_BUNDLE_BYTES: usize = 1024 * 1024;
+/// The deepest nesting of arrays and objects.
+pub const MAX_DEPTH: usize = 24;
+/// The most values in one document: what a megabyte of `0,0,0,…` would take in memory is bounded by this.
+pub const MAX_VALUES: usize = 65_536;
+/// The largest checkpoint. Post-quantum signatures of witnesses take up to 5 kB each.
+pub const MAX_NOTE_BYTES: usize = 128 * 1024;
+/// The most signature lines of a checkpoint; the format asks for at least 16.
+pub const MAX_NOTE_SIGNATURES: usize = 32;
+/// The longest key name, which is also the origin of a log.
+pub const MAX_NAME_BYTES: usize = 255;
+/// The longest text in a receipt: a reason, a method, a line of what is not covered.
+pub const MAX_TEXT_BYTES: usize = 1024;
+/// The most entries of a list in a receipt.
+pub const MAX_LIST: usize = 1024;
+/// The most key rotations that a bundle carries.
+pub const MAX_ROTATIONS: usize = 64;
+/// The most leaves of a log, and the largest integer in a receipt: 2⁵³, where doubles stop being exact.
+pub const MAX_INTEGER: u64 = 1 << 53;

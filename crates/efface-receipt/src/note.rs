@@ -1,0 +1,222 @@
+//! Checkpoints: the signed head of a log, in the text form of C2SP tlog-checkpoint and signed-note.
+//!
+//! ```text
+//! example.com/model-1
+//! 3
+//! qcD0Oo0+aM0ZSgKfVDUpBGZpk2QJSTcBBcS3hXnKCss=
+//!
+//! — example.com/model-1 9KW6Lm…
+//! ```
+//!
+//! The signature covers the text up to the blank line. Other signatures, of witnesses or of keys that are not known
+//! here, are passed over, as the format asks.
+
+use data_encoding::BASE64;
+
+use crate::{
+    fault::Fault,
+    hash::{Hash, sha256},
+    limits::{MAX_INTEGER, MAX_NOTE_BYTES, MAX_NOTE_SIGNATURES},
+    receipt::Head,
+    signature::{KeyId, KeyRing, SecretKey, Signature, check_name},
+};
+
+/// The head of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log's name, which is the name of its key.
+    pub origin: String,
+    /// How many receipts.
+    pub size: u64,
+    /// The root over them.
+    pub root: Hash,
+    /// Further lines that were signed along; efface writes none.
+    pub extensions: Vec<String>,
+}
+
+/// One signature line.
+struct Line {
+    name: String,
+    id: KeyId,
+    signature: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// The head of a log of this name.
+    pub fn new(origin: &str, size: u64, root: Hash) -> Result<Checkpoint, Fault> {
+        check_name(origin)?;
+        if size > MAX_INTEGER {
+            return Err(Fault::OutOfRange { asked: size, size: MAX_INTEGER });
+        }
+        if size == 0 && root != sha256(b"") {
+            return Err(Fault::Note("the root of an empty log is the hash of nothing"));
+        }
+        Ok(Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() })
+    }
+
+    /// Size and root.
+    pub fn head(&self) -> Head {
+        Head { size: self.size, root: self.root }
+    }
+
+    /// The text that is signed.
+    pub fn body(&self) -> String {
+        let mut text = format!("{}\n{}\n{}\n", self.origin, self.size, BASE64.encode(self.root.as_bytes()));
+        for line in &self.extensions {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The signed note. The key must bear the name of the log.
+    pub fn sign(&self, key: &SecretKey) -> Result<String, Fault> {
+        if key.name() != self.origin {
+            return Err(Fault::Note("the key does not bear the name of the log"));
+        }
+        let body = self.body();
+        let mut bytes = key.id().0.to_vec();
+        bytes.extend_from_slice(&key.sign(body.as_bytes()).0);
+        let note = format!("{body}\n— {} {}\n", key.name(), BASE64.encode(&bytes));
+        // What could not be read back must not be signed.
+        read(&note)?;
+        Ok(note)
+    }
+
+    /// Reads a note and checks its signatures. At least one trusted key that bears the log's name must have signed, and
+    /// no signature by a trusted key may fail.
+    pub fn verify(note: &str, keys: &KeyRing) -> Result<Checkpoint, Fault> {
+        let (checkpoint, body, lines) = read(note)?;
+        let mut signed = false;
+        for line in lines {
+            if keys.get(&line.name, line.id).is_none() {
+                continue;
+            }
+            // The last receipt of this log is number size - 1.
+            let key = keys.active(&line.name, line.id, checkpoint.size.saturating_sub(1))?;
+            let signature = <[u8; 64]>::try_from(line.signature).map_err(|_| Fault::CheckpointSignature)?;
+            if !key.verifies(body.as_bytes(), &Signature(signature)) {
+                return Err(Fault::CheckpointSignature);
+            }
+            signed |= key.name() == checkpoint.origin;
+        }
+        if signed { Ok(checkpoint) } else { Err(Fault::CheckpointUnsigned) }
+    }
+
+    /// Reads a note without checking any signature, for display.
+    pub fn parse_unverified(note: &str) -> Result<Checkpoint, Fault> {
+        Ok(read(note)?.0)
+    }
+}
+
+fn read(note: &str) -> Result<(Checkpoint, &str, Vec<Line>), Fault> {
+    if note.len() > MAX_NOTE_BYTES {
+        return Err(Fault::TooLarge { what: "the checkpoint", size: note.len(), limit: MAX_NOTE_BYTES });
+    }
+    if note.chars().any(|c| c.is_control() && c != '\n') {
+        return Err(Fault::Note("control characters"));
+    }
+    let Some(cut) = note.rfind("\n\n") else {
+        return Err(Fault::Note("no blank line before the signatures"));
+    };
+    let (body, rest) = note.split_at(cut + 1);
+    let Some(rest) = rest.get(1..).and_then(|rest| rest.strip_suffix('\n')) else {
+        return Err(Fault::Note("no newline at the end"));
+    };
+    let mut lines = Vec::new();
+    for line in rest.split('\n') {
+        lines.push(signature_line(line)?);
+        if lines.len() > MAX_NOTE_SIGNATURES {
+            let (size, limit) = (lines.len(), MAX_NOTE_SIGNATURES);
+            return Err(Fault::TooLarge { what: "the list of signatures", size, limit });
+        }
+    }
+    Ok((head(body)?, body, lines))
+}
+
+fn signature_line(line: &str) -> Result<Line, Fault> {
+    const BAD: Fault = Fault::Note("a signature line is a dash, a key name and base64");
+    let (name, code) = line.strip_prefix("— ").and_then(|rest| rest.split_once(' ')).ok_or(BAD)?;
+    check_name(name)?;
+    let bytes = BASE64.decode(code.as_bytes()).map_err(|_| BAD)?;
+    let (id, signature) = bytes.split_first_chunk::<4>().ok_or(BAD)?;
+    if signature.is_empty() {
+        return Err(BAD);
+    }
+    Ok(Line { name: name.to_owned(), id: KeyId(*id), signature: signature.to_vec() })
+}
+
+fn head(body: &str) -> Result<Checkpoint, Fault> {
+    let mut lines = body.strip_suffix('\n').unwrap_or(body).split('\n');
+    let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
+        return Err(Fault::Note("fewer than three lines"));
+    };
+    let number: u64 = size.parse().map_err(|_| Fault::Note("the size is not a number"))?;
+    if number.to_string() != size {
+        return Err(Fault::Note("the size has a sign or leading zeros"));
+    }
+    let bytes = BASE64.decode(root.as_bytes()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+    let root = Hash(bytes.ok_or(Fault::Note("the root is not 32 bytes in base64"))?);
+    let mut checkpoint = Checkpoint::new(origin, number, root)?;
+    checkpoint.extensions = lines.map(str::to_owned).collect();
+    if checkpoint.extensions.iter().any(String::is_empty) {
+        return Err(Fault::Note("an empty line in the text"));
+    }
+    Ok(checkpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret() -> SecretKey {
+        SecretKey::from_seed("example.com/log", &[5; 32]).unwrap()
+    }
+
+    #[test]
+    fn other_signatures_are_passed_over_but_own_ones_must_hold() {
+        let (key, witness) = (secret(), SecretKey::from_seed("witness.example", &[6; 32]).unwrap());
+        let note = Checkpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&key).unwrap();
+        let line = note.lines().last().unwrap().to_owned();
+        let other = line.replace("example.com/log", "witness.example");
+        let keys = KeyRing::from(key.public());
+        let both = format!("{note}{other}\n");
+        assert_eq!(Checkpoint::verify(&both, &keys).unwrap().size, 3);
+        // A witness alone does not speak for the log.
+        assert_eq!(
+            Checkpoint::verify(&both, &KeyRing::from(witness.public())),
+            Err(Fault::CheckpointUnsigned)
+        );
+        // The same key with a wrong signature spoils the note.
+        let wrong = note.replace("\n3\n", "\n4\n");
+        assert_eq!(Checkpoint::verify(&wrong, &keys), Err(Fault::CheckpointSignature));
+    }
+
+    #[test]
+    fn malformed_notes_are_refused() {
+        let note = Checkpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&secret()).unwrap();
+        Checkpoint::parse_unverified(&note).unwrap();
+        for (from, to) in [
+            ("\n3\n", "\n03\n"),
+            ("\n3\n", "\n+3\n"),
+            ("\n3\n", "\n-3\n"),
+            ("\n3\n", "\n\n"),
+            ("\n3\n", "\n9007199254740993\n"),
+            ("\n3\n", "\n3\r\n"),
+            ("\n3\n", "\n0\n"),
+            ("— ", "- "),
+            ("— ", ""),
+            ("\n\n", "\n"),
+            ("example.com/log", "a b"),
+            ("example.com/log", ""),
+            ("=\n", "\n"),
+        ] {
+            assert!(Checkpoint::parse_unverified(&note.replace(from, to)).is_err(), "{from:?} → {to:?}");
+        }
+        let line = format!("{}\n", note.lines().last().unwrap());
+        Checkpoint::parse_unverified(&(note.clone() + &line.repeat(31))).unwrap();
+        assert!(Checkpoint::parse_unverified(&(note.clone() + &line.repeat(32))).is_err());
+        assert!(Checkpoint::parse_unverified(&"\n".repeat(1 << 20)).is_err());
+        assert!(Checkpoint::parse_unverified("").is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! The receipt: what a request did to a model. Every field is explained for auditors in docs/receipt.md.
+//!
+//! A receipt never holds the content of a row, nor an identifier of a person: subjects, rows and (unless the caller
+//! says that its request ids are opaque) request ids appear only as salted commitments. Free text comes from efface,
+//! not from data. All fields are always written, `null` where they do not apply, so that there is one form only.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    claim::{Audit, Bound, Claim, KnownCopy, Release},
+    fault::Fault,
+    hash::Hash,
+    limits::{MAX_LIST, MAX_TEXT_BYTES},
+    signature::{KeyId, PublicKey, check_name},
+    time::Time,
+    training_set::SetState,
+};
+
+/// The version of the schema that this crate reads and writes.
+pub const SCHEMA: &str = "efface.receipt/1";
+
+/// What a request did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// A name for this receipt: 32 hexadecimal digits drawn at random.
+    pub id: String,
+    /// The log it belongs to, which is also the name of the signing key.
+    pub origin: String,
+    /// Its place in the log, from 0.
+    pub sequence: u64,
+    /// The request it answers; null for what the engine does on its own.
+    pub request_id: Option<RequestId>,
+    /// What was asked for.
+    pub kind: Kind,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why, where it is not plain.
+    pub reason: Option<String>,
+    /// When.
+    pub times: Times,
+    /// The salted commitment to the subject; null when rows were named one by one.
+    pub subject: Option<Hash>,
+    /// The rows that left and joined.
+    pub rows: RowsTouched,
+    /// The training set before and after.
+    pub training_set: Change<SetState>,
+    /// SHA-256 of the parameters before and after.
+    pub parameters: Change<Hash>,
+    /// The method that did the work; null when no model was computed.
+    pub method: Option<String>,
+    /// The version of efface.
+    pub efface: String,
+    /// The settings that the result depends on.
+    pub settings: Map<String, Value>,
+    /// The seed of all randomness, as a decimal string: JSON keeps integers up to 2⁵³ only.
+    #[serde(with = "decimal")]
+    pub seed: Option<u64>,
+    /// What is promised; null when no model was computed.
+    pub claim: Option<Claim>,
+    /// What was measured; null when no model was computed.
+    pub bound: Option<Bound>,
+    /// Tests that were run on the new model.
+    pub audit: Vec<Audit>,
+    /// What this request could not take out.
+    pub not_covered: Vec<String>,
+    /// Versions and exports that the engine knows of.
+    pub copies: Vec<KnownCopy>,
+    /// How the new parameters may be published; null when nothing new is to be published.
+    pub release: Option<Release>,
+    /// For a settle: the receipts whose rows it scrubbed.
+    pub settles: Option<Settled>,
+    /// For a key rotation: the public key that signs from the next receipt on.
+    pub next_key: Option<String>,
+    /// The key that signs this receipt.
+    pub key_id: KeyId,
+    /// The head of the log that this receipt was written on; null for the first.
+    pub previous: Option<Head>,
+}
+
+/// A caller's name for a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestId {
+    /// As given. Only for callers whose ids are opaque: a ticket number, a UUID, never an address.
+    Given(String),
+    /// The salted commitment to it.
+    Committed(Hash),
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The model was made.
+    Fit,
+    /// Rows leave.
+    Forget,
+    /// Rows join.
+    Learn,
+    /// Rows change.
+    Amend,
+    /// Pending work is folded in and the bytes of forgotten rows are erased.
+    Settle,
+    /// A copy is handed out.
+    Export,
+    /// Copies are withdrawn.
+    Withdraw,
+    /// The signing key changes.
+    KeyRotation,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every row that was named is out of the model.
+    Erased,
+    /// Some of the rows that were named are out; the reason says which were not there.
+    Partial,
+    /// None of the rows that were named was there.
+    NotFound,
+    /// Nothing was changed; the reason says why.
+    Refused,
+    /// For all that is not a forget: it was done.
+    Done,
+}
+
+/// When things happened. A clock may be wrong: the log's order, not these, decides what came first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// When the person asked, as the caller reports it.
+    pub requested_at: Option<Time>,
+    /// When the engine took the request.
+    pub received_at: Time,
+    /// When the new parameters became durable; null when nothing was forgotten.
+    pub forgotten_at: Option<Time>,
+    /// When the rows' bytes were erased; null until a settle, which has a receipt of its own.
+    pub scrubbed_at: Option<Time>,
+}
+
+/// The rows that a request touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowsTouched {
+    /// The commitment to all of them (see [`crate::rows_commitment`]); null for none.
+    pub commitment: Option<Hash>,
+    /// How many left.
+    pub removed: u64,
+    /// How many joined.
+    pub added: u64,
+}
+
+/// A state before and after. Requests that were applied together share both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change<T> {
+    /// Before; null when there was nothing.
+    pub before: Option<T>,
+    /// After.
+    pub after: T,
+}
+
+/// The head of a log, without its signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// How many receipts.
+    pub size: u64,
+    /// The root over them.
+    pub root: Hash,
+}
+
+/// A run of receipts, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settled {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+}
+
+impl Receipt {
+    /// Checks what the types cannot: that fields agree with each other, that texts are short and printable and numbers
+    /// finite. Signing and verifying both call it.
+    pub fn check(&self) -> Result<(), Fault> {
+        let wrong = |field, problem| Err(Fault::Contradiction { field, problem });
+        if self.schema != SCHEMA {
+            return wrong("schema", "this verifier reads efface.receipt/1 only; a newer efface may read it");
+        }
+        if self.id.len() != 32 || !self.id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return wrong("id", "must be 32 lower-case hexadecimal digits");
+        }
+        check_name(&self.origin)?;
+        self.check_texts()?;
+        self.check_numbers()?;
+        self.check_outcome()?;
+        match &self.previous {
+            None if self.sequence > 0 => return wrong("previous", "only the first receipt has none"),
+            Some(head) if head.size > self.sequence => {
+                return wrong("previous", "cannot be larger than the log before the receipt");
+            }
+            _ => {}
+        }
+        match (&self.settles, self.kind) {
+            (None, _) => {}
+            (Some(run), Kind::Settle) if run.first <= run.last && run.last < self.sequence => {}
+            _ => return wrong("settles", "a settle names a run of earlier receipts, other kinds name none"),
+        }
+        match (&self.next_key, self.kind) {
+            (None, Kind::KeyRotation) => return wrong("next_key", "a key rotation names the next key"),
+            (None, _) => {}
+            (Some(text), Kind::KeyRotation) => {
+                let next = PublicKey::parse(text)?;
+                if next.name() != self.origin || next.id() == self.key_id {
+                    return wrong("next_key", "must be another key of the same name");
+                }
+            }
+            (Some(_), _) => return wrong("next_key", "only a key rotation names one"),
+        }
+        Ok(())
+    }
+
+    fn check_texts(&self) -> Result<(), Fault> {
+        let mut texts: Vec<(&'static str, &str)> = vec![("efface", &self.efface)];
+        texts.extend(self.reason.as_deref().map(|text| ("reason", text)));
+        texts.extend(self.method.as_deref().map(|text| ("method", text)));
+        texts.extend(self.not_covered.iter().map(|text| ("not_covered", text.as_str())));
+        texts.extend(self.audit.iter().map(|audit| ("audit", audit.test.as_str())));
+        if let Some(RequestId::Given(text)) = &self.request_id {
+            texts.push(("request_id", text));
+        }
+        if let Some(Claim::Certified { unit, assumptions, .. }) = &self.claim {
+            texts.push(("claim", unit));
+            texts.extend(assumptions.iter().map(|text| ("claim", text.as_str())));
+        }
+        if let Some(release) = &self.release {
+            texts.extend(release.warnings.iter().map(|text| ("release", text.as_str())));
+        }
+        for (field, text) in texts {
+            if text.is_empty() || text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control) {
+                return Err(Fault::Contradiction {
+                    field,
+                    problem: "a text has 1 to 1024 bytes and no control characters",
+                });
+            }
+        }
+        let assumptions = match &self.claim {
+            Some(Claim::Certified { assumptions, .. }) => assumptions.len(),
+            _ => 0,
+        };
+        let warnings = self.release.as_ref().map_or(0, |release| release.warnings.len());
+        for (what, size) in [
+            ("audit", self.audit.len()),
+            ("not_covered", self.not_covered.len()),
+            ("copies", self.copies.len()),
+            ("settings", self.settings.len()),
+            ("claim.assumptions", assumptions),
+            ("release.warnings", warnings),
+        ] {
+            if size > MAX_LIST {
+                return Err(Fault::TooLarge { what, size, limit: MAX_LIST });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<(), Fault> {
+        let mut numbers: Vec<(&'static str, f64)> = Vec::new();
+        match &self.claim {
+            Some(Claim::Exact { tolerance }) => numbers.push(("claim", *tolerance)),
+            Some(Claim::Certified { epsilon, delta, noise, budget, used, left, .. }) => {
+                numbers.extend([*epsilon, *delta, *noise, *budget, *used, *left].map(|n| ("claim", n)));
+            }
+            Some(Claim::Approximate {}) | None => {}
+        }
+        if let Some(bound) = &self.bound {
+            numbers.extend([bound.distance, bound.relative].into_iter().flatten().map(|n| ("bound", n)));
+        }
+        if let Some(release) = &self.release {
+            numbers.extend(release.noise.map(|n| ("release", n)));
+        }
+        for (field, number) in numbers {
+            if !number.is_finite() || number < 0.0 {
+                return Err(Fault::Contradiction { field, problem: "must be a finite number, not negative" });
+            }
+        }
+        // What an audit measures may well be negative.
+        if self.audit.iter().flat_map(|a| [a.value, a.threshold]).flatten().any(|n| !n.is_finite()) {
+            return Err(Fault::Contradiction { field: "audit", problem: "must be a finite number" });
+        }
+        Ok(())
+    }
+
+    fn check_outcome(&self) -> Result<(), Fault> {
+        let wrong = |field, problem| Err(Fault::Contradiction { field, problem });
+        let for_forget = matches!(self.outcome, Outcome::Erased | Outcome::Partial | Outcome::NotFound);
+        match self.kind {
+            Kind::Forget if self.outcome == Outcome::Done => {
+                return wrong("outcome", "a forget ends as erased, partial, not_found or refused");
+            }
+            Kind::Forget => {}
+            _ if for_forget => return wrong("outcome", "only a forget erases"),
+            _ => {}
+        }
+        let erased = matches!(self.outcome, Outcome::Erased | Outcome::Partial);
+        if erased && (self.rows.removed == 0 || self.times.forgotten_at.is_none()) {
+            return wrong("outcome", "erased or partial without a removed row or without forgotten_at");
+        }
+        let touched = self.rows.removed > 0 || self.rows.added > 0;
+        if touched != self.rows.commitment.is_some() {
+            return wrong("rows", "a commitment stands for the rows that were touched");
+        }
+        let unchanged = matches!(self.outcome, Outcome::NotFound | Outcome::Refused);
+        if unchanged && touched {
+            return wrong("rows", "not_found and refused touch no row");
+        }
+        let fit = self.kind == Kind::Fit;
+        if fit != self.training_set.before.is_none() || fit != self.parameters.before.is_none() {
+            return wrong("training_set", "only a fit starts from nothing");
+        }
+        if !unchanged && matches!(self.kind, Kind::Forget) && self.claim.is_none() {
+            return wrong("claim", "a forget that erases says what it claims");
+        }
+        if self
+            .copies
+            .iter()
+            .any(|c| (c.state == crate::claim::CopyState::Withdrawn) != c.withdrawn_at.is_some())
+        {
+            return wrong("copies", "a withdrawn copy has a time of withdrawal, a live one has none");
+        }
+        Ok(())
+    }
+}
+
+/// A 64-bit integer as a decimal string.
+mod decimal {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(|number| number.to_string()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+        match text.parse::<u64>() {
+            Ok(number) if number.to_string() == text => Ok(Some(number)),
+            _ => Err(D::Error::custom("a seed is a decimal integer below 2^64, in a string")),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A small log with every kind of receipt, from fixed keys and times, so that its bytes never change.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses a part of it")]
+
+use efface_receipt::*;
+use serde_json::{Map, json};
+
+pub const ORIGIN: &str = "efface.example/model-1";
+
+pub fn secret() -> SecretKey {
+    SecretKey::from_seed(ORIGIN, &[1; 32]).unwrap()
+}
+
+pub fn next_secret() -> SecretKey {
+    SecretKey::from_seed(ORIGIN, &[2; 32]).unwrap()
+}
+
+pub fn stranger() -> SecretKey {
+    SecretKey::from_seed(ORIGIN, &[3; 32]).unwrap()
+}
+
+pub fn keys() -> KeyRing {
+    KeyRing::from(secret().public())
+}
+
+pub fn salt() -> Salt {
+    Salt::new(&[9; 32])
+}
+
+pub fn at(minutes: i64) -> Time {
+    Time::from_unix_milliseconds(1_772_442_900_250 + minutes * 60_000).unwrap()
+}
+
+pub fn row(number: u32) -> Hash {
+    salt().row(format!("row-{number}").as_bytes(), &sha256(&number.to_be_bytes()))
+}
+
+pub fn set(rows: impl IntoIterator<Item = u32>) -> SetState {
+    let mut keys: Vec<Hash> = rows.into_iter().map(row).collect();
+    keys.sort();
+    training_set::state_of(&keys).unwrap()
+}
+
+/// A receipt of a kind that changes nothing.
+pub fn plain(sequence: u64, kind: Kind, state: SetState, parameters: Hash) -> Receipt {
+    Receipt {
+        schema: SCHEMA.to_owned(),
+        id: format!("{sequence:032x}"),
+        origin: ORIGIN.to_owned(),
+        sequence,
+        request_id: None,
+        kind,
+        outcome: Outcome::Done,
+        reason: None,
+        times: Times {
+            requested_at: None,
+            received_at: at(sequence as i64),
+            forgotten_at: None,
+            scrubbed_at: None,
+        },
+        subject: None,
+        rows: RowsTouched { commitment: None, removed: 0, added: 0 },
+        training_set: Change { before: Some(state), after: state },
+        parameters: Change { before: Some(parameters), after: parameters },
+        method: None,
+        efface: "0.1.0".to_owned(),
+        settings: Map::new(),
+        seed: None,
+        claim: None,
+        bound: None,
+        audit: Vec::new(),
+        not_covered: Vec::new(),
+        copies: Vec::new(),
+        release: None,
+        settles: None,
+        next_key: None,
+        key_id: secret().id(),
+        previous: None,
+    }
+}
+
+pub struct Log {
+    pub leaves: Vec<Vec<u8>>,
+    pub signed: Vec<Signed>,
+    pub tree: MemoryLog,
+}
+
+impl Log {
+    pub fn new() -> Log {
+        Log { leaves: Vec::new(), signed: Vec::new(), tree: MemoryLog::default() }
+    }
+
+    pub fn push(&mut self, mut receipt: Receipt, key: &SecretKey) {
+        receipt.previous = (receipt.sequence > 0).then(|| self.tree.head());
+        self.push_as_is(receipt, key);
+    }
+
+    pub fn push_as_is(&mut self, mut receipt: Receipt, key: &SecretKey) {
+        receipt.key_id = key.id();
+        let signed = Signed::sign(receipt, key).unwrap();
+        let bytes = signed.to_bytes().unwrap();
+        self.tree.append(&leaf_hash(&bytes));
+        self.leaves.push(bytes);
+        self.signed.push(signed);
+    }
+
+    pub fn checkpoint(&self, key: &SecretKey) -> String {
+        let head = self.tree.head();
+        Checkpoint::new(ORIGIN, head.size, head.root).unwrap().sign(key).unwrap()
+    }
+
+    pub fn bundle(&self, index: usize, key: &SecretKey) -> Bundle {
+        let signed = self.signed[index].clone();
+        let previous = signed.receipt.previous;
+        let inclusion = self.tree.inclusion(index as u64).unwrap();
+        let mut bundle = Bundle::new(signed, inclusion, self.checkpoint(key));
+        bundle.consistency = previous.map(|head| self.tree.consistency(head.size).unwrap());
+        bundle.rotations =
+            self.signed.iter().filter(|signed| signed.receipt.kind == Kind::KeyRotation).cloned().collect();
+        bundle
+    }
+
+    pub fn replay(&self, key: &SecretKey) -> Result<Checkpoint, Fault> {
+        let mut replay = LogReplay::new(&keys());
+        for leaf in &self.leaves {
+            replay.push(leaf)?;
+        }
+        replay.finish(&self.checkpoint(key))
+    }
+}
+
+/// Seven receipts: fit, forget, a forget that finds nothing, settle, key rotation, learn, and a forget with every field.
+pub fn log() -> Log {
+    let (old, new) = (secret(), next_secret());
+    let states = [set(0..20), set(2..20), set(2..21), set(3..21)];
+    let parameters = [1u8, 2, 3, 4].map(|n| sha256(&[n]));
+    let mut log = Log::new();
+
+    let mut fit = plain(0, Kind::Fit, states[0], parameters[0]);
+    fit.training_set.before = None;
+    fit.parameters.before = None;
+    fit.rows = RowsTouched {
+        commitment: rows_commitment(&(0..20).map(row).collect::<Vec<_>>()),
+        removed: 0,
+        added: 20,
+    };
+    fit.method = Some("ridge".to_owned());
+    fit.seed = Some(7);
+    log.push(fit, &old);
+
+    let mut forget = plain(1, Kind::Forget, states[0], parameters[0]);
+    forget.request_id = Some(RequestId::Given("b0e3f3a2-5f0e-4a6e-9d8e-2f4f4c1f2a11".to_owned()));
+    forget.outcome = Outcome::Erased;
+    forget.times.forgotten_at = Some(at(1));
+    forget.subject = Some(salt().commit(Label::Subject, b"alice@example.com"));
+    forget.rows = RowsTouched { commitment: rows_commitment(&[row(0), row(1)]), removed: 2, added: 0 };
+    forget.training_set.after = states[1];
+    forget.parameters.after = parameters[1];
+    forget.method = Some("exact".to_owned());
+    forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
+    forget.bound = Some(Bound::new(3.5e-15, f64::INFINITY, BoundSource::Measured));
+    log.push(forget, &old);
+
+    let mut missing = plain(2, Kind::Forget, states[1], parameters[1]);
+    missing.outcome = Outcome::NotFound;
+    missing.request_id = Some(RequestId::Committed(salt().commit(Label::Request, b"request 2")));
+    missing.reason = Some("no row of this subject is in the model".to_owned());
+    log.push(missing, &old);
+
+    let mut settle = plain(3, Kind::Settle, states[1], parameters[1]);
+    settle.times.scrubbed_at = Some(at(3));
+    settle.settles = Some(Settled { first: 1, last: 1 });
+    log.push(settle, &old);
+
+    let mut rotation = plain(4, Kind::KeyRotation, states[1], parameters[1]);
+    rotation.next_key = Some(new.public().to_string());
+    log.push(rotation, &old);
+
+    let mut learn = plain(5, Kind::Learn, states[1], parameters[1]);
+    learn.rows = RowsTouched { commitment: rows_commitment(&[row(20)]), removed: 0, added: 1 };
+    learn.training_set.after = states[2];
+    learn.parameters.after = parameters[2];
+    log.push(learn, &new);
+
+    log.push(full(6, states[2], states[3], parameters[2], parameters[3]), &new);
+    log
+}
+
+/// A receipt in which every field says something (next_key and settles aside, which exclude each other).
+pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
+    let mut receipt = plain(sequence, Kind::Forget, before, old);
+    receipt.request_id = Some(RequestId::Committed(salt().commit(Label::Request, b"request 6")));
+    receipt.outcome = Outcome::Partial;
+    receipt.reason = Some("one of two rows was not there \u{2014} \"déjà oubliée\" \u{1f5d1}".to_owned());
+    receipt.times = Times {
+        requested_at: Some(at(0)),
+        received_at: at(6),
+        forgotten_at: Some(at(6)),
+        scrubbed_at: Some(at(7)),
+    };
+    receipt.subject = Some(salt().commit(Label::Subject, b"bob@example.com"));
+    receipt.rows = RowsTouched { commitment: rows_commitment(&[row(2)]), removed: 1, added: 0 };
+    receipt.training_set.after = after;
+    receipt.parameters.after = new;
+    receipt.method = Some("certified".to_owned());
+    receipt.settings = match json!({
+        "l2": 0.001, "tolerance": 1e-10, "solver": "newton", "classes": ["no", "yes"], "weights": null,
+        "nested": {"\u{20ac}": 1, "\r": 2, "\u{fb33}": 3, "\u{1f600}": 4, "1": 1e21, "0": -0.0, "z": 333333333.33333325}
+    }) {
+        serde_json::Value::Object(map) => map,
+        _ => unreachable!(),
+    };
+    receipt.seed = Some(u64::MAX);
+    receipt.claim = Some(Claim::Certified {
+        epsilon: 1.0,
+        delta: 1e-5,
+        noise: 0.25,
+        unit: "residual gradient".to_owned(),
+        budget: 0.064,
+        used: 0.001,
+        left: 0.063,
+        retrained: false,
+        adaptive: false,
+        assumptions: vec!["rows have norm at most 1".to_owned()],
+    });
+    receipt.bound = Some(Bound::new(1.5e-3, 2.5e-4, BoundSource::Carried));
+    receipt.audit = vec![Audit {
+        test: "feature_injection".to_owned(),
+        passed: true,
+        value: Some(-1e-17),
+        threshold: Some(1e-9),
+        trials: Some(100),
+    }];
+    receipt.not_covered = vec!["which words the vocabulary chose".to_owned()];
+    receipt.copies = vec![
+        KnownCopy {
+            number: 1,
+            kind: CopyKind::Export,
+            state: CopyState::Withdrawn,
+            parameters: old,
+            made_at: at(2),
+            withdrawn_at: Some(at(6)),
+        },
+        KnownCopy {
+            number: 4,
+            kind: CopyKind::Version,
+            state: CopyState::Live,
+            parameters: new,
+            made_at: at(6),
+            withdrawn_at: None,
+        },
+    ];
+    receipt.release = Some(Release {
+        minimum_batch: 8,
+        batch: 1,
+        delay_seconds: 86_400,
+        noise: Some(0.01),
+        warnings: vec!["a batch of one: two published versions would give the row away".to_owned()],
+    });
+    receipt
+}

@@ -1,0 +1,19 @@
+"""How much is read before giving up, and how a refusal is told."""
+
+MAX_RECEIPT = 256 * 1024
+MAX_BUNDLE = 1024 * 1024
+MAX_NOTE = 128 * 1024
+MAX_DEPTH = 24
+MAX_VALUES = 65_536
+MAX_LIST = 1024
+MAX_SIGNATURES = 32
+MAX_ROTATIONS = 64
+EXACT = 2**53
+
+
+class Refused(Exception):
+    """A check failed. `check` is one word that both verifiers use."""
+
+    def __init__(self, check, why):
+        super().__init__(f"{check}: {why}")
+        self.check = check

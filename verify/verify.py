@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""A second verifier for efface's receipts.
+
+It shares no code with efface: canonical JSON, Merkle trees, checkpoints and the rules of docs/receipt.md are written
+again in this folder, with the standard library; only the Ed25519 check comes from the `cryptography` package. Where the two
+verifiers disagree, one of them is wrong, and that is the point of having two.
+
+    verify.py bundle KEY receipt.json
+    verify.py log KEY log.jsonl checkpoint.txt
+    verify.py succession KEY old.txt new.txt proof.json [rotation.json ...]
+
+KEY is a file with the public key, `name+id+base64`. Exit status: 0 verified, 1 refused, 2 wrong usage.
+"""
+
+import base64
+import sys
+
+from canonical import canonical, parse
+from keys import Key, Keys, verify_checkpoint
+from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
+from merkle import Edge, verify_consistency, verify_inclusion
+from shape import BUNDLE, CONSISTENCY, SIGNED, check_receipt
+
+
+def verify_signed(signed, keys):
+    receipt = signed["receipt"]
+    check_receipt(receipt)
+    key = keys.active(receipt["origin"], receipt["key_id"], receipt["sequence"])
+    if not key.holds(base64.b64decode(signed["signature"]), b"efface receipt v1\0" + canonical(receipt)):
+        raise Refused("signature", "the signature of the receipt is wrong")
+
+
+def follow(keys, signed):
+    """Trusts the key that a rotation names, and retires the one that signed it."""
+    verify_signed(signed, keys)
+    receipt = signed["receipt"]
+    if receipt["kind"] != "key_rotation" or receipt["outcome"] != "done":
+        raise Refused("schema", "not a key rotation that was done")
+    if len(keys.keys) > MAX_ROTATIONS:
+        raise Refused("limits", "too many keys")
+    following, signer = Key(receipt["next_key"]), keys.find(receipt["origin"], receipt["key_id"])
+    known = keys.find(following.name, following.id)
+    if signer.retired is not None and (not known or signer.retired != receipt["sequence"]):
+        raise Refused("key", "a key hands over once")
+    signer.retired = receipt["sequence"]
+    if not known:
+        keys.keys.append(following)
+
+
+def hashes(texts):
+    return [bytes.fromhex(text) for text in texts]
+
+
+def verify_bundle(data, *key_texts):
+    """Verifies the bytes of a bundle; gives the receipt."""
+    bundle = parse(data, MAX_BUNDLE)
+    BUNDLE(bundle)
+    if len(bundle["rotations"]) > MAX_ROTATIONS:
+        raise Refused("limits", "too many rotations")
+    keys = Keys(*key_texts)
+    for rotation in bundle["rotations"]:
+        follow(keys, rotation)
+    verify_signed(bundle["signed"], keys)
+    receipt = bundle["signed"]["receipt"]
+    origin, size, root = verify_checkpoint(bundle["checkpoint"], keys)
+    if receipt["origin"] != origin:
+        raise Refused("origin", "receipt and checkpoint belong to different logs")
+    proof = bundle["inclusion"]
+    if proof["index"] != receipt["sequence"] or proof["size"] != size:
+        raise Refused("inclusion", "the proof is for another place or another log")
+    leaf = canonical(bundle["signed"])
+    if len(leaf) > MAX_RECEIPT:
+        raise Refused("limits", "the receipt is too long")
+    verify_inclusion(leaf, proof["index"], size, hashes(proof["path"]), root)
+    proof, previous = bundle["consistency"], receipt["previous"]
+    if proof is not None:
+        if previous is None or (proof["old"], proof["new"]) != (previous["size"], size):
+            raise Refused("consistency", "the proof is not from the head that the receipt names")
+        path = hashes(proof["path"])
+        verify_consistency(previous["size"], size, path, bytes.fromhex(previous["root"]), root)
+    return receipt
+
+
+def verify_log(lines, note, *key_texts):
+    """Verifies a whole log, from its first receipt to a checkpoint; gives the number of receipts."""
+    keys, edge, origin, last = Keys(*key_texts), Edge(), None, None
+    heads = {0: edge.root()}
+    oldest = 0
+    for line in lines:
+        signed = parse(line, MAX_RECEIPT)
+        SIGNED(signed)
+        verify_signed(signed, keys)
+        receipt = signed["receipt"]
+        if receipt["sequence"] != edge.size:
+            raise Refused("inclusion", f"receipt {receipt['sequence']} stands at {edge.size}")
+        if origin not in (None, receipt["origin"]):
+            raise Refused("origin", "a receipt of another log")
+        origin, previous = receipt["origin"], receipt["previous"]
+        if previous is not None:
+            while oldest < previous["size"]:
+                heads.pop(oldest, None)
+                oldest += 1
+            if heads.get(previous["size"]) != bytes.fromhex(previous["root"]):
+                raise Refused("consistency", "a receipt was written on top of another log")
+        for what in ("training_set", "parameters"):
+            change = receipt[what]
+            if last is None:
+                meets = change["before"] is None
+            else:
+                together = change == last[what] and change["before"] is not None
+                meets = change["before"] == last[what]["after"] or together
+            if not meets:
+                raise Refused("chain", f"receipt {edge.size} does not start where the one before it ended: {what}")
+        last = receipt
+        if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":
+            follow(keys, signed)
+        edge.append(line)
+        heads[edge.size] = edge.root()
+    signed_origin, size, root = verify_checkpoint(note, keys)
+    if origin not in (None, signed_origin):
+        raise Refused("origin", "log and checkpoint belong to different logs")
+    if size != edge.size:
+        raise Refused("inclusion", f"the checkpoint has {size} receipts, the log {edge.size}")
+    if root != edge.root():
+        raise Refused("fork", "the checkpoint signs another log of this size")
+    return size
+
+
+def verify_succession(old_note, new_note, proof, keys):
+    """Verifies that the log of one checkpoint continues that of another."""
+    CONSISTENCY(proof)
+    old_origin, old, old_root = verify_checkpoint(old_note, keys)
+    new_origin, new, new_root = verify_checkpoint(new_note, keys)
+    if old_origin != new_origin:
+        raise Refused("origin", "checkpoints of different logs")
+    if new < old:
+        raise Refused("consistency", f"the log shrank from {old} to {new}")
+    if new == old and new_root != old_root:
+        raise Refused("fork", "two logs of one size: keep both checkpoints, they are proof")
+    if (proof["old"], proof["new"]) != (old, new):
+        raise Refused("consistency", "the proof is for other sizes")
+    verify_consistency(old, new, hashes(proof["path"]), old_root, new_root)
+
+
+def read(path, limit):
+    """One byte more than the limit is enough to know that a file is too long."""
+    with open(path, "rb") as file:
+        return file.read(limit + 1)
+
+
+def read_text(path, limit):
+    try:
+        return read(path, limit).decode()
+    except UnicodeDecodeError as error:
+        raise Refused("checkpoint", f"{path} is not text") from error
+
+
+def log_lines(path):
+    with open(path, "rb") as file:
+        while line := file.readline(MAX_RECEIPT + 2):
+            yield line.removesuffix(b"\n")
+
+
+def main(arguments):
+    try:
+        match arguments:
+            case ["bundle", key, path]:
+                receipt = verify_bundle(read(path, MAX_BUNDLE), read_text(key, 400).strip())
+                rows = receipt["rows"]["removed"]
+                print(f"verified: {receipt['kind']} {receipt['outcome']}, {rows} rows removed, receipt {receipt['id']}")
+            case ["log", key, path, note]:
+                size = verify_log(log_lines(path), read_text(note, MAX_NOTE), read_text(key, 400).strip())
+                print(f"verified: {size} receipts")
+            case ["succession", key, old, new, proof, *rotations]:
+                keys = Keys(read_text(key, 400).strip())
+                for path in rotations:
+                    signed = parse(read(path, MAX_RECEIPT), MAX_RECEIPT)
+                    SIGNED(signed)
+                    follow(keys, signed)
+                verify_succession(
+                    read_text(old, MAX_NOTE), read_text(new, MAX_NOTE), parse(read(proof, MAX_BUNDLE), MAX_BUNDLE), keys
+                )
+                print("verified: the newer log continues the older one")
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except Refused as refusal:
+        print(f"refused: {refusal}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
