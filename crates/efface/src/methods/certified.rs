@@ -80,7 +80,13 @@ impl Forget<LogisticModel> for Certified {
         let mut work = Work::new(model, rows, gone, None)?;
         work.newton()?;
         if self.steps == 2 || !within(&work) {
-            work.measure()?;
+            // The rows have to be read. Where the kept Hessian is far behind, reading them once to make it anew spares
+            // the requests to come from reading them.
+            if work.is_behind() {
+                work.refresh()?
+            } else {
+                work.measure()?
+            }
             if self.steps == 2 || !within(&work) {
                 work.newton()?;
                 work.measure()?;

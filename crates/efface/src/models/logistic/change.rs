@@ -12,12 +12,12 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::StepSize;
-use super::curvature::{LowRank, Movers, Standing, Waiting};
+use super::curvature::{LowRank, Movers, Settling, Standing, Waiting};
 use super::objective::{flat, shaped};
 use super::pass::Sample;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
-use crate::linalg::{UNIT, norm};
+use crate::linalg::{UNIT, dot, norm};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// The accuracy of a step where conjugate gradients stand in for a factor.
@@ -25,6 +25,9 @@ const ACCURACY: f64 = 1e-10;
 
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
+
+/// So many steps make a Hessian old.
+const BEHIND: f64 = 8.0;
 
 /// A request at work.
 pub(crate) struct Work<'a> {
@@ -43,6 +46,7 @@ pub(crate) struct Work<'a> {
     pub(crate) refreshed: bool,
     leverage: Option<f64>,
     condition: Option<f64>,
+    last_swing: f64,
 }
 
 /// A checked request, not yet at work.
@@ -136,6 +140,7 @@ impl<'a> Work<'a> {
             refreshed: false,
             leverage: None,
             condition: None,
+            last_swing: 0.0,
         };
         work.prepare()?;
         Ok(work)
@@ -166,9 +171,9 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
-            Ok((settled, _)) => {
-                self.next.standing = Some(Standing { base: Arc::new(settled), pending: None });
-                self.next.ledger.unknown_local = f64::INFINITY;
+            Ok(Settling { curvature, growth, .. }) => {
+                self.next.standing = Some(Standing { base: Arc::new(curvature), pending: None });
+                self.next.ledger.unknown_local *= growth.sqrt();
                 self.next.refactorisations += 1;
                 Ok(())
             }
@@ -222,27 +227,26 @@ impl<'a> Work<'a> {
         }
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
         let ledger = &mut self.next.ledger;
-        let (moved, drift) = (ledger.moved, ledger.drift);
-        *ledger = super::Ledger::measured(gradient, hidden, moved);
-        ledger.drift = drift;
-        match &self.next.standing {
-            Some(standing) => ledger.localise(standing, self.before.par()),
-            None => ledger.moved = 0.0,
+        let kept = (ledger.moved, ledger.swung, ledger.drift);
+        *ledger = super::Ledger::measured(gradient, hidden);
+        if let Some(standing) = &self.next.standing {
+            (ledger.moved, ledger.swung, ledger.drift) = kept;
+            ledger.localise(standing, self.before.par());
         }
     }
 
     /// Computes gradient and Hessian anew at the parameters.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let limits = self.next.limits();
-        let (gradient, bowl, survey, rows) = self.over_rows(|model, sample| {
+        self.next = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
             let survey = sample.survey(model.frame(), true);
             let place = objective.at(model.theta.clone());
             let bowl = objective.bowl(&model.theta, 1, limits)?;
-            Ok((place.gradient, bowl, survey, sample.rows))
+            let mut next = model.clone();
+            next.settle_at(place.gradient, Some(bowl), survey, sample);
+            Ok(next)
         })?;
-        let sample = Sample { members: Vec::new(), rows };
-        self.next.settle_at(gradient, Some(bowl), survey, &sample);
         self.next.refactorisations += 1;
         self.refreshed = true;
         Ok(())
@@ -264,12 +268,14 @@ impl<'a> Work<'a> {
         })?;
         self.steps += iterations;
         self.passes += passes;
-        let way = norm(&(&place.theta - &self.next.theta));
+        let way = flat(&(&place.theta - &self.next.theta));
+        let (length, swing) = self.way(&standing, &way, &standing.times(&way));
         self.next.theta = place.theta;
-        self.next.ledger.moved += way;
+        self.next.ledger.moved += length;
+        self.next.ledger.swung += swing;
         self.take_gradient(place.gradient, &standing.unsupported());
         let next = &self.next;
-        let stale = next.settings.link.concordance() * next.facts.reach * next.ledger.moved;
+        let stale = next.settings.link.concordance() * next.ledger.swung;
         let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
     }
@@ -353,12 +359,18 @@ impl<'a> Work<'a> {
         }
         let base = &standing.base;
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
-        let length = norm(&direction);
+        // H·Δ of a Newton step is known: the gradient, up to the sign.
+        let product = match solved && empty.is_empty() {
+            true => flat(&self.next.ledger.leftover) * faer::Scale(-1.0),
+            false => standing.times(&direction),
+        };
+        let (length, swing) = self.way(&standing, &direction, &product);
+        self.last_swing = swing;
         let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
         let size = StepSize {
             lipschitz: self.next.settings.link.lipschitz(),
-            reach: self.next.facts.reach,
             length,
+            swing,
             spread: base.spread(&direction, waiting),
             rounding: 8.0 * UNIT * (direction.nrows() as f64).sqrt() * base.scales.size * length * trouble,
         };
@@ -367,7 +379,7 @@ impl<'a> Work<'a> {
             ledger.leftover = Mat::zeros(width, self.before.outputs());
             ledger.leftover_local = 0.0;
         } else {
-            ledger.leftover += shaped(&standing.times(&direction), width);
+            ledger.leftover += shaped(&product, width);
             for &j in &empty {
                 (0..ledger.leftover.ncols()).for_each(|c| ledger.leftover[(j, c)] = 0.0);
             }
@@ -384,6 +396,22 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of
+    /// those of the Hessian, to which rows that left and wait still belong. `product` is H·move without them.
+    fn way(&self, standing: &Standing, step: &Mat<f64>, product: &Mat<f64>) -> (f64, f64) {
+        let length = norm(step);
+        let waiting = standing.pending.as_deref().map(LowRank::waiting);
+        let left = waiting.map_or(0.0, |waiting| waiting.left_along(step));
+        let local = (dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0) + left).sqrt();
+        let scales = &standing.base.scales;
+        // Rows that joined since have their reach bounded by way of the plain norm.
+        let newcomers = waiting.map_or(0.0, Waiting::joining_reach);
+        let newcomers =
+            newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
+        let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
+        (length, swing)
+    }
+
     /// The rows of the request as the caller knows them, one column each, with the intercept's constant first.
     pub(crate) fn raw_rows(&self) -> Result<Mat<f64>> {
         let first = self.before.basis.intercept as usize;
@@ -398,6 +426,12 @@ impl<'a> Work<'a> {
             row.features.each(|j, x| column[first + j] = x * scale);
         })?;
         Ok(raw)
+    }
+
+    /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is
+    /// mostly the Hessian's fault.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.next.standing.is_some() && self.next.ledger.swung > BEHIND * self.last_swing
     }
 
     /// At least the norm of the gradient, as it stands.

@@ -39,7 +39,7 @@ use crate::methods::Auto;
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Facts, Ledger};
-use curvature::{Curvature, Standing};
+use curvature::{Curvature, Settling, Standing};
 use objective::{Extra, Objective};
 use pass::{Frame, Sample, Survey};
 use train::{Limits, Trained};
@@ -139,7 +139,7 @@ impl Settings {
         let blank = LogisticModel {
             settings: *self,
             facts: Facts { reach: 0.0, weight: 0.0, trace: 0.0, inverse_norm: f64::INFINITY },
-            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0, 0.0),
+            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0),
             basis: Arc::new(basis),
             extra: Arc::new(extra),
             theta: start,
@@ -229,11 +229,10 @@ impl LogisticModel {
         self.class_rows = survey.class_rows.clone();
         self.facts = Facts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
-        let moved = bowl.as_ref().map_or(0.0, |bowl| norm(&(&bowl.theta - &self.theta)));
-        self.ledger = Ledger::measured(gradient, hidden, moved);
-        let (outputs, par) = (self.theta.ncols(), self.par());
+        self.ledger = Ledger::measured(gradient, hidden);
+        let par = self.par();
         self.standing = bowl.map(|bowl| Standing {
-            base: Arc::new(Curvature::new(bowl, survey, &self.extra, outputs, par)),
+            base: Arc::new(Curvature::new(bowl, survey, &self.extra, sample, self.frame())),
             pending: None,
         });
         match &self.standing {
@@ -436,8 +435,9 @@ impl Amend for LogisticModel {
         };
         let waiting = pending.waiting();
         let (outputs, par) = (self.outputs(), self.par());
-        let (settled, refactored) = base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
-        let growth = pending.growth().sqrt();
+        let Settling { curvature: settled, refactored, growth } =
+            base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
+        let growth = growth.sqrt();
         let rows = waiting.rows();
         self.facts = Facts { inverse_norm: self.facts.inverse_norm, ..Facts::of(&settled.survey) };
         self.standing = Some(Standing { base: Arc::new(settled), pending: None });

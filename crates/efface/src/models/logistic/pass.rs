@@ -8,7 +8,7 @@ use faer::{Accum, Mat, Par};
 
 use super::Link;
 use crate::error::{Error, Result};
-use crate::linalg::{add_scaled, dot, mirror_lower, multiply_lower};
+use crate::linalg::{Cholesky, add_scaled, dot, mirror_lower, multiply, multiply_lower, par};
 use crate::models::basis::Basis;
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
@@ -105,62 +105,138 @@ impl Frame<'_> {
     }
 
     /// The non-zeros of a thin row; sparse rows are never shifted.
-    fn entries(&self, member: &Member<'_>, out: &mut Vec<(usize, f64)>) {
+    fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();
         if first == 1 {
             out.push((0, member.scale));
         }
+        if raw {
+            member.features.each(|j, x| out.push((first + j, x * member.scale)));
+            return;
+        }
         member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
     }
 }
 
-/// One row at a time, written out or as its non-zeros.
-struct Reader<'a> {
-    frame: Frame<'a>,
+/// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
+/// afterwards, so that dense rows need not be copied.
+struct Reader<'f, 'r> {
+    frame: Frame<'f>,
+    raw: bool,
+    constant: f64,
+    kind: Kind<'r>,
     buffer: Vec<f64>,
     entries: Vec<(usize, f64)>,
-    thin: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(frame: Frame<'a>) -> Self {
-        Self { frame, buffer: vec![0.0; frame.basis.width()], entries: Vec::new(), thin: false }
+enum Kind<'r> {
+    /// In the buffer, constant included.
+    Written,
+    /// Among the entries, constant included.
+    Thin,
+    /// The features where they lie.
+    Lying(&'r [f64]),
+}
+
+impl<'f, 'r> Reader<'f, 'r> {
+    /// Inner coordinates.
+    fn new(frame: Frame<'f>) -> Self {
+        let buffer = vec![0.0; frame.basis.width()];
+        Self { frame, raw: false, constant: 0.0, kind: Kind::Written, buffer, entries: Vec::new() }
     }
 
-    fn read(&mut self, member: &Member<'_>) {
-        self.thin = self.frame.is_thin(member.features);
-        if self.thin {
-            self.frame.entries(member, &mut self.entries);
+    /// The caller's units where features keep their origin; inner coordinates otherwise.
+    fn raw(frame: Frame<'f>) -> Self {
+        Self { raw: frame.basis.is_unshifted(), ..Self::new(frame) }
+    }
+
+    /// A vector to multiply rows with, in the units that this reader gives them.
+    fn against(&self, vector: &[f64]) -> Vec<f64> {
+        let mut vector = vector.to_vec();
+        if self.raw {
+            self.frame.basis.rescale(&mut vector);
+        }
+        vector
+    }
+
+    /// A sum of rows as this reader gives them, in inner coordinates.
+    fn inner(&self, sum: &mut [f64]) {
+        if self.raw {
+            self.frame.basis.rescale(sum);
+        }
+    }
+
+    fn read(&mut self, member: &Member<'r>) {
+        self.constant = if self.frame.basis.intercept { member.scale } else { 0.0 };
+        if self.frame.is_thin(member.features) {
+            self.frame.entries(member, self.raw, &mut self.entries);
+            self.kind = Kind::Thin;
+        } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
+            self.kind = Kind::Lying(x);
         } else {
-            self.frame.write(member, &mut self.buffer);
+            if self.raw {
+                let first = self.frame.basis.intercept as usize;
+                self.buffer[first..].fill(0.0);
+                self.buffer[..first].fill(self.constant);
+                member.features.add_to(member.scale, &mut self.buffer[first..]);
+            } else {
+                self.frame.write(member, &mut self.buffer);
+            }
+            self.kind = Kind::Written;
         }
     }
 
     fn dot(&self, v: &[f64]) -> f64 {
-        if self.thin { self.entries.iter().map(|&(j, x)| x * v[j]).sum() } else { dot(&self.buffer, v) }
+        match self.kind {
+            Kind::Thin => self.entries.iter().map(|&(j, x)| x * v[j]).sum(),
+            Kind::Written => dot(&self.buffer, v),
+            Kind::Lying(x) if self.frame.basis.intercept => v[0] + dot(x, &v[1..]),
+            Kind::Lying(x) => dot(x, v),
+        }
     }
 
     fn add_to(&self, scale: f64, out: &mut [f64]) {
-        if self.thin {
-            self.entries.iter().for_each(|&(j, x)| out[j] += scale * x);
-        } else {
-            add_scaled(out, scale, &self.buffer);
+        match self.kind {
+            Kind::Thin => self.entries.iter().for_each(|&(j, x)| out[j] += scale * x),
+            Kind::Written => add_scaled(out, scale, &self.buffer),
+            Kind::Lying(x) if self.frame.basis.intercept => {
+                out[0] += scale;
+                add_scaled(&mut out[1..], scale, x);
+            }
+            Kind::Lying(x) => add_scaled(out, scale, x),
+        }
+    }
+
+    /// Calls `see` with every entry that may not be zero.
+    fn each(&self, mut see: impl FnMut(usize, f64)) {
+        match self.kind {
+            Kind::Thin => self.entries.iter().for_each(|&(j, x)| see(j, x)),
+            Kind::Written => self.buffer.iter().enumerate().for_each(|(j, x)| see(j, *x)),
+            Kind::Lying(x) => {
+                let first = self.frame.basis.intercept as usize;
+                (0..first).for_each(|j| see(j, self.constant));
+                x.iter().enumerate().for_each(|(j, x)| see(first + j, *x));
+            }
         }
     }
 
     fn square(&self) -> f64 {
-        if self.thin {
-            self.entries.iter().map(|(_, x)| x * x).sum()
-        } else {
-            dot(&self.buffer, &self.buffer)
+        match self.kind {
+            Kind::Thin => self.entries.iter().map(|(_, x)| x * x).sum(),
+            Kind::Written => dot(&self.buffer, &self.buffer),
+            Kind::Lying(x) => self.constant * self.constant + dot(x, x),
         }
     }
 
-    fn scores(&self, theta: &Mat<f64>, out: &mut [f64]) {
-        for (c, z) in out.iter_mut().enumerate() {
-            *z = self.dot(theta.col_as_slice(c));
+    fn scores(&self, vectors: &[Vec<f64>], out: &mut [f64]) {
+        for (z, vector) in out.iter_mut().zip(vectors) {
+            *z = self.dot(vector);
         }
+    }
+
+    fn vectors(&self, theta: &Mat<f64>) -> Vec<Vec<f64>> {
+        (0..theta.ncols()).map(|c| self.against(theta.col_as_slice(c))).collect()
     }
 }
 
@@ -183,6 +259,11 @@ impl<'a> Sample<'a> {
             }
         }
         Ok(Self { members, rows: count })
+    }
+
+    /// Whether some row is better read by its non-zeros.
+    pub(crate) fn is_thin(&self, frame: Frame<'_>) -> bool {
+        self.members.iter().any(|member| frame.is_thin(member.features))
     }
 
     /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
@@ -209,14 +290,15 @@ impl<'a> Sample<'a> {
     pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Slope {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
             let (mut loss, mut margin) = (0.0, f64::INFINITY);
             let mut scores = vec![0.0; outputs];
             let mut residual = vec![0.0; outputs];
             for member in members {
                 reader.read(member);
-                reader.scores(theta, &mut scores);
+                reader.scores(&vectors, &mut scores);
                 let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
                 loss += member.weight * own;
                 margin = margin.min(lead);
@@ -224,6 +306,7 @@ impl<'a> Sample<'a> {
                     reader.add_to(member.weight * r, gradient.col_as_slice_mut(c));
                 }
             }
+            (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
             Slope { loss, gradient, margin }
         });
         let mut parts = parts.into_iter();
@@ -243,11 +326,12 @@ impl<'a> Sample<'a> {
         let parts = self.split(frame.threads, |_, members| {
             let mut sums = HessianSums::new(frame);
             let mut reader = Reader::new(frame);
+            let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; frame.outputs];
             let mut probabilities = vec![0.0; frame.outputs];
             for member in members.iter().step_by(stride) {
                 reader.read(member);
-                reader.scores(theta, &mut scores);
+                reader.scores(&vectors, &mut scores);
                 frame.link.probabilities(&scores, &mut probabilities);
                 sums.add(&reader, |a, b| {
                     member.weight * stride as f64 * frame.link.bend(&scores, &probabilities, a, b)
@@ -262,12 +346,13 @@ impl<'a> Sample<'a> {
     pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; outputs];
             let mut out = vec![0.0; outputs * members.len()];
             for (member, out) in members.iter().zip(out.chunks_exact_mut(outputs)) {
                 reader.read(member);
-                reader.scores(theta, &mut scores);
+                reader.scores(&vectors, &mut scores);
                 match frame.link {
                     Link::Logistic => out[0] = frame.link.bend(&scores, &[], 0, 0),
                     Link::Softmax => frame.link.probabilities(&scores, out),
@@ -282,14 +367,13 @@ impl<'a> Sample<'a> {
     pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
         let (width, outputs) = (frame.basis.width(), frame.outputs);
         let parts = self.split(frame.threads, |offset, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
             let mut out = Mat::zeros(width * outputs, 1);
             let mut along = vec![0.0; outputs];
             for (at, member) in members.iter().enumerate() {
                 reader.read(member);
-                for (c, along) in along.iter_mut().enumerate() {
-                    *along = reader.dot(&v[c * width..(c + 1) * width]);
-                }
+                reader.scores(&vectors, &mut along);
                 let bend = &bends[(offset + at) * outputs..(offset + at + 1) * outputs];
                 let mean: f64 = match frame.link {
                     Link::Logistic => 0.0,
@@ -300,6 +384,7 @@ impl<'a> Sample<'a> {
                     reader.add_to(member.weight * bend[c] * (along - mean), out);
                 }
             }
+            out.col_as_slice_mut(0).chunks_exact_mut(width).for_each(|part| reader.inner(part));
             out
         });
         sum(parts, width * outputs, 1)
@@ -318,14 +403,72 @@ impl<'a> Sample<'a> {
                     Link::Softmax => p * (1.0 - p),
                 };
                 let out = &mut out[c * width..(c + 1) * width];
-                if reader.thin {
-                    reader.entries.iter().for_each(|&(j, x)| out[j] += member.weight * bend * x * x);
-                } else {
-                    out.iter_mut().zip(&reader.buffer).for_each(|(o, x)| *o += member.weight * bend * x * x);
-                }
+                reader.each(|j, x| out[j] += member.weight * bend * x * x);
             }
         }
         out
+    }
+
+    /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
+    /// moves no score by more than this times √(eᵀHe).
+    pub(crate) fn local_reach(&self, frame: Frame<'_>, factor: &Cholesky) -> f64 {
+        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let thin = self.is_thin(frame);
+        // A dense row of one class needs half a solve; anything else the inverse itself.
+        let inverse = (thin || outputs > 1).then(|| factor.inverse(par(frame.threads)));
+        let parts = self.split(frame.threads, |_, members| {
+            let mut reader = Reader::new(frame);
+            let mut block = Mat::zeros(width, BLOCK);
+            let mut product = Mat::zeros(width, BLOCK);
+            let mut count = 0;
+            let mut largest = 0.0f64;
+            let mut finish = |block: &mut Mat<f64>, count: usize| {
+                let mut squares = vec![0.0; count];
+                match &inverse {
+                    Some(inverse) => {
+                        for c in 0..outputs {
+                            let own = inverse.as_ref().submatrix(c * width, c * width, width, width);
+                            let rows = block.as_ref().subcols(0, count);
+                            let out = product.as_mut().subcols_mut(0, count);
+                            multiply(out, Accum::Replace, own, rows, 1.0, Par::Seq);
+                            for (k, square) in squares.iter_mut().enumerate() {
+                                *square += dot(product.col_as_slice(k), block.col_as_slice(k));
+                            }
+                        }
+                    }
+                    None => {
+                        factor.half_solve(block.as_mut().subcols_mut(0, count));
+                        for (k, square) in squares.iter_mut().enumerate() {
+                            *square = dot(block.col_as_slice(k), block.col_as_slice(k));
+                        }
+                    }
+                }
+                squares.into_iter().fold(0.0, f64::max)
+            };
+            for member in members {
+                reader.read(member);
+                if let (Kind::Thin, Some(inverse)) = (&reader.kind, &inverse) {
+                    let mut square = 0.0;
+                    for &(j, x) in &reader.entries {
+                        for c in 0..outputs {
+                            let column = &inverse.col_as_slice(c * width + j)[c * width..];
+                            square += x * reader.entries.iter().map(|&(i, y)| y * column[i]).sum::<f64>();
+                        }
+                    }
+                    largest = largest.max(square);
+                    continue;
+                }
+                block.col_as_slice_mut(count).copy_from_slice(&reader.buffer);
+                count += 1;
+                if count == BLOCK {
+                    largest = largest.max(finish(&mut block, count));
+                    count = 0;
+                }
+            }
+            largest.max(finish(&mut block, count))
+        });
+        // A little for the rounding of the solves.
+        (1.0 + 1e-6) * parts.into_iter().fold(0.0, f64::max).sqrt()
     }
 
     pub(crate) fn survey(&self, frame: Frame<'_>, with_gram: bool) -> Survey {
@@ -350,12 +493,7 @@ impl<'a> Sample<'a> {
                 survey.weight += member.weight;
                 survey.trace += member.weight * square;
                 survey.class_rows[member.class] += 1;
-                if reader.thin {
-                    reader.entries.iter().for_each(|&(j, x)| survey.support[j] += (x != 0.0) as u64);
-                } else {
-                    let columns = survey.support.iter_mut().zip(&reader.buffer);
-                    columns.for_each(|(count, x)| *count += (*x != 0.0) as u64);
-                }
+                reader.each(|j, x| survey.support[j] += (x != 0.0) as u64);
                 if let Some(sums) = &mut sums {
                     sums.add(&reader, |_, _| member.weight);
                 }
@@ -422,8 +560,8 @@ impl HessianSums {
         }
     }
 
-    fn add(&mut self, reader: &Reader<'_>, value: impl Fn(usize, usize) -> f64) {
-        if reader.thin {
+    fn add(&mut self, reader: &Reader<'_, '_>, value: impl Fn(usize, usize) -> f64) {
+        if let Kind::Thin = reader.kind {
             for b in 0..self.outputs {
                 for a in b..self.outputs {
                     self.add_thin(&reader.entries, value(a, b), a, b);

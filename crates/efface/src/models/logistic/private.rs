@@ -111,7 +111,7 @@ pub(crate) fn descend(
     model.class_rows = survey.class_rows.clone();
     model.facts = Facts::of(survey);
     model.facts.inverse_norm = 1.0 / lambda;
-    model.ledger = Ledger::measured(place.gradient, model.hidden(&model.facts, &model.theta), 0.0);
+    model.ledger = Ledger::measured(place.gradient, model.hidden(&model.facts, &model.theta));
     model.releases += 1;
     let outputs = model.theta.ncols();
     model.veil = Some(gaussian(privacy.seed, model.releases, privacy.noise(), width, outputs));

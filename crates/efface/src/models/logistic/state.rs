@@ -34,10 +34,11 @@ pub struct LogisticHead {
     unknown_local: Option<f64>,
     measured: bool,
     moved: f64,
+    swung: f64,
     drift: f64,
 }
 
-/// A classifier as plain arrays: `theta`, `leftover`, `veil`, `tilt`, `origin`, `inverse_scale`, and where the curvature is
+/// A classifier as plain arrays: `theta`, `leftover`, `veil`, `origin`, `inverse_scale`, and where the curvature is
 /// kept `hessian` and `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without
 /// `hessian` and `gram` the model can predict, and forgets by passes over its rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +99,7 @@ impl LogisticModel {
             unknown_local: finite(ledger.unknown_local),
             measured: ledger.source == BoundSource::Measured,
             moved: ledger.moved,
+            swung: ledger.swung,
             drift: ledger.drift,
         };
         Ok(LogisticState { head, numbers, counts })
@@ -140,7 +142,8 @@ impl LogisticModel {
         let class_rows =
             count("class_rows").filter(|rows| rows.len() == classes).ok_or_else(|| damaged("classes"))?;
         let extra = head.settings.extra(&basis, outputs);
-        let sound = [head.unknown, head.moved, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
+        let sound =
+            [head.unknown, head.moved, head.swung, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
         let facts = head.facts.filter(Facts::is_sound).ok_or_else(|| damaged("facts"))?;
         if !sound {
             return Err(damaged("ledger"));
@@ -177,6 +180,7 @@ impl LogisticModel {
             unknown_local: head.unknown_local.unwrap_or(f64::INFINITY),
             source: if head.measured { BoundSource::Measured } else { BoundSource::Carried },
             moved: head.moved,
+            swung: head.swung,
             drift: head.drift,
         };
         Ok(Self {
@@ -205,8 +209,9 @@ impl Facts {
 
 impl Scales {
     fn is_sound(&self) -> bool {
-        let Self { inverse_norm, measured, pull, gram_norm, size } = *self;
+        let Self { inverse_norm, measured, pull, gram_norm, size, reach } = *self;
         [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)
+            && reach >= 0.0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Training to a gradient norm of 1e-10.
 //!
 //! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian: that of
-//! a sample of the rows, eight for every parameter. A good Hessian makes each pass over the rows worth a digit or
+//! a sample of the rows, four for every parameter. A good Hessian makes each pass over the rows worth a digit or
 //! more, whatever the condition of the data; and a sample makes one for the price of a few passes, where all rows would
 //! cost as much as dozens. When progress is slow the Hessian is made anew where the parameters stand, from four times as
 //! many rows, in the end from all, and then the method is Newton's. At the optimum the Hessian of all rows is made once, for
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, UNIT, add_scaled, conjugate_gradients, dot, norm, par};
 
 /// The first sample has so many rows for every parameter.
-const SAMPLE: usize = 8;
+const SAMPLE: usize = 4;
 /// Pairs of step and change of gradient that are remembered.
 const MEMORY: usize = 12;
 /// So many steps may bring the gradient down by a factor of ten before the Hessian is made anew.
@@ -41,11 +41,10 @@ pub(crate) struct Limits {
     pub(crate) keep: bool,
 }
 
-/// A Hessian's lower triangle, its factor, and where it was made.
+/// A Hessian's lower triangle and its factor.
 pub(crate) struct Bowl {
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
-    pub(crate) theta: Mat<f64>,
 }
 
 pub(crate) struct Trained {
@@ -236,7 +235,7 @@ impl Objective<'_> {
         let penalty = &self.extra.penalty;
         let factor = Cholesky::factor(&hessian, |at| penalty[at % width] == 0.0, par(limits.threads));
         match factor {
-            Ok(factor) => Ok(Bowl { hessian, factor, theta: theta.clone() }),
+            Ok(factor) => Ok(Bowl { hessian, factor }),
             // A sample may miss a column that all rows together determine.
             Err(_) if stride > 1 => self.bowl(theta, 1, limits),
             Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),
