@@ -5,9 +5,7 @@
 
 use efface::methods::{self, Auto, DescentToDelete, Influence, Newton, Retrain};
 use efface::models::logistic::{Certifier, Privacy};
-use efface::{
-    Amend, Csr, Dense, Error, Fit, Forget, Logistic, LogisticModel, RowId, RowStore, Rows, Softmax,
-};
+use efface::{Amend, Csr, Dense, Error, Fit, Forget, Logistic, LogisticModel, RowId, Rows, Softmax};
 
 struct Numbers(u64);
 

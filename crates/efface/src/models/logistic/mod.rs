@@ -13,10 +13,12 @@
 mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
+mod hessian;
 mod link;
 pub(crate) mod objective;
 pub(crate) mod pass;
 mod private;
+mod reader;
 mod settings;
 mod state;
 pub(crate) mod train;

@@ -7,8 +7,10 @@ use std::collections::HashSet;
 use faer::{Accum, Mat, Par};
 
 use super::Link;
+use super::hessian::HessianSums;
+use super::reader::{Kind, Reader};
 use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, add_scaled, dot, mirror_lower, multiply, multiply_lower, par};
+use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
 use crate::models::basis::Basis;
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
@@ -17,7 +19,7 @@ const DENSE_SHARE: f64 = 0.05;
 /// So many rows are summed by themselves before they join the others: a long sum of small terms would lose their ends.
 pub(crate) const STRETCH: usize = 512;
 /// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay in the cache.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// How a row becomes a vector of parameters' length, and what its scores mean.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +99,7 @@ impl Frame<'_> {
     }
 
     /// Whether to go through a row's non-zeros instead of writing it out.
-    fn is_thin(&self, row: RowRef<'_>) -> bool {
+    pub(super) fn is_thin(&self, row: RowRef<'_>) -> bool {
         match row {
             RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
                 (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
@@ -107,7 +109,7 @@ impl Frame<'_> {
     }
 
     /// The non-zeros of a thin row; sparse rows are never shifted.
-    fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
+    pub(super) fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();
         if first == 1 {
@@ -118,127 +120,6 @@ impl Frame<'_> {
             return;
         }
         member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
-    }
-}
-
-/// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
-/// afterwards, so that dense rows need not be copied.
-struct Reader<'f, 'r> {
-    frame: Frame<'f>,
-    raw: bool,
-    constant: f64,
-    kind: Kind<'r>,
-    buffer: Vec<f64>,
-    entries: Vec<(usize, f64)>,
-}
-
-enum Kind<'r> {
-    /// In the buffer, constant included.
-    Written,
-    /// Among the entries, constant included.
-    Thin,
-    /// The features where they lie.
-    Lying(&'r [f64]),
-}
-
-impl<'f, 'r> Reader<'f, 'r> {
-    /// Inner coordinates.
-    fn new(frame: Frame<'f>) -> Self {
-        let buffer = vec![0.0; frame.basis.width()];
-        Self { frame, raw: false, constant: 0.0, kind: Kind::Written, buffer, entries: Vec::new() }
-    }
-
-    /// The caller's units where features keep their origin; inner coordinates otherwise.
-    fn raw(frame: Frame<'f>) -> Self {
-        Self { raw: frame.basis.is_unshifted(), ..Self::new(frame) }
-    }
-
-    /// A vector to multiply rows with, in the units that this reader gives them.
-    fn against(&self, vector: &[f64]) -> Vec<f64> {
-        let mut vector = vector.to_vec();
-        if self.raw {
-            self.frame.basis.rescale(&mut vector);
-        }
-        vector
-    }
-
-    /// A sum of rows as this reader gives them, in inner coordinates.
-    fn inner(&self, sum: &mut [f64]) {
-        if self.raw {
-            self.frame.basis.rescale(sum);
-        }
-    }
-
-    fn read(&mut self, member: &Member<'r>) {
-        self.constant = if self.frame.basis.intercept { member.scale } else { 0.0 };
-        if self.frame.is_thin(member.features) {
-            self.frame.entries(member, self.raw, &mut self.entries);
-            self.kind = Kind::Thin;
-        } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
-            self.kind = Kind::Lying(x);
-        } else {
-            if self.raw {
-                let first = self.frame.basis.intercept as usize;
-                self.buffer[first..].fill(0.0);
-                self.buffer[..first].fill(self.constant);
-                member.features.add_to(member.scale, &mut self.buffer[first..]);
-            } else {
-                self.frame.write(member, &mut self.buffer);
-            }
-            self.kind = Kind::Written;
-        }
-    }
-
-    fn dot(&self, v: &[f64]) -> f64 {
-        match self.kind {
-            Kind::Thin => self.entries.iter().map(|&(j, x)| x * v[j]).sum(),
-            Kind::Written => dot(&self.buffer, v),
-            Kind::Lying(x) if self.frame.basis.intercept => v[0] + dot(x, &v[1..]),
-            Kind::Lying(x) => dot(x, v),
-        }
-    }
-
-    fn add_to(&self, scale: f64, out: &mut [f64]) {
-        match self.kind {
-            Kind::Thin => self.entries.iter().for_each(|&(j, x)| out[j] += scale * x),
-            Kind::Written => add_scaled(out, scale, &self.buffer),
-            Kind::Lying(x) if self.frame.basis.intercept => {
-                out[0] += scale;
-                add_scaled(&mut out[1..], scale, x);
-            }
-            Kind::Lying(x) => add_scaled(out, scale, x),
-        }
-    }
-
-    /// Calls `see` with every entry that may not be zero.
-    fn each(&self, mut see: impl FnMut(usize, f64)) {
-        match self.kind {
-            Kind::Thin => self.entries.iter().for_each(|&(j, x)| see(j, x)),
-            Kind::Written => self.buffer.iter().enumerate().for_each(|(j, x)| see(j, *x)),
-            Kind::Lying(x) => {
-                let first = self.frame.basis.intercept as usize;
-                (0..first).for_each(|j| see(j, self.constant));
-                x.iter().enumerate().for_each(|(j, x)| see(first + j, *x));
-            }
-        }
-    }
-
-    fn square(&self) -> f64 {
-        match self.kind {
-            Kind::Thin => self.entries.iter().map(|(_, x)| x * x).sum(),
-            Kind::Written => dot(&self.buffer, &self.buffer),
-            Kind::Lying(x) => self.constant * self.constant + dot(x, x),
-        }
-    }
-
-    fn scores(&self, vectors: &[Vec<f64>], out: &mut [f64]) {
-        for (z, vector) in out.iter_mut().zip(vectors) {
-            *z = self.dot(vector);
-        }
-    }
-
-    fn vectors(&self, theta: &Mat<f64>) -> Vec<Vec<f64>> {
-        (0..theta.ncols()).map(|c| self.against(theta.col_as_slice(c))).collect()
     }
 }
 
@@ -540,109 +421,4 @@ fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {
     let mut total = parts.next().unwrap_or_else(|| Mat::zeros(rows, columns));
     parts.for_each(|part| total += part);
     total
-}
-
-/// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each its lower triangle, are
-/// summed: v_ab x xᵀ is symmetric in itself.
-struct HessianSums {
-    width: usize,
-    outputs: usize,
-    sums: Mat<f64>,
-    /// Dense rows waiting, one column each, and their v_ab.
-    waiting: Mat<f64>,
-    values: Vec<f64>,
-    count: usize,
-    scaled: Mat<f64>,
-}
-
-impl HessianSums {
-    fn new(frame: Frame<'_>) -> Self {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
-        Self {
-            width,
-            outputs,
-            sums: Mat::zeros(width * outputs, width * outputs),
-            waiting: Mat::zeros(0, 0),
-            values: Vec::new(),
-            count: 0,
-            scaled: Mat::zeros(0, 0),
-        }
-    }
-
-    fn add(&mut self, reader: &Reader<'_, '_>, value: impl Fn(usize, usize) -> f64) {
-        if let Kind::Thin = reader.kind {
-            for b in 0..self.outputs {
-                for a in b..self.outputs {
-                    self.add_thin(&reader.entries, value(a, b), a, b);
-                }
-            }
-            return;
-        }
-        if self.waiting.ncols() == 0 {
-            self.waiting = Mat::zeros(self.width, BLOCK);
-            self.scaled = Mat::zeros(self.width, BLOCK);
-        }
-        self.waiting.col_as_slice_mut(self.count).copy_from_slice(&reader.buffer);
-        for b in 0..self.outputs {
-            for a in b..self.outputs {
-                self.values.push(value(a, b));
-            }
-        }
-        self.count += 1;
-        if self.count == BLOCK {
-            self.multiply();
-        }
-    }
-
-    fn add_thin(&mut self, entries: &[(usize, f64)], value: f64, a: usize, b: usize) {
-        for (at, &(j, x)) in entries.iter().enumerate() {
-            let scaled = value * x;
-            let column = &mut self.sums.col_as_slice_mut(b * self.width + j)[a * self.width..];
-            for &(i, other) in &entries[at..] {
-                column[i] += scaled * other;
-            }
-        }
-    }
-
-    fn multiply(&mut self) {
-        let (count, width) = (self.count, self.width);
-        if count == 0 {
-            return;
-        }
-        let pairs = self.outputs * (self.outputs + 1) / 2;
-        let mut pair = 0;
-        for b in 0..self.outputs {
-            for a in b..self.outputs {
-                for row in 0..count {
-                    let value = self.values[row * pairs + pair];
-                    let from = self.waiting.col_as_slice(row);
-                    let to = self.scaled.col_as_slice_mut(row);
-                    to.iter_mut().zip(from).for_each(|(t, f)| *t = value * f);
-                }
-                multiply_lower(
-                    self.sums.as_mut().submatrix_mut(a * width, b * width, width, width),
-                    Accum::Add,
-                    self.scaled.as_ref().subcols(0, count),
-                    self.waiting.as_ref().subcols(0, count).transpose(),
-                    1.0,
-                    Par::Seq,
-                );
-                pair += 1;
-            }
-        }
-        self.values.clear();
-        self.count = 0;
-    }
-
-    fn finish(mut self) -> Mat<f64> {
-        self.multiply();
-        // A block off the diagonal is needed whole.
-        for b in 0..self.outputs {
-            for a in b + 1..self.outputs {
-                let (row, column) = (a * self.width, b * self.width);
-                mirror_lower(self.sums.as_mut().submatrix_mut(row, column, self.width, self.width));
-            }
-        }
-        self.sums
-    }
 }
