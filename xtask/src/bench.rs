@@ -42,7 +42,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("stream") => stream(),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
-        Some("methods") => methods::run(args.get(1).map(String::as_str)),
+        Some("methods") => methods::run(&args[1..]),
         Some(other) => {
             bail!(
                 "there is no benchmark {other}; deletion, flat, fit, stream, injection, data and methods exist"

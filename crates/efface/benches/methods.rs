@@ -95,10 +95,13 @@ impl Set {
     }
 
     fn fit(&self, curvature: bool) -> LogisticModel {
-        let fitted = match self.is_binary() {
-            true => Logistic::new(LAMBDA).threads(THREADS).curvature(curvature).fit(&self.rows),
-            false => Softmax::new(LAMBDA).threads(THREADS).curvature(curvature).fit(&self.rows),
-        };
+        self.fit_to(curvature, 1e-10)
+    }
+
+    fn fit_to(&self, curvature: bool, gradient: f64) -> LogisticModel {
+        let logistic = Logistic { gradient, ..Logistic::new(LAMBDA).threads(THREADS).curvature(curvature) };
+        let softmax = Softmax { gradient, ..Softmax::new(LAMBDA).threads(THREADS).curvature(curvature) };
+        let fitted = if self.is_binary() { logistic.fit(&self.rows) } else { softmax.fit(&self.rows) };
         fitted.expect("fits")
     }
 
@@ -177,11 +180,15 @@ fn parameters(model: &LogisticModel) -> Vec<f64> {
 fn train(folder: &str, name: &str) {
     eprintln!("efface trains on {name} …");
     let set = Set::read(folder, name);
+    let rough = median_of_three(|| drop(set.fit_to(false, 1e-3)));
     let plain = median_of_three(|| drop(set.fit(false)));
     let with_curvature = median_of_three(|| drop(set.fit(true)));
     let theta: Vec<u8> = parameters(&set.fit(false)).into_iter().flat_map(f64::to_le_bytes).collect();
     std::fs::write(PathBuf::from(folder).join(name).join("theta"), theta).expect("writable");
-    println!("{}", json!({"what": "train", "set": name, "seconds": plain, "with_curvature": with_curvature}));
+    println!(
+        "{}",
+        json!({"what": "train", "set": name, "rough": rough, "seconds": plain, "with_curvature": with_curvature})
+    );
 }
 
 /// One Newton step for ten rows against training again.
