@@ -46,20 +46,26 @@ mod engine;
 mod error;
 mod fit;
 mod ingest;
+mod ledger;
 mod look;
 mod model;
 mod pack;
 mod report;
 mod request;
 mod store;
+mod story;
 mod time;
+mod upkeep;
+mod verify;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
-pub use report::{FitReport, Parameters, Prediction, Report, Summary};
-pub use request::{Choice, FitRequest, Likelihood, Progress, Sharding, Silent, Who};
+pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
+pub use request::{Choice, FitRequest, ForgetRequest, Likelihood, Progress, Sharding, Silent, Who};
+pub use upkeep::{ReleasePolicy, Settled};
+pub use verify::Check;
 
-/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone; it
-/// is read too, and becomes format 2 with the first change.
-pub const FORMAT: u32 = 2;
+/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
+/// and format 2 had no log; both are read, and become format 3 with the first change.
+pub const FORMAT: u32 = 3;

@@ -10,6 +10,7 @@ use crate::blueprint::Blueprint;
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Purpose};
+use crate::ledger::copies;
 use crate::model;
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
@@ -22,6 +23,10 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         let directory = manifest.directory(connection);
         Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
     })?;
+    let exports = match manifest.ledger {
+        Some(_) => engine.store.with(copies::count)?,
+        None => (0, 0),
+    };
     let path = engine.store.path();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
@@ -29,6 +34,7 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let outputs = output_names(&manifest);
     let Manifest {
         blueprint,
+        ledger,
         model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
@@ -56,6 +62,9 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         feature_columns,
         forgotten,
         generation: manifest.generation,
+        receipts: ledger.as_ref().map_or(0, |ledger| ledger.size),
+        public_key: ledger.map(|ledger| ledger.key),
+        exports,
         bound: bound.unwrap_or(f64::INFINITY),
         relative_bound: relative_bound.unwrap_or(f64::INFINITY),
         refactorisations: match details {
@@ -118,7 +127,7 @@ fn name(recipe: &AnyRecipe) -> String {
 }
 
 /// The recipe for others to read: whoever knows the seed of the noise can take the noise away.
-fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
+pub(crate) fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
     match recipe {
         AnyRecipe::Logistic(logistic) => match logistic.privacy {
             Some(privacy) => AnyRecipe::Logistic(logistic.privacy(privacy.seed(0))),
