@@ -11,8 +11,19 @@ pub(crate) fn run() -> Result<()> {
     crate::run("cargo", &["test", "--workspace"])?;
     // Without the Parquet reader the crate must still be whole.
     crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib"])?;
+    verifier()?;
     documentation()?;
     dependencies()
+}
+
+/// The second verifier on the shared vectors, where its one library is there.
+fn verifier() -> Result<()> {
+    let there = std::process::Command::new("python3").args(["-c", "import cryptography"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: python3 has no `cryptography` (pip install cryptography), verify/ is not run");
+        return Ok(());
+    }
+    crate::run("python3", &["-m", "unittest", "discover", "verify"])
 }
 
 fn documentation() -> Result<()> {

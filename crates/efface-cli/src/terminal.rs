@@ -51,6 +51,13 @@ impl Terminal {
         self.message(&format!("note: {text}"));
     }
 
+    /// Something that should be known before going on; not silenced by wanting JSON.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.quiet {
+            say(&format!("warning: {text}"));
+        }
+    }
+
     /// Why the command stopped; never silent.
     pub(crate) fn failure(&self, failure: &Failure) {
         say(&format!("error: {}", failure.message));

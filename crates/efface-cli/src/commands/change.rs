@@ -28,6 +28,9 @@ fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
     for what in report.evidence.not_covered.iter().filter(|what| what.contains("of the new rows")) {
         terminal.note(&format!("not covered: {what}"));
     }
+    if let Some(receipt) = &report.receipt {
+        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+    }
     Ok(())
 }
 

@@ -21,7 +21,12 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
         (None, format) => Some(args.model.with_extension(format.name())),
     };
     let mut out = open(path.as_ref(), args.force)?;
-    let parameters = Engine::open_read_only(&args.model)?.parameters()?;
+    let name = path.as_ref().map(|path| path.display().to_string());
+    let exported = Engine::open(&args.model)?.export(args.format.name(), name.as_deref())?;
+    let parameters = exported.parameters;
+    if let Some(warning) = &exported.warning {
+        terminal.warn(warning);
+    }
     let file = match args.format {
         ExportFormat::Json => export::json(&parameters)?,
         ExportFormat::Safetensors => export::safetensors(&parameters)?,
@@ -38,6 +43,9 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
             "features": features,
             "outputs": parameters.outputs.len(),
             "bytes": file.len(),
+            "number": exported.number,
+            "warning": exported.warning,
+            "receipt": exported.receipt,
         }));
     }
     let size = bytes(file.len() as u64);

@@ -46,6 +46,11 @@ fn page(summary: &Summary) -> String {
     }
     lines.push(("forgotten so far", count(summary.forgotten, "row")));
     lines.push(("generation", summary.generation.to_string()));
+    lines.push(("log", count(summary.receipts as usize, "receipt")));
+    // Its name and id; `efface keys` prints all of it.
+    let key = summary.public_key.as_deref().and_then(|key| key.rsplit_once('+'));
+    lines.push(("public key", key.map_or("none yet", |(name, _)| name).to_owned()));
+    lines.push(("exports", format!("{} in use, {} withdrawn", summary.exports.0, summary.exports.1)));
     if summary.form.is_some() {
         lines.push(("refactored", count(summary.refactorisations, "time")));
     }
