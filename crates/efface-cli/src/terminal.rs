@@ -74,5 +74,24 @@ impl Terminal {
 
 /// There is nobody left to tell when standard error is closed.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain(text));
+}
+
+/// Text without control characters but line breaks: an id could hold some, and a terminal would obey them.
+fn plain(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' { clean.extend(c.escape_default()) } else { clean.push(c) }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_given_no_orders() {
+        assert_eq!(plain("row \u{1b}[2J\rx\n"), "row \\u{1b}[2J\\rx\n");
+    }
 }

@@ -375,3 +375,37 @@ fn the_file_grows_by_receipts_alone() {
     assert!(size() <= most, "{} bytes, {before} before, {log} of receipts", size());
     sound(&engine);
 }
+
+#[test]
+fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    // As if the last change had been made in 2100.
+    let later = 4_102_444_800_000_i64;
+    change_manifest(&bench.path("model"), |manifest| manifest["ledger"]["newest"] = later.into());
+    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap();
+    let log = receipts(&engine);
+    let times: Vec<i64> = log.iter().map(|r| r.times.received_at.unix_milliseconds()).collect();
+    assert_eq!(times[1..], [later, later]);
+    sound(&engine);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_changes_nothing() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let file = bench.path("model");
+    let folder = file.parent().unwrap().to_owned();
+    let mut mode = std::fs::metadata(&folder).unwrap().permissions();
+    mode.set_readonly(true);
+    std::fs::set_permissions(&folder, mode.clone()).unwrap();
+    if std::fs::write(folder.join("probe"), "").is_ok() {
+        eprintln!("skipped: this user may write anywhere");
+        return;
+    }
+    let error = engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(engine.summary().unwrap().rows, 40);
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}

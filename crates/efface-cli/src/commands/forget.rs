@@ -13,6 +13,9 @@ use crate::output::Output;
 use crate::report::{certificate, count};
 use crate::terminal::Terminal;
 
+/// More than any list of ids has.
+const LARGEST: u64 = 256 << 20;
+
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
     let mut engine =
@@ -105,11 +108,15 @@ fn who(args: &Forget) -> Result<Who> {
 fn read(path: &Path) -> Result<String> {
     let mut text = String::new();
     let (name, outcome) = if path == Path::new("-") {
-        (Path::new("standard input"), std::io::stdin().lock().read_to_string(&mut text))
+        (Path::new("standard input"), std::io::stdin().lock().take(LARGEST).read_to_string(&mut text))
     } else {
-        (path, std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)))
+        (path, std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text)))
     };
     outcome.map_err(|cause| Failure::file(name, "read", &cause))?;
+    if text.len() as u64 == LARGEST {
+        let failure = Failure::usage(format!("{} has 256 MiB or more", name.display()));
+        return Err(failure.hint("split the request"));
+    }
     Ok(text)
 }
 
