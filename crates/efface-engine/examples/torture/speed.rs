@@ -21,7 +21,7 @@ pub(crate) fn latency(count: usize) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
     let mut engine = model(&path, table((0..count + 1500).map(|at| format!("r{at}")), WIDTH, 1))?;
-    let bare = Bare::new(&folder.path().join("bare.sqlite"))?;
+    let bare = Bare::new(&folder.path().join("bare.sqlite"), &path)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for at in 0..count {
         let started = Instant::now();
@@ -44,30 +44,46 @@ pub(crate) fn latency(count: usize) -> Result {
     Ok(())
 }
 
-/// A database under the engine's settings, in which a commit replaces as many bytes as a change to a model does.
-struct Bare(rusqlite::Connection);
+/// A database under the engine's settings, in which a commit replaces as many bytes as a change to a model does: its
+/// arrays and a receipt.
+struct Bare {
+    connection: rusqlite::Connection,
+    pieces: Vec<usize>,
+}
 
 impl Bare {
-    fn new(path: &Path) -> Result<Self> {
+    fn new(path: &Path, model: &Path) -> Result<Self> {
+        let model = rusqlite::Connection::open(model)?;
+        let mut statement = model.prepare(
+            "SELECT length(bytes) FROM parts UNION ALL SELECT length(value) FROM meta UNION ALL SELECT 4096",
+        )?;
+        let pieces: Vec<usize> =
+            statement.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
         let connection = rusqlite::Connection::open(path)?;
         connection.execute_batch(
             "PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL;
              PRAGMA temp_store = MEMORY; CREATE TABLE t(k INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
         )?;
-        Ok(Self(connection))
+        for (at, piece) in pieces.iter().enumerate() {
+            connection.execute("INSERT INTO t VALUES (?1, zeroblob(?2))", rusqlite::params![at, piece])?;
+        }
+        tell(
+            "bytes of a change",
+            &format!("{:.1} MiB", pieces.iter().sum::<usize>() as f64 / f64::from(1 << 20)),
+        );
+        Ok(Self { connection, pieces })
     }
 
     fn commit(&self, turn: usize) -> Result<f64> {
-        // A, b, θ, support, origin and scale: d² + 5d numbers and a receipt.
-        let size = 8 * ((WIDTH + 1) * (WIDTH + 1) + 5 * WIDTH) + 4096;
-        let bytes: Vec<u8> = (0..size).map(|at| (at ^ turn).wrapping_mul(31) as u8).collect();
+        let most = self.pieces.iter().max().copied().unwrap_or(0);
+        let bytes: Vec<u8> = (0..most).map(|at| (at ^ turn).wrapping_mul(31) as u8).collect();
         let started = Instant::now();
-        self.0.execute_batch("BEGIN IMMEDIATE")?;
-        for (part, piece) in bytes.chunks(4 << 20).enumerate() {
-            self.0
-                .execute("INSERT OR REPLACE INTO t VALUES (?1, ?2)", rusqlite::params![part as i64, piece])?;
+        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        for (at, piece) in self.pieces.iter().enumerate() {
+            let piece = bytes.get(..*piece).unwrap_or_default();
+            self.connection.execute("UPDATE t SET bytes = ?2 WHERE k = ?1", rusqlite::params![at, piece])?;
         }
-        self.0.execute_batch("COMMIT")?;
+        self.connection.execute_batch("COMMIT")?;
         Ok(started.elapsed().as_secs_f64())
     }
 }
