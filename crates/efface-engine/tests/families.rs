@@ -75,14 +75,14 @@ const CASES: [Case; 11] = [
     case("softmax", |text| with(words(text), Softmax::new(0.5)), "approximate", false, 1e-5),
     case(
         "certified",
-        |text| with(two(words(text)), Logistic::new(10.0).privacy(Privacy::removal(1.0, 1e-4))),
+        |text| with(two(words(text)), Logistic::new(10.0).privacy(Privacy::removal(1.0, 1e-4, 0))),
         "certified",
         false,
         f64::INFINITY,
     ),
     case(
         "descent",
-        |text| with(two(words(text)), Logistic::new(10.0).privacy(Privacy::descent(1.0, 1e-4))),
+        |text| with(two(words(text)), Logistic::new(10.0).privacy(Privacy::descent(1.0, 1e-4, 0))),
         "certified",
         false,
         f64::INFINITY,
@@ -389,16 +389,16 @@ fn requests_that_do_not_fit_the_model() {
         assert!(error.to_string().contains(part), "{error}");
         assert!(matches!(error.kind(), Refused | Usage), "{error}");
     };
-    let private = Logistic::default().privacy(Privacy::removal(1.0, 1e-4));
+    let private = Logistic::default().privacy(Privacy::removal(1.0, 1e-4, 0));
     refused(sharded(with(two(words(&text)), private), 2, 1), "speaks of one model");
     refused(sharded(with(points(&text), KMeans::quantised(2, 1.0)), 2, 1), "no common names");
     refused(sharded(dense(&text), 50, 1), "shards = 50 (20 rows)");
     refused(sharded(dense(&text), 0, 1), "shards = 0");
     refused(
-        with(two(words(&text)), Logistic::default().privacy(Privacy::removal(-1.0, 0.1))),
+        with(two(words(&text)), Logistic::default().privacy(Privacy::removal(-1.0, 0.1, 0))),
         "epsilon = -1",
     );
-    refused(with(two(words(&text)), Logistic::default().privacy(Privacy::removal(1.0, 2.0))), "delta = 2");
+    refused(with(two(words(&text)), Logistic::default().privacy(Privacy::removal(1.0, 2.0, 0))), "delta = 2");
     let mut vote = sharded(dense(&text), 2, 1);
     vote.sharding.as_mut().unwrap().aggregation = Some(Aggregation::Vote);
     refused(vote, "not on numbers");
@@ -410,7 +410,7 @@ fn requests_that_do_not_fit_the_model() {
 fn the_seed_of_the_noise_is_drawn_and_kept_secret() {
     let bench = Bench::new();
     let text = table(&lines(40));
-    let private = Logistic::new(5.0).privacy(Privacy::removal(1.0, 1e-4));
+    let private = Logistic::new(5.0).privacy(Privacy::removal(1.0, 1e-4, 0));
     let request = with(two(words(&text)), private);
     let (a, b) = (bench.fit("a", &request), bench.fit("b", &request));
     assert_ne!(named(&a), named(&b));

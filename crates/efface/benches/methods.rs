@@ -325,7 +325,7 @@ fn classifier(set: &Set) {
 fn removal() -> Logistic {
     let (lambda, noise) = REMOVAL;
     let privacy =
-        Privacy { certifier: Certifier::Removal { noise }, ..Privacy::removal(PROMISE.0, PROMISE.1) };
+        Privacy { certifier: Certifier::Removal { noise }, ..Privacy::removal(PROMISE.0, PROMISE.1, 0) };
     Logistic::new(lambda).threads(THREADS).privacy(privacy)
 }
 
@@ -392,7 +392,8 @@ fn certified(set: &Set) {
     family.compare(&[("certified", &certified), ("certified, 2 steps", &two)]);
 
     let (lambda, distance) = DESCENT;
-    let privacy = Privacy { certifier: Certifier::Descent { distance }, ..Privacy::descent(epsilon, delta) };
+    let privacy =
+        Privacy { certifier: Certifier::Descent { distance }, ..Privacy::descent(epsilon, delta, 0) };
     let model = Logistic::new(lambda).threads(THREADS).privacy(privacy).fit(&set.rows).expect("fits");
     // Two publications have noise of their own: the distance is that to the optimum, which a tiny distance all but shows.
     let bare = Privacy { certifier: Certifier::Descent { distance: 1e-9 }, ..privacy };

@@ -56,7 +56,8 @@ pub enum Error {
     },
     /// Without a penalty the retained rows do not determine the parameters.
     #[error(
-        "the rows do not determine the parameters: direction {pivot} of {width} is free; use a penalty above 0"
+        "the rows do not determine the parameters: direction {pivot} of {width} is free, or cannot be told from free; use a \
+         larger penalty, or bring the columns to like units"
     )]
     Singular {
         /// The first pivot that vanished.
@@ -121,7 +122,9 @@ pub enum Error {
         classes: usize,
     },
     /// Without a penalty, rows that a plane separates push the parameters to infinity.
-    #[error("no finite optimum exists: a plane separates the classes and lambda is 0; use a penalty above 0")]
+    #[error(
+        "no finite optimum exists: a plane separates the classes, or nearly so, and lambda is 0; use a penalty above 0"
+    )]
     Separable,
     /// A target is not a class.
     #[error("row {row}: its targets are not those of a class; {expected}")]

@@ -111,7 +111,8 @@ pub struct Evidence {
     pub gradient_norm: Option<f64>,
     /// A lower bound on μ, the strong convexity of the retained loss.
     pub convexity: f64,
-    /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter.
+    /// An upper bound on the distance to the retrained parameters, ‖∇L‖/μ or tighter; where there is noise, to those of
+    /// retraining with the same noise.
     pub bound: f64,
     /// The bound as a fraction of the retrained parameters' norm (bounded in turn); infinite when the bound says nothing.
     pub relative_bound: f64,

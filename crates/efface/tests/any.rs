@@ -35,8 +35,8 @@ fn samples() -> Vec<(AnyRecipe, usize)> {
     vec![
         (AnyRecipe::Ridge(Ridge::new(0.5)), 2),
         (AnyRecipe::Logistic(Logistic::new(0.5)), 2),
-        (private(Privacy::removal(1.0, 1e-3)), 2),
-        (private(Privacy::descent(1.0, 1e-3)), 2),
+        (private(Privacy::removal(1.0, 1e-3, 0)), 2),
+        (private(Privacy::descent(1.0, 1e-3, 0)), 2),
         (AnyRecipe::Softmax(Softmax::new(0.5)), 3),
         (AnyRecipe::MultinomialNb(MultinomialNb::default()), 3),
         (AnyRecipe::GaussianNb(GaussianNb::default()), 3),
@@ -151,7 +151,7 @@ fn a_tolerance_is_reached_or_refused() {
 fn what_cannot_be_in_shards_says_why() {
     let refuse = |recipe: AnyRecipe| BaseRecipe::try_from(recipe).unwrap_err().to_string();
     assert!(refuse(AnyRecipe::KMeans(KMeans::quantised(3, 1.0))).contains("no common names"));
-    let private = AnyRecipe::Logistic(Logistic::default().privacy(Privacy::removal(1.0, 0.1)));
+    let private = AnyRecipe::Logistic(Logistic::default().privacy(Privacy::removal(1.0, 0.1, 0)));
     assert!(refuse(private).contains("one model"));
     let (sisa, _) = samples().pop().unwrap();
     assert!(refuse(sisa).contains("smaller shards"));

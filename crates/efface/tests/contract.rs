@@ -83,6 +83,7 @@ fn hold(kind: &str, form: Form, lambda: f64, intercept: bool, outputs: usize, k:
         parameters: &parameters,
         reload: &reload,
         tolerance: 1e-9,
+        noise: 0.0,
     };
     for method in methods::for_ridge() {
         if form == Form::Iterative && method.name() == "summation" {

@@ -69,6 +69,7 @@ fn the_contract() {
                 parameters: &parameters,
                 reload: &reload,
                 tolerance: 0.0,
+                noise: 0.0,
             };
             contract::check(method(&recipe).as_ref(), &case).unwrap_or_else(|v| panic!("{recipe:?}: {v}"));
             contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{recipe:?}: {v}"));

@@ -107,6 +107,7 @@ fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: boo
         parameters: &parameters,
         reload: &reload,
         tolerance: 1e-7,
+        noise: 0.0,
     };
     let mut all = methods::for_classifiers();
     all.push(Box::new(Newton { steps: 3, measure: true }));
@@ -557,6 +558,7 @@ fn shards_of_classifiers_keep_the_contract() {
                         },
                         reload: &|model, _| Ok(model.clone()),
                         tolerance: 0.0,
+                        noise: 0.0,
                     },
                 )
             } else {
@@ -577,6 +579,7 @@ fn shards_of_classifiers_keep_the_contract() {
                         },
                         reload: &|model, _| Ok(model.clone()),
                         tolerance: 0.0,
+                        noise: 0.0,
                     },
                 )
             };

@@ -229,6 +229,7 @@ fn both_keep_the_contract() {
             parameters: &of_multinomial,
             reload: &reload,
             tolerance: 1e-13,
+            noise: 0.0,
         };
         contract::check(&Summation, &case).unwrap_or_else(|v| panic!("{v}"));
         contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{v}"));
@@ -242,6 +243,7 @@ fn both_keep_the_contract() {
                 parameters: &of_gaussian,
                 reload: &reload,
                 tolerance: 1e-13,
+                noise: 0.0,
             };
             contract::check(&Summation, &case).unwrap_or_else(|v| panic!("{v}"));
             contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{v}"));

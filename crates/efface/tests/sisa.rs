@@ -96,6 +96,7 @@ where
                 parameters: &|model| numbers(model, look),
                 reload,
                 tolerance: 0.0,
+                noise: 0.0,
             };
             contract::check(&SisaForget, &case).unwrap_or_else(|v| panic!("{v}"));
             contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{v}"));

@@ -172,6 +172,12 @@ impl Manifest {
         let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
             return damaged("its manifest cannot be read");
         };
+        // More clusters than rows cannot have been fitted, and would be believed before the model is read.
+        if let AnyRecipe::KMeans(kmeans) = &manifest.model.recipe
+            && kmeans.k as u64 > manifest.rows
+        {
+            return damaged("it has more clusters than rows");
+        }
         match manifest.blueprint.fault() {
             Some(fault) => damaged(fault),
             None => Ok(manifest),

@@ -44,6 +44,11 @@ impl Cholesky {
         llt::solve::solve_in_place(self.lower.as_ref(), rhs, par, MemStack::new(&mut buffer));
     }
 
+    /// `rhs ← L⁻¹ rhs`: half of a solve, after which ‖rhs‖² is xᵀA⁻¹x.
+    pub(crate) fn half_solve(&self, rhs: MatMut<'_, f64>) {
+        faer::linalg::triangular_solve::solve_lower_triangular_in_place(self.lower.as_ref(), rhs, Par::Seq);
+    }
+
     /// `rhs ← L⁻¹ M L⁻ᵀ rhs` for a symmetric M that `apply` multiplies one column with: similar to A⁻¹M, and symmetric.
     pub(crate) fn sandwich(&self, rhs: &mut Mat<f64>, apply: impl FnOnce(&mut Mat<f64>), par: Par) {
         use faer::linalg::triangular_solve::{

@@ -4,7 +4,7 @@
 use super::{Certified, DescentToDelete, Exact, Summation};
 use crate::error::{Error, Result};
 
-use crate::evidence::{Claim, Outcome};
+use crate::evidence::{BoundSource, Claim, Outcome};
 use crate::models::logistic::Certifier;
 use crate::models::logistic::change::Work;
 use crate::models::{Form, LogisticModel, RidgeModel};
@@ -105,6 +105,11 @@ impl Auto {
         new: Option<&Rows>,
     ) -> Result<Outcome<LogisticModel>> {
         let tolerance = self.tolerance.unwrap_or(model.settings().logistic.tolerance);
+        // What a fresh fit does not reach no step will: there is no point in chasing it.
+        let rest = model.evidence(method, Claim::Approximate);
+        let at_rest =
+            if rest.bound_source == BoundSource::Measured { 2.0 * rest.relative_bound } else { 0.0 };
+        let goal = if at_rest.is_finite() { tolerance.max(at_rest) } else { tolerance };
         let mut work = Work::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
             // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
@@ -112,15 +117,18 @@ impl Auto {
             "rows that join a certified model need training".to_string()
         } else {
             work.newton()?;
-            if work.relative_bound() > tolerance && work.passes == 0 {
+            if work.relative_bound() > goal && work.passes == 0 {
                 work.measure()?;
             }
             let mut last = f64::INFINITY;
             let mut trained = false;
-            while work.relative_bound() > tolerance {
+            while work.relative_bound() > goal {
                 let gradient = work.gradient_norm();
-                if gradient > WORN * last || !work.relative_bound().is_finite() {
+                if gradient > WORN * last {
                     work.train()?;
+                    if work.relative_bound() > goal {
+                        work.start_over()?;
+                    }
                     trained = true;
                     break;
                 }
@@ -128,8 +136,13 @@ impl Auto {
                 work.newton()?;
                 work.measure()?;
             }
-            let steps = work.steps;
+            let (steps, reached) = (work.steps, work.relative_bound());
             match (trained, work.passes) {
+                _ if reached > tolerance => {
+                    format!(
+                        "not within {tolerance:.0e}: on these rows even a fresh fit knows itself only to {reached:.0e}"
+                    )
+                }
                 (true, _) => {
                     format!("steps with the kept Hessian would not reach {tolerance:.0e}: trained on")
                 }

@@ -27,6 +27,8 @@ pub struct Case<'a, M> {
     pub reload: &'a dyn Fn(&M, &dyn RowStore) -> Result<M>,
     /// How near to retraining, relative to the parameters' norm, counts as equal.
     pub tolerance: f64,
+    /// How far two models of different rows can lie apart by the noise of each alone; 0 for models without noise.
+    pub noise: f64,
 }
 
 /// A promise that a method broke.
@@ -85,7 +87,7 @@ pub fn check<M: Amend + Clone>(
             distance / scale
         )));
     }
-    if distance > evidence.bound + slack {
+    if distance > evidence.bound + slack + case.noise {
         return Err(broken(format!("reports a bound of {:.2e}, is {distance:.2e} away", evidence.bound)));
     }
 
@@ -101,8 +103,7 @@ pub fn check<M: Amend + Clone>(
         let Outcome { model: back, evidence } = after.learn(&retained, &lost).map_err(failed)?;
         let size = norm(&before).max(f64::MIN_POSITIVE);
         let off = self::distance(&(case.parameters)(&back), &before) / size;
-        // A model that publishes behind noise is where it was up to the noise, which its bound includes.
-        if off > case.tolerance + 2.0 * evidence.bound / size {
+        if off > case.tolerance + (2.0 * evidence.bound + case.noise) / size {
             return Err(broken(format!(
                 "learning the rows again left it {off:.2e} (relative) from where it was"
             )));
@@ -158,7 +159,7 @@ fn one_by_one<M: Amend + Clone>(
     if method.claim() == Claim::Exact && off > case.tolerance * scale {
         return Err(format!("row by row ends {:.2e} (relative) from retraining", off / scale));
     }
-    if off > bound + slack {
+    if off > bound + slack + case.noise {
         return Err(format!("row by row reports a bound of {bound:.2e}, is {off:.2e} away"));
     }
     Ok(())

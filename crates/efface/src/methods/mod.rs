@@ -14,7 +14,7 @@
 //! | `summation` | naive Bayes | exact | O(ks) | sums, cd | Cao and Yang 2015 |
 //! | `warm_start` | logistic, softmax | exact | a few passes over the rows | the rows | Tsai et al. 2014 |
 //! | `certified` | logistic with ε | certified | O(kd²) | curvature, d² | Guo et al. 2020 |
-//! | `descent_to_delete` | logistic with ε | certified | T passes over the rows | the rows | Neel et al. 2021 |
+//! | `descent_to_delete` | logistic with ε | certified | up to 500 passes, then training | the rows | Neel et al. 2021 |
 //! | `sisa` | in shards | exact | a shard, from the touched slice on | a model a shard and slice | Bourtoule et al. 2021 |
 //! | `q_kmeans` | k-means, quantised | exact | a replay; at times a refit | every stage | Ginart et al. 2019 |
 //! | `dc_kmeans` | k-means, divided | exact | a path of the tree | the tree | Ginart et al. 2019 |

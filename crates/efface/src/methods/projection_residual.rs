@@ -290,24 +290,34 @@ impl Forget<LogisticModel> for ProjectionResidual {
         let mut dropped = 0;
         let mut outcome = model.open(NAME, rows, gone)?.step(
             |work| {
-                let raw = work.raw_rows()?;
+                let (touched, raw) = work.raw_rows()?;
                 work.projected(|coefficients, intercept| {
-                    let first = raw.nrows() - coefficients.nrows();
-                    let step = Mat::from_fn(raw.nrows(), coefficients.ncols(), |at, c| {
-                        if at < first { intercept[c] } else { coefficients[(at - first, c)] }
-                    });
-                    let mut along = Mat::zeros(raw.ncols(), step.ncols());
+                    let outputs = coefficients.ncols();
+                    let first = model.settings().logistic.intercept as usize;
+                    let step =
+                        Mat::from_fn(touched.len(), outputs, |at, c| match touched[at].checked_sub(first) {
+                            Some(j) => coefficients[(j, c)],
+                            None => intercept[c],
+                        });
+                    let mut along = Mat::zeros(raw.ncols(), outputs);
                     let transposed = raw.as_ref().transpose();
                     multiply(along.as_mut(), Accum::Replace, transposed, step.as_ref(), self.step, Par::Seq);
                     let (coordinates, lost) = span_coordinates(&raw, &along, Par::Seq)?;
                     dropped = lost;
-                    let mut projected = Mat::zeros(raw.nrows(), step.ncols());
+                    let mut projected = Mat::zeros(touched.len(), outputs);
                     let out = projected.as_mut();
                     multiply(out, Accum::Replace, raw.as_ref(), coordinates.as_ref(), 1.0, Par::Seq);
-                    let constants =
-                        (0..step.ncols()).map(|c| if first == 1 { projected[(0, c)] } else { 0.0 });
-                    let kept = projected.as_ref().subrows(first, coefficients.nrows()).to_owned();
-                    Ok((kept, constants.collect()))
+                    let mut kept = Mat::zeros(coefficients.nrows(), outputs);
+                    let mut constants = vec![0.0; outputs];
+                    for (at, &j) in touched.iter().enumerate() {
+                        for c in 0..outputs {
+                            match j.checked_sub(first) {
+                                Some(j) => kept[(j, c)] = projected[(at, c)],
+                                None => constants[c] = projected[(at, c)],
+                            }
+                        }
+                    }
+                    Ok((kept, constants))
                 })
             },
             Claim::Approximate,

@@ -67,7 +67,7 @@ static TABLE: [Entry; 15] = [
         "descent_to_delete",
         &[Logistic],
         "certified",
-        ["T passes over the rows", "the rows", "Neel et al. 2021"],
+        ["up to 500 passes, then training", "the rows", "Neel et al. 2021"],
     ),
     entry(
         "sisa",
@@ -163,7 +163,7 @@ pub fn plain() -> String {
     page.push_str(
         "  auto                all                         the cheapest exact, certified or near one\n",
     );
-    let _ = writeln!(page, "\n  {:<20}{:<28}{}", "method", "kept for it", "from");
+    let _ = writeln!(page, "\n  {:<20}{:<28}from", "method", "kept for it");
     let mut last = "";
     for Entry { method, memory, paper, .. } in table().iter().filter(|entry| entry.method != "auto") {
         // A method of two lines above is one method here, unless it keeps something else.

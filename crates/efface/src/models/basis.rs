@@ -103,6 +103,20 @@ impl Basis {
         self.transform.as_ref().map_or(1.0, |(_, s)| s[feature])
     }
 
+    /// Whether every feature keeps its origin, so that inner coordinates are the caller's times a factor each.
+    pub(crate) fn is_unshifted(&self) -> bool {
+        self.transform.as_ref().is_none_or(|(c, _)| c.iter().all(|c| *c == 0.0))
+    }
+
+    /// Multiplies one inner vector by 1/s_j, in place: from parameters to what a caller's row is multiplied with, or from
+    /// a sum of callers' rows to a sum of inner ones. Right only where features keep their origin.
+    pub(crate) fn rescale(&self, vector: &mut [f64]) {
+        if let Some((_, s)) = &self.transform {
+            let first = self.intercept as usize;
+            vector[first..].iter_mut().zip(s).for_each(|(value, s)| *value *= s);
+        }
+    }
+
     /// The number of parameters per output.
     pub(crate) fn width(&self) -> usize {
         self.features + self.intercept as usize

@@ -18,6 +18,8 @@ pub(crate) enum For {
     Shard = 5,
     /// The slice of a row.
     Slice = 6,
+    /// The share of a row in what noise is drawn for.
+    Noise = 7,
 }
 
 /// The random word of `seed` for one purpose (the finaliser of splitmix64, once per word).

@@ -62,8 +62,8 @@ fn privacy(settings: &Settings) -> Result<Option<Privacy>> {
         Some(Certify::DescentToDelete) if settings.noise.is_some() => {
             return stranger("--noise", "descent_to_delete");
         }
-        None | Some(Certify::Certified) => Privacy::removal(epsilon, delta),
-        Some(Certify::DescentToDelete) => Privacy::descent(epsilon, delta),
+        None | Some(Certify::Certified) => Privacy::removal(epsilon, delta, 0),
+        Some(Certify::DescentToDelete) => Privacy::descent(epsilon, delta, 0),
     };
     match &mut privacy.certifier {
         Certifier::Removal { noise } => *noise = settings.noise.unwrap_or(*noise),

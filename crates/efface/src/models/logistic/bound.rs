@@ -1,18 +1,23 @@
 //! How far the parameters can be from the optimum of the rows that are left.
 //!
 //! With g the gradient, H the Hessian at the parameters and e the way to the optimum, self-concordance gives
-//! −eᵀg = ∫ eᵀH(θ + te)e dt ≥ eᵀHe·(1 − e^{−r})/r with r = M·R·‖e‖, M that of the loss and R the largest norm of a row. Hence,
-//! with μ the least eigenvalue of H,
+//! −eᵀg = ∫ eᵀH(θ + te)e dt ≥ eᵀHe·(1 − e^{−r})/r with r = M·max|xᵀe|, M that of the loss. A score moves by at most R·‖e‖, R the
+//! largest norm of a row, and by at most ρ·√(eᵀHe), ρ the largest norm of a row in H⁻¹. Hence, with μ the least eigenvalue
+//! of H and ν = √(gᵀH⁻¹g),
 //!
 //! ```text
-//! ‖e‖ ≤ s·(−ln(1 − s·M·R)/(s·M·R)),   s = min(‖g‖/μ, √(gᵀH⁻¹g/μ)),   as long as s·M·R < 1
+//! ‖e‖ ≤ s·(−ln(1 − q)/q),   s = min(‖g‖/μ, ν/√μ),   q = M·min(R·s, ρ·ν),   as long as q < 1
 //! ```
 //!
 //! which is ‖g‖/μ once s is small. Where s is not, and every parameter is penalised, ‖g‖/λ holds everywhere.
 //!
+//! A model with noise is compared with what retraining with the same noise would give. (A bound with the noise in it would
+//! tell its size, and with that what it hides.)
+//!
 //! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient
 //! g′ = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel, and by the Lipschitz
-//! constant γ of J the third is at most γ·‖X‖·R·(m + ½‖Δ‖)·‖XΔ‖, with m the way from where Ĥ was made. This is the
+//! constant γ of J the third is at most γ·‖X‖·(m + ½|xᵀΔ|)·‖XΔ‖, with |xᵀΔ| the most that the step moves a score, and m the most
+//! that scores have moved since Ĥ was made. This is the
 //! data-dependent bound of Guo et al. (2020), carried from request to request.
 
 use faer::Mat;
@@ -20,7 +25,7 @@ use faer::Mat;
 use super::LogisticModel;
 use super::curvature::{Scales, Standing};
 use super::objective::flat;
-use super::pass::Survey;
+use super::pass::{STRETCH, Survey};
 use crate::evidence::BoundSource;
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::ridge::{Bound, relative_to};
@@ -38,6 +43,8 @@ pub(crate) struct Ledger {
     pub(crate) source: BoundSource,
     /// At least the way from where the Hessian was made.
     pub(crate) moved: f64,
+    /// At least how far that way moved the score of any row.
+    pub(crate) swung: f64,
     /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
     pub(crate) drift: f64,
 }
@@ -50,6 +57,9 @@ pub(crate) struct Facts {
     /// Σ w and Σ w‖x‖².
     pub(crate) weight: f64,
     pub(crate) trace: f64,
+    /// The mean weight, and how many rows weigh something.
+    pub(crate) scale: f64,
+    pub(crate) rows: u64,
     /// At least ‖H⁻¹‖ at the parameters, where no Hessian is kept.
     pub(crate) inverse_norm: f64,
 }
@@ -57,22 +67,32 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(survey: &Survey) -> Self {
         let Survey { reach, weight, trace, .. } = *survey;
-        Self { reach, weight, trace, inverse_norm: f64::INFINITY }
+        let rows: u64 = survey.class_rows.iter().sum();
+        Self { reach, weight, trace, scale: weight / rows.max(1) as f64, rows, inverse_norm: f64::INFINITY }
     }
 }
 
 impl Ledger {
-    /// A gradient that was computed from the rows, at the place where the Hessian was made or `moved` away.
-    pub(crate) fn measured(leftover: Mat<f64>, hidden: f64, moved: f64) -> Self {
+    /// A gradient that was computed from the rows, at the place where the Hessian was made.
+    pub(crate) fn measured(leftover: Mat<f64>, hidden: f64) -> Self {
         Self {
             leftover_local: f64::INFINITY,
             leftover,
             unknown: hidden,
             unknown_local: f64::INFINITY,
             source: BoundSource::Measured,
-            moved,
+            moved: 0.0,
+            swung: 0.0,
             drift: 0.0,
         }
+    }
+
+    /// Keeps of what is known of the gradient its size alone.
+    pub(crate) fn forget_direction(&mut self) {
+        self.unknown += norm(&self.leftover);
+        self.unknown_local += self.leftover_local;
+        self.leftover = Mat::zeros(self.leftover.nrows(), self.leftover.ncols());
+        self.leftover_local = 0.0;
     }
 
     /// At least ‖g‖.
@@ -98,12 +118,13 @@ impl Ledger {
 
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
     pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64) {
-        let error = step.lipschitz * step.reach * (self.moved + 0.5 * step.length) * step.spread;
+        let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
         let plain = self.drift * step.length + step.rounding;
         self.unknown += (scales.gram_norm + joined).sqrt() * error + plain;
         let pull = scales.pull + joined * scales.inverse_norm;
         self.unknown_local += pull.sqrt() * error + plain * scales.inverse_norm.sqrt();
         self.moved += step.length;
+        self.swung += step.swing;
         self.source = BoundSource::Carried;
     }
 }
@@ -111,9 +132,11 @@ impl Ledger {
 /// What matters of a step for the bound.
 pub(crate) struct StepSize {
     pub(crate) lipschitz: f64,
-    pub(crate) reach: f64,
-    /// ‖Δ‖ and at least ‖√w XΔ‖.
+    /// ‖Δ‖.
     pub(crate) length: f64,
+    /// At least how far the step moves the score of any row.
+    pub(crate) swing: f64,
+    /// At least ‖√w XΔ‖.
     pub(crate) spread: f64,
     pub(crate) rounding: f64,
 }
@@ -124,34 +147,44 @@ fn price(r: f64) -> f64 {
 }
 
 impl LogisticModel {
-    /// The gradient norm that evaluating it at parameters of this size can hide by rounding.
-    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+    /// The gradient norm that evaluating it can hide by rounding: at parameters of norm 0, and for every unit of their norm.
+    pub(crate) fn rounding(&self, facts: &Facts) -> [f64; 2] {
         let width = self.basis.width() as f64;
-        let scores = width.sqrt() * self.settings.link.curvature() * facts.trace * norm(theta);
-        let penalty = self.extra.penalty.iter().copied().fold(0.0, f64::max) * norm(theta);
-        UNIT * (scores + 4.0 * (facts.weight * facts.trace).sqrt() + 4.0 * penalty)
+        let scores = width.sqrt() * self.settings.link.curvature() * facts.trace;
+        let penalty = 4.0 * self.extra.penalty.iter().copied().fold(0.0, f64::max);
+        // Long sums are made of sums over stretches of rows, each of which can round.
+        let length = 4.0 + (facts.rows as f64 / STRETCH as f64).sqrt();
+        [UNIT * length * (facts.weight * facts.trace).sqrt(), UNIT * (scores + penalty)]
+    }
+
+    /// The same at these parameters.
+    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+        let [always, more] = self.rounding(facts);
+        always + more * norm(theta)
     }
 
     /// The distance bound at the parameters, in the caller's coordinates.
     pub(crate) fn current_bound(&self) -> Bound {
         let ledger = &self.ledger;
-        let concordance = self.settings.link.concordance() * self.facts.reach;
+        let concordance = self.settings.link.concordance();
         let gradient = ledger.gradient();
-        let (inverse_norm, local) = match &self.standing {
-            None => (self.facts.inverse_norm, f64::INFINITY),
+        let (inverse_norm, local, reach) = match &self.standing {
+            None => (self.facts.inverse_norm, f64::INFINITY, f64::INFINITY),
             Some(standing) => {
-                let base = standing.base.scales.inverse_norm;
+                let Scales { inverse_norm: base, reach, .. } = standing.base.scales;
                 let growth = standing.growth();
+                let newcomers = standing.pending.as_ref().map_or(0.0, |p| p.waiting().joining_reach());
+                let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
                 let slack = 1.0 - ledger.drift * base * growth;
-                let shift = (concordance * ledger.moved).exp() / slack;
-                match slack > 0.0 && shift.is_finite() {
-                    true => (base * growth * shift, ledger.local(base) * (growth * shift).sqrt()),
-                    false => (f64::INFINITY, f64::INFINITY),
+                let factor = growth * (concordance * ledger.swung).exp() / slack;
+                match slack > 0.0 && factor.is_finite() {
+                    true => (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt()),
+                    false => (f64::INFINITY, f64::INFINITY, f64::INFINITY),
                 }
             }
         };
         let near = (gradient * inverse_norm).min(local * inverse_norm.sqrt());
-        let reached = concordance * near;
+        let reached = concordance * (self.facts.reach * near).min(reach * local);
         let mut inside = if reached < 1.0 { near * price(reached) } else { f64::INFINITY };
         let least = self.extra.least();
         let mut convexity = 1.0 / inverse_norm;
@@ -160,8 +193,7 @@ impl LogisticModel {
         }
         let size = norm(&self.theta);
         let inside = if inside.is_nan() { f64::INFINITY } else { inside + 2.0 * UNIT * size };
-        let veil = self.veil.as_ref().map_or(0.0, norm);
-        let absolute = inside * self.basis.stretch + veil;
+        let absolute = inside * self.basis.stretch;
         Bound {
             gradient: Some(gradient),
             convexity,

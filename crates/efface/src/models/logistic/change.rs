@@ -12,12 +12,13 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::StepSize;
-use super::curvature::{LowRank, Movers, Standing, Waiting};
+use super::curvature::{LowRank, Movers, Settling, Standing, Waiting};
 use super::objective::{flat, shaped};
 use super::pass::Sample;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
-use crate::linalg::{UNIT, norm};
+use crate::linalg::{UNIT, dot, norm};
+use crate::models::request;
 use crate::rows::{RowId, RowStore, Rows};
 
 /// The accuracy of a step where conjugate gradients stand in for a factor.
@@ -25,6 +26,9 @@ const ACCURACY: f64 = 1e-10;
 
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
+
+/// So many steps make a Hessian old.
+const BEHIND: f64 = 8.0;
 
 /// A request at work.
 pub(crate) struct Work<'a> {
@@ -43,6 +47,7 @@ pub(crate) struct Work<'a> {
     pub(crate) refreshed: bool,
     leverage: Option<f64>,
     condition: Option<f64>,
+    last_swing: f64,
 }
 
 /// A checked request, not yet at work.
@@ -87,6 +92,11 @@ impl Request<'_> {
         }
         let mut at_work = Work::new(model, store, gone, None)?;
         work(&mut at_work)?;
+        if model.has_no_penalty() && at_work.relative_bound().is_infinite() {
+            // Without a penalty the rows that are left may have no optimum at all; only training can tell.
+            let mut trial = Work::new(model, store, gone, None)?;
+            trial.train_anew()?;
+        }
         Ok(at_work.finish(method, claim))
     }
 }
@@ -100,12 +110,16 @@ impl<'a> Work<'a> {
     ) -> Result<Self> {
         let frame = before.frame();
         let total = gone.len() + new.map_or(0, |new| new.len());
-        let mut movers = Movers::new(before.basis.width(), total);
+        // Without a Hessian nothing is made of the rows by themselves.
+        let kept = before.standing.is_some();
+        let mut movers = Movers::new(before.basis.width(), if kept { total } else { 0 });
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         store.visit(gone, &mut |_, row| match frame.member(row) {
             Ok(member) => {
-                movers.push(frame, &member, -1.0);
+                if kept {
+                    movers.push(frame, &member, -1.0);
+                }
                 let counts = (member.weight > 0.0) as u64;
                 class_rows[member.class] = class_rows[member.class].saturating_sub(counts);
             }
@@ -114,7 +128,9 @@ impl<'a> Work<'a> {
         fault?;
         for row in new.into_iter().flat_map(|new| new.iter()) {
             let member = frame.member(row)?;
-            movers.push(frame, &member, 1.0);
+            if kept {
+                movers.push(frame, &member, 1.0);
+            }
             class_rows[member.class] += (member.weight > 0.0) as u64;
         }
         before.check_classes(&class_rows)?;
@@ -122,6 +138,13 @@ impl<'a> Work<'a> {
         let mut next = before.clone();
         next.rows = store.len() + total - 2 * gone.len();
         next.class_rows = class_rows;
+        let leaving = super::private::fingerprint(gone.iter().copied());
+        let joining = super::private::fingerprint(new.into_iter().flat_map(|new| new.ids()));
+        next.row_set = next.row_set.wrapping_sub(leaving).wrapping_add(joining);
+        if !gone.is_empty() && new.is_some() {
+            // The same ids with other content are other rows.
+            next.row_set = next.row_set.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+        }
         let mut work = Self {
             before,
             ground: None,
@@ -136,6 +159,7 @@ impl<'a> Work<'a> {
             refreshed: false,
             leverage: None,
             condition: None,
+            last_swing: 0.0,
         };
         work.prepare()?;
         Ok(work)
@@ -166,9 +190,9 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
-            Ok((settled, _)) => {
-                self.next.standing = Some(Standing { base: Arc::new(settled), pending: None });
-                self.next.ledger.unknown_local = f64::INFINITY;
+            Ok(Settling { curvature, growth, .. }) => {
+                self.next.standing = Some(Standing { base: Arc::new(curvature), pending: None });
+                self.next.ledger.unknown_local *= growth.sqrt();
                 self.next.refactorisations += 1;
                 Ok(())
             }
@@ -222,27 +246,30 @@ impl<'a> Work<'a> {
         }
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
         let ledger = &mut self.next.ledger;
-        let (moved, drift) = (ledger.moved, ledger.drift);
-        *ledger = super::Ledger::measured(gradient, hidden, moved);
-        ledger.drift = drift;
-        match &self.next.standing {
-            Some(standing) => ledger.localise(standing, self.before.par()),
-            None => ledger.moved = 0.0,
+        let kept = (ledger.moved, ledger.swung, ledger.drift);
+        *ledger = super::Ledger::measured(gradient, hidden);
+        if let Some(standing) = &self.next.standing {
+            (ledger.moved, ledger.swung, ledger.drift) = kept;
+            ledger.localise(standing, self.before.par());
         }
     }
 
     /// Computes gradient and Hessian anew at the parameters.
     pub(crate) fn refresh(&mut self) -> Result<()> {
-        let limits = self.next.limits();
-        let (gradient, bowl, survey, rows) = self.over_rows(|model, sample| {
+        let limits = self.next.limits(&self.next.facts);
+        let refreshed = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
             let survey = sample.survey(model.frame(), true);
             let place = objective.at(model.theta.clone());
             let bowl = objective.bowl(&model.theta, 1, limits)?;
-            Ok((place.gradient, bowl, survey, sample.rows))
-        })?;
-        let sample = Sample { members: Vec::new(), rows };
-        self.next.settle_at(gradient, Some(bowl), survey, &sample);
+            let mut next = model.clone();
+            next.settle_at(place.gradient, Some(bowl), survey, sample);
+            Ok(next)
+        });
+        self.next = match refreshed {
+            Err(Error::Singular { .. }) => return self.start_over(),
+            other => other?,
+        };
         self.next.refactorisations += 1;
         self.refreshed = true;
         Ok(())
@@ -251,37 +278,71 @@ impl<'a> Work<'a> {
     /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
     /// Hessian stays, unless the way was so long that its bounds are worth little.
     pub(crate) fn train(&mut self) -> Result<()> {
-        let limits = self.next.limits();
+        let limits = self.next.limits(&self.next.facts);
         let Some(standing) = self.next.standing.clone() else {
             return self.train_anew();
         };
-        let (place, iterations, passes) = self.over_rows(|model, sample| {
+        let trained = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
             let factor = standing.base.factor.clone();
             let limits = super::train::Limits { keep: false, ..limits };
             let trained = super::train::train(&objective, model.theta.clone(), Some(factor), limits)?;
             Ok((trained.place, trained.iterations, trained.passes))
-        })?;
+        });
+        let (place, iterations, passes) = match trained {
+            // Far from the optimum, or in coordinates that rows to come did not fit, a fresh start may do better.
+            Err(Error::NotTrained { .. } | Error::Singular { .. }) => return self.start_over(),
+            other => other?,
+        };
         self.steps += iterations;
         self.passes += passes;
-        let way = norm(&(&place.theta - &self.next.theta));
+        self.read += passes.saturating_sub(1) * self.next.rows;
+        let way = flat(&(&place.theta - &self.next.theta));
+        let (length, swing) = self.way(&standing, &way, &standing.times(&way));
         self.next.theta = place.theta;
-        self.next.ledger.moved += way;
+        self.next.ledger.moved += length;
+        self.next.ledger.swung += swing;
         self.take_gradient(place.gradient, &standing.unsupported());
         let next = &self.next;
-        let stale = next.settings.link.concordance() * next.facts.reach * next.ledger.moved;
+        let stale = next.settings.link.concordance() * next.ledger.swung;
         let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
+    }
+
+    /// Fits the rows that are left as if nothing had been.
+    pub(crate) fn start_over(&mut self) -> Result<()> {
+        let mut rows = self.store.all()?.filter(request::stays(self.gone));
+        if let Some(new) = self.new {
+            rows.append(new)?;
+        }
+        let refactorisations = self.next.refactorisations + 1;
+        let row_set = self.next.row_set;
+        self.next = self.before.settings.fit(&rows, None)?;
+        self.next.row_set = row_set;
+        self.next.refactorisations = refactorisations;
+        self.read += rows.len();
+        self.passes += 1;
+        self.refreshed = true;
+        Ok(())
     }
 
     /// Trains on the rows that are left, from the parameters at hand, and makes everything kept anew.
     pub(crate) fn train_anew(&mut self) -> Result<()> {
         let refactorisations = self.next.refactorisations + 1;
-        let (next, iterations, passes) = self.over_rows(|model, sample| model.clone().trained(sample))?;
+        // Training on other rows draws other noise.
+        let mut fresh = self.next.clone();
+        let (basis, outputs) = (fresh.basis.clone(), fresh.outputs());
+        fresh.noise_rows = fresh.row_set;
+        fresh.extra = Arc::new(fresh.settings.extra(&basis, outputs, fresh.noise_rows));
+        let (next, iterations, passes) = match self.over_rows(|_, sample| fresh.trained(sample)) {
+            Err(Error::NotTrained { .. } | Error::Singular { .. }) => return self.start_over(),
+            other => other?,
+        };
         self.next = next;
         self.next.refactorisations = refactorisations;
         self.steps += iterations;
         self.passes += passes;
+        self.read += passes.saturating_sub(1) * self.next.rows;
         self.refreshed = true;
         Ok(())
     }
@@ -353,12 +414,18 @@ impl<'a> Work<'a> {
         }
         let base = &standing.base;
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
-        let length = norm(&direction);
+        // H·Δ of a Newton step is known: the gradient, up to the sign.
+        let product = match solved && empty.is_empty() {
+            true => flat(&self.next.ledger.leftover) * faer::Scale(-1.0),
+            false => standing.times(&direction),
+        };
+        let (length, swing) = self.way(&standing, &direction, &product);
+        self.last_swing = swing;
         let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
         let size = StepSize {
             lipschitz: self.next.settings.link.lipschitz(),
-            reach: self.next.facts.reach,
             length,
+            swing,
             spread: base.spread(&direction, waiting),
             rounding: 8.0 * UNIT * (direction.nrows() as f64).sqrt() * base.scales.size * length * trouble,
         };
@@ -367,7 +434,7 @@ impl<'a> Work<'a> {
             ledger.leftover = Mat::zeros(width, self.before.outputs());
             ledger.leftover_local = 0.0;
         } else {
-            ledger.leftover += shaped(&standing.times(&direction), width);
+            ledger.leftover += shaped(&product, width);
             for &j in &empty {
                 (0..ledger.leftover.ncols()).for_each(|c| ledger.leftover[(j, c)] = 0.0);
             }
@@ -384,20 +451,59 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The rows of the request as the caller knows them, one column each, with the intercept's constant first.
-    pub(crate) fn raw_rows(&self) -> Result<Mat<f64>> {
+    /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of
+    /// those of the Hessian, to which rows that left and wait still belong. `product` is H·move without them.
+    fn way(&self, standing: &Standing, step: &Mat<f64>, product: &Mat<f64>) -> (f64, f64) {
+        let length = norm(step);
+        let waiting = standing.pending.as_deref().map(LowRank::waiting);
+        let left = waiting.map_or(0.0, |waiting| waiting.left_along(step));
+        let local = (dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0) + left).sqrt();
+        let scales = &standing.base.scales;
+        // Rows that joined since have their reach bounded by way of the plain norm.
+        let newcomers = waiting.map_or(0.0, Waiting::joining_reach);
+        let newcomers =
+            newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
+        let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
+        (length, swing)
+    }
+
+    /// The rows of the request as the caller knows them, one column each, over the parameters that they touch, which are
+    /// listed; the constant comes first.
+    pub(crate) fn raw_rows(&self) -> Result<(Vec<usize>, Mat<f64>)> {
         let first = self.before.basis.intercept as usize;
         let frame = self.before.frame();
-        let mut raw = Mat::zeros(self.before.features() + first, self.gone.len());
+        let mut touched: Vec<usize> = (0..first).collect();
+        let mut seen = vec![false; self.before.features()];
+        self.store.visit(self.gone, &mut |_, row| {
+            row.features.each(|j, x| {
+                if x != 0.0 && !std::mem::replace(&mut seen[j], true) {
+                    touched.push(first + j);
+                }
+            });
+        })?;
+        touched.sort_unstable();
+        let mut place = vec![0; self.before.features() + first];
+        touched.iter().enumerate().for_each(|(at, &j)| place[j] = at);
+        let mut raw = Mat::zeros(touched.len(), self.gone.len());
         self.store.visit(self.gone, &mut |k, row| {
             let scale = frame.scale(row.features);
             let column = raw.col_as_slice_mut(k);
             if first == 1 {
                 column[0] = scale;
             }
-            row.features.each(|j, x| column[first + j] = x * scale);
+            row.features.each(|j, x| {
+                if x != 0.0 {
+                    column[place[first + j]] = x * scale;
+                }
+            });
         })?;
-        Ok(raw)
+        Ok((touched, raw))
+    }
+
+    /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is
+    /// mostly the Hessian's fault.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.next.standing.is_some() && self.next.ledger.swung > BEHIND * self.last_swing
     }
 
     /// At least the norm of the gradient, as it stands.

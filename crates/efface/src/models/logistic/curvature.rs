@@ -9,13 +9,16 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
-use super::pass::{Frame, Member, Survey};
+use super::pass::{Frame, Member, Sample, Survey};
 use super::train::Bowl;
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm,
+    Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm, par,
 };
 use crate::models::ridge::change::Core;
+
+/// More parameters than this are too many to invert their Hessian for a bound.
+const INVERTIBLE: usize = 2048;
 
 /// The Hessian and all that goes with it, in the coordinates of the model's basis.
 #[derive(Debug, Clone)]
@@ -39,6 +42,31 @@ pub(crate) struct Scales {
     pub(crate) gram_norm: f64,
     /// ‖H‖ as a Frobenius norm.
     pub(crate) size: f64,
+    /// max ‖x‖ in the norm of H⁻¹; infinite where that was too dear to find out, in which case max ‖x‖ has to do.
+    #[serde(with = "or_infinite")]
+    pub(crate) reach: f64,
+}
+
+/// JSON and its like have no infinity.
+mod or_infinite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        value.is_finite().then_some(*value).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
+}
+
+/// A curvature after rows were folded in.
+pub(crate) struct Settling {
+    pub(crate) curvature: Curvature,
+    /// Whether the factor was made anew.
+    pub(crate) refactored: bool,
+    /// At most so much larger has H⁻¹ become.
+    pub(crate) growth: f64,
 }
 
 /// Rows that came or went since the Hessian was brought up to date.
@@ -162,11 +190,23 @@ impl Movers {
 }
 
 impl Curvature {
-    pub(crate) fn new(bowl: Bowl, survey: Survey, extra: &Extra, outputs: usize, par: Par) -> Self {
+    pub(crate) fn new(
+        bowl: Bowl,
+        survey: Survey,
+        extra: &Extra,
+        sample: &Sample<'_>,
+        frame: Frame<'_>,
+    ) -> Self {
         let Bowl { hessian, factor, .. } = bowl;
-        let scales = Scales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0 };
+        // Beyond this an inverse costs more than all the rest.
+        let reach = if hessian.nrows() <= INVERTIBLE || frame.outputs == 1 && !sample.is_thin(frame) {
+            sample.local_reach(frame, &factor)
+        } else {
+            f64::INFINITY
+        };
+        let scales = Scales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0, reach };
         let mut curvature = Self { hessian, factor, survey, scales };
-        curvature.measure(extra, outputs, par);
+        curvature.measure(extra, frame.outputs, par(frame.threads));
         curvature
     }
 
@@ -193,7 +233,7 @@ impl Curvature {
         let least = extra.least();
         let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
         let gram_norm = gram_norm.min(self.survey.trace);
-        self.scales = Scales { inverse_norm, measured: inverse_norm, pull, gram_norm, size };
+        self.scales = Scales { inverse_norm, measured: inverse_norm, pull, gram_norm, size, ..self.scales };
     }
 
     /// G times one long column, class by class.
@@ -229,7 +269,7 @@ impl Curvature {
         square.sqrt()
     }
 
-    /// This curvature with the waiting rows folded in, and whether the factor was made anew. `solved` tells how good an
+    /// This curvature with the waiting rows folded in. `solved` tells how good an
     /// update of the factor would be; without it the factor is made anew.
     pub(crate) fn settled(
         &self,
@@ -238,7 +278,7 @@ impl Curvature {
         extra: &Extra,
         outputs: usize,
         par: Par,
-    ) -> Result<(Self, bool)> {
+    ) -> Result<Settling> {
         let width = self.survey.support.len();
         let gone = waiting.unsupported(&self.survey.support);
         let survey = waiting.applied(&self.survey, &gone, par);
@@ -263,17 +303,29 @@ impl Curvature {
             None => Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, par)
                 .map_err(|pivot| Error::Singular { pivot: pivot % width, width })?,
         };
-        let growth = solved.map_or(f64::INFINITY, LowRank::growth);
         let joined = waiting.joined();
+        let growth = match solved {
+            Some(solved) => solved.growth(),
+            None => {
+                // H ≤ growth·H′: the largest eigenvalue of H′⁻¹H, over the parameters that are still coupled to others.
+                let total = hessian.nrows();
+                let grown = operator_norm(total, &apart, total as u64 + 3, |v| {
+                    factor.sandwich(v, |v| *v = symmetric_times(&self.hessian, v), par);
+                });
+                grown.max(1.0)
+            }
+        };
         let mut scales = self.scales;
         scales.inverse_norm *= growth;
+        let newcomers = waiting.joining_reach() * (outputs as f64 * self.scales.inverse_norm).sqrt();
+        scales.reach = scales.reach.max(newcomers) * growth.sqrt();
         scales.pull = (scales.pull + joined * self.scales.inverse_norm) * growth;
         scales.gram_norm += joined;
         let mut settled = Self { hessian, factor, survey, scales };
         if refactored || joined > 0.0 || scales.inverse_norm > 2.0 * scales.measured {
             settled.measure(extra, outputs, par);
         }
-        Ok((settled, refactored))
+        Ok(Settling { curvature: settled, refactored, growth })
     }
 
     pub(crate) fn bytes(&self) -> [(&'static str, usize); 2] {
@@ -314,6 +366,18 @@ impl Waiting {
     pub(crate) fn joined(&self) -> f64 {
         let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
         joining.map(|k| self.weights[k] * column_norm(&self.x, k).powi(2)).sum()
+    }
+
+    /// The largest ‖x‖ among the rows that join.
+    pub(crate) fn joining_reach(&self) -> f64 {
+        let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
+        joining.map(|k| column_norm(&self.x, k)).fold(0.0, f64::max)
+    }
+
+    /// Σ (uᵀΔ)² over the columns of rows that left: how much longer Δ is in the norm of the Hessian that still has them.
+    pub(crate) fn left_along(&self, step: &Mat<f64>) -> f64 {
+        let leaving = (0..self.rank()).filter(|&k| self.signs[k] < 0.0);
+        leaving.map(|k| dot(self.u.col_as_slice(k), step.col_as_slice(0)).powi(2)).sum()
     }
 
     /// Columns that no row has any more, ascending.

@@ -1,8 +1,8 @@
 //! Logistic and softmax regression: θ = argmin Σ w_i ℓ(θᵀx_i, y_i) + λ/2 ‖θ‖², with row weights and intercepts that are not
 //! penalised. λ is scikit-learn's 1/C.
 //!
-//! Training is Newton's method (`train.rs`) to a gradient norm of 1e-10, in coordinates where columns have like units
-//! (`models/basis.rs`). What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
+//! Training is L-BFGS guided by a Hessian (`train.rs`), to a gradient norm of 1e-10 in coordinates where columns have like
+//! units (`models/basis.rs`), or as far as rounding lets it. What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
 //! optimum, its factor, and the Gram matrix, three matrices of d×d for two classes, 2(dc)² + d² numbers for c. A model of more
 //! than 4,096 parameters keeps none of them and forgets by passes over its rows. How far a model can be from its optimum is
 //! known after every request (`bound.rs`).
@@ -13,10 +13,12 @@
 mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
+mod hessian;
 mod link;
 pub(crate) mod objective;
 pub(crate) mod pass;
 mod private;
+mod reader;
 mod settings;
 mod state;
 pub(crate) mod train;
@@ -33,13 +35,13 @@ use faer::Mat;
 use super::basis::Basis;
 use super::request;
 use crate::error::{Error, Result};
-use crate::evidence::{Claim, Evidence, Outcome, Precomputed};
+use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::linalg::{norm, par, symmetric_eigen};
 use crate::methods::Auto;
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Facts, Ledger};
-use curvature::{Curvature, Standing};
+use curvature::{Curvature, Settling, Standing};
 use objective::{Extra, Objective};
 use pass::{Frame, Sample, Survey};
 use train::{Limits, Trained};
@@ -64,8 +66,9 @@ pub struct LogisticModel {
     pub(crate) facts: Facts,
     pub(crate) ledger: Ledger,
     pub(crate) refactorisations: usize,
-    /// How often parameters were veiled anew.
-    pub(crate) releases: u64,
+    /// The fingerprint of its rows, and of those that its noise was drawn for.
+    pub(crate) row_set: u64,
+    pub(crate) noise_rows: u64,
 }
 
 impl Fit for Logistic {
@@ -128,7 +131,8 @@ impl Settings {
             true => Basis::plain(rows.width(), intercept),
             false => Basis::choose(rows, rows.width(), intercept),
         };
-        let extra = self.extra(&basis, outputs);
+        let row_set = private::fingerprint(rows.ids());
+        let extra = self.extra(&basis, outputs, row_set);
         let start = match start {
             Some(model) if model.theta.ncols() == outputs && model.features() == rows.width() => {
                 let (coefficients, constants) = model.hidden_parameters();
@@ -138,8 +142,15 @@ impl Settings {
         };
         let blank = LogisticModel {
             settings: *self,
-            facts: Facts { reach: 0.0, weight: 0.0, trace: 0.0, inverse_norm: f64::INFINITY },
-            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0, 0.0),
+            facts: Facts {
+                reach: 0.0,
+                weight: 0.0,
+                trace: 0.0,
+                scale: 1.0,
+                rows: 0,
+                inverse_norm: f64::INFINITY,
+            },
+            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0),
             basis: Arc::new(basis),
             extra: Arc::new(extra),
             theta: start,
@@ -148,13 +159,14 @@ impl Settings {
             class_rows: Vec::new(),
             standing: None,
             refactorisations: 0,
-            releases: 0,
+            row_set,
+            noise_rows: row_set,
         };
         let sample = Sample::new(blank.frame(), rows, &HashSet::new(), None)?;
         Ok(blank.trained(&sample)?.0)
     }
 
-    fn extra(&self, basis: &Basis, outputs: usize) -> Extra {
+    fn extra(&self, basis: &Basis, outputs: usize, noise_rows: u64) -> Extra {
         let lambda = self.logistic.lambda;
         let penalty = match self.is_private() {
             true => vec![lambda; basis.width()],
@@ -163,7 +175,7 @@ impl Settings {
         Extra {
             penalty,
             gauge: self.link == Link::Softmax,
-            tilt: private::tilt(self, basis.width(), outputs),
+            tilt: private::tilt(self, noise_rows, basis.width(), outputs),
         }
     }
 }
@@ -183,11 +195,19 @@ impl LogisticModel {
         Objective { sample, frame: self.frame(), extra: &self.extra }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self, facts: &Facts) -> Limits {
         let Logistic { gradient, max_iterations, threads, curvature, .. } = self.settings.logistic;
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let descends = private::descends(&self.settings);
-        Limits { gradient, iterations: max_iterations, threads, dense, keep: curvature && !descends }
+        Limits {
+            // Rows that all weigh little have a small gradient everywhere.
+            gradient: gradient * facts.scale.min(1.0),
+            floor: self.rounding(facts).map(|part| 8.0 * part),
+            iterations: max_iterations,
+            threads,
+            dense,
+            keep: curvature && !descends,
+        }
     }
 
     fn par(&self) -> faer::Par {
@@ -196,9 +216,19 @@ impl LogisticModel {
 
     /// The model of these rows, trained from the parameters at hand; and the steps and passes it took.
     pub(crate) fn trained(mut self, sample: &Sample<'_>) -> Result<(Self, usize, usize)> {
-        let limits = self.limits();
-        let survey = sample.survey(self.frame(), limits.dense && limits.keep);
+        let keep = self.limits(&self.facts).keep;
+        let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
+        let survey = sample.survey(self.frame(), dense && keep);
         self.check_classes(&survey.class_rows)?;
+        let facts = Facts::of(&survey);
+        let limits = self.limits(&facts);
+        if !dense && self.extra.penalty.iter().skip(self.basis.intercept as usize).any(|p| *p == 0.0) {
+            return Err(Error::Parameter {
+                name: "lambda",
+                value: self.settings.logistic.lambda.to_string(),
+                range: "above 0 for a model this wide: it has no Hessian that could stand in for a penalty",
+            });
+        }
         if private::descends(&self.settings) && self.rows > 0 {
             return private::descend(self, sample, &survey);
         }
@@ -213,8 +243,31 @@ impl LogisticModel {
             return private::descend(self, sample, &survey);
         }
         self.settle_at(place.gradient, bowl, survey, sample);
+        if self.has_no_penalty() && !self.is_determined(sample)? {
+            return Err(Error::Separable);
+        }
         private::check_start(&self)?;
         Ok((self, iterations, passes + 1))
+    }
+
+    pub(crate) fn has_no_penalty(&self) -> bool {
+        self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
+    }
+
+    /// Whether the loss, without a penalty, bends enough where training ended for that to be a minimum, and not a place on
+    /// the way to infinity.
+    fn is_determined(&self, sample: &Sample<'_>) -> Result<bool> {
+        if self.standing.is_some() {
+            return Ok(self.current_bound().absolute.is_finite());
+        }
+        let mut kept = self.clone();
+        let limits = Limits { keep: true, ..self.limits(&self.facts) };
+        let survey = sample.survey(self.frame(), true);
+        let bowl = self.objective(sample).bowl(&self.theta, 1, limits);
+        // A Hessian that is numerically singular here was not so when the data determine anything.
+        let Ok(bowl) = bowl else { return Ok(false) };
+        kept.settle_at(self.ledger.leftover.clone(), Some(bowl), survey, sample);
+        Ok(kept.current_bound().absolute.is_finite())
     }
 
     /// Takes over what a pass over the rows found out.
@@ -229,11 +282,10 @@ impl LogisticModel {
         self.class_rows = survey.class_rows.clone();
         self.facts = Facts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
-        let moved = bowl.as_ref().map_or(0.0, |bowl| norm(&(&bowl.theta - &self.theta)));
-        self.ledger = Ledger::measured(gradient, hidden, moved);
-        let (outputs, par) = (self.theta.ncols(), self.par());
+        self.ledger = Ledger::measured(gradient, hidden);
+        let par = self.par();
         self.standing = bowl.map(|bowl| Standing {
-            base: Arc::new(Curvature::new(bowl, survey, &self.extra, outputs, par)),
+            base: Arc::new(Curvature::new(bowl, survey, &self.extra, sample, self.frame())),
             pending: None,
         });
         match &self.standing {
@@ -377,6 +429,16 @@ impl LogisticModel {
         evidence.bound_source = bound.source;
         evidence.precomputed = self.precomputed();
         evidence.certificate = private::certificate(self);
+        if claim == Claim::Approximate
+            && self.ledger.gradient() > 0.0
+            && self.ledger.source == BoundSource::Carried
+        {
+            evidence.not_covered.push(
+                "what an approximate step leaves of the rows in the parameters, at most as much as the bound allows: \
+                 whoever has the retained rows can work it out"
+                    .into(),
+            );
+        }
         if self.ledger.moved > 0.0 && self.standing.is_some() {
             evidence.not_covered.push(
                 "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
@@ -431,13 +493,16 @@ impl Amend for LogisticModel {
     }
 
     fn settle(&mut self) -> Result<Settled> {
+        // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
+        self.ledger.forget_direction();
         let Some(Standing { base, pending: Some(pending) }) = &self.standing else {
             return Ok(Settled::default());
         };
         let waiting = pending.waiting();
         let (outputs, par) = (self.outputs(), self.par());
-        let (settled, refactored) = base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
-        let growth = pending.growth().sqrt();
+        let Settling { curvature: settled, refactored, growth } =
+            base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
+        let growth = growth.sqrt();
         let rows = waiting.rows();
         self.facts = Facts { inverse_norm: self.facts.inverse_norm, ..Facts::of(&settled.survey) };
         self.standing = Some(Standing { base: Arc::new(settled), pending: None });

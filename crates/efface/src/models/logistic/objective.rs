@@ -1,13 +1,14 @@
 //! The loss that is minimised: the rows' share, the penalty, and what else holds the parameters in place.
 //!
 //! ```text
-//! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_{j free} (Σ_c θ_jc)²/c + ⟨t, θ⟩
+//! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_j (Σ_c θ_jc)²/c + ⟨t, θ⟩
 //! ```
 //!
-//! λ_j is λ in the caller's coordinates, and 0 for an intercept. A softmax does not change when one number is added to all
-//! its scores, so a column that no penalty holds (the intercepts; every column when λ = 0) is free along the sum of its
-//! classes: the third term holds it at a sum of 0, which is where a penalty, were it ever so small, would put it. There it
-//! costs nothing and moves nothing else. t is the noise of certified removal, else absent.
+//! λ_j is λ in the caller's coordinates, and 0 for an intercept. The third term is a softmax's alone. A softmax does not
+//! change when one number is added to all its scores, so that nothing but the penalty holds a column along the sum of its
+//! classes: nothing at all for intercepts, and too little to be told from rounding where λ is small or the column in large
+//! units. At the optimum that sum is 0, or may as well be: the term costs nothing there, moves nothing, and holds firmly.
+//! t is the noise of certified removal, else absent.
 
 use faer::Mat;
 
@@ -19,7 +20,7 @@ use crate::linalg::dot;
 pub(crate) struct Extra {
     /// λ_j.
     pub(crate) penalty: Vec<f64>,
-    /// Whether free columns are held at a sum of 0.
+    /// Whether columns are held at a sum of 0 over the classes.
     pub(crate) gauge: bool,
     /// t.
     pub(crate) tilt: Option<Mat<f64>>,
@@ -42,7 +43,7 @@ impl Extra {
                 slope.iter_mut().zip(tilt.col_as_slice(c)).for_each(|(g, t)| *g += t);
             }
         }
-        for j in self.free() {
+        for j in self.gauged() {
             let sum: f64 = (0..outputs).map(|c| theta[(j, c)]).sum();
             loss += 0.5 * sum * sum / outputs as f64;
             (0..outputs).for_each(|c| gradient[(j, c)] += sum / outputs as f64);
@@ -59,7 +60,7 @@ impl Extra {
                 hessian[(c * width + j, c * width + j)] += penalty;
             }
         }
-        for j in self.free() {
+        for j in self.gauged() {
             for b in 0..outputs {
                 for a in b..outputs {
                     hessian[(a * width + j, b * width + j)] += 1.0 / outputs as f64;
@@ -71,7 +72,7 @@ impl Extra {
     /// The second derivative between two parameters of one column.
     pub(crate) fn bend_at(&self, i: usize, j: usize, outputs: usize) -> f64 {
         let penalty = self.penalty[j % self.penalty.len()];
-        let gauge = if self.gauge && penalty == 0.0 { 1.0 / outputs as f64 } else { 0.0 };
+        let gauge = if self.gauge { 1.0 / outputs as f64 } else { 0.0 };
         gauge + if i == j { penalty } else { 0.0 }
     }
 
@@ -82,7 +83,7 @@ impl Extra {
         for (at, (out, v)) in out.iter_mut().zip(v).enumerate() {
             *out += self.penalty[at % width] * v;
         }
-        for j in self.free() {
+        for j in self.gauged() {
             let mean = (0..outputs).map(|c| v[c * width + j]).sum::<f64>() / outputs as f64;
             (0..outputs).for_each(|c| out[c * width + j] += mean);
         }
@@ -95,7 +96,7 @@ impl Extra {
         for (at, d) in diagonal.iter_mut().enumerate() {
             *d += self.penalty[at % width];
         }
-        for j in self.free() {
+        for j in self.gauged() {
             (0..outputs).for_each(|c| diagonal[c * width + j] += 1.0 / outputs as f64);
         }
     }
@@ -105,9 +106,8 @@ impl Extra {
         self.penalty.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    fn free(&self) -> impl Iterator<Item = usize> + '_ {
-        let columns = if self.gauge { self.penalty.len() } else { 0 };
-        (0..columns).filter(|&j| self.penalty[j] == 0.0)
+    fn gauged(&self) -> std::ops::Range<usize> {
+        0..if self.gauge { self.penalty.len() } else { 0 }
     }
 }
 

@@ -7,15 +7,19 @@ use std::collections::HashSet;
 use faer::{Accum, Mat, Par};
 
 use super::Link;
+use super::hessian::HessianSums;
+use super::reader::{Kind, Reader};
 use crate::error::{Error, Result};
-use crate::linalg::{add_scaled, dot, mirror_lower, multiply_lower};
+use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
 use crate::models::basis::Basis;
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
 const DENSE_SHARE: f64 = 0.05;
+/// So many rows are summed by themselves before they join the others: a long sum of small terms would lose their ends.
+pub(crate) const STRETCH: usize = 512;
 /// Dense rows are multiplied so many at a time: enough to be a matrix product, few enough to stay in the cache.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// How a row becomes a vector of parameters' length, and what its scores mean.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +99,7 @@ impl Frame<'_> {
     }
 
     /// Whether to go through a row's non-zeros instead of writing it out.
-    fn is_thin(&self, row: RowRef<'_>) -> bool {
+    pub(super) fn is_thin(&self, row: RowRef<'_>) -> bool {
         match row {
             RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
                 (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
@@ -105,62 +109,17 @@ impl Frame<'_> {
     }
 
     /// The non-zeros of a thin row; sparse rows are never shifted.
-    fn entries(&self, member: &Member<'_>, out: &mut Vec<(usize, f64)>) {
+    pub(super) fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();
         if first == 1 {
             out.push((0, member.scale));
         }
+        if raw {
+            member.features.each(|j, x| out.push((first + j, x * member.scale)));
+            return;
+        }
         member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
-    }
-}
-
-/// One row at a time, written out or as its non-zeros.
-struct Reader<'a> {
-    frame: Frame<'a>,
-    buffer: Vec<f64>,
-    entries: Vec<(usize, f64)>,
-    thin: bool,
-}
-
-impl<'a> Reader<'a> {
-    fn new(frame: Frame<'a>) -> Self {
-        Self { frame, buffer: vec![0.0; frame.basis.width()], entries: Vec::new(), thin: false }
-    }
-
-    fn read(&mut self, member: &Member<'_>) {
-        self.thin = self.frame.is_thin(member.features);
-        if self.thin {
-            self.frame.entries(member, &mut self.entries);
-        } else {
-            self.frame.write(member, &mut self.buffer);
-        }
-    }
-
-    fn dot(&self, v: &[f64]) -> f64 {
-        if self.thin { self.entries.iter().map(|&(j, x)| x * v[j]).sum() } else { dot(&self.buffer, v) }
-    }
-
-    fn add_to(&self, scale: f64, out: &mut [f64]) {
-        if self.thin {
-            self.entries.iter().for_each(|&(j, x)| out[j] += scale * x);
-        } else {
-            add_scaled(out, scale, &self.buffer);
-        }
-    }
-
-    fn square(&self) -> f64 {
-        if self.thin {
-            self.entries.iter().map(|(_, x)| x * x).sum()
-        } else {
-            dot(&self.buffer, &self.buffer)
-        }
-    }
-
-    fn scores(&self, theta: &Mat<f64>, out: &mut [f64]) {
-        for (c, z) in out.iter_mut().enumerate() {
-            *z = self.dot(theta.col_as_slice(c));
-        }
     }
 }
 
@@ -183,6 +142,11 @@ impl<'a> Sample<'a> {
             }
         }
         Ok(Self { members, rows: count })
+    }
+
+    /// Whether some row is better read by its non-zeros.
+    pub(crate) fn is_thin(&self, frame: Frame<'_>) -> bool {
+        self.members.iter().any(|member| frame.is_thin(member.features))
     }
 
     /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
@@ -209,21 +173,30 @@ impl<'a> Sample<'a> {
     pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Slope {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
+            let mut part = gradient.clone();
             let (mut loss, mut margin) = (0.0, f64::INFINITY);
             let mut scores = vec![0.0; outputs];
             let mut residual = vec![0.0; outputs];
-            for member in members {
-                reader.read(member);
-                reader.scores(theta, &mut scores);
-                let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
-                loss += member.weight * own;
-                margin = margin.min(lead);
-                for (c, r) in residual.iter().enumerate() {
-                    reader.add_to(member.weight * r, gradient.col_as_slice_mut(c));
+            for stretch in members.chunks(STRETCH) {
+                let mut part_loss = 0.0;
+                for member in stretch {
+                    reader.read(member);
+                    reader.scores(&vectors, &mut scores);
+                    let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
+                    part_loss += member.weight * own;
+                    margin = margin.min(lead);
+                    for (c, r) in residual.iter().enumerate() {
+                        reader.add_to(member.weight * r, part.col_as_slice_mut(c));
+                    }
                 }
+                loss += part_loss;
+                gradient += &part;
+                part.fill(0.0);
             }
+            (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
             Slope { loss, gradient, margin }
         });
         let mut parts = parts.into_iter();
@@ -243,11 +216,12 @@ impl<'a> Sample<'a> {
         let parts = self.split(frame.threads, |_, members| {
             let mut sums = HessianSums::new(frame);
             let mut reader = Reader::new(frame);
+            let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; frame.outputs];
             let mut probabilities = vec![0.0; frame.outputs];
             for member in members.iter().step_by(stride) {
                 reader.read(member);
-                reader.scores(theta, &mut scores);
+                reader.scores(&vectors, &mut scores);
                 frame.link.probabilities(&scores, &mut probabilities);
                 sums.add(&reader, |a, b| {
                     member.weight * stride as f64 * frame.link.bend(&scores, &probabilities, a, b)
@@ -262,12 +236,13 @@ impl<'a> Sample<'a> {
     pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; outputs];
             let mut out = vec![0.0; outputs * members.len()];
             for (member, out) in members.iter().zip(out.chunks_exact_mut(outputs)) {
                 reader.read(member);
-                reader.scores(theta, &mut scores);
+                reader.scores(&vectors, &mut scores);
                 match frame.link {
                     Link::Logistic => out[0] = frame.link.bend(&scores, &[], 0, 0),
                     Link::Softmax => frame.link.probabilities(&scores, out),
@@ -282,14 +257,13 @@ impl<'a> Sample<'a> {
     pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
         let (width, outputs) = (frame.basis.width(), frame.outputs);
         let parts = self.split(frame.threads, |offset, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = Reader::raw(frame);
+            let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
             let mut out = Mat::zeros(width * outputs, 1);
             let mut along = vec![0.0; outputs];
             for (at, member) in members.iter().enumerate() {
                 reader.read(member);
-                for (c, along) in along.iter_mut().enumerate() {
-                    *along = reader.dot(&v[c * width..(c + 1) * width]);
-                }
+                reader.scores(&vectors, &mut along);
                 let bend = &bends[(offset + at) * outputs..(offset + at + 1) * outputs];
                 let mean: f64 = match frame.link {
                     Link::Logistic => 0.0,
@@ -300,6 +274,7 @@ impl<'a> Sample<'a> {
                     reader.add_to(member.weight * bend[c] * (along - mean), out);
                 }
             }
+            out.col_as_slice_mut(0).chunks_exact_mut(width).for_each(|part| reader.inner(part));
             out
         });
         sum(parts, width * outputs, 1)
@@ -318,14 +293,72 @@ impl<'a> Sample<'a> {
                     Link::Softmax => p * (1.0 - p),
                 };
                 let out = &mut out[c * width..(c + 1) * width];
-                if reader.thin {
-                    reader.entries.iter().for_each(|&(j, x)| out[j] += member.weight * bend * x * x);
-                } else {
-                    out.iter_mut().zip(&reader.buffer).for_each(|(o, x)| *o += member.weight * bend * x * x);
-                }
+                reader.each(|j, x| out[j] += member.weight * bend * x * x);
             }
         }
         out
+    }
+
+    /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
+    /// moves no score by more than this times √(eᵀHe).
+    pub(crate) fn local_reach(&self, frame: Frame<'_>, factor: &Cholesky) -> f64 {
+        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let thin = self.is_thin(frame);
+        // A dense row of one class needs half a solve; anything else the inverse itself.
+        let inverse = (thin || outputs > 1).then(|| factor.inverse(par(frame.threads)));
+        let parts = self.split(frame.threads, |_, members| {
+            let mut reader = Reader::new(frame);
+            let mut block = Mat::zeros(width, BLOCK);
+            let mut product = Mat::zeros(width, BLOCK);
+            let mut count = 0;
+            let mut largest = 0.0f64;
+            let mut finish = |block: &mut Mat<f64>, count: usize| {
+                let mut squares = vec![0.0; count];
+                match &inverse {
+                    Some(inverse) => {
+                        for c in 0..outputs {
+                            let own = inverse.as_ref().submatrix(c * width, c * width, width, width);
+                            let rows = block.as_ref().subcols(0, count);
+                            let out = product.as_mut().subcols_mut(0, count);
+                            multiply(out, Accum::Replace, own, rows, 1.0, Par::Seq);
+                            for (k, square) in squares.iter_mut().enumerate() {
+                                *square += dot(product.col_as_slice(k), block.col_as_slice(k));
+                            }
+                        }
+                    }
+                    None => {
+                        factor.half_solve(block.as_mut().subcols_mut(0, count));
+                        for (k, square) in squares.iter_mut().enumerate() {
+                            *square = dot(block.col_as_slice(k), block.col_as_slice(k));
+                        }
+                    }
+                }
+                squares.into_iter().fold(0.0, f64::max)
+            };
+            for member in members {
+                reader.read(member);
+                if let (Kind::Thin, Some(inverse)) = (&reader.kind, &inverse) {
+                    let mut square = 0.0;
+                    for &(j, x) in &reader.entries {
+                        for c in 0..outputs {
+                            let column = &inverse.col_as_slice(c * width + j)[c * width..];
+                            square += x * reader.entries.iter().map(|&(i, y)| y * column[i]).sum::<f64>();
+                        }
+                    }
+                    largest = largest.max(square);
+                    continue;
+                }
+                block.col_as_slice_mut(count).copy_from_slice(&reader.buffer);
+                count += 1;
+                if count == BLOCK {
+                    largest = largest.max(finish(&mut block, count));
+                    count = 0;
+                }
+            }
+            largest.max(finish(&mut block, count))
+        });
+        // A little for the rounding of the solves.
+        (1.0 + 1e-6) * parts.into_iter().fold(0.0, f64::max).sqrt()
     }
 
     pub(crate) fn survey(&self, frame: Frame<'_>, with_gram: bool) -> Survey {
@@ -350,12 +383,7 @@ impl<'a> Sample<'a> {
                 survey.weight += member.weight;
                 survey.trace += member.weight * square;
                 survey.class_rows[member.class] += 1;
-                if reader.thin {
-                    reader.entries.iter().for_each(|&(j, x)| survey.support[j] += (x != 0.0) as u64);
-                } else {
-                    let columns = survey.support.iter_mut().zip(&reader.buffer);
-                    columns.for_each(|(count, x)| *count += (*x != 0.0) as u64);
-                }
+                reader.each(|j, x| survey.support[j] += (x != 0.0) as u64);
                 if let Some(sums) = &mut sums {
                     sums.add(&reader, |_, _| member.weight);
                 }
@@ -393,109 +421,4 @@ fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {
     let mut total = parts.next().unwrap_or_else(|| Mat::zeros(rows, columns));
     parts.for_each(|part| total += part);
     total
-}
-
-/// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each its lower triangle, are
-/// summed: v_ab x xᵀ is symmetric in itself.
-struct HessianSums {
-    width: usize,
-    outputs: usize,
-    sums: Mat<f64>,
-    /// Dense rows waiting, one column each, and their v_ab.
-    waiting: Mat<f64>,
-    values: Vec<f64>,
-    count: usize,
-    scaled: Mat<f64>,
-}
-
-impl HessianSums {
-    fn new(frame: Frame<'_>) -> Self {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
-        Self {
-            width,
-            outputs,
-            sums: Mat::zeros(width * outputs, width * outputs),
-            waiting: Mat::zeros(0, 0),
-            values: Vec::new(),
-            count: 0,
-            scaled: Mat::zeros(0, 0),
-        }
-    }
-
-    fn add(&mut self, reader: &Reader<'_>, value: impl Fn(usize, usize) -> f64) {
-        if reader.thin {
-            for b in 0..self.outputs {
-                for a in b..self.outputs {
-                    self.add_thin(&reader.entries, value(a, b), a, b);
-                }
-            }
-            return;
-        }
-        if self.waiting.ncols() == 0 {
-            self.waiting = Mat::zeros(self.width, BLOCK);
-            self.scaled = Mat::zeros(self.width, BLOCK);
-        }
-        self.waiting.col_as_slice_mut(self.count).copy_from_slice(&reader.buffer);
-        for b in 0..self.outputs {
-            for a in b..self.outputs {
-                self.values.push(value(a, b));
-            }
-        }
-        self.count += 1;
-        if self.count == BLOCK {
-            self.multiply();
-        }
-    }
-
-    fn add_thin(&mut self, entries: &[(usize, f64)], value: f64, a: usize, b: usize) {
-        for (at, &(j, x)) in entries.iter().enumerate() {
-            let scaled = value * x;
-            let column = &mut self.sums.col_as_slice_mut(b * self.width + j)[a * self.width..];
-            for &(i, other) in &entries[at..] {
-                column[i] += scaled * other;
-            }
-        }
-    }
-
-    fn multiply(&mut self) {
-        let (count, width) = (self.count, self.width);
-        if count == 0 {
-            return;
-        }
-        let pairs = self.outputs * (self.outputs + 1) / 2;
-        let mut pair = 0;
-        for b in 0..self.outputs {
-            for a in b..self.outputs {
-                for row in 0..count {
-                    let value = self.values[row * pairs + pair];
-                    let from = self.waiting.col_as_slice(row);
-                    let to = self.scaled.col_as_slice_mut(row);
-                    to.iter_mut().zip(from).for_each(|(t, f)| *t = value * f);
-                }
-                multiply_lower(
-                    self.sums.as_mut().submatrix_mut(a * width, b * width, width, width),
-                    Accum::Add,
-                    self.scaled.as_ref().subcols(0, count),
-                    self.waiting.as_ref().subcols(0, count).transpose(),
-                    1.0,
-                    Par::Seq,
-                );
-                pair += 1;
-            }
-        }
-        self.values.clear();
-        self.count = 0;
-    }
-
-    fn finish(mut self) -> Mat<f64> {
-        self.multiply();
-        // A block off the diagonal is needed whole.
-        for b in 0..self.outputs {
-            for a in b + 1..self.outputs {
-                let (row, column) = (a * self.width, b * self.width);
-                mirror_lower(self.sums.as_mut().submatrix_mut(row, column, self.width, self.width));
-            }
-        }
-        self.sums
-    }
 }

@@ -68,7 +68,8 @@ pub struct Privacy {
     pub delta: f64,
     /// By which method.
     pub certifier: Certifier,
-    /// What the noise follows from. Whoever knows it can take the noise away: keep it secret.
+    /// What the noise follows from, together with the ids of the rows, so that other rows have other noise. Whoever knows
+    /// it can take the noise away: keep it secret.
     pub seed: u64,
 }
 
@@ -203,14 +204,14 @@ impl Softmax {
 }
 
 impl Privacy {
-    /// Certified removal at (ε, δ) with noise of standard deviation σ = 1 in the objective.
-    pub fn removal(epsilon: f64, delta: f64) -> Self {
-        Self { epsilon, delta, certifier: Certifier::Removal { noise: 1.0 }, seed: 0 }
+    /// Certified removal at (ε, δ) with noise of standard deviation σ = 1 in the objective, from a secret seed.
+    pub fn removal(epsilon: f64, delta: f64, seed: u64) -> Self {
+        Self { epsilon, delta, certifier: Certifier::Removal { noise: 1.0 }, seed }
     }
 
-    /// Descent to delete at (ε, δ), to a distance of 1e-3 of the optimum.
-    pub fn descent(epsilon: f64, delta: f64) -> Self {
-        Self { epsilon, delta, certifier: Certifier::Descent { distance: 1e-3 }, seed: 0 }
+    /// Descent to delete at (ε, δ), to a distance of 1e-3 of the optimum, with noise from a secret seed.
+    pub fn descent(epsilon: f64, delta: f64, seed: u64) -> Self {
+        Self { epsilon, delta, certifier: Certifier::Descent { distance: 1e-3 }, seed }
     }
 
     /// Another seed.

@@ -26,18 +26,19 @@ pub struct LogisticHead {
     pub features: usize,
     /// How often the curvature was made anew.
     pub refactorisations: usize,
-    releases: u64,
+    row_set: u64,
+    noise_rows: u64,
     facts: Option<Facts>,
     scales: Option<Scales>,
-    leftover_local: Option<f64>,
     unknown: f64,
     unknown_local: Option<f64>,
     measured: bool,
     moved: f64,
+    swung: f64,
     drift: f64,
 }
 
-/// A classifier as plain arrays: `theta`, `leftover`, `veil`, `tilt`, `origin`, `inverse_scale`, and where the curvature is
+/// A classifier as plain arrays: `theta`, `veil`, `origin`, `inverse_scale`, and where the curvature is
 /// kept `hessian` and `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without
 /// `hessian` and `gram` the model can predict, and forgets by passes over its rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,10 +65,11 @@ impl LogisticModel {
             });
         }
         let (origin, inverse_scale) = self.basis.parts();
-        let ledger = &self.ledger;
+        // What is known of the gradient may be a combination of rows that are gone: only its size is written down.
+        let mut ledger = self.ledger.clone();
+        ledger.forget_direction();
         let mut numbers = vec![
             ("theta".into(), columns(&self.theta)),
-            ("leftover".into(), columns(&ledger.leftover)),
             ("origin".into(), origin),
             ("inverse_scale".into(), inverse_scale),
         ];
@@ -78,26 +80,24 @@ impl LogisticModel {
             numbers.push(("gram".into(), lower(&base.survey.gram)));
             counts.push(("support".into(), base.survey.support.clone()));
         }
-        let Facts { reach, weight, trace, inverse_norm } = self.facts;
         let head = LogisticHead {
             settings: self.settings,
             rows: self.rows,
             outputs: self.outputs(),
             features: self.features(),
             refactorisations: self.refactorisations,
-            releases: self.releases,
+            row_set: self.row_set,
+            noise_rows: self.noise_rows,
             facts: Some(Facts {
-                reach,
-                weight,
-                trace,
-                inverse_norm: finite(inverse_norm).unwrap_or(f64::MAX),
+                inverse_norm: finite(self.facts.inverse_norm).unwrap_or(f64::MAX),
+                ..self.facts
             }),
             scales: self.standing.as_ref().map(|standing| standing.base.scales),
-            leftover_local: finite(ledger.leftover_local),
             unknown: ledger.unknown,
             unknown_local: finite(ledger.unknown_local),
             measured: ledger.source == BoundSource::Measured,
             moved: ledger.moved,
+            swung: ledger.swung,
             drift: ledger.drift,
         };
         Ok(LogisticState { head, numbers, counts })
@@ -132,15 +132,15 @@ impl LogisticModel {
             sound.then(|| Mat::from_fn(width, outputs, |j, c| values[c * width + j]))
         };
         let theta = table("theta").ok_or_else(|| damaged("theta"))?;
-        let leftover = table("leftover").ok_or_else(|| damaged("leftover"))?;
         let veil = table("veil");
         if veil.is_none() == super::private::descends(&head.settings) {
             return Err(damaged("veil"));
         }
         let class_rows =
             count("class_rows").filter(|rows| rows.len() == classes).ok_or_else(|| damaged("classes"))?;
-        let extra = head.settings.extra(&basis, outputs);
-        let sound = [head.unknown, head.moved, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
+        let extra = head.settings.extra(&basis, outputs, head.noise_rows);
+        let sound =
+            [head.unknown, head.moved, head.swung, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
         let facts = head.facts.filter(Facts::is_sound).ok_or_else(|| damaged("facts"))?;
         if !sound {
             return Err(damaged("ledger"));
@@ -171,12 +171,13 @@ impl LogisticModel {
             _ => None,
         };
         let ledger = Ledger {
-            leftover,
-            leftover_local: head.leftover_local.unwrap_or(f64::INFINITY),
+            leftover: Mat::zeros(width, outputs),
+            leftover_local: 0.0,
             unknown: head.unknown,
             unknown_local: head.unknown_local.unwrap_or(f64::INFINITY),
             source: if head.measured { BoundSource::Measured } else { BoundSource::Carried },
             moved: head.moved,
+            swung: head.swung,
             drift: head.drift,
         };
         Ok(Self {
@@ -191,22 +192,24 @@ impl LogisticModel {
             facts,
             ledger,
             refactorisations: head.refactorisations,
-            releases: head.releases,
+            row_set: head.row_set,
+            noise_rows: head.noise_rows,
         })
     }
 }
 
 impl Facts {
     fn is_sound(&self) -> bool {
-        let Self { reach, weight, trace, inverse_norm } = *self;
-        [reach, weight, trace].iter().all(|v| v.is_finite() && *v >= 0.0) && inverse_norm > 0.0
+        let Self { reach, weight, trace, scale, inverse_norm, .. } = *self;
+        [reach, weight, trace, scale].iter().all(|v| v.is_finite() && *v >= 0.0) && inverse_norm > 0.0
     }
 }
 
 impl Scales {
     fn is_sound(&self) -> bool {
-        let Self { inverse_norm, measured, pull, gram_norm, size } = *self;
+        let Self { inverse_norm, measured, pull, gram_norm, size, reach } = *self;
         [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)
+            && reach >= 0.0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Training to a gradient norm of 1e-10.
 //!
 //! The directions are those of L-BFGS, started not from a multiple of the identity but from the inverse of a Hessian: that of
-//! a sample of the rows, eight for every parameter. A good Hessian makes each pass over the rows worth a digit or
+//! a sample of the rows, four for every parameter. A good Hessian makes each pass over the rows worth a digit or
 //! more, whatever the condition of the data; and a sample makes one for the price of a few passes, where all rows would
 //! cost as much as dozens. When progress is slow the Hessian is made anew where the parameters stand, from four times as
 //! many rows, in the end from all, and then the method is Newton's. At the optimum the Hessian of all rows is made once, for
@@ -16,10 +16,10 @@ use faer::Mat;
 
 use super::objective::{Objective, Place, flat, shaped};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, UNIT, add_scaled, conjugate_gradients, dot, norm, par};
+use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
 
 /// The first sample has so many rows for every parameter.
-const SAMPLE: usize = 8;
+const SAMPLE: usize = 4;
 /// Pairs of step and change of gradient that are remembered.
 const MEMORY: usize = 12;
 /// So many steps may bring the gradient down by a factor of ten before the Hessian is made anew.
@@ -33,6 +33,8 @@ const CG_LIMIT: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) gradient: f64,
+    /// The gradient norm that rounding alone can leave: at parameters of norm 0, and for every unit of their norm.
+    pub(crate) floor: [f64; 2],
     pub(crate) iterations: usize,
     pub(crate) threads: usize,
     /// Whether a d×d Hessian is affordable.
@@ -41,11 +43,10 @@ pub(crate) struct Limits {
     pub(crate) keep: bool,
 }
 
-/// A Hessian's lower triangle, its factor, and where it was made.
+/// A Hessian's lower triangle and its factor.
 pub(crate) struct Bowl {
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
-    pub(crate) theta: Mat<f64>,
 }
 
 pub(crate) struct Trained {
@@ -69,7 +70,7 @@ pub(crate) fn train(
         return Err(Error::Overflow);
     }
     let first = norm(&place.gradient);
-    let floor = objective.floor();
+    let floor_at = |theta: &Mat<f64>| limits.floor[0] + limits.floor[1] * norm(theta);
     let mut guide = match factor {
         Some(factor) => Some(Guide::by(factor, 1, first)),
         None if limits.dense && first > limits.gradient => {
@@ -107,13 +108,16 @@ pub(crate) fn train(
         iterations += 1;
         let Some(next) = next else {
             // No step helps: rounding is all that is left, or the Hessian is no guide any more.
-            if size <= floor || slope <= NOISE * place.loss.abs().max(1.0) {
+            if size <= floor_at(&place.theta) {
                 break;
             }
             let improved = match &mut guide {
                 Some(guide) => guide.improve(objective, &place, limits)?,
                 None => false,
             };
+            if !improved && slope <= NOISE * place.loss.abs().max(1.0) {
+                break;
+            }
             if !improved {
                 return Err(Error::NotTrained { iterations, gradient: size, tolerance: limits.gradient });
             }
@@ -127,7 +131,7 @@ pub(crate) fn train(
                 passes += 1;
             }
         }
-        let stuck = reached > 0.5 * size && reached <= floor;
+        let stuck = reached > 0.5 * size && reached <= floor_at(&next.theta);
         place = next;
         if stuck {
             break;
@@ -220,12 +224,6 @@ impl Guide {
 }
 
 impl Objective<'_> {
-    /// The gradient norm that rounding alone can leave.
-    fn floor(&self) -> f64 {
-        let sum: f64 = self.sample.members.iter().map(|member| member.weight).sum();
-        64.0 * UNIT * sum.max(1.0) * (self.frame.basis.width() as f64).sqrt()
-    }
-
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
     }
@@ -236,7 +234,7 @@ impl Objective<'_> {
         let penalty = &self.extra.penalty;
         let factor = Cholesky::factor(&hessian, |at| penalty[at % width] == 0.0, par(limits.threads));
         match factor {
-            Ok(factor) => Ok(Bowl { hessian, factor, theta: theta.clone() }),
+            Ok(factor) => Ok(Bowl { hessian, factor }),
             // A sample may miss a column that all rows together determine.
             Err(_) if stride > 1 => self.bowl(theta, 1, limits),
             Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),

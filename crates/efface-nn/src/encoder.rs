@@ -1,0 +1,404 @@
+//! From word ids to the head's features, and back with gradients: word vectors → LSTM layers → pooling → projection.
+//!
+//! A layer reads the normalised output of the one below (where the settings say so) and adds to it; word vectors, the values
+//! between layers and the head's input are dropped out while training, a text's own features for the whole of its length, which
+//! is what recurrent layers bear best (Gal and Ghahramani 2016).
+
+use faer::Accum;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::activation::tanh;
+use crate::embedding::UNKNOWN;
+use crate::lstm::{Lanes, LstmTrace, add_columns, multiply, view, view_mut};
+use crate::norm;
+use crate::packed::Packed;
+use crate::plan::{Linear, Plan, Squash};
+use crate::pool::Pool;
+use crate::pooling;
+use crate::train::in_chunks;
+
+/// Texts as ids, packed.
+pub(crate) struct Batch {
+    pub(crate) packed: Packed,
+    ids: Vec<u32>,
+}
+
+impl Batch {
+    /// Every text holds at least one id.
+    pub(crate) fn new(texts: &[&[u32]]) -> Self {
+        let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
+        let packed = Packed::new(&lengths);
+        let mut ids = Vec::with_capacity(packed.columns());
+        for t in 0..packed.steps() {
+            let step = (0..packed.active(t)).map(|place| texts[packed.sample(place)].get(t));
+            ids.extend(step.map(|id| id.copied().unwrap_or(UNKNOWN)));
+        }
+        Self { packed, ids }
+    }
+}
+
+/// Inverted dropout: one factor per feature and sample, 0 or 1/(1 − p).
+struct Mask {
+    height: usize,
+    factors: Vec<f32>,
+}
+
+impl Mask {
+    fn draw(height: usize, samples: usize, dropout: f32, random: &mut ChaCha8Rng) -> Self {
+        let keep = 1.0 / (1.0 - dropout);
+        let threshold = (f64::from(dropout) * 2f64.powi(32)) as u32;
+        let factors = (0..height * samples).map(|_| if random.next_u32() < threshold { 0.0 } else { keep });
+        Self { height, factors: factors.collect() }
+    }
+
+    /// Multiplies every token of a sample by the sample's factors.
+    fn apply(&self, values: &mut [f32], packed: &Packed) {
+        let h = self.height;
+        for t in 0..packed.steps() {
+            let columns = packed.step(t);
+            let block = &mut values[h * columns.start..h * columns.end];
+            for (value, factor) in block.iter_mut().zip(&self.factors) {
+                *value *= factor;
+            }
+        }
+    }
+}
+
+/// What one layer leaves behind for the backward pass.
+struct LayerTrace {
+    /// What its LSTMs read.
+    x: Vec<f32>,
+    norm: Option<norm::NormTrace>,
+    lstms: Vec<LstmTrace>,
+    mask: Option<Mask>,
+}
+
+/// What a forward pass leaves behind.
+struct Pass {
+    word_mask: Option<Mask>,
+    layers: Vec<LayerTrace>,
+    pooled: Vec<f32>,
+    chosen: Vec<u32>,
+    /// The head's input before dropout, d × samples, by place.
+    features: Vec<f32>,
+}
+
+/// The parameters in use, and the word vectors where they are not among them.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) parameters: &'a [f32],
+    /// The vectors of all ids, for an embedding that is not trained.
+    pub(crate) frozen: &'a [f32],
+}
+
+/// One share of a minibatch.
+pub(crate) struct Lesson<'a> {
+    pub(crate) texts: Vec<&'a [u32]>,
+    pub(crate) classes: Vec<usize>,
+    /// What each text counts for in the loss.
+    pub(crate) weights: Vec<f32>,
+    pub(crate) seed: u64,
+}
+
+/// What a share came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Score {
+    pub(crate) loss: f64,
+    pub(crate) correct: usize,
+}
+
+impl Weights<'_> {
+    fn table(&self) -> &[f32] {
+        self.plan.table.as_ref().map_or(self.frozen, |range| &self.parameters[range.clone()])
+    }
+
+    fn embed(&self, batch: &Batch, pool: &mut Pool) -> Vec<f32> {
+        let (table, width) = (self.table(), self.plan.word_width);
+        let mut x = pool.take(width * batch.ids.len());
+        for (column, &id) in x.chunks_exact_mut(width).zip(&batch.ids) {
+            column.copy_from_slice(&table[id as usize * width..(id as usize + 1) * width]);
+        }
+        x
+    }
+
+    /// The forward pass. Without `random` nothing is dropped and nothing is kept for a backward pass.
+    fn forward(&self, batch: &Batch, mut random: Option<&mut ChaCha8Rng>, pool: &mut Pool) -> Pass {
+        let (plan, packed, dropout) = (self.plan, &batch.packed, self.plan.settings.dropout);
+        let (n, samples, lanes) = (packed.columns(), packed.samples(), plan.settings.lanes());
+        let keep = random.is_some();
+        let mut mask = |height: usize| {
+            let random = random.as_deref_mut().filter(|_| dropout > 0.0);
+            random.map(|random| Mask::draw(height, samples, dropout, random))
+        };
+        let mut below = self.embed(batch, pool);
+        let word_mask = mask(plan.word_width);
+        if let Some(mask) = &word_mask {
+            mask.apply(&mut below, packed);
+        }
+        let mut layers = Vec::new();
+        for (at, layer) in plan.layers.iter().enumerate() {
+            let (x, norm_trace, kept) = match &layer.norm {
+                Some((gain, shift)) => {
+                    let (gain, shift) = (&self.parameters[gain.clone()], &self.parameters[shift.clone()]);
+                    let (x, trace) = norm::forward(&below, gain, shift, pool);
+                    (x, Some(trace), Some(below))
+                }
+                None if layer.residual => {
+                    let mut x = pool.take(below.len());
+                    x.copy_from_slice(&below);
+                    (x, None, Some(below))
+                }
+                None => (below, None, None),
+            };
+            let mut output = pool.take(lanes * n);
+            let mut lstms = Vec::new();
+            for (way, lstm) in layer.directions.iter().enumerate() {
+                let block = Lanes { height: lanes, first: way * lstm.hidden };
+                let trace = lstm.forward(self.parameters, &x, packed, &mut output, block, pool);
+                if keep { lstms.push(trace) } else { trace.release(pool) }
+            }
+            let layer_mask = if at + 1 < plan.layers.len() { mask(lanes) } else { None };
+            if let Some(mask) = &layer_mask {
+                mask.apply(&mut output, packed);
+            }
+            if let Some(kept) = kept {
+                if layer.residual {
+                    output.iter_mut().zip(&kept).for_each(|(out, below)| *out += below);
+                }
+                pool.give(kept);
+            }
+            below = output;
+            if keep {
+                layers.push(LayerTrace { x, norm: norm_trace, lstms, mask: layer_mask });
+            } else {
+                pool.give(x);
+                norm_trace.into_iter().for_each(|trace| trace.release(pool));
+            }
+        }
+        let (pooled, chosen) = pooling::forward(plan.settings, &below, packed);
+        pool.give(below);
+        let features = match &plan.projection {
+            Some(linear) => {
+                let mut out = apply_linear(linear, self.parameters, &pooled, samples);
+                match plan.settings.squash {
+                    Squash::Tanh => out.iter_mut().for_each(|value| *value = tanh(*value)),
+                    Squash::Relu => out.iter_mut().for_each(|value| *value = value.max(0.0)),
+                }
+                out
+            }
+            None => pooled.clone(),
+        };
+        Pass { word_mask, layers, pooled, chosen, features }
+    }
+
+    /// The features of some texts, one row after the other, in the order given.
+    pub(crate) fn features(&self, texts: &[&[u32]], pool: &mut Pool) -> Vec<f32> {
+        let batch = Batch::new(texts);
+        let d = self.plan.settings.features();
+        let pass = self.forward(&batch, None, pool);
+        let mut rows = vec![0.0; d * texts.len()];
+        for place in 0..texts.len() {
+            let row = batch.packed.sample(place) * d;
+            rows[row..row + d].copy_from_slice(&pass.features[place * d..(place + 1) * d]);
+        }
+        rows
+    }
+
+    /// Loss and hits of the training head on some texts.
+    pub(crate) fn score(&self, texts: &[&[u32]], classes: &[usize], pool: &mut Pool) -> Score {
+        let features = self.features(texts, pool);
+        let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
+        cross_entropy(&mut logits, classes.iter().map(|&class| (class, 1.0)))
+    }
+
+    /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as memory asks for.
+    pub(crate) fn learn(&self, lesson: &Lesson<'_>, gradient: &mut [f32], pool: &mut Pool) -> Score {
+        let mut random = ChaCha8Rng::seed_from_u64(lesson.seed);
+        let (mut total, mut start) = (Score::default(), 0);
+        for texts in in_chunks(&lesson.texts) {
+            let end = start + texts.len();
+            let expected = (&lesson.classes[start..end], &lesson.weights[start..end]);
+            let score = self.learn_run(texts, expected, &mut random, gradient, pool);
+            total.loss += score.loss;
+            total.correct += score.correct;
+            start = end;
+        }
+        total
+    }
+
+    fn learn_run(
+        &self,
+        texts: &[&[u32]],
+        (classes, weights): (&[usize], &[f32]),
+        random: &mut ChaCha8Rng,
+        gradient: &mut [f32],
+        pool: &mut Pool,
+    ) -> Score {
+        let plan = self.plan;
+        let batch = Batch::new(texts);
+        let (packed, samples) = (&batch.packed, batch.packed.samples());
+        let pass = self.forward(&batch, Some(random), pool);
+        let d = plan.settings.features();
+        let mut read = pass.features.clone();
+        let head_mask =
+            (plan.settings.dropout > 0.0).then(|| Mask::draw(d, samples, plan.settings.dropout, random));
+        if let Some(mask) = &head_mask {
+            read.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
+        }
+        let mut logits = apply_linear(&plan.head, self.parameters, &read, samples);
+        let expected = (0..samples).map(|place| {
+            let sample = packed.sample(place);
+            (classes[sample], weights[sample])
+        });
+        let score = cross_entropy(&mut logits, expected);
+        let mut back = linear_backward(&plan.head, self.parameters, &read, &logits, samples, gradient);
+        if let Some(mask) = &head_mask {
+            back.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
+        }
+        if let Some(linear) = &plan.projection {
+            for (slope, value) in back.iter_mut().zip(&pass.features) {
+                *slope *= match plan.settings.squash {
+                    Squash::Tanh => 1.0 - value * value,
+                    Squash::Relu => (*value > 0.0) as u8 as f32,
+                };
+            }
+            back = linear_backward(linear, self.parameters, &pass.pooled, &back, samples, gradient);
+        }
+        let back = pooling::backward(plan.settings, &back, &pass.chosen, packed, pool);
+        self.backward(&batch, (pass.layers, pass.word_mask), back, gradient, pool);
+        score
+    }
+
+    /// From the gradient of the last layer's output to those of all layers and the word vectors.
+    fn backward(
+        &self,
+        batch: &Batch,
+        (layers, word_mask): (Vec<LayerTrace>, Option<Mask>),
+        mut back: Vec<f32>,
+        gradient: &mut [f32],
+        pool: &mut Pool,
+    ) {
+        let (plan, packed) = (self.plan, &batch.packed);
+        let lanes = plan.settings.lanes();
+        for (at, trace) in layers.into_iter().enumerate().rev() {
+            let layer = &plan.layers[at];
+            let mut through = None;
+            if layer.residual && trace.mask.is_some() {
+                let mut copy = pool.take(back.len());
+                copy.copy_from_slice(&back);
+                through = Some(copy);
+            }
+            if let Some(mask) = &trace.mask {
+                mask.apply(&mut back, packed);
+            }
+            // Nobody asks what the frozen word vectors would have liked to be.
+            let wanted = at > 0 || plan.table.is_some();
+            let mut input = pool.zeros(if wanted { layer.input * packed.columns() } else { 0 });
+            for (way, (lstm, lstm_trace)) in layer.directions.iter().zip(trace.lstms).enumerate() {
+                let block = Lanes { height: lanes, first: way * lstm.hidden };
+                let wish = wanted.then_some(&mut input[..]);
+                lstm.backward(
+                    self.parameters,
+                    &trace.x,
+                    packed,
+                    lstm_trace,
+                    &back,
+                    block,
+                    gradient,
+                    wish,
+                    pool,
+                );
+            }
+            pool.give(trace.x);
+            if !wanted {
+                pool.give(back);
+                return;
+            }
+            if let (Some((gain, shift)), Some(norm_trace)) = (&layer.norm, trace.norm) {
+                let scale = &self.parameters[gain.clone()];
+                let (low, high) = gradient.split_at_mut(shift.start);
+                norm::backward(
+                    &norm_trace,
+                    scale,
+                    &mut input,
+                    &mut low[gain.clone()],
+                    &mut high[..shift.len()],
+                );
+                norm_trace.release(pool);
+            }
+            if layer.residual {
+                let through = through.as_ref().unwrap_or(&back);
+                input.iter_mut().zip(through).for_each(|(sum, value)| *sum += value);
+            }
+            through.into_iter().for_each(|copy| pool.give(copy));
+            pool.give(std::mem::replace(&mut back, input));
+        }
+        if let Some(table) = &plan.table {
+            if let Some(mask) = &word_mask {
+                mask.apply(&mut back, packed);
+            }
+            let width = plan.word_width;
+            let table = &mut gradient[table.clone()];
+            for (column, &id) in batch.ids.iter().enumerate() {
+                let row = &mut table[id as usize * width..(id as usize + 1) * width];
+                add_columns(row, &back[column * width..(column + 1) * width]);
+            }
+        }
+        pool.give(back);
+    }
+}
+
+/// W x + b for every column.
+fn apply_linear(linear: &Linear, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
+    let bias = &parameters[linear.bias.clone()];
+    let mut out = Vec::with_capacity(linear.output * columns);
+    (0..columns).for_each(|_| out.extend_from_slice(bias));
+    let weight = view(&parameters[linear.weight.clone()], linear.output, linear.input);
+    let result = view_mut(&mut out, linear.output, columns);
+    multiply(result, Accum::Add, weight, view(x, linear.input, columns));
+    out
+}
+
+/// Adds the gradients of weight and bias, and returns that of the input.
+fn linear_backward(
+    linear: &Linear,
+    parameters: &[f32],
+    x: &[f32],
+    back: &[f32],
+    columns: usize,
+    gradient: &mut [f32],
+) -> Vec<f32> {
+    let back = &back[..linear.output * columns];
+    let slopes = view(back, linear.output, columns);
+    let out = view_mut(&mut gradient[linear.weight.clone()], linear.output, linear.input);
+    multiply(out, Accum::Add, slopes, view(x, linear.input, columns).transpose());
+    add_columns(&mut gradient[linear.bias.clone()], back);
+    let weight = view(&parameters[linear.weight.clone()], linear.output, linear.input);
+    let mut input = vec![0.0; linear.input * columns];
+    multiply(view_mut(&mut input, linear.input, columns), Accum::Replace, weight.transpose(), slopes);
+    input
+}
+
+/// −Σ w log softmax(logits)[class], with the logits replaced by its gradient.
+fn cross_entropy(logits: &mut [f32], expected: impl ExactSizeIterator<Item = (usize, f32)>) -> Score {
+    let classes = logits.len() / expected.len().max(1);
+    let mut score = Score::default();
+    for (line, (class, weight)) in logits.chunks_exact_mut(classes.max(1)).zip(expected) {
+        let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
+        score.loss += f64::from(weight) * (total.ln() - f64::from(line[class] - largest));
+        score.correct +=
+            line.iter().enumerate().all(|(c, value)| c == class || *value < line[class]) as usize;
+        for (c, value) in line.iter_mut().enumerate() {
+            let probability = (f64::from(*value - largest).exp() / total) as f32;
+            *value = weight * (probability - (c == class) as u8 as f32);
+        }
+    }
+    score
+}
+
+#[cfg(test)]
+#[path = "encoder_tests.rs"]
+mod tests;

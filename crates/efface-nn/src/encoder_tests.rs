@@ -1,0 +1,98 @@
+//! Gradients of whole encoders against differences, and texts in other company.
+
+use super::*;
+use crate::embedding::Embedding;
+use crate::plan::{EncoderSettings, Pooling};
+
+fn embedding() -> Embedding {
+    Embedding::random((0..20).map(|at| format!("w{at}")).collect(), 5, 3).unwrap()
+}
+
+fn texts() -> Vec<Vec<u32>> {
+    [6, 1, 4, 4, 3]
+        .iter()
+        .enumerate()
+        .map(|(i, &n)| (0..n).map(|t| (1 + (i * 7 + t * 5) % 21) as u32).collect())
+        .collect()
+}
+
+fn shapes() -> Vec<EncoderSettings> {
+    let stack = EncoderSettings::stacked(4, 3).dropout(0.0);
+    let both = EncoderSettings::bilstm(3).dropout(0.0);
+    vec![
+        both,
+        both.pooling(Pooling::Last),
+        both.pooling(Pooling::Mean).width(6),
+        EncoderSettings { squash: Squash::Relu, ..both.width(7) },
+        stack.pooling(Pooling::Mean),
+        EncoderSettings { bidirectional: true, ..stack }.pooling(Pooling::Last).width(5),
+        EncoderSettings { residual: false, ..stack },
+        EncoderSettings { layer_norm: false, ..stack },
+    ]
+}
+
+#[test]
+fn gradients_equal_differences() {
+    let embedding = embedding();
+    let texts = texts();
+    let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+    let lesson =
+        Lesson { texts, classes: vec![0, 1, 2, 1, 0], weights: vec![0.2, 0.1, 0.3, 0.2, 0.2], seed: 1 };
+    for (case, settings) in shapes().into_iter().enumerate() {
+        let plan = Plan::new(settings, &embedding, 3).unwrap();
+        let mut parameters = plan.draw(&embedding, 9);
+        let mut pool = Pool::default();
+        let mut loss = |parameters: &[f32]| {
+            let weights = Weights { plan: &plan, parameters, frozen: embedding.table() };
+            weights.learn(&lesson, &mut vec![0.0; plan.total()], &mut pool).loss
+        };
+        let mut gradient = vec![0.0; plan.total()];
+        let weights = Weights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        weights.learn(&lesson, &mut gradient, &mut Pool::default());
+        let largest = gradient.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let (step, tolerance) = (5e-4f32, 1e-3 * largest + 2e-4);
+        let here = loss(&parameters);
+        // Some of every array, so that none is left out.
+        for slot in plan.slots() {
+            for at in slot.range.clone().step_by(slot.range.len().div_ceil(7)) {
+                let kept = parameters[at];
+                parameters[at] = kept + step;
+                let above = loss(&parameters);
+                parameters[at] = kept - step;
+                let below = loss(&parameters);
+                parameters[at] = kept;
+                // The slopes to either side differ by the curvature, or at the kink of a maximum or of a relu by more; the
+                // gradient lies between them.
+                let slope = |rise: f64| (rise / f64::from(step)) as f32;
+                let (left, right) = (slope(here - below), slope(above - here));
+                let (low, high) = (left.min(right) - tolerance, left.max(right) + tolerance);
+                let found = gradient[at];
+                assert!(
+                    (low..=high).contains(&found),
+                    "case {case}, {} {at}: {found}; {left}, {right}",
+                    slot.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn company_does_not_change_a_text() {
+    let embedding = embedding();
+    let texts = texts();
+    for settings in shapes() {
+        let plan = Plan::new(settings, &embedding, 3).unwrap();
+        let parameters = plan.draw(&embedding, 4);
+        let weights = Weights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+        let together = weights.features(&all, &mut Pool::default());
+        let d = settings.features();
+        for (at, text) in all.iter().enumerate() {
+            let alone = weights.features(&[text], &mut Pool::default());
+            for (a, b) in alone.iter().zip(&together[at * d..(at + 1) * d]) {
+                assert!((a - b).abs() < 1e-6, "{a} alone, {b} in company");
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The linear head: a model of the core, fitted to its optimum on the encoder's features.
+
+use efface::{Amend, Evidence, Features, Fit, Forget, Logistic, LogisticModel, Outcome, Predict, Ridge};
+use efface::{RidgeModel, RowStore, Rows, Softmax, methods};
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// What the head is fitted with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeadRecipe {
+    /// Squared loss on ±1 or on a 1 among zeros: forgetting is exact and closed-form.
+    Ridge(Ridge),
+    /// Cross-entropy: logistic for two classes, softmax for more.
+    Softmax(Logistic),
+}
+
+/// A fitted head.
+#[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a network has one head; a box would be one more way to reach it"
+)]
+pub enum Head {
+    /// Squared loss.
+    Ridge(RidgeModel),
+    /// Cross-entropy.
+    Classifier(LogisticModel),
+}
+
+impl HeadRecipe {
+    /// The optimum on these rows.
+    pub fn fit(&self, encoded: &Rows) -> Result<Head> {
+        Ok(match self {
+            Self::Ridge(ridge) => Head::Ridge(ridge.fit(encoded)?),
+            Self::Softmax(logistic) if encoded.outputs() == 1 => Head::Classifier(logistic.fit(encoded)?),
+            Self::Softmax(logistic) => Head::Classifier(many(logistic).fit(encoded)?),
+        })
+    }
+}
+
+/// The same settings for more than two classes.
+pub(crate) fn many(logistic: &Logistic) -> Softmax {
+    let Logistic { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, .. } =
+        *logistic;
+    Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature }
+}
+
+impl Head {
+    /// Coefficients (features × outputs) and intercepts.
+    pub fn parameters(&self) -> (Mat<f64>, Vec<f64>) {
+        match self {
+            Self::Ridge(model) => model.parameters(),
+            Self::Classifier(model) => model.parameters(),
+        }
+    }
+
+    /// The scores of encoded rows.
+    pub fn predict(&self, encoded: &Features) -> Result<Mat<f64>> {
+        Ok(match self {
+            Self::Ridge(model) => model.predict(encoded)?,
+            Self::Classifier(model) => model.predict(encoded)?,
+        })
+    }
+
+    /// Rows that the head stands for.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Ridge(model) => model.rows(),
+            Self::Classifier(model) => model.rows(),
+        }
+    }
+
+    /// Folds waiting changes into the curvature.
+    pub fn settle(&mut self) -> Result<()> {
+        match self {
+            Self::Ridge(model) => model.settle()?,
+            Self::Classifier(model) => model.settle()?,
+        };
+        Ok(())
+    }
+
+    /// How many changed rows wait for the next settle.
+    pub fn waiting(&self) -> usize {
+        match self {
+            Self::Ridge(model) => model.waiting(),
+            Self::Classifier(model) => model.waiting(),
+        }
+    }
+
+    /// What the core says of this head as it stands.
+    pub(crate) fn evidence(&self, encoded: &dyn RowStore) -> Result<Evidence> {
+        Ok(match self {
+            Self::Ridge(model) => methods::Exact.forget(model, encoded, &[])?.evidence,
+            Self::Classifier(model) => methods::Newton::default().forget(model, encoded, &[])?.evidence,
+        })
+    }
+
+    /// How far the parameters of two heads are apart.
+    pub fn distance(&self, other: &Self) -> f64 {
+        let ((a, a_constants), (b, b_constants)) = (self.parameters(), other.parameters());
+        let constants = a_constants.iter().zip(&b_constants).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+        let difference = &a - &b;
+        (difference.squared_norm_l2() + constants).sqrt()
+    }
+}
+
+/// A changed head with its evidence.
+pub(crate) fn wrap<M>(outcome: Outcome<M>, into: impl FnOnce(M) -> Head) -> Outcome<Head> {
+    Outcome { model: into(outcome.model), evidence: outcome.evidence }
+}

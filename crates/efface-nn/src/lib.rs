@@ -1,0 +1,48 @@
+//! Text networks that forget.
+//!
+//! A [`Network`] is an encoder (word vectors, LSTM layers, pooling) and a linear head. The encoder is trained once; the head is
+//! then fitted to its optimum on the encoder's features, with the models of [`efface`], so that the whole theory of the linear
+//! core holds for it: [`HeadMethod`] takes rows out of the head exactly or approximately, with the core's own evidence. What the
+//! *encoder* learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless the encoder
+//! was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a recipe for [`efface::Sisa`]), leave
+//! nothing uncovered.
+//!
+//! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
+//!
+//! This crate is pure, like the core: no clock, no printing, and no file but the folder that [`minilm::MiniLm::open`] is given. Progress goes to a [`Progress`] of the caller, who may
+//! stop the training there and keeps the best state so far.
+
+#![warn(missing_docs)]
+
+mod activation;
+mod embedding;
+mod encoder;
+mod error;
+mod fitted;
+mod forget;
+mod head;
+mod lstm;
+pub mod minilm;
+mod network;
+mod norm;
+pub mod onnx;
+mod optimiser;
+mod packed;
+mod plan;
+mod pool;
+mod pooling;
+mod recipe;
+mod store;
+mod texts;
+mod train;
+
+pub use embedding::{ABSENT, Embedding, UNKNOWN};
+pub use error::{Error, Result};
+pub use fitted::FittedNetwork;
+pub use forget::{HeadMethod, ProjectionRounds};
+pub use head::{Head, HeadRecipe};
+pub use network::Network;
+pub use plan::{EncoderSettings, Plan, Pooling, Slot, Squash};
+pub use recipe::{NetworkRecipe, Trained};
+pub use texts::{TextRows, text_rows};
+pub use train::{Checkpoint, EpochReport, Flow, Progress, Quiet, StepReport, TrainSettings, Trainer};

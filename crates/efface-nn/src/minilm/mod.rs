@@ -1,0 +1,217 @@
+//! A frozen pretrained sentence encoder: all-MiniLM-L6-v2, or any BERT of its kind, from a folder that holds
+//! `model.safetensors`, `tokenizer.json` and `config.json`.
+//!
+//! The forward pass is written here, in f32 and for inference only. The tokens of a batch are packed one after another
+//! without padding: the products with weights do not care where a sentence ends, and attention runs sentence by
+//! sentence. A text becomes the mean of its tokens' vectors, scaled to length 1.
+//!
+//! The weights are public and no row of the user's had a part in them. A head fitted on these features is therefore all
+//! that there is to forget from.
+
+mod config;
+mod error;
+mod forward;
+mod kernels;
+mod tokens;
+mod weights;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use efface::Dense;
+use sha2::{Digest, Sha256};
+
+pub use config::Config;
+pub use error::{Error, Result};
+
+use crate::onnx;
+use forward::Scratch;
+use tokens::Tokenizer;
+use weights::Weights;
+
+/// Tokens read of a text unless told otherwise: what the encoder was tuned with.
+const MAX_TOKENS: usize = 256;
+/// Tokens of one batch. Enough for the products to run at full speed, few enough for the activations to stay in cache.
+const BATCH_TOKENS: usize = 512;
+/// The largest files read. BERT-large takes 1.3 GB; whatever is larger than this is another model.
+const LARGEST_WEIGHTS: u64 = 2 << 30;
+const LARGEST_JSON: u64 = 64 << 20;
+
+/// The encoder, ready to turn texts into rows of [`width`](Self::width) numbers.
+#[derive(Debug)]
+pub struct MiniLm {
+    config: Config,
+    tokenizer: Tokenizer,
+    weights: Weights,
+    fingerprint: String,
+    max_tokens: usize,
+    threads: usize,
+}
+
+impl MiniLm {
+    /// Reads the encoder from a folder.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let config = read(folder, "config.json", LARGEST_JSON)?;
+        let tokenizer = read(folder, "tokenizer.json", LARGEST_JSON)?;
+        let weights = read(folder, "model.safetensors", LARGEST_WEIGHTS)?;
+        Self::from_bytes(&config, &tokenizer, &weights)
+    }
+
+    /// Reads the encoder from the contents of its three files.
+    pub fn from_bytes(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> Result<Self> {
+        let config = Config::parse(config)?;
+        let fingerprint = fingerprint(weights, tokenizer);
+        let tokenizer = Tokenizer::parse(tokenizer, config.vocab_size)?;
+        let weights = Weights::read(weights, &config)?;
+        let max_tokens = MAX_TOKENS.min(config.max_position_embeddings);
+        Ok(Self { config, tokenizer, weights, fingerprint, max_tokens, threads: 1 })
+    }
+
+    /// How many threads encode, 1 at first. The result does not depend on it.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// How many tokens of a text are read, 256 at first; the two that frame a text count.
+    pub fn with_max_tokens(mut self, max_tokens: usize) -> Result<Self> {
+        let most = self.config.max_position_embeddings;
+        if !(3..=most).contains(&max_tokens) {
+            return Err(Error::MaxTokens { found: max_tokens, most });
+        }
+        self.max_tokens = max_tokens;
+        Ok(self)
+    }
+
+    /// How many tokens of a text are read. Other features come of another number, so a model must remember it.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// Numbers a text becomes.
+    pub fn width(&self) -> usize {
+        self.config.hidden_size
+    }
+
+    /// The sizes of the network.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// SHA-256, in hexadecimal, of `model.safetensors` followed by `tokenizer.json`. Two encoders of one fingerprint
+    /// give the same features, so a model can refuse any other.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The numbers that stand for a text's tokens, at most [`max_tokens`](Self::max_tokens) of them.
+    pub fn tokenize(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.encode(text, self.max_tokens)
+    }
+
+    /// The weights as the ONNX writer wants them.
+    pub fn to_onnx(&self) -> onnx::Bert<'_> {
+        self.weights.to_onnx(&self.config)
+    }
+
+    /// Encodes texts, a row each. `progress` hears how many are done, from the calling thread.
+    pub fn encode(&self, texts: &[&str], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
+        let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.tokenize(text)).collect();
+        let batches = batches(&tokens);
+        let mut rows = vec![0.0f32; texts.len() * self.width()];
+        let mut done = 0;
+        let mut keep = |batch: &[usize], out: &[f32]| {
+            for (&text, row) in batch.iter().zip(out.chunks_exact(self.width())) {
+                rows[text * self.width()..][..self.width()].copy_from_slice(row);
+            }
+            done += batch.len();
+            progress(done);
+        };
+        let threads = self.threads.min(batches.len());
+        if threads <= 1 {
+            let mut scratch = Scratch::default();
+            for batch in &batches {
+                keep(batch, self.encode_batch(&tokens, batch, &mut scratch));
+            }
+        } else {
+            let next = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                let (sender, receiver) = mpsc::channel();
+                for _ in 0..threads {
+                    let (sender, next, batches, tokens) = (sender.clone(), &next, &batches, &tokens);
+                    scope.spawn(move || {
+                        let mut scratch = Scratch::default();
+                        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                            let out = self.encode_batch(tokens, batch, &mut scratch).to_vec();
+                            // Nobody listens any more only if the receiving side has panicked.
+                            if sender.send((batch, out)).is_err() {
+                                return;
+                            }
+                        }
+                    });
+                }
+                drop(sender);
+                receiver.iter().for_each(|(batch, out)| keep(batch, &out));
+            });
+        }
+        if let Some(at) = rows.iter().position(|value| !value.is_finite()) {
+            return Err(Error::Overflow { text: at / self.width() });
+        }
+        Ok(Dense::new(rows, self.width())?)
+    }
+
+    fn encode_batch<'s>(&self, tokens: &[Vec<u32>], batch: &[usize], scratch: &'s mut Scratch) -> &'s [f32] {
+        let texts: Vec<&[u32]> = batch.iter().map(|&text| tokens[text].as_slice()).collect();
+        forward::run(&self.config, &self.weights, &texts, scratch)
+    }
+}
+
+/// Groups texts, longest first, into batches of about [`BATCH_TOKENS`] tokens. The long ones come first so that threads
+/// end together; the grouping depends on the texts alone, so that the number of threads cannot change a result.
+fn batches(tokens: &[Vec<u32>]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..tokens.len()).collect();
+    order.sort_by_key(|&text| std::cmp::Reverse(tokens[text].len()));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let mut room = 0;
+    for text in order {
+        let size = tokens[text].len();
+        match batches.last_mut() {
+            Some(batch) if size <= room => batch.push(text),
+            _ => {
+                room = BATCH_TOKENS.max(size);
+                batches.push(vec![text]);
+            }
+        }
+        room -= size;
+    }
+    batches
+}
+
+fn fingerprint(weights: &[u8], tokenizer: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(weights);
+    hash.update(tokenizer);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads one file of the folder, never more than `most` bytes of it.
+fn read(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>> {
+    let failed = |source| Error::Read { file: name, folder: folder.to_owned(), source };
+    let file = File::open(folder.join(name)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // The length that a file claims may be wrong or grow, so the reading itself is limited too.
+    let claimed = file.metadata().map_err(failed)?.len();
+    if claimed > most {
+        return Err(Error::TooLarge { file: name, most });
+    }
+    bytes.reserve_exact(claimed as usize + 1);
+    file.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return Err(Error::TooLarge { file: name, most });
+    }
+    Ok(bytes)
+}

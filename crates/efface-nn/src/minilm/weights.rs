@@ -1,0 +1,174 @@
+//! `model.safetensors`: the weights, checked against the sizes of the configuration and laid out for the products.
+//!
+//! A file stores a linear map as [outputs, inputs]. Here it is turned into [inputs, outputs], so that the matrix product
+//! finds its left side in columns; query, key and value are put side by side to make one product of three.
+
+use safetensors::{Dtype, SafeTensors};
+
+use super::config::Config;
+use super::error::{Error, Result};
+use crate::onnx;
+
+/// The longest list of tensors read. An encoder of a hundred layers needs a fifth of it.
+const LARGEST_HEADER: u64 = 1 << 20;
+
+/// x ↦ xW + b.
+#[derive(Debug)]
+pub(super) struct Linear {
+    /// [inputs, outputs], row after row.
+    pub(super) weight: Vec<f32>,
+    pub(super) bias: Vec<f32>,
+}
+
+/// The scale and shift after a normalisation.
+#[derive(Debug)]
+pub(super) struct Norm {
+    pub(super) scale: Vec<f32>,
+    pub(super) shift: Vec<f32>,
+}
+
+/// One layer: attention, then a feed-forward block, each added to what came in and normalised.
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub(super) query_key_value: Linear,
+    pub(super) attention: Linear,
+    pub(super) attention_norm: Norm,
+    pub(super) widen: Linear,
+    pub(super) narrow: Linear,
+    pub(super) norm: Norm,
+}
+
+/// All weights that encoding needs.
+#[derive(Debug)]
+pub(super) struct Weights {
+    /// [vocabulary, hidden].
+    pub(super) words: Vec<f32>,
+    /// [positions, hidden]; the vector of the first segment kind, which every token gets, is added already.
+    pub(super) positions: Vec<f32>,
+    pub(super) norm: Norm,
+    pub(super) layers: Vec<Layer>,
+}
+
+impl Weights {
+    pub(super) fn read(bytes: &[u8], config: &Config) -> Result<Self> {
+        // The format allows headers of 100 MB, which take many times as much once parsed.
+        let header = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
+        if header > LARGEST_HEADER {
+            let reason = format!("its header claims {header} bytes where at most {LARGEST_HEADER} are usual");
+            return Err(Error::Damaged(reason));
+        }
+        let file = File(SafeTensors::deserialize(bytes).map_err(|e| Error::Damaged(e.to_string()))?);
+        let hidden = config.hidden_size;
+        let words = file.tensor("embeddings.word_embeddings.weight", &[config.vocab_size, hidden])?;
+        let shape = [config.max_position_embeddings, hidden];
+        let mut positions = file.tensor("embeddings.position_embeddings.weight", &shape)?;
+        let shape = [config.type_vocab_size, hidden];
+        let kinds = file.tensor("embeddings.token_type_embeddings.weight", &shape)?;
+        for position in positions.chunks_exact_mut(hidden) {
+            position.iter_mut().zip(&kinds[..hidden]).for_each(|(p, k)| *p += k);
+        }
+        let norm = file.norm("embeddings.LayerNorm", hidden)?;
+        let mut layers = Vec::new();
+        for layer in 0..config.num_hidden_layers {
+            layers.push(file.layer(&format!("encoder.layer.{layer}"), config)?);
+        }
+        Ok(Self { words, positions, norm, layers })
+    }
+
+    pub(super) fn to_onnx(&self, config: &Config) -> onnx::Bert<'_> {
+        let epsilon = config.layer_norm_eps;
+        let layers = self.layers.iter().map(|layer| onnx::BertLayer {
+            query_key_value: layer.query_key_value.to_onnx(),
+            attention: layer.attention.to_onnx(),
+            attention_norm: layer.attention_norm.to_onnx(epsilon),
+            widen: layer.widen.to_onnx(),
+            narrow: layer.narrow.to_onnx(),
+            norm: layer.norm.to_onnx(epsilon),
+        });
+        onnx::Bert {
+            words: &self.words,
+            positions: &self.positions,
+            norm: self.norm.to_onnx(epsilon),
+            layers: layers.collect(),
+            vocabulary: config.vocab_size,
+            longest: config.max_position_embeddings,
+            hidden: config.hidden_size,
+            heads: config.num_attention_heads,
+        }
+    }
+}
+
+impl Linear {
+    fn to_onnx(&self) -> onnx::Linear<'_> {
+        let outputs = self.bias.len();
+        let inputs = self.weight.len() / outputs;
+        let order = onnx::Order::InputsOutputs;
+        onnx::Linear { weight: &self.weight, bias: &self.bias, inputs, outputs, order }
+    }
+}
+
+impl Norm {
+    fn to_onnx(&self, epsilon: f32) -> onnx::Norm<'_> {
+        onnx::Norm { scale: &self.scale, shift: &self.shift, epsilon }
+    }
+}
+
+struct File<'a>(SafeTensors<'a>);
+
+impl File<'_> {
+    /// A tensor of exactly this shape.
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let view = self.0.tensor(name).map_err(|_| Error::MissingTensor { name: name.into() })?;
+        if view.dtype() != Dtype::F32 || view.shape() != shape {
+            return Err(Error::Tensor {
+                name: name.into(),
+                found: format!("{:?} {:?}", view.dtype(), view.shape()),
+                expected: format!("F32 {shape:?}"),
+            });
+        }
+        let values: Vec<f32> =
+            view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if values.iter().all(|value| value.is_finite()) {
+            Ok(values)
+        } else {
+            Err(Error::NotFinite { name: name.into() })
+        }
+    }
+
+    fn norm(&self, name: &str, width: usize) -> Result<Norm> {
+        Ok(Norm {
+            scale: self.tensor(&format!("{name}.weight"), &[width])?,
+            shift: self.tensor(&format!("{name}.bias"), &[width])?,
+        })
+    }
+
+    /// Linear maps of the same inputs, side by side.
+    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> Result<Linear> {
+        let all = outputs * names.len();
+        let mut weight = vec![0.0; inputs * all];
+        let mut bias = Vec::with_capacity(all);
+        for (part, name) in names.iter().enumerate() {
+            let stored = self.tensor(&format!("{name}.weight"), &[outputs, inputs])?;
+            for (output, row) in stored.chunks_exact(inputs).enumerate() {
+                for (input, &value) in row.iter().enumerate() {
+                    weight[input * all + part * outputs + output] = value;
+                }
+            }
+            bias.extend(self.tensor(&format!("{name}.bias"), &[outputs])?);
+        }
+        Ok(Linear { weight, bias })
+    }
+
+    fn layer(&self, name: &str, config: &Config) -> Result<Layer> {
+        let (hidden, middle) = (config.hidden_size, config.intermediate_size);
+        let three = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));
+        Ok(Layer {
+            query_key_value: self.linear(&three, hidden, hidden)?,
+            attention: self.linear(&[format!("{name}.attention.output.dense")], hidden, hidden)?,
+            attention_norm: self.norm(&format!("{name}.attention.output.LayerNorm"), hidden)?,
+            widen: self.linear(&[format!("{name}.intermediate.dense")], hidden, middle)?,
+            narrow: self.linear(&[format!("{name}.output.dense")], middle, hidden)?,
+            norm: self.norm(&format!("{name}.output.LayerNorm"), hidden)?,
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! Encoder and head as an ONNX file, for whoever runs models without this library.
+//!
+//! Each network is described by a plain struct of slices and turned into a [`Model`] to be written. The layouts:
+//!
+//! - a linear map is [outputs, inputs] as PyTorch stores it, or [inputs, outputs], as its [`Order`] says; a column-major
+//!   matrix of outputs × inputs is the second;
+//! - an LSTM's weights are [4·hidden, inputs] and [4·hidden, hidden], or turned likewise, gates in the order i, f, g, o
+//!   (PyTorch's); they are put into ONNX's order i, o, f, c here;
+//! - embeddings are [vocabulary, width].
+//!
+//! Inputs and outputs have fixed names: `features` into a head alone; `tokens` [batch, time] and `lengths` (batch) into an
+//! LSTM; `input_ids` and `attention_mask` [batch, time] into a BERT. Out of an encoder come `features` and, with a head,
+//! `scores` [batch, outputs].
+
+mod bert;
+mod error;
+mod graph;
+mod head;
+mod lstm;
+mod proto;
+
+pub use bert::{Bert, BertLayer};
+pub use error::{Error, Result};
+pub use graph::Model;
+pub use head::{Activation, Head, Linear, Norm, Order};
+pub use lstm::{Lstm, LstmLayer, Pooling, Projection, Squash, TextLstm};

@@ -1,0 +1,517 @@
+//! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length.
+//!
+//! What happens at a step follows from the seed, the step's number and the state alone: the same seed and thread count give the
+//! same bits, and a training that was interrupted and resumed from its [`Checkpoint`] ends like one that was not. A minibatch
+//! is dealt out to the threads text by text; each works alone and their gradients are added in order. After each
+//! epoch the validation rows are scored, the best state so far is kept, and training stops when nothing was better for
+//! `patience` epochs.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoder::{Lesson, Score, Weights};
+use crate::error::{Error, Result};
+use crate::optimiser;
+use crate::plan::Plan;
+use crate::pool::Pool;
+use crate::texts::Lessons;
+
+/// More tokens than this are not encoded at once, whatever the batch: it bounds the memory.
+pub(crate) const MOST_TOKENS: usize = 1 << 15;
+/// How many batches' worth of texts are sorted by length together.
+const POOL: usize = 16;
+
+/// How to train.
+///
+/// | setting | default | range | meaning |
+/// |---|---|---|---|
+/// | `epochs` | 20 | ≥ 0 | passes over the rows; 0 leaves the encoder as drawn |
+/// | `batch` | 64 | ≥ 1 | texts a step |
+/// | `learning_rate` | 2e-3 | > 0 | of AdamW, at its highest |
+/// | `warmup` | 0.05 | 0 to 1 | share of all steps over which the rate rises |
+/// | `final_rate` | 0.05 | 0 to 1 | share of the rate that is left at the end; it falls as a cosine |
+/// | `weight_decay` | 0.01 | ≥ 0 | on matrices |
+/// | `clip` | 1 | > 0 | largest norm of a gradient |
+/// | `validation` | 0.1 | 0 to 0.5 | share of the rows that judge and do not teach; a class keeps its last row |
+/// | `patience` | 5 | ≥ 1 | epochs without a better validation before stopping |
+/// | `seed` | 0 | | of everything drawn |
+/// | `threads` | 1 | 1 to 256 | among which a minibatch is dealt out |
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TrainSettings {
+    /// Passes over the rows.
+    pub epochs: usize,
+    /// Texts a step.
+    pub batch: usize,
+    /// The rate at its highest.
+    pub learning_rate: f32,
+    /// Share of all steps over which the rate rises.
+    pub warmup: f32,
+    /// Share of the rate that is left at the end.
+    pub final_rate: f32,
+    /// Shrinks matrices.
+    pub weight_decay: f32,
+    /// Largest norm of a gradient.
+    pub clip: f32,
+    /// Share of the rows that judge and do not teach.
+    pub validation: f32,
+    /// Epochs without a better validation before stopping.
+    pub patience: usize,
+    /// Of everything drawn.
+    pub seed: u64,
+    /// Among which a minibatch is dealt out.
+    pub threads: usize,
+}
+
+impl Default for TrainSettings {
+    fn default() -> Self {
+        Self {
+            epochs: 20,
+            batch: 64,
+            learning_rate: 2e-3,
+            warmup: 0.05,
+            final_rate: 0.05,
+            weight_decay: 0.01,
+            clip: 1.0,
+            validation: 0.1,
+            patience: 5,
+            seed: 0,
+            threads: 1,
+        }
+    }
+}
+
+impl TrainSettings {
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
+        for (name, value) in [("batch", self.batch), ("patience", self.patience), ("threads", self.threads)] {
+            if value == 0 || (name == "threads" && value > 256) {
+                return refuse(name, value.to_string(), "at least 1 (threads: at most 256)");
+            }
+        }
+        for (name, value) in [("learning_rate", self.learning_rate), ("clip", self.clip)] {
+            if !value.is_finite() || value <= 0.0 {
+                return refuse(name, value.to_string(), "finite and above 0");
+            }
+        }
+        for (name, value) in [("warmup", self.warmup), ("final_rate", self.final_rate)] {
+            if !(0.0..=1.0).contains(&value) {
+                return refuse(name, value.to_string(), "0 to 1");
+            }
+        }
+        if !self.weight_decay.is_finite() || self.weight_decay < 0.0 {
+            return refuse("weight_decay", self.weight_decay.to_string(), "finite and 0 or more");
+        }
+        if !(0.0..=0.5).contains(&self.validation) {
+            return refuse("validation", self.validation.to_string(), "0 to 0.5");
+        }
+        Ok(())
+    }
+
+    /// The rate at a step, of `total`.
+    fn rate(&self, step: u64, total: u64) -> f32 {
+        let warmup = (f64::from(self.warmup) * total as f64).max(1.0);
+        let rise = ((step + 1) as f64 / warmup).min(1.0);
+        let done = (step as f64 / total.max(1) as f64).min(1.0);
+        let fall = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
+        let last = f64::from(self.final_rate);
+        (f64::from(self.learning_rate) * rise * (last + (1.0 - last) * fall)) as f32
+    }
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// Stop here; the best state so far is kept.
+    Stop,
+}
+
+/// One step, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepReport {
+    /// Steps done.
+    pub step: u64,
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Steps done in this epoch.
+    pub batch: usize,
+    /// Steps of this epoch.
+    pub batches: usize,
+    /// Mean loss in this epoch so far.
+    pub loss: f64,
+    /// Share of hits in this epoch so far.
+    pub accuracy: f64,
+}
+
+/// One epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Mean loss while training.
+    pub loss: f64,
+    /// Share of hits while training.
+    pub accuracy: f64,
+    /// Loss and share of hits on the validation rows, if there are any.
+    pub validation: Option<(f64, f64)>,
+    /// Whether this is the best epoch so far.
+    pub best: bool,
+}
+
+/// Who watches the training, and may stop it.
+pub trait Progress {
+    /// After every step.
+    fn step(&mut self, _report: &StepReport) -> Flow {
+        Flow::Continue
+    }
+
+    /// After every epoch; the checkpoint may be stored, to resume from.
+    fn epoch(&mut self, _report: &EpochReport, _checkpoint: &Checkpoint) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {}
+
+/// Everything that the rest of a training follows from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The settings of the training it belongs to.
+    pub settings: TrainSettings,
+    /// Steps done.
+    pub step: u64,
+    /// Epochs finished.
+    pub epoch: usize,
+    /// Steps done in the epoch at hand.
+    pub batch: usize,
+    /// Epochs reported so far.
+    pub history: Vec<EpochReport>,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) means: Vec<f32>,
+    pub(crate) squares: Vec<f32>,
+    /// The best state so far and its epoch.
+    pub(crate) best: Option<(usize, Vec<f32>)>,
+    pub(crate) loss: f64,
+    pub(crate) correct: usize,
+    pub(crate) seen: usize,
+}
+
+impl Checkpoint {
+    /// The best parameters so far: those of the best epoch, or the latest where no epoch was finished.
+    pub fn best(&self) -> &[f32] {
+        self.best.as_ref().map_or(&self.parameters, |(_, best)| best)
+    }
+
+    /// The best epoch so far, from 1.
+    pub fn best_epoch(&self) -> Option<usize> {
+        self.best.as_ref().map(|(epoch, _)| *epoch)
+    }
+
+    fn is_sound(&self, total: usize) -> bool {
+        let arrays = [&self.parameters, &self.means, &self.squares];
+        arrays.iter().all(|array| array.len() == total && array.iter().all(|value| value.is_finite()))
+            && self
+                .best
+                .as_ref()
+                .is_none_or(|(_, best)| best.len() == total && best.iter().all(|v| v.is_finite()))
+    }
+}
+
+/// A training under way.
+pub struct Trainer<'a> {
+    plan: &'a Plan,
+    frozen: &'a [f32],
+    lessons: &'a Lessons,
+    /// Rows that teach, and rows that judge.
+    teach: Vec<usize>,
+    judge: Vec<usize>,
+    state: Checkpoint,
+    /// One gradient and one set of buffers a thread.
+    benches: Vec<Bench>,
+}
+
+/// Where one thread works.
+#[derive(Default)]
+struct Bench {
+    gradient: Vec<f32>,
+    pool: Pool,
+}
+
+impl<'a> Trainer<'a> {
+    /// A training from the given parameters.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        frozen: &'a [f32],
+        lessons: &'a Lessons,
+        settings: TrainSettings,
+        parameters: Vec<f32>,
+    ) -> Result<Self> {
+        let zeros = vec![0.0; parameters.len()];
+        let state = Checkpoint {
+            settings,
+            step: 0,
+            epoch: 0,
+            batch: 0,
+            history: Vec::new(),
+            parameters,
+            means: zeros.clone(),
+            squares: zeros,
+            best: None,
+            loss: 0.0,
+            correct: 0,
+            seen: 0,
+        };
+        Self::from_checkpoint(plan, frozen, lessons, state)
+    }
+
+    /// A training that goes on where it was left.
+    pub(crate) fn from_checkpoint(
+        plan: &'a Plan,
+        frozen: &'a [f32],
+        lessons: &'a Lessons,
+        state: Checkpoint,
+    ) -> Result<Self> {
+        state.settings.check()?;
+        if !state.is_sound(plan.total()) {
+            return Err(Error::Damaged(
+                "the checkpoint belongs to a network of another shape, or is not finite".into(),
+            ));
+        }
+        let (teach, judge) = split(lessons, &state.settings);
+        Ok(Self { plan, frozen, lessons, teach, judge, state, benches: Vec::new() })
+    }
+
+    /// The state as it is now.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.state
+    }
+
+    /// Gives the state away.
+    pub fn finish(self) -> Checkpoint {
+        self.state
+    }
+
+    /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an error the state is the one
+    /// before the step that failed.
+    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<()> {
+        while self.state.epoch < self.state.settings.epochs && !self.is_patience_over() {
+            let batches = self.batches(self.state.epoch);
+            while self.state.batch < batches.len() {
+                self.step(&batches)?;
+                let state = &self.state;
+                let report = StepReport {
+                    step: state.step,
+                    epoch: state.epoch + 1,
+                    batch: state.batch,
+                    batches: batches.len(),
+                    loss: state.loss / state.seen.max(1) as f64,
+                    accuracy: state.correct as f64 / state.seen.max(1) as f64,
+                };
+                if progress.step(&report) == Flow::Stop {
+                    return Ok(());
+                }
+            }
+            let report = self.close_epoch();
+            if progress.epoch(&report, &self.state) == Flow::Stop {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_patience_over(&self) -> bool {
+        let best = self.state.best_epoch().unwrap_or(0);
+        !self.judge.is_empty() && self.state.epoch >= best + self.state.settings.patience && best > 0
+    }
+
+    fn weights(&self) -> Weights<'_> {
+        Weights { plan: self.plan, parameters: &self.state.parameters, frozen: self.frozen }
+    }
+
+    /// The minibatches of an epoch: shuffled, then sorted by length within a pool, then the batches shuffled again.
+    fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let settings = &self.state.settings;
+        let mut random = ChaCha8Rng::seed_from_u64(mix(settings.seed, epoch as u64, 1));
+        let mut rows = self.teach.clone();
+        rows.shuffle(&mut random);
+        let mut batches = Vec::new();
+        for pool in rows.chunks_mut(settings.batch * POOL) {
+            pool.sort_by_key(|&row| self.lessons.texts[row].len());
+            batches.extend(pool.chunks(settings.batch).map(<[usize]>::to_vec));
+        }
+        batches.shuffle(&mut random);
+        batches
+    }
+
+    fn step(&mut self, batches: &[Vec<usize>]) -> Result<()> {
+        let settings = self.state.settings;
+        let batch = &batches[self.state.batch];
+        let shares = settings.threads.min(batch.len());
+        let weight: f32 = batch.iter().map(|&row| self.lessons.weights[row]).sum();
+        let lessons: Vec<Lesson<'_>> = (0..shares)
+            .map(|share| {
+                // Batches are sorted by length: every n-th text makes shares of equal work.
+                let rows = || batch.iter().skip(share).step_by(shares);
+                Lesson {
+                    texts: rows().map(|&row| self.lessons.texts[row].as_slice()).collect(),
+                    classes: rows().map(|&row| self.lessons.classes[row]).collect(),
+                    weights: rows().map(|&row| self.lessons.weights[row] / weight).collect(),
+                    seed: mix(settings.seed, self.state.step, 2 + share as u64),
+                }
+            })
+            .collect();
+        let mut benches = std::mem::take(&mut self.benches);
+        benches.resize_with(shares.max(benches.len()), Bench::default);
+        for bench in &mut benches {
+            bench.gradient.clear();
+            bench.gradient.resize(self.plan.total(), 0.0);
+        }
+        let score = learn_side_by_side(self.weights(), &lessons, &mut benches[..shares]);
+        let (first, others) = benches.split_at_mut(1);
+        let gradient = &mut first[0].gradient;
+        for other in &others[..shares - 1] {
+            gradient.iter_mut().zip(&other.gradient).for_each(|(sum, value)| *sum += value);
+        }
+        let norm = optimiser::norm(gradient);
+        for (what, value) in [("loss", score.loss), ("gradient norm", norm)] {
+            if !value.is_finite() {
+                let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
+                let last_good = Box::new(self.state.clone());
+                return Err(Error::Diverged { step, epoch, what, value, last_good });
+            }
+        }
+        let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
+        let total = (batches.len() * settings.epochs) as u64;
+        let rate = settings.rate(self.state.step, total);
+        let state = &mut self.state;
+        state.step += 1;
+        let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);
+        optimiser::step(self.plan, arrays, gradient, scale, (rate, settings.weight_decay), state.step);
+        state.batch += 1;
+        state.loss += score.loss * batch.len() as f64;
+        state.correct += score.correct;
+        state.seen += batch.len();
+        self.benches = benches;
+        Ok(())
+    }
+
+    /// Judges the epoch and keeps the state if it is the best.
+    fn close_epoch(&mut self) -> EpochReport {
+        let validation = (!self.judge.is_empty()).then(|| self.judged());
+        let best = self.state.history.iter().rfind(|report| report.best);
+        let better = match (validation, best.and_then(|report| report.validation)) {
+            // The loss is a finer judge than the hits on a few hundred rows.
+            (Some((loss, _)), Some((best_loss, _))) => loss < best_loss,
+            _ => true,
+        };
+        let state = &mut self.state;
+        let seen = state.seen.max(1) as f64;
+        let report = EpochReport {
+            epoch: state.epoch + 1,
+            loss: state.loss / seen,
+            accuracy: state.correct as f64 / seen,
+            validation,
+            best: better,
+        };
+        state.epoch += 1;
+        if better {
+            state.best = Some((state.epoch, state.parameters.clone()));
+        }
+        state.history.push(report);
+        (state.batch, state.loss, state.correct, state.seen) = (0, 0.0, 0, 0);
+        report
+    }
+
+    /// Mean loss and share of hits on the rows that judge.
+    fn judged(&self) -> (f64, f64) {
+        let mut rows = self.judge.clone();
+        rows.sort_by_key(|&row| self.lessons.texts[row].len());
+        let mut total = Score::default();
+        let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
+        let (mut start, mut pool) = (0, Pool::default());
+        for chunk in in_chunks(&texts) {
+            let classes: Vec<usize> =
+                rows[start..start + chunk.len()].iter().map(|&row| self.lessons.classes[row]).collect();
+            let score = self.weights().score(chunk, &classes, &mut pool);
+            total.loss += score.loss;
+            total.correct += score.correct;
+            start += chunk.len();
+        }
+        (total.loss / rows.len() as f64, total.correct as f64 / rows.len() as f64)
+    }
+}
+
+/// Texts in runs that are encoded at once: at most 256 of them, and no more tokens than memory bears.
+pub(crate) fn in_chunks<'a, 'b>(texts: &'b [&'a [u32]]) -> Vec<&'b [&'a [u32]]> {
+    let (mut chunks, mut start, mut tokens) = (Vec::new(), 0, 0);
+    for (at, text) in texts.iter().enumerate() {
+        if at > start && (at - start == 256 || tokens + text.len() > MOST_TOKENS) {
+            chunks.push(&texts[start..at]);
+            (start, tokens) = (at, 0);
+        }
+        tokens += text.len();
+    }
+    if start < texts.len() {
+        chunks.push(&texts[start..]);
+    }
+    chunks
+}
+
+/// Every share on a thread of its own; the first on this one.
+fn learn_side_by_side(weights: Weights<'_>, lessons: &[Lesson<'_>], benches: &mut [Bench]) -> Score {
+    std::thread::scope(|scope| {
+        let learn = move |lesson: &Lesson<'_>, bench: &mut Bench| {
+            weights.learn(lesson, &mut bench.gradient, &mut bench.pool)
+        };
+        let mut shares = lessons.iter().zip(benches);
+        let first = shares.next();
+        let others: Vec<_> =
+            shares.map(|(lesson, bench)| scope.spawn(move || learn(lesson, bench))).collect();
+        let mut total = first.map_or(Score::default(), |(lesson, bench)| learn(lesson, bench));
+        for other in others {
+            match other.join() {
+                Ok(score) => {
+                    total.loss += score.loss;
+                    total.correct += score.correct;
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        total
+    })
+}
+
+/// A share of each class judges; the rest teaches, at least one row a class.
+fn split(lessons: &Lessons, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
+    let mut random = ChaCha8Rng::seed_from_u64(mix(settings.seed, 0, 0));
+    let (mut teach, mut judge) = (Vec::new(), Vec::new());
+    for class in 0..lessons.class_count {
+        let mut rows: Vec<usize> =
+            (0..lessons.texts.len()).filter(|&row| lessons.classes[row] == class).collect();
+        rows.shuffle(&mut random);
+        let held = ((rows.len() as f64 * f64::from(settings.validation)).round() as usize)
+            .min(rows.len().saturating_sub(1));
+        judge.extend_from_slice(&rows[..held]);
+        teach.extend_from_slice(&rows[held..]);
+    }
+    teach.sort_unstable();
+    judge.sort_unstable();
+    (teach, judge)
+}
+
+/// A seed for one purpose (splitmix64).
+pub(crate) fn mix(seed: u64, number: u64, purpose: u64) -> u64 {
+    let mut z = seed
+        .wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_add(purpose.wrapping_mul(0xd1b5_4a32_d192_ed03));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

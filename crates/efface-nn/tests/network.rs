@@ -1,0 +1,325 @@
+//! Small networks from end to end: they learn, repeat themselves, resume, forget and come back from bytes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+
+use std::sync::Arc;
+
+use efface::methods::Newton;
+use efface::models::sisa::SisaForget;
+use efface::{Aggregation, Fit, Forget, Logistic, Predict, Ridge, RowId, RowStore, Rows, Sisa};
+use efface_nn::{
+    Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Flow, Head, HeadMethod,
+    HeadRecipe, Network, NetworkRecipe, Pooling, Progress, ProjectionRounds, Quiet, StepReport,
+    TrainSettings, text_rows,
+};
+
+/// Texts of filler words with two words of their class somewhere.
+fn texts(n: usize, classes: usize) -> Vec<String> {
+    let filler = ["the", "of", "and", "to", "in", "for", "on", "with"];
+    let text = |i: usize| {
+        let length = 4 + i * 5 % 9;
+        let mut words: Vec<String> = (0..length).map(|t| filler[(i * 3 + t * 5) % 8].to_string()).collect();
+        words[i % length] = format!("topic{}a", i % classes);
+        words[(i * 7 + 2) % length] = format!("topic{}b", i % classes);
+        words.join(" ")
+    };
+    (0..n).map(text).collect()
+}
+
+fn rows(n: usize, classes: usize) -> (Arc<Embedding>, Rows) {
+    let texts = texts(n, classes);
+    let words = Embedding::words_of(texts.iter().map(String::as_str), 100).unwrap();
+    let embedding = Arc::new(Embedding::random(words, 6, 5).unwrap());
+    let ids = text_rows(&embedding, texts.iter().map(String::as_str), 12).unwrap();
+    let targets = (0..n).flat_map(|i| match classes {
+        2 => vec![if i % 2 == 1 { 1.0 } else { -1.0 }],
+        _ => (0..classes).map(|c| (c == i % classes) as u8 as f64).collect(),
+    });
+    let rows = Rows::new(ids.features, targets.collect(), if classes == 2 { 1 } else { classes }).unwrap();
+    (embedding, rows)
+}
+
+fn training() -> TrainSettings {
+    TrainSettings { epochs: 8, batch: 8, learning_rate: 2e-2, validation: 0.2, ..TrainSettings::default() }
+}
+
+fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
+    NetworkRecipe {
+        embedding: embedding.clone(),
+        encoder: EncoderSettings::bilstm(6).dropout(0.1),
+        training: training(),
+        head: HeadRecipe::Ridge(Ridge::new(0.1)),
+    }
+}
+
+fn accuracy(network: &Network, rows: &Rows) -> f64 {
+    let ids: Vec<Vec<(u32, f64)>> = rows.iter().map(|view| view.features.entries()).collect();
+    let mut table = efface::Csr::<f32>::new(rows.width());
+    ids.iter().for_each(|entries| table.push(entries).unwrap());
+    let scores = network.predict(&table.into()).unwrap();
+    let right = rows.iter().enumerate().filter(|(at, view)| match view.targets {
+        [sign] => scores[(*at, 0)] * sign > 0.0,
+        many => (0..many.len()).all(|c| {
+            many[c] == 1.0 || {
+                let own = many.iter().position(|t| *t == 1.0).unwrap();
+                scores[(*at, c)] < scores[(*at, own)]
+            }
+        }),
+    });
+    right.count() as f64 / rows.len() as f64
+}
+
+#[test]
+fn tiny_texts_are_learned_by_every_shape() {
+    let (embedding, rows) = rows(90, 3);
+    let stack = EncoderSettings::stacked(8, 6).dropout(0.1);
+    for encoder in [
+        EncoderSettings::bilstm(6),
+        stack,
+        EncoderSettings { pooling: Pooling::Mean, ..EncoderSettings::bilstm(6).width(20) },
+    ] {
+        let recipe = NetworkRecipe {
+            encoder,
+            training: TrainSettings { epochs: 12, ..training() },
+            ..recipe(&embedding)
+        };
+        let network = recipe.fit(&rows).unwrap();
+        assert!(accuracy(&network, &rows) > 0.95, "{encoder:?}: {}", accuracy(&network, &rows));
+        assert_eq!(network.width(), encoder.features());
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits() {
+    let (embedding, rows) = rows(40, 3);
+    for threads in [1, 3] {
+        let recipe = NetworkRecipe {
+            training: TrainSettings { threads, epochs: 2, ..training() },
+            ..recipe(&embedding)
+        };
+        let (a, b) = (recipe.fit(&rows).unwrap(), recipe.fit(&rows).unwrap());
+        assert!(a.to_bytes().unwrap() == b.to_bytes().unwrap());
+        let other = TrainSettings { seed: 1, ..recipe.training };
+        let c = NetworkRecipe { training: other, ..recipe }.fit(&rows).unwrap();
+        assert!(a.head().distance(c.head()) > 0.0);
+    }
+}
+
+/// Stops after some steps and keeps the state.
+struct StopAfter(u64);
+
+impl Progress for StopAfter {
+    fn step(&mut self, report: &StepReport) -> Flow {
+        if report.step == self.0 { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+#[test]
+fn a_resumed_training_ends_like_an_uninterrupted_one() {
+    let (embedding, rows) = rows(40, 3);
+    let recipe = recipe(&embedding);
+    let whole = recipe.train(&rows, &mut Quiet).unwrap();
+    // In the middle of an epoch, and after one.
+    for stop in [3, 8, 10] {
+        let part = recipe.train(&rows, &mut StopAfter(stop)).unwrap();
+        assert_eq!(part.checkpoint.step, stop);
+        let stored = Checkpoint::from_bytes(&part.checkpoint.to_bytes().unwrap()).unwrap();
+        assert_eq!(stored, part.checkpoint);
+        let rest = recipe.continue_from(stored, &rows, &mut Quiet).unwrap();
+        assert_eq!(rest.checkpoint, whole.checkpoint);
+        assert!(rest.network.to_bytes().unwrap() == whole.network.to_bytes().unwrap());
+    }
+    let other = NetworkRecipe { training: TrainSettings { seed: 9, ..recipe.training }, ..recipe };
+    assert!(matches!(other.continue_from(whole.checkpoint, &rows, &mut Quiet), Err(Error::Damaged(_))));
+}
+
+/// Counts epochs and stops after one.
+#[derive(Default)]
+struct OneEpoch(usize);
+
+impl Progress for OneEpoch {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> Flow {
+        self.0 += 1;
+        assert!(report.best && report.validation.is_some());
+        assert_eq!(checkpoint.best_epoch(), Some(1));
+        Flow::Stop
+    }
+}
+
+#[test]
+fn who_stops_the_training_keeps_the_best_so_far() {
+    let (embedding, rows) = rows(40, 3);
+    let mut watch = OneEpoch::default();
+    let fitted = FittedNetwork::new(&recipe(&embedding), rows, &mut watch).unwrap();
+    assert_eq!((watch.0, fitted.history().len()), (1, 1));
+}
+
+/// One recipe of each loss for two classes and for more.
+fn cases() -> Vec<(FittedNetwork, Rows)> {
+    let mut cases = Vec::new();
+    for classes in [2, 3] {
+        let (embedding, rows) = rows(60, classes);
+        for head in [HeadRecipe::Ridge(Ridge::new(0.1)), HeadRecipe::Softmax(Logistic::new(0.1))] {
+            let training = TrainSettings { epochs: 3, ..training() };
+            let recipe = NetworkRecipe { head, training, ..recipe(&embedding) };
+            cases.push((FittedNetwork::new(&recipe, rows.clone(), &mut Quiet).unwrap(), rows.clone()));
+        }
+    }
+    cases
+}
+
+#[test]
+fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
+    let gone = [RowId(3), RowId(17), RowId(30), RowId(44)];
+    for (fitted, _) in cases() {
+        let network = fitted.network();
+        let refitted = network.recipe().head.fit(fitted.encoded()).unwrap();
+        assert!(network.head().distance(&refitted) < 1e-9);
+        let kept = fitted.encoded().filter(|id| !gone.contains(&id));
+        let right = network.recipe().head.fit(&kept).unwrap();
+        let ridge = matches!(network.head(), Head::Ridge(_));
+        let exact: &[&str] = if ridge {
+            &["exact", "newton", "summation", "auto", "retrain_head"]
+        } else {
+            &["warm_start", "retrain_head"]
+        };
+        for name in exact {
+            let mut fitted = fitted.clone();
+            let evidence = fitted.forget(&HeadMethod::by_name(name).unwrap(), &gone).unwrap();
+            let distance = fitted.network().head().distance(&right);
+            assert!(distance < 1e-8, "{name}: {distance:e}");
+            assert!(!ridge || distance < 1e-9, "{name}: {distance:e}");
+            assert_eq!((evidence.forgotten, evidence.rows, fitted.texts().len()), (4, 56, 56));
+            assert!(evidence.not_covered.iter().any(|what| what.contains("encoder")), "{evidence:?}");
+            assert!(evidence.reason.unwrap().contains("only the first 12 words"));
+        }
+        for name in ["newton", "influence", "projection_residual"] {
+            let mut fitted = fitted.clone();
+            let evidence = fitted.forget(&HeadMethod::by_name(name).unwrap(), &gone).unwrap();
+            let distance = fitted.network().head().distance(&right);
+            assert!(
+                distance <= evidence.bound * 1.001 + 1e-9,
+                "{name}: {distance:e} above {:e}",
+                evidence.bound
+            );
+            let before = network.head().distance(&right);
+            assert!(distance < before, "{name}: {distance:e} where {before:e} was");
+        }
+        let refused = if ridge { HeadMethod::WarmStart } else { HeadMethod::Exact };
+        let error = network.forget(&refused, fitted.encoded(), &gone).unwrap_err().to_string();
+        assert!(error.contains("cannot be used here"), "{error}");
+        let twice = network.forget(&HeadMethod::RetrainHead, fitted.encoded(), &[RowId(3), RowId(3)]);
+        assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
+    }
+}
+
+#[test]
+fn rounds_of_the_projection_residual() {
+    let gone = [RowId(1), RowId(8), RowId(21)];
+    for (fitted, _) in cases() {
+        let network = fitted.network();
+        let run = |rounds: ProjectionRounds| {
+            let outcome =
+                network.forget(&HeadMethod::ProjectionResidual(rounds), fitted.encoded(), &gone).unwrap();
+            (outcome.model.head().clone(), outcome.evidence)
+        };
+        let start = ProjectionRounds::default();
+        let (one, _) = run(start);
+        let (many, evidence) = run(ProjectionRounds { rounds: 40, step: 0.5, tolerance: 1e-7 });
+        assert!(evidence.iterations > 1 && evidence.iterations < 40, "{}", evidence.iterations);
+        match network.head() {
+            Head::Ridge(_) => {
+                // One round is the whole method, and halves add up to it.
+                assert_eq!(run(ProjectionRounds { rounds: 5, ..start }).0.distance(&one), 0.0);
+                assert!(many.distance(&one) < 1e-6, "{}", many.distance(&one));
+                let (half, _) = run(ProjectionRounds { rounds: 1, step: 0.5, ..start });
+                let (quarter, _) = run(ProjectionRounds { rounds: 2, step: 0.5, ..start });
+                assert!((quarter.distance(&one) - half.distance(&one) / 2.0).abs() < 1e-9);
+            }
+            Head::Classifier(_) => {
+                // Rounds end where the step to the retained optimum has nothing left inside the span.
+                let (full, evidence) = run(ProjectionRounds { rounds: 40, step: 1.0, tolerance: 1e-8 });
+                assert!(evidence.iterations < 40);
+                assert!(full.distance(&many) < 1e-5, "{}", full.distance(&many));
+                assert!(full.distance(&one) < network.head().distance(&one));
+                assert_eq!(evidence.rows, 57);
+            }
+        }
+        for wrong in [
+            ProjectionRounds { rounds: 0, ..start },
+            ProjectionRounds { step: 0.0, ..start },
+            ProjectionRounds { step: f64::NAN, ..start },
+            ProjectionRounds { tolerance: -1.0, ..start },
+        ] {
+            let result = network.forget(&HeadMethod::ProjectionResidual(wrong), fitted.encoded(), &gone);
+            assert!(matches!(result, Err(Error::Setting { .. })));
+        }
+    }
+}
+
+#[test]
+fn retraining_leaves_nothing_of_the_encoder_uncovered() {
+    let (embedding, rows) = rows(50, 3);
+    let mut public = (*embedding).clone();
+    public.public = true;
+    let recipe =
+        NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&Arc::new(public)) };
+    let mut fitted = FittedNetwork::new(&recipe, rows.clone(), &mut Quiet).unwrap();
+    let gone = [RowId(0), RowId(7)];
+    let evidence = fitted.retrain(&gone, &mut Quiet).unwrap();
+    assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
+    let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
+    assert!(fitted.network().to_bytes().unwrap() == fresh.to_bytes().unwrap());
+    assert!(fitted.retrain(&[RowId(7)], &mut Quiet).is_err());
+    // An encoder that was drawn and never trained holds nothing of anybody.
+    let drawn = NetworkRecipe { training: TrainSettings { epochs: 0, ..training() }, ..recipe };
+    let mut fitted = FittedNetwork::new(&drawn, rows, &mut Quiet).unwrap();
+    let evidence = fitted.forget(&HeadMethod::Exact, &gone).unwrap();
+    assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
+}
+
+#[test]
+fn sisa_over_whole_networks_forgets_to_the_bit() {
+    let (embedding, rows) = rows(60, 2);
+    let network = NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&embedding) };
+    let sisa = Sisa::new(network, 2, 2).aggregation(Aggregation::Mean);
+    let model = sisa.fit(&rows).unwrap();
+    let gone = [RowId(5), RowId(6)];
+    let outcome = SisaForget.forget(&model, &rows, &gone).unwrap();
+    let fresh = sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
+    let ids = text_rows(&embedding, texts(20, 2).iter().map(String::as_str), 12).unwrap().features;
+    let (a, b) = (outcome.model.predict(&ids).unwrap(), fresh.predict(&ids).unwrap());
+    assert_eq!(
+        (0..20).map(|i| a[(i, 0)]).collect::<Vec<_>>(),
+        (0..20).map(|i| b[(i, 0)]).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn bytes_bring_the_network_back_and_damage_is_named() {
+    for (mut fitted, rows) in cases() {
+        let methods = [HeadMethod::Newton(Newton::default()), HeadMethod::Influence];
+        fitted.forget(&methods[0], &[RowId(2)]).unwrap();
+        let bytes = fitted.network().to_bytes().unwrap();
+        let back = Network::from_bytes(&bytes).unwrap();
+        assert!(back.to_bytes().unwrap() == bytes);
+        assert_eq!(back.head().distance(fitted.network().head()), 0.0);
+        assert_eq!(accuracy(&back, &rows), accuracy(fitted.network(), &rows));
+        back.forget(&methods[1], fitted.encoded(), &[RowId(9)]).unwrap();
+        // Cut anywhere, or with any byte of the header changed: an error or a network, never a panic.
+        for cut in [0, 4, 8, 100, bytes.len() / 2, bytes.len() - 1] {
+            assert!(Network::from_bytes(&bytes[..cut]).is_err());
+        }
+        let header = u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+        for at in (0..header + 8).step_by(7) {
+            let mut changed = bytes.clone();
+            changed[at] = changed[at].wrapping_add(1);
+            let _ = Network::from_bytes(&changed);
+        }
+        let mut huge = bytes.clone();
+        huge[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        let error = Network::from_bytes(&huge).unwrap_err().to_string();
+        assert!(error.contains("its header claims"), "{error}");
+        assert!(Checkpoint::from_bytes(&bytes).is_err());
+    }
+}

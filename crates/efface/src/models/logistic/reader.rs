@@ -1,0 +1,128 @@
+//! Rows one at a time, for the passes over all of them.
+
+use faer::Mat;
+
+use super::pass::{Frame, Member};
+use crate::linalg::{add_scaled, dot};
+use crate::rows::RowRef;
+
+/// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
+/// afterwards, so that dense rows need not be copied.
+pub(super) struct Reader<'f, 'r> {
+    frame: Frame<'f>,
+    raw: bool,
+    constant: f64,
+    pub(super) kind: Kind<'r>,
+    pub(super) buffer: Vec<f64>,
+    pub(super) entries: Vec<(usize, f64)>,
+}
+
+pub(super) enum Kind<'r> {
+    /// In the buffer, constant included.
+    Written,
+    /// Among the entries, constant included.
+    Thin,
+    /// The features where they lie.
+    Lying(&'r [f64]),
+}
+
+impl<'f, 'r> Reader<'f, 'r> {
+    /// Inner coordinates.
+    pub(super) fn new(frame: Frame<'f>) -> Self {
+        let buffer = vec![0.0; frame.basis.width()];
+        Self { frame, raw: false, constant: 0.0, kind: Kind::Written, buffer, entries: Vec::new() }
+    }
+
+    /// The caller's units where features keep their origin; inner coordinates otherwise.
+    pub(super) fn raw(frame: Frame<'f>) -> Self {
+        Self { raw: frame.basis.is_unshifted(), ..Self::new(frame) }
+    }
+
+    /// A vector to multiply rows with, in the units that this reader gives them.
+    pub(super) fn against(&self, vector: &[f64]) -> Vec<f64> {
+        let mut vector = vector.to_vec();
+        if self.raw {
+            self.frame.basis.rescale(&mut vector);
+        }
+        vector
+    }
+
+    /// A sum of rows as this reader gives them, in inner coordinates.
+    pub(super) fn inner(&self, sum: &mut [f64]) {
+        if self.raw {
+            self.frame.basis.rescale(sum);
+        }
+    }
+
+    pub(super) fn read(&mut self, member: &Member<'r>) {
+        self.constant = if self.frame.basis.intercept { member.scale } else { 0.0 };
+        if self.frame.is_thin(member.features) {
+            self.frame.entries(member, self.raw, &mut self.entries);
+            self.kind = Kind::Thin;
+        } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
+            self.kind = Kind::Lying(x);
+        } else {
+            if self.raw {
+                let first = self.frame.basis.intercept as usize;
+                self.buffer[first..].fill(0.0);
+                self.buffer[..first].fill(self.constant);
+                member.features.add_to(member.scale, &mut self.buffer[first..]);
+            } else {
+                self.frame.write(member, &mut self.buffer);
+            }
+            self.kind = Kind::Written;
+        }
+    }
+
+    pub(super) fn dot(&self, v: &[f64]) -> f64 {
+        match self.kind {
+            Kind::Thin => self.entries.iter().map(|&(j, x)| x * v[j]).sum(),
+            Kind::Written => dot(&self.buffer, v),
+            Kind::Lying(x) if self.frame.basis.intercept => v[0] + dot(x, &v[1..]),
+            Kind::Lying(x) => dot(x, v),
+        }
+    }
+
+    pub(super) fn add_to(&self, scale: f64, out: &mut [f64]) {
+        match self.kind {
+            Kind::Thin => self.entries.iter().for_each(|&(j, x)| out[j] += scale * x),
+            Kind::Written => add_scaled(out, scale, &self.buffer),
+            Kind::Lying(x) if self.frame.basis.intercept => {
+                out[0] += scale;
+                add_scaled(&mut out[1..], scale, x);
+            }
+            Kind::Lying(x) => add_scaled(out, scale, x),
+        }
+    }
+
+    /// Calls `see` with every entry that may not be zero.
+    pub(super) fn each(&self, mut see: impl FnMut(usize, f64)) {
+        match self.kind {
+            Kind::Thin => self.entries.iter().for_each(|&(j, x)| see(j, x)),
+            Kind::Written => self.buffer.iter().enumerate().for_each(|(j, x)| see(j, *x)),
+            Kind::Lying(x) => {
+                let first = self.frame.basis.intercept as usize;
+                (0..first).for_each(|j| see(j, self.constant));
+                x.iter().enumerate().for_each(|(j, x)| see(first + j, *x));
+            }
+        }
+    }
+
+    pub(super) fn square(&self) -> f64 {
+        match self.kind {
+            Kind::Thin => self.entries.iter().map(|(_, x)| x * x).sum(),
+            Kind::Written => dot(&self.buffer, &self.buffer),
+            Kind::Lying(x) => self.constant * self.constant + dot(x, x),
+        }
+    }
+
+    pub(super) fn scores(&self, vectors: &[Vec<f64>], out: &mut [f64]) {
+        for (z, vector) in out.iter_mut().zip(vectors) {
+            *z = self.dot(vector);
+        }
+    }
+
+    pub(super) fn vectors(&self, theta: &Mat<f64>) -> Vec<Vec<f64>> {
+        (0..theta.ncols()).map(|c| self.against(theta.col_as_slice(c))).collect()
+    }
+}
