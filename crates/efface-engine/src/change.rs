@@ -383,6 +383,10 @@ impl<'a> Change<'a> {
         Stage { before: Some(now), after: now, copies: Vec::new() }
     }
 
+    pub(crate) fn encoder(&self) -> Option<&Encoder> {
+        self.encoder.as_ref()
+    }
+
     pub(crate) fn received_at(&self) -> Time {
         self.received_at
     }

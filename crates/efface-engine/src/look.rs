@@ -14,7 +14,7 @@ use crate::ledger::copies;
 use crate::model;
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
-use crate::store::{Details, Manifest, ModelHead, StoreRows};
+use crate::store::{Details, Manifest, ModelHead, Store, StoreRows};
 
 pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let _transaction = engine.store.begin(false)?;
@@ -160,10 +160,19 @@ fn intercept(recipe: &AnyRecipe) -> Option<bool> {
 pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
     let _transaction = engine.store.begin(false)?;
     let Snapshot { manifest, encoder } = engine.snapshot()?;
-    let rows = StoreRows::new(&engine.store, &manifest);
+    parameters_of(&engine.store, &manifest, encoder.as_ref())
+}
+
+/// The parameters of the model of this manifest, inside a transaction that somebody else holds.
+pub(crate) fn parameters_of(
+    store: &Store,
+    manifest: &Manifest,
+    encoder: Option<&Encoder>,
+) -> Result<Parameters> {
+    let rows = StoreRows::new(store, manifest);
     let (mut vectors, mut tables) = (Vec::new(), Vec::new());
     // Every table features × outputs.
-    match model::scorer(&engine.store, &manifest, &rows)? {
+    match model::scorer(store, manifest, &rows)? {
         AnyModel::Ridge(model) => {
             let (coefficients, intercept) = model.parameters();
             vectors.push(("intercept", intercept));
@@ -194,7 +203,7 @@ pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
         AnyModel::KMeans(model) => tables.push(("centers", model.centers().transpose().to_owned())),
     }
     let named: Vec<(usize, String)> = (0..manifest.blueprint.width)
-        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder.as_ref(), column)?)))
+        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder, column)?)))
         .collect();
     let lines = |table: &Mat<f64>| {
         let line =
@@ -205,7 +214,7 @@ pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
         model: name(&manifest.model.recipe),
         lambda: lambda(&manifest.model.recipe),
         rows: manifest.rows as usize,
-        outputs: output_names(&manifest),
+        outputs: output_names(manifest),
         classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),
         vectors,
         tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),

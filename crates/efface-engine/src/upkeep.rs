@@ -43,8 +43,8 @@ pub struct Settled {
 /// The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
 /// all the same, one that is written is never missing.
 pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -> Result<Exported> {
-    let mut parameters = look::parameters(engine)?;
     let mut change = Change::begin(engine, true)?;
+    let mut parameters = look::parameters_of(&engine.store, &change.manifest, change.encoder())?;
     let now = change.newest();
     let more = change.manifest.policy.held(now);
     if more > 0 {

@@ -161,6 +161,8 @@ fn there_and_back() {
             }
             _ => assert!(report.evidence.relative_bound <= 1e-6, "{}", case.name),
         }
+        let checks = engine.verify(None).unwrap();
+        assert!(checks.iter().all(|check| check.passed), "{}: {checks:?}", case.name);
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
         assert_eq!(retrained.forget(&ids(&gone), "retrain", &PLAIN, false).unwrap().method, "retrain");
         near(case, &engine, &retrained);
