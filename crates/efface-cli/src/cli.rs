@@ -26,6 +26,13 @@ pub(crate) struct Cli {
     /// No progress bars and no messages; results and errors stay
     #[arg(short, long, global = true, display_order = 91)]
     pub(crate) quiet: bool,
+
+    /// Seconds to wait while another process changes the model; 0 to be refused at once
+    #[arg(
+        long, global = true, value_name = "SECONDS", default_value_t = 5, display_order = 92,
+        value_parser = clap::value_parser!(u64).range(..=86_400)
+    )]
+    pub(crate) wait: u64,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,10 @@
 //! a stream is closed.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
 
+use efface_engine::Engine;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -13,11 +16,19 @@ use crate::progress::Bars;
 pub(crate) struct Terminal {
     json: bool,
     quiet: bool,
+    wait: Duration,
 }
 
 impl Terminal {
-    pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet }
+    pub(crate) fn new(json: bool, quiet: bool, wait: u64) -> Self {
+        Self { json, quiet, wait: Duration::from_secs(wait) }
+    }
+
+    /// Opens a model in order to change it, as patiently as the user is.
+    pub(crate) fn change(&self, model: &Path) -> Result<Engine> {
+        let engine = Engine::open(model)?;
+        engine.set_patience(self.wait)?;
+        Ok(engine)
     }
 
     /// Whether results are JSON.

@@ -20,7 +20,8 @@ use crate::story;
 use crate::upkeep::{self, ReleasePolicy, Settled};
 use crate::verify::{self, Check};
 
-/// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most.
+/// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
+/// unless [`Engine::set_patience`] says otherwise.
 pub struct Engine {
     pub(crate) store: Store,
     /// The model as the last change of this engine left it, by the root of the log: nobody else's change has that root.
@@ -51,8 +52,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How long to wait for another process; for tests.
-    #[doc(hidden)]
+    /// How long to wait for another process that changes the file: five seconds unless said otherwise, and not at all
+    /// with zero. Then the change is refused.
     pub fn set_patience(&self, patience: Duration) -> Result<()> {
         self.store.patience(patience)
     }

@@ -1,6 +1,6 @@
 //! `efface learn` and `efface amend`: rows of a file join a model, or replace rows that it holds.
 
-use efface_engine::{Engine, Report};
+use efface_engine::Report;
 
 use super::open;
 use crate::cli::{Amend, Learn};
@@ -10,13 +10,13 @@ use crate::terminal::Terminal;
 
 pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = Engine::open(&args.model)?.learn(&source, &terminal.bars())?;
+    let report = terminal.change(&args.model)?.learn(&source, &terminal.bars())?;
     tell("learned", &report, terminal)
 }
 
 pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = Engine::open(&args.model)?.amend(&source, &terminal.bars())?;
+    let report = terminal.change(&args.model)?.amend(&source, &terminal.bars())?;
     tell("amended", &report, terminal)
 }
 

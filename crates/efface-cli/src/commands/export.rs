@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use efface_engine::Engine;
 use serde_json::json;
 
 use crate::cli::{Export, ExportFormat};
@@ -22,7 +21,7 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
     };
     let mut out = open(path.as_ref(), args.force)?;
     let name = path.as_ref().map(|path| path.display().to_string());
-    let exported = Engine::open(&args.model)?.export(args.format.name(), name.as_deref())?;
+    let exported = terminal.change(&args.model)?.export(args.format.name(), name.as_deref())?;
     let parameters = exported.parameters;
     if let Some(warning) = &exported.warning {
         terminal.warn(warning);

@@ -19,7 +19,7 @@ const LARGEST: u64 = 256 << 20;
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
     let mut engine =
-        if args.dry_run { Engine::open_read_only(&args.model)? } else { Engine::open(&args.model)? };
+        if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
     let receipt = args.receipt.as_ref().map(|path| Output::file(path, true)).transpose()?;
     let request = ForgetRequest {
         who,

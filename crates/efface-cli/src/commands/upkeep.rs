@@ -10,7 +10,7 @@ use crate::terminal::Terminal;
 
 pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
     if args.rotate {
-        let (public, receipt) = Engine::open(&args.model)?.rotate_key()?;
+        let (public, receipt) = terminal.change(&args.model)?.rotate_key()?;
         if terminal.json() {
             return terminal.object(&json!({"public_key": public, "receipt": receipt}));
         }
@@ -28,7 +28,11 @@ pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
 pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
     let changes = args.min_batch.is_some() || args.delay.is_some() || args.noise.is_some();
     let policy = if changes {
-        Engine::open(&args.model)?.set_policy(args.min_batch, args.delay.map(|delay| delay.0), args.noise)?
+        terminal.change(&args.model)?.set_policy(
+            args.min_batch,
+            args.delay.map(|delay| delay.0),
+            args.noise,
+        )?
     } else {
         Engine::open_read_only(&args.model)?.policy()?
     };
@@ -49,7 +53,7 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
 }
 
 pub(crate) fn settle(args: &Settle, terminal: &Terminal) -> Result {
-    let settled = Engine::open(&args.model)?.settle()?;
+    let settled = terminal.change(&args.model)?.settle()?;
     if terminal.json() {
         return terminal.object(&settled);
     }
