@@ -14,6 +14,9 @@ use crate::store;
 /// The most hand-overs of keys in one log: a verifier reads no more.
 const MOST_KEYS: usize = 60;
 
+/// Pages of a file that is no trouble to write anew: 256 MiB.
+const SMALL: u64 = 1 << 16;
+
 /// When new parameters may be published.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ReleasePolicy {
@@ -139,7 +142,16 @@ pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
     entry.reason = Some(format!("{husks} places of forgotten rows were given back"));
     let stage = change.standing();
     let receipt = change.note_down(&stage, entry)?;
-    // Pages that are free are cleared; this gives them back.
-    engine.store.with(|connection| Ok(connection.execute_batch("VACUUM")?))?;
+    // Pages that are free are cleared already. Giving them back writes the file anew by way of memory, so that nothing
+    // lies in a temporary file; a large file is only worth it where much of it is free.
+    engine.store.with(|connection| {
+        let pragma =
+            |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
+        let (free, pages) = (pragma("freelist_count")?, pragma("page_count")?);
+        if free > 0 && (pages < SMALL || free > pages / 4) {
+            connection.execute_batch("VACUUM")?;
+        }
+        Ok(())
+    })?;
     Ok(Settled { husks, bytes_before, bytes_after: size()?, receipt })
 }
