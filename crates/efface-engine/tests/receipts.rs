@@ -391,6 +391,7 @@ fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
     sound(&engine);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_folder_that_cannot_be_written_to_changes_nothing() {
     let bench = Bench::new();
