@@ -14,5 +14,6 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(engine) = Engine::open_read_only(file.path()) {
         let _ = engine.summary();
         let _ = engine.parameters();
+        let _ = engine.verify(None);
     }
 });

@@ -6,6 +6,7 @@ mod methods;
 mod python;
 mod test;
 mod tidy;
+mod torture;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ cargo xtask <command>
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, fit, stream, injection; all of these without one
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
+  torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(),
         Some("tidy") => tidy::run(),
         Some("bench") => bench::run(rest),
+        Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");

@@ -11,8 +11,31 @@ pub(crate) fn run() -> Result<()> {
     crate::run("cargo", &["test", "--workspace"])?;
     // Without the Parquet reader the crate must still be whole.
     crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib"])?;
+    torture()?;
+    verifier()?;
     documentation()?;
     dependencies()
+}
+
+/// A short version of `cargo xtask torture`, with the program that the tests have built along.
+fn torture() -> Result<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
+    let program = target.join("debug/examples/torture");
+    let program = program.to_string_lossy();
+    crate::run(&program, &["kills", "40"])?;
+    crate::run(&program, &["writes"])?;
+    crate::run(&program, &["flips"])?;
+    crate::run(&program, &["repeats", "5000"])
+}
+
+/// The second verifier on the shared vectors, where its one library is there.
+fn verifier() -> Result<()> {
+    let there = std::process::Command::new("python3").args(["-c", "import cryptography"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: python3 has no `cryptography` (pip install cryptography), verify/ is not run");
+        return Ok(());
+    }
+    crate::run("python3", &["-m", "unittest", "discover", "verify"])
 }
 
 fn documentation() -> Result<()> {

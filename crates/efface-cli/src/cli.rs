@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::Format;
 
-pub(crate) use parse::{Grid, Person};
+pub(crate) use parse::{Delay, Grid, Person};
 pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
 
 /// Fit a model; later take rows, or a person, out of it, exactly
@@ -26,6 +26,13 @@ pub(crate) struct Cli {
     /// No progress bars and no messages; results and errors stay
     #[arg(short, long, global = true, display_order = 91)]
     pub(crate) quiet: bool,
+
+    /// Seconds to wait while another process changes the model; 0 to be refused at once
+    #[arg(
+        long, global = true, value_name = "SECONDS", default_value_t = 5, display_order = 92,
+        value_parser = clap::value_parser!(u64).range(..=86_400)
+    )]
+    pub(crate) wait: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +45,11 @@ pub(crate) enum Command {
     Predict(Predict),
     Inspect(Inspect),
     Export(Export),
+    Log(Log),
+    Verify(Verify),
+    Keys(Keys),
+    Policy(Policy),
+    Settle(Settle),
     Completions(Completions),
 }
 
@@ -191,6 +203,22 @@ pub(crate) struct Forget {
     /// Say what would happen and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Your name for the request: it has one effect, however often it comes, and a receipt whatever it is
+    #[arg(long, value_name = "ID", help_heading = "Receipt")]
+    pub(crate) request: Option<String>,
+
+    /// Pass over rows that are not there; the receipt says `partial` or `not_found`
+    #[arg(long, help_heading = "Receipt")]
+    pub(crate) allow_missing: bool,
+
+    /// When the person asked, such as 2026-03-02T09:15:00.250Z
+    #[arg(long, value_name = "TIME", value_parser = parse::time, help_heading = "Receipt")]
+    pub(crate) requested_at: Option<efface_receipt::Time>,
+
+    /// Write the receipt, with all that is needed to check it, to FILE
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Receipt")]
+    pub(crate) receipt: Option<PathBuf>,
 }
 
 /// Add rows to a model
@@ -259,6 +287,97 @@ pub(crate) struct Export {
     /// Overwrite the output file
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// List what was done to a model, or print the proofs of it
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("part").args(["receipt", "checkpoint", "since", "raw"])),
+    after_help = help::LOG
+)]
+pub(crate) struct Log {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// One receipt, by number or id, with all that is needed to check it
+    #[arg(long, value_name = "RECEIPT")]
+    pub(crate) receipt: Option<String>,
+
+    /// The signed head of the log
+    #[arg(long)]
+    pub(crate) checkpoint: bool,
+
+    /// Proof that the log continues the one of its first N receipts
+    #[arg(long, value_name = "N")]
+    pub(crate) since: Option<u64>,
+
+    /// Every receipt as it was signed, one a line
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Overwrite the output file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Check a receipt against a public key, or a model against its log
+#[derive(Debug, Args)]
+#[command(after_help = help::VERIFY)]
+pub(crate) struct Verify {
+    /// Receipt or model file
+    pub(crate) file: PathBuf,
+
+    /// File with the public key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// Print the public key of a model, or replace the key
+#[derive(Debug, Args)]
+#[command(after_help = help::KEYS)]
+pub(crate) struct Keys {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// Replace the key; the old one signs the new one
+    #[arg(long, conflicts_with = "first")]
+    pub(crate) rotate: bool,
+
+    /// The key that the log began with
+    #[arg(long)]
+    pub(crate) first: bool,
+}
+
+/// Say when new parameters may be published
+#[derive(Debug, Args)]
+#[command(after_help = help::POLICY)]
+pub(crate) struct Policy {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// Forget requests that an export waits for
+    #[arg(long, value_name = "N")]
+    pub(crate) min_batch: Option<u64>,
+
+    /// How long an export waits at most, such as 30s, 12h or 7d; 0s for as long as it takes
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) delay: Option<Delay>,
+
+    /// Standard deviation of noise on exported parameters; 0 for none
+    #[arg(long, value_name = "X")]
+    pub(crate) noise: Option<f64>,
+}
+
+/// Give back the places of forgotten rows in a model file
+#[derive(Debug, Args)]
+#[command(after_help = help::SETTLE)]
+pub(crate) struct Settle {
+    /// Model file
+    pub(crate) model: PathBuf,
 }
 
 /// Print a completion script for a shell

@@ -32,6 +32,16 @@ impl Failure {
         Self::new(ErrorKind::Refused, message)
     }
 
+    /// The model holds no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// The model file is not what it should be.
+    pub(crate) fn bad_model(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::BadModel, message)
+    }
+
     /// What should not happen did.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)

@@ -18,8 +18,8 @@ use crate::cli::{Cli, Command};
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let Cli { command, json, quiet } = Cli::parse();
-    let terminal = Terminal::new(json, quiet);
+    let Cli { command, json, quiet, wait } = Cli::parse();
+    let terminal = Terminal::new(json, quiet, wait);
     let outcome = match command {
         Command::Demo(args) => commands::demo::run(&args, &terminal),
         Command::Fit(args) => commands::fit::run(*args, &terminal),
@@ -29,6 +29,11 @@ fn main() -> ExitCode {
         Command::Predict(args) => commands::predict::run(&args, &terminal),
         Command::Inspect(args) => commands::inspect::run(&args, &terminal),
         Command::Export(args) => commands::export::run(&args, &terminal),
+        Command::Log(args) => commands::log::run(&args, &terminal),
+        Command::Verify(args) => commands::verify::run(&args, &terminal),
+        Command::Keys(args) => commands::upkeep::keys(&args, &terminal),
+        Command::Policy(args) => commands::upkeep::policy(&args, &terminal),
+        Command::Settle(args) => commands::upkeep::settle(&args, &terminal),
         Command::Completions(args) => commands::completions::run(&args, &terminal),
     };
     match outcome {

@@ -2,7 +2,10 @@
 //! a stream is closed.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
 
+use efface_engine::Engine;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -13,11 +16,19 @@ use crate::progress::Bars;
 pub(crate) struct Terminal {
     json: bool,
     quiet: bool,
+    wait: Duration,
 }
 
 impl Terminal {
-    pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet }
+    pub(crate) fn new(json: bool, quiet: bool, wait: u64) -> Self {
+        Self { json, quiet, wait: Duration::from_secs(wait) }
+    }
+
+    /// Opens a model in order to change it, as patiently as the user is.
+    pub(crate) fn change(&self, model: &Path) -> Result<Engine> {
+        let engine = Engine::open(model)?;
+        engine.set_patience(self.wait)?;
+        Ok(engine)
     }
 
     /// Whether results are JSON.
@@ -51,6 +62,13 @@ impl Terminal {
         self.message(&format!("note: {text}"));
     }
 
+    /// Something that should be known before going on; not silenced by wanting JSON.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.quiet {
+            say(&format!("warning: {text}"));
+        }
+    }
+
     /// Why the command stopped; never silent.
     pub(crate) fn failure(&self, failure: &Failure) {
         say(&format!("error: {}", failure.message));
@@ -67,5 +85,24 @@ impl Terminal {
 
 /// There is nobody left to tell when standard error is closed.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain(text));
+}
+
+/// Text without control characters but line breaks: an id could hold some, and a terminal would obey them.
+fn plain(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' { clean.extend(c.escape_default()) } else { clean.push(c) }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_given_no_orders() {
+        assert_eq!(plain("row \u{1b}[2J\rx\n"), "row \\u{1b}[2J\\rx\n");
+    }
 }

@@ -123,3 +123,13 @@ fn errors_repeat_no_content() {
     let ended = folder.fails("fit a.csv --target y", 3, &["line 3"]);
     assert!(!ended.err.contains("kestrel") && !ended.err.contains("falcon"), "{ended:?}");
 }
+
+#[test]
+fn ids_with_control_characters_do_no_harm() {
+    let folder = Folder::with_houses();
+    let ended = folder.words(&["forget", "houses.efface", "--ids", "\u{1b}[2Jh1"]);
+    assert_eq!(ended.code, 4, "{ended:?}");
+    assert!(ended.err.contains("\\u{1b}[2Jh1") && !ended.err.contains('\u{1b}'), "{ended:?}");
+    let ended = folder.words(&["forget", "houses.efface", "--ids", "h1", "--request", "a\u{7}b"]);
+    assert_eq!(ended.code, 2, "{ended:?}");
+}

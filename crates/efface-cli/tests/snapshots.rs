@@ -29,7 +29,7 @@ fn inspect() {
     let folder = Folder::with_houses();
     folder.done("forget houses.efface --subject owner=ann");
     let page = folder.done("inspect houses.efface");
-    let changing = ["distance", "file", "created", "changed"];
+    let changing = ["distance", "public key", "file", "created", "changed"];
     let line = |line: &str| match changing.iter().find(|name| line.starts_with(**name)) {
         Some(name) => format!("{name} […]"),
         None => line.to_owned(),

@@ -2,43 +2,26 @@
 //! parameters, curvature, words and the list of what was forgotten in one transaction: after a failure or a crash the
 //! file is as it was before.
 
+pub(crate) mod forget;
+
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::methods::table;
 use efface::{Amend, AnyModel, Evidence, Options, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
+use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Signed, Time};
 
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Batch, Named, Purpose};
+use crate::ledger::{self, Entry, Findings, Journal, Members, Stage, copies};
 use crate::model::{self, State};
-use crate::report::Report;
-use crate::request::{Progress, Who};
+use crate::report::{Logged, Report};
+use crate::request::Progress;
 use crate::store::{self, Directory, Manifest, Outgoing, Store, StoreRows, Transaction};
 use crate::time;
-
-pub(crate) fn forget(
-    engine: &Engine,
-    who: &Who,
-    method: &str,
-    options: &Options,
-    dry_run: bool,
-) -> Result<Report> {
-    let known = table::method_names();
-    if !known.contains(&method) {
-        return Err(Error::UnknownMethod { name: method.into(), known });
-    }
-    let mut change = Change::begin(engine, !dry_run)?;
-    let gone = change.resolve(who)?;
-    let rows = change.rows();
-    let outcome = model::load(change.store, &change.manifest, &rows)
-        .and_then(|model| Ok(model.forget(method, options, &rows, &gone)?))
-        .map_err(|error| change.name(error))?;
-    change.take_out(&gone, true)?;
-    change.finish(outcome, None)
-}
 
 pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
     let mut change = Change::begin(engine, true)?;
@@ -49,12 +32,11 @@ pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -
     let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
     let (new, names) = batch.into_rows(numbers, change.manifest.blueprint.outputs())?;
     let rows = change.rows();
-    let outcome = model::load(change.store, &change.manifest, &rows)
-        .and_then(|model| Ok(model.learn(&rows, &new)?))
-        .map_err(|error| change.name(error))?;
+    let outcome =
+        change.model().and_then(|model| Ok(model.learn(&rows, &new)?)).map_err(|error| change.name(error))?;
     change.put_in(&new);
     change.manifest.next_position += new.len() as u64;
-    change.finish(outcome, Some((new, names)))
+    change.finish(Kind::Learn, outcome, (new, names))
 }
 
 pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
@@ -73,7 +55,8 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
     };
     let (new, names) = batch.into_rows(numbers, change.manifest.blueprint.outputs())?;
     let rows = change.rows();
-    let outcome = model::load(change.store, &change.manifest, &rows)
+    let outcome = change
+        .model()
         .and_then(|model| match renumbered {
             true => replaced(&model, &rows, &gone, &new),
             false => Ok(model.amend(&rows, &new)?),
@@ -82,7 +65,7 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
     // In this order a word that is in the old and in the new row keeps its name.
     change.put_in(&new);
     change.take_out(&gone, false)?;
-    change.finish(outcome, Some((new, names)))
+    change.finish(Kind::Amend, outcome, (new, names))
 }
 
 /// The model with rows taken out and others put in under numbers of their own.
@@ -102,14 +85,16 @@ fn replaced(model: &AnyModel, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -
 }
 
 /// A change under way.
-struct Change<'a> {
+pub(crate) struct Change<'a> {
+    engine: &'a Engine,
     store: &'a Store,
-    /// None in a dry run, which may read but must not write.
-    write: bool,
     transaction: Transaction<'a>,
     started: Instant,
-    manifest: Manifest,
+    received_at: Time,
+    pub(crate) manifest: Manifest,
     encoder: Option<Encoder>,
+    /// The key that signs; None in a dry run, which may read but must not write.
+    secret: Option<SecretKey>,
     /// Rows to overwrite.
     gone: Vec<Leaver>,
     dropped: usize,
@@ -124,25 +109,58 @@ struct Leaver {
     subject: Option<String>,
     /// Whether its id must not come back.
     forgotten: bool,
+    /// Its leaf in the training set.
+    commitment: Hash,
+}
+
+/// What a change did to the model, before anybody signed for it.
+struct Worked {
+    evidence: Evidence,
+    model: AnyModel,
+    /// The rows that came, as leaves of the training set.
+    come: Vec<Hash>,
+    before: (efface_receipt::SetState, Hash),
+    withdrawn: usize,
 }
 
 impl<'a> Change<'a> {
-    fn begin(engine: &'a Engine, write: bool) -> Result<Self> {
+    pub(crate) fn begin(engine: &'a Engine, write: bool) -> Result<Self> {
         let store = &engine.store;
         let transaction = store.begin(write)?;
         let started = Instant::now();
-        let Snapshot { manifest, encoder } = engine.snapshot()?;
+        let Snapshot { mut manifest, encoder } = engine.snapshot()?;
+        let secret = if write { Some(ledger::founding::signer(store, &mut manifest)?) } else { None };
+        let received_at = match &mut manifest.ledger {
+            Some(ledger) => ledger.now(),
+            None => ledger::at(time::milliseconds()),
+        };
         Ok(Self {
+            engine,
             store,
-            write,
             transaction,
             started,
+            received_at,
             manifest,
             encoder,
+            secret,
             gone: Vec::new(),
             dropped: 0,
             unknown: 0,
         })
+    }
+
+    fn write(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// The model, ready to change: the one that the last change of this engine left, or else from the file.
+    fn model(&self) -> Result<Arc<AnyModel>> {
+        if let Some(ledger) = &self.manifest.ledger
+            && let Some(model) = self.engine.remembered(&ledger.root)
+        {
+            return Ok(model);
+        }
+        Ok(Arc::new(model::load(self.store, &self.manifest, &self.rows())?))
     }
 
     fn rows(&self) -> StoreRows<'a> {
@@ -160,50 +178,27 @@ impl<'a> Change<'a> {
         ingest::gather(source, &self.manifest.blueprint, self.encoder.as_ref(), Purpose::Learn, progress)
     }
 
-    /// The rows that a request is about.
-    fn resolve(&self, who: &Who) -> Result<Vec<RowId>> {
-        match who {
-            Who::Ids(ids) => {
-                let ids: Vec<String> = ids.iter().map(|id| id.trim().to_owned()).collect();
-                let mut seen = HashSet::new();
-                match ids.iter().find(|id| !seen.insert(id.as_str())) {
-                    Some(id) => Err(Error::NamedTwice { id: id.clone() }),
-                    None if ids.is_empty() => Err(Error::EmptyRequest),
-                    None => self.find(&ids),
-                }
-            }
-            Who::Subject { column, value } => {
-                if self.manifest.blueprint.subject.as_ref() != Some(column) {
-                    let has = self.manifest.blueprint.subject.clone();
-                    return Err(Error::SubjectColumn { asked: column.clone(), has });
-                }
-                let rows = self.directory(|directory| directory.of_subject(value.trim()))?;
-                if rows.is_empty() {
-                    return Err(Error::UnknownSubject { column: column.clone(), value: value.clone() });
-                }
-                Ok(rows.into_iter().map(RowId).collect())
-            }
-        }
-    }
-
     /// The numbers of these rows, all of which must be here.
     fn find(&self, ids: &[String]) -> Result<Vec<RowId>> {
         let found = self.directory(|directory| directory.find(ids))?;
         let mut rows = Vec::with_capacity(ids.len());
         for (id, row) in ids.iter().zip(found) {
-            let Some(row) = row else {
-                return Err(match self.directory(|directory| directory.forgotten(id))? {
-                    Some(at) => Error::WasForgotten { id: id.clone(), on: time::date(&at).into() },
-                    None => {
-                        let by_position = self.manifest.blueprint.id.is_none();
-                        let positions = by_position.then_some(self.manifest.next_position);
-                        Error::UnknownRow { id: id.clone(), positions }
-                    }
-                });
-            };
+            let Some(row) = row else { return Err(self.absent(id)?) };
             rows.push(RowId(row));
         }
         Ok(rows)
+    }
+
+    /// Why a row is not here.
+    fn absent(&self, id: &str) -> Result<Error> {
+        let id = id.to_owned();
+        Ok(match self.directory(|directory| directory.forgotten(&id))? {
+            Some(at) => Error::WasForgotten { id, on: time::date(&at).into() },
+            None => {
+                let by_position = self.manifest.blueprint.id.is_none();
+                Error::UnknownRow { id, positions: by_position.then_some(self.manifest.next_position) }
+            }
+        })
     }
 
     /// Rows to learn must be new, and must not be rows that had to go.
@@ -223,14 +218,16 @@ impl<'a> Change<'a> {
     /// Notes that rows leave: their words, their classes, and where they lie.
     fn take_out(&mut self, gone: &[RowId], forgotten: bool) -> Result<()> {
         let rows = self.rows();
+        let salt = ledger::salt(&self.manifest);
         for &row in gone {
-            let stored = rows.read(row.0).map_err(|fault| fault.at(self.store.path()))?;
-            let stored = stored.ok_or(efface::Error::UnknownRow(row))?;
+            let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store.path()))?;
+            let (stored, content) = stored.ok_or(efface::Error::UnknownRow(row))?;
+            let commitment = salt.row(stored.id.as_bytes(), &content);
             if let Some(encoder) = &mut self.encoder {
                 self.dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            self.gone.push(Leaver { row, id: stored.id, subject: stored.subject, forgotten });
+            self.gone.push(Leaver { row, id: stored.id, subject: stored.subject, forgotten, commitment });
         }
         Ok(())
     }
@@ -245,11 +242,34 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Writes all of it and commits, unless this is a dry run.
-    fn finish(mut self, outcome: Outcome<AnyModel>, new: Option<(Rows, Named)>) -> Result<Report> {
+    /// Writes all of it with a receipt, and commits.
+    fn finish(mut self, kind: Kind, outcome: Outcome<AnyModel>, new: (Rows, Named)) -> Result<Report> {
+        let worked = self.work(outcome, Some(new))?;
+        let mut entry = Entry::new(kind, efface_receipt::Outcome::Done, self.received_at);
+        entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
+        entry.come = worked.come.clone();
+        entry.findings = Some(self.findings(&worked.evidence, &Options::default()));
+        let kept = (worked.evidence.clone(), self.dropped, worked.withdrawn);
+        let signed = self.sign(&worked, vec![entry])?;
+        let started = self.started;
+        self.commit(worked.model)?;
+        let mut report = report(kept.0, started.elapsed().as_secs_f64(), false, kept.1);
+        report.withdrawn = kept.2;
+        report.receipt = signed.first().map(logged);
+        Ok(report)
+    }
+
+    fn findings(&self, evidence: &Evidence, options: &Options) -> Findings {
+        Findings::new(evidence, &self.manifest.model.recipe, options)
+    }
+
+    /// Settles the model and, unless this is a dry run, writes it and the rows.
+    fn work(&mut self, outcome: Outcome<AnyModel>, new: Option<(Rows, Named)>) -> Result<Worked> {
         let Outcome { mut model, mut evidence } = outcome;
         let state = model::settle(&mut model, &mut evidence)?;
         let manifest = &mut self.manifest;
+        let old_set = manifest.ledger.as_ref().map(|ledger| ledger.set);
+        let before = (old_set.unwrap_or_else(empty), ledger::parameters(&manifest.parts));
         manifest.husks += self.gone.len() as u64;
         manifest.forgotten += self.gone.iter().filter(|leaver| leaver.forgotten).count() as u64;
         manifest.erased += self.dropped as u64;
@@ -266,27 +286,25 @@ impl<'a> Change<'a> {
                 self.unknown
             ));
         }
-        if self.write {
-            self.write(&state, new)?;
-            #[cfg(test)]
-            tests::interrupt(self.store)?;
-            self.transaction.commit()?;
-        }
-        let seconds = self.started.elapsed().as_secs_f64();
-        Ok(report(evidence, seconds, !self.write, self.dropped))
+        let (come, withdrawn) = if self.write() { self.put_down(&state, new)? } else { (Vec::new(), 0) };
+        Ok(Worked { evidence, model, come, before, withdrawn })
     }
 
-    fn write(&mut self, state: &State, new: Option<(Rows, Named)>) -> Result<()> {
+    /// Rows, model and training set go into the file; gives the leaves of the new rows and how many exports are
+    /// withdrawn.
+    fn put_down(&mut self, state: &State, new: Option<(Rows, Named)>) -> Result<(Vec<Hash>, usize)> {
+        let salt = ledger::salt(&self.manifest);
         let Self { store, manifest, encoder, gone, .. } = self;
         store.with(|connection| {
             let mut directory = manifest.directory(connection);
-            for Leaver { row, id, subject, forgotten } in gone.iter() {
+            for Leaver { row, id, subject, forgotten, .. } in gone.iter() {
                 store::rows::erase(connection, row.0)?;
                 directory.erase(row.0, id, subject.as_deref())?;
                 if *forgotten {
                     directory.remember(id, &manifest.changed_at)?;
                 }
             }
+            let mut come = Vec::new();
             if let Some((rows, names)) = &new {
                 let mut buffer = Vec::new();
                 for (slot, row) in rows.iter().enumerate() {
@@ -301,7 +319,9 @@ impl<'a> Change<'a> {
                     // An amended row gets a new number too: it may have another length, and is never moved in place.
                     let number = manifest.next_row;
                     manifest.next_row += 1;
-                    store::rows::insert(connection, number, manifest.blueprint.layout, &row, &mut buffer)?;
+                    let layout = manifest.blueprint.layout;
+                    let content = store::rows::insert(connection, number, layout, &row, &mut buffer)?;
+                    come.push(salt.row(id.as_bytes(), &content));
                     directory.insert(number, id, subject)?;
                 }
             }
@@ -311,8 +331,115 @@ impl<'a> Change<'a> {
                 manifest.husks = 0;
             }
             manifest.parts = model::save(connection, state, encoder.as_ref())?;
-            manifest.save(connection)
+            let Some(ledger) = &mut manifest.ledger else { return store::damaged("it has no log") };
+            let leaves: Vec<Hash> = gone.iter().map(|leaver| leaver.commitment).collect();
+            Members(connection).change(ledger, &leaves, &come)?;
+            // What was exported before still holds the rows as they were.
+            let withdrawn = if gone.is_empty() { 0 } else { copies::withdraw(connection, ledger.newest)? };
+            Ok((come, withdrawn))
         })
+    }
+
+    /// Signs receipts for what was done, and puts down the manifest, which holds the head of the log.
+    fn sign(&mut self, worked: &Worked, mut entries: Vec<Entry>) -> Result<Vec<Signed>> {
+        let gone = !self.gone.is_empty();
+        let generation = self.manifest.generation;
+        let after = ledger::parameters(&self.manifest.parts);
+        let Some(ledger) = &mut self.manifest.ledger else { return Ok(Vec::new()) };
+        let now = ledger.now();
+        for entry in &mut entries {
+            entry.forgotten_at = (!entry.gone.is_empty()).then_some(now);
+        }
+        let made = ledger::at(std::mem::replace(&mut ledger.version_at, ledger.newest));
+        let versions = [(generation - 1, worked.before.1, made, Some(now)), (generation, after, now, None)];
+        let versions = versions.map(|(number, parameters, made_at, withdrawn_at)| KnownCopy {
+            number,
+            kind: CopyKind::Version,
+            state: if withdrawn_at.is_some() { CopyState::Withdrawn } else { CopyState::Live },
+            parameters,
+            made_at,
+            withdrawn_at,
+        });
+        let mut stage = Stage { before: Some(worked.before), after: (ledger.set, after), copies: Vec::new() };
+        let copies = self.store.with(copies::list)?;
+        stage.copies = if gone { copies } else { Vec::new() };
+        stage.copies.extend(versions);
+        self.append(&stage, entries)
+    }
+
+    /// Appends receipts, and puts down the manifest.
+    pub(crate) fn append(&mut self, stage: &Stage, entries: Vec<Entry>) -> Result<Vec<Signed>> {
+        let Self { store, manifest, secret, .. } = self;
+        let (Some(ledger), Some(secret)) = (&mut manifest.ledger, secret) else { return Ok(Vec::new()) };
+        let signed = store.with(|connection| Journal(connection).append(ledger, secret, stage, entries))?;
+        store.with(|connection| manifest.save(connection))?;
+        Ok(signed)
+    }
+
+    /// A stage for receipts that change nothing.
+    pub(crate) fn standing(&self) -> Stage {
+        let set = self.manifest.ledger.as_ref().map_or_else(empty, |ledger| ledger.set);
+        let now = (set, ledger::parameters(&self.manifest.parts));
+        Stage { before: Some(now), after: now, copies: Vec::new() }
+    }
+
+    pub(crate) fn encoder(&self) -> Option<&Encoder> {
+        self.encoder.as_ref()
+    }
+
+    pub(crate) fn received_at(&self) -> Time {
+        self.received_at
+    }
+
+    /// The newest time in the log, which is about now.
+    pub(crate) fn newest(&self) -> i64 {
+        self.manifest.ledger.as_ref().map_or_else(time::milliseconds, |ledger| ledger.newest)
+    }
+
+    /// Writes one receipt for something that leaves the model as it is.
+    pub(crate) fn note_down(mut self, stage: &Stage, entry: Entry) -> Result<Logged> {
+        let signed = self.append(stage, vec![entry])?;
+        self.last(&signed)
+    }
+
+    /// Writes the receipt of a new key, and has that key sign the head.
+    pub(crate) fn hand_over(mut self, stage: &Stage, entry: Entry, next: &SecretKey) -> Result<Logged> {
+        let signed = self.append(stage, vec![entry])?;
+        let Self { store, manifest, .. } = &mut self;
+        if let (Some(ledger), [signed]) = (&mut manifest.ledger, signed.as_slice()) {
+            ledger.rotations.push(signed.receipt.sequence);
+            ledger.key = next.public().to_string();
+            store.with(|connection| Journal(connection).seal(ledger, next))?;
+        }
+        store.with(|connection| manifest.save(connection))?;
+        self.last(&signed)
+    }
+
+    /// Writes the manifest alone.
+    pub(crate) fn save(self) -> Result<()> {
+        self.store.with(|connection| self.manifest.save(connection))?;
+        self.transaction.commit()
+    }
+
+    /// Commits; the model is the same, but the log has another root.
+    fn last(self, signed: &[Signed]) -> Result<Logged> {
+        self.transaction.commit()?;
+        if let Some(ledger) = &self.manifest.ledger {
+            self.engine.rename(ledger.root);
+        }
+        let lost = || Error::Damaged { path: self.store.path().to_owned(), what: "it has no log".into() };
+        signed.first().map(logged).ok_or_else(lost)
+    }
+
+    /// Makes it all last, and keeps the model for the next change.
+    fn commit(self, model: AnyModel) -> Result<()> {
+        #[cfg(test)]
+        tests::interrupt(self.store)?;
+        self.transaction.commit()?;
+        if let Some(ledger) = &self.manifest.ledger {
+            self.engine.remember(ledger.root, model);
+        }
+        Ok(())
     }
 
     /// Gives the rows in an error the names that the user knows them by.
@@ -322,6 +449,13 @@ impl<'a> Change<'a> {
             _ => format!("number {row}"),
         };
         match error {
+            // It is on the list of rows: that is where its number comes from.
+            Error::Core(efface::Error::UnknownRow(row)) if matches!(self.rows().read(row.0), Ok(None)) => {
+                Error::Damaged {
+                    path: self.store.path().to_owned(),
+                    what: format!("row number {row} is missing"),
+                }
+            }
             Error::Core(efface::Error::UnknownRow(row)) => Error::UnknownRow { id: id(row), positions: None },
             Error::Core(efface::Error::DuplicateRow(row)) => Error::NamedTwice { id: id(row) },
             Error::Core(efface::Error::Damaged(what)) => {
@@ -343,8 +477,22 @@ fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_dropped: usi
         seconds,
         dry_run,
         features_dropped,
+        outcome: "done".into(),
+        reason: None,
+        missing: 0,
+        withdrawn: 0,
+        replayed: false,
+        receipt: None,
         evidence,
     }
+}
+
+fn logged(signed: &Signed) -> Logged {
+    Logged { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
+}
+
+fn empty() -> efface_receipt::SetState {
+    efface_receipt::training_set::Node::EMPTY.state()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::request::{FitRequest, Silent};
+use crate::request::{FitRequest, Silent, Who};
 
 const PLAIN: Options = Options { tolerance: None, steps: None, measure: false };
 

@@ -1,23 +1,31 @@
 //! An open model file.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use efface::Options;
 use efface::features::Encoder;
+use efface::{AnyModel, Options};
 use efface_io::Source;
+use efface_receipt::{Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
 use crate::change;
 use crate::error::Result;
 use crate::look;
 use crate::model;
-use crate::report::{Parameters, Prediction, Report, Summary};
-use crate::request::{Progress, Who};
+use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
+use crate::request::{ForgetRequest, Progress, Who};
 use crate::store::{Manifest, Store};
+use crate::story;
+use crate::upkeep::{self, ReleasePolicy, Settled};
+use crate::verify::{self, Check};
 
-/// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most.
+/// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
+/// unless [`Engine::set_patience`] says otherwise.
 pub struct Engine {
     pub(crate) store: Store,
+    /// The model as the last change of this engine left it, by the root of the log: nobody else's change has that root.
+    last: Mutex<Option<(Hash, Arc<AnyModel>)>>,
 }
 
 /// A model as it is inside one transaction.
@@ -38,16 +46,32 @@ impl Engine {
     }
 
     fn with(path: &Path, write: bool) -> Result<Self> {
-        let engine = Self { store: Store::open(path, write)? };
+        let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None) };
         // A file that cannot be read is better found out now than in the middle of a change.
         engine.store.with(Manifest::load)?;
         Ok(engine)
     }
 
-    /// How long to wait for another process; for tests.
-    #[doc(hidden)]
+    /// How long to wait for another process that changes the file: five seconds unless said otherwise, and not at all
+    /// with zero. Then the change is refused.
     pub fn set_patience(&self, patience: Duration) -> Result<()> {
         self.store.patience(patience)
+    }
+
+    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<AnyModel>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(of, _)| of == root).map(|(_, model)| model.clone())
+    }
+
+    pub(crate) fn remember(&self, root: Hash, model: AnyModel) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, Arc::new(model)));
+    }
+
+    /// The log grew and the model stayed.
+    pub(crate) fn rename(&self, root: Hash) {
+        if let Some((of, _)) = self.last.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *of = root;
+        }
     }
 
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
@@ -75,7 +99,31 @@ impl Engine {
     /// Takes rows out of the model and out of the file. With `dry_run` everything is computed and nothing is written.
     /// A method that makes no sense for the model is refused; [`efface::methods::table`] lists what goes together.
     pub fn forget(&mut self, who: &Who, method: &str, options: &Options, dry_run: bool) -> Result<Report> {
-        change::forget(self, who, method, options, dry_run)
+        let mut request = ForgetRequest::new(who.clone());
+        (request.method, request.options) = (method.into(), *options);
+        self.request(&request, dry_run)
+    }
+
+    /// Answers one request to forget. A request with an id has one effect, however often it comes: the same request gets
+    /// its first answer again, another one under the same id is refused.
+    pub fn request(&mut self, request: &ForgetRequest, dry_run: bool) -> Result<Report> {
+        let mut answers = change::forget::group(self, std::slice::from_ref(request), dry_run)?;
+        answers.pop().unwrap_or(Err(crate::Error::EmptyRequest))
+    }
+
+    /// Answers requests that wait together: neighbours that ask for the same method are applied as one change, in one
+    /// transaction, with a receipt each. The answers are in the order of the requests.
+    pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<Report>> {
+        let like = |a: &ForgetRequest, b: &ForgetRequest| a.method == b.method && a.options == b.options;
+        let mut answers = Vec::with_capacity(requests.len());
+        for together in requests.chunk_by(like) {
+            match change::forget::group(self, together, false) {
+                Ok(group) => answers.extend(group),
+                // One of them spoils it for all: each has to stand for itself.
+                Err(_) => answers.extend(together.iter().map(|request| self.request(request, false))),
+            }
+        }
+        answers
     }
 
     /// Adds the rows of a file.
@@ -86,5 +134,67 @@ impl Engine {
     /// Replaces rows of the model by the rows of the same id in a file.
     pub fn amend(&mut self, source: &Source, progress: &dyn Progress) -> Result<Report> {
         change::amend(self, source, progress)
+    }
+
+    /// The parameters for other programs. The log records the copy; a later forget marks it as withdrawn. Only the
+    /// current version can be had, because the engine keeps no other. The release policy may say to wait.
+    pub fn export(&mut self, format: &str, destination: Option<&str>) -> Result<Exported> {
+        upkeep::export(self, format, destination)
+    }
+
+    /// Gives back the places of forgotten rows.
+    pub fn settle(&mut self) -> Result<Settled> {
+        upkeep::settle(self)
+    }
+
+    /// Replaces the signing key; gives the public half of the new one and the receipt of the hand-over.
+    pub fn rotate_key(&mut self) -> Result<(String, Logged)> {
+        upkeep::rotate(self)
+    }
+
+    /// The public keys: the one that the log began with, and the one that signs now.
+    pub fn public_keys(&self) -> Result<(String, String)> {
+        story::keys(self)
+    }
+
+    /// When new parameters may be published.
+    pub fn policy(&self) -> Result<ReleasePolicy> {
+        upkeep::policy(self)
+    }
+
+    /// Changes the release policy; None leaves a part of it as it is.
+    pub fn set_policy(
+        &mut self,
+        minimum_batch: Option<u64>,
+        delay_seconds: Option<u64>,
+        noise: Option<f64>,
+    ) -> Result<ReleasePolicy> {
+        upkeep::set_policy(self, minimum_batch, delay_seconds, noise)
+    }
+
+    /// Shows every receipt, oldest first, with its bytes in the log.
+    pub fn receipts(&self, see: &mut dyn FnMut(&Signed, &[u8]) -> Result<()>) -> Result<()> {
+        story::each(self, see)
+    }
+
+    /// The receipt of this number or id, with all that is needed to check it.
+    pub fn bundle(&self, receipt: &str) -> Result<Bundle> {
+        story::bundle(self, receipt)
+    }
+
+    /// The signed head of the log.
+    pub fn checkpoint(&self) -> Result<String> {
+        story::checkpoint(self)
+    }
+
+    /// Proof that the log continues the one of its first `old` receipts.
+    pub fn consistency(&self, old: u64) -> Result<ConsistencyProof> {
+        story::consistency(self, old)
+    }
+
+    /// Recomputes commitments, hashes, log and bound from what is stored. `key` is the public key that the log began
+    /// with, as the caller knows it; without one, the file's own is believed.
+    pub fn verify(&self, key: Option<&PublicKey>) -> Result<Vec<Check>> {
+        verify::model(self, key)
     }
 }

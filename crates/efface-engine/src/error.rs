@@ -167,6 +167,45 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The file that holds the signing key cannot be used.
+    #[error("key file {}: {problem}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A model of an older format, which nothing was done to since.
+    #[error("{} has no log yet: an older efface wrote it", path.display())]
+    NoLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A request id that was used for something else.
+    #[error("request {id} was answered before, and asked for something else")]
+    RequestReused {
+        /// The id.
+        id: String,
+    },
+    /// The release policy says to wait.
+    #[error(
+        "the release policy of this model waits for {more} more requests before new parameters may be published"
+    )]
+    Held {
+        /// How many.
+        more: u64,
+    },
+    /// The log has no such receipt.
+    #[error("there is no receipt `{asked}`; the log holds {size}, numbered from 0")]
+    UnknownReceipt {
+        /// What was asked.
+        asked: String,
+        /// Receipts in the log.
+        size: u64,
+    },
+    /// A receipt, proof or checkpoint does not hold.
+    #[error("not verified: {0}")]
+    Unverified(#[from] efface_receipt::Fault),
     /// The operating system refused.
     #[error("{}: {cause}", path.display())]
     Io {
@@ -231,8 +270,16 @@ impl Error {
             Self::UnknownRow { .. }
             | Self::WasForgotten { .. }
             | Self::SubjectColumn { .. }
+            | Self::UnknownReceipt { .. }
             | Self::UnknownSubject { .. } => ErrorKind::NotFound,
-            Self::ComesBack { .. } | Self::NoIds | Self::Exists { .. } => ErrorKind::Refused,
+            Self::ComesBack { .. }
+            | Self::NoIds
+            | Self::Exists { .. }
+            | Self::Key { .. }
+            | Self::NoLog { .. }
+            | Self::RequestReused { .. }
+            | Self::Held { .. }
+            | Self::Unverified(_) => ErrorKind::Refused,
             Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
                 ErrorKind::BadModel
             }
@@ -269,6 +316,15 @@ impl Error {
             Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
             Self::Newer { .. } => Some("upgrade efface".into()),
             Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),
+            Self::Key { .. } => Some(
+                "put back the key file that was made with the model, for its owner alone (chmod 600)".into(),
+            ),
+            Self::NoLog { .. } => Some("the first change to it starts one".into()),
+            Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
+            Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
+            Self::UnknownSubject { .. } => {
+                Some("with --request or --allow-missing the log records that nothing was found".into())
+            }
             Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
             _ => None,
         }

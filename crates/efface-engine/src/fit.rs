@@ -11,6 +11,7 @@ use crate::choice;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest::{self, Purpose};
+use crate::ledger::{self, Findings, founding, key};
 use crate::model;
 use crate::report::FitReport;
 use crate::request::{FitRequest, Progress};
@@ -41,6 +42,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     drop(fitted);
     progress.finish();
 
+    let secret = founding::draw()?;
     let draft = Draft::beside(path);
     let file = Store::create(&draft.0)?;
     let transaction = file.begin(true)?;
@@ -52,12 +54,15 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         let total = rows.len() as u64;
         (manifest.next_row, manifest.next_position) = (total, total);
         let mut directory = manifest.directory(connection);
+        let salt = ledger::salt(&manifest);
+        let mut leaves = Vec::with_capacity(rows.len());
         let mut buffer = Vec::new();
         for (slot, row) in rows.iter().enumerate() {
             let (id, subject) = (names.ids[slot].as_str(), names.subject(slot));
             let row =
                 Outgoing { id, subject, weight: row.weight, targets: row.targets, features: row.features };
-            store::rows::insert(connection, slot as u64, layout, &row, &mut buffer)?;
+            let content = store::rows::insert(connection, slot as u64, layout, &row, &mut buffer)?;
+            leaves.push(salt.row(id.as_bytes(), &content));
             progress.at(slot as u64);
         }
         for (slot, id) in names.ids.iter().enumerate() {
@@ -65,6 +70,9 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         }
         (manifest.rows, manifest.tally) = (directory.rows, directory.tally);
         manifest.parts = model::save(connection, &state, encoder.as_ref())?;
+        evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
+        let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default());
+        founding::found(connection, &mut manifest, &secret, leaves, Some(findings), None)?;
         manifest.save(connection)
     })?;
     transaction.commit()?;
@@ -72,7 +80,10 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.finish();
 
     refuse(path, overwrite)?;
+    // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
+    key::add(path, &secret)?;
     draft.publish(path)?;
+    key::keep_only(path, &secret)?;
     let summary = Engine::open_read_only(path)?.summary()?;
     Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64() })
 }
@@ -113,9 +124,7 @@ impl Draft {
             _ => {}
         }
         std::fs::rename(&self.0, path).map_err(|cause| Error::io(path, cause))?;
-        // The new name survives a power cut once its folder is on disk; where folders cannot be synced, so be it.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        key::sync_folder(path);
         Ok(())
     }
 }

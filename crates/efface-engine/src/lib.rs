@@ -33,11 +33,20 @@
 //! # What is in the file
 //!
 //! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `parts` the model's
-//! arrays with checksums, `meta` a manifest, `forgotten` salted hashes of the ids that left and when. SQLite's
+//! arrays with checksums, `meta` a manifest, `forgotten` salted hashes of the ids that left and when (the list of what
+//! must not come back), `members` and `cells` the training set as a Merkle tree, `receipts` and `nodes` the log,
+//! `requests` the answers to requests that had names, `copies` what was exported. SQLite's
 //! `secure_delete` alone does not keep the promise of the first paragraph: when its pages split and merge, copies of
 //! live cells stay behind in unused space and outlive the row (SQLite 3.40: 2 of 1,500 deleted rows could still be read
 //! from the file). So rows are only ever appended and overwritten in place, where they lie, with zeros of the same
 //! length; when most of the table is zeros it is written anew and the old pages are cleared.
+//!
+//! # The log
+//!
+//! Every change leaves a signed receipt in the same transaction: no receipt, no change. The signing key lies beside the
+//! model in a file of its own, `MODEL.key`, which only its owner may read. [`Engine::bundle`] gives a receipt with its
+//! proofs, [`Engine::verify`] recomputes all that the log says from what is stored. The form is that of
+//! [`efface_receipt`].
 
 mod blueprint;
 mod change;
@@ -46,20 +55,26 @@ mod engine;
 mod error;
 mod fit;
 mod ingest;
+mod ledger;
 mod look;
 mod model;
 mod pack;
 mod report;
 mod request;
 mod store;
+mod story;
 mod time;
+mod upkeep;
+mod verify;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
-pub use report::{FitReport, Parameters, Prediction, Report, Summary};
-pub use request::{Choice, FitRequest, Likelihood, Progress, Sharding, Silent, Who};
+pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
+pub use request::{Choice, FitRequest, ForgetRequest, Likelihood, Progress, Sharding, Silent, Who};
+pub use upkeep::{ReleasePolicy, Settled};
+pub use verify::Check;
 
-/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone; it
-/// is read too, and becomes format 2 with the first change.
-pub const FORMAT: u32 = 2;
+/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
+/// and format 2 had no log; both are read, and become format 3 with the first change.
+pub const FORMAT: u32 = 3;

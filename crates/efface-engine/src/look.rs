@@ -10,10 +10,11 @@ use crate::blueprint::Blueprint;
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Purpose};
+use crate::ledger::copies;
 use crate::model;
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
-use crate::store::{Details, Manifest, ModelHead, StoreRows};
+use crate::store::{Details, Manifest, ModelHead, Store, StoreRows};
 
 pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let _transaction = engine.store.begin(false)?;
@@ -22,6 +23,10 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         let directory = manifest.directory(connection);
         Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
     })?;
+    let exports = match manifest.ledger {
+        Some(_) => engine.store.with(copies::count)?,
+        None => (0, 0),
+    };
     let path = engine.store.path();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
@@ -29,6 +34,7 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let outputs = output_names(&manifest);
     let Manifest {
         blueprint,
+        ledger,
         model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
@@ -56,6 +62,9 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         feature_columns,
         forgotten,
         generation: manifest.generation,
+        receipts: ledger.as_ref().map_or(0, |ledger| ledger.size),
+        public_key: ledger.map(|ledger| ledger.key),
+        exports,
         bound: bound.unwrap_or(f64::INFINITY),
         relative_bound: relative_bound.unwrap_or(f64::INFINITY),
         refactorisations: match details {
@@ -118,7 +127,7 @@ fn name(recipe: &AnyRecipe) -> String {
 }
 
 /// The recipe for others to read: whoever knows the seed of the noise can take the noise away.
-fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
+pub(crate) fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
     match recipe {
         AnyRecipe::Logistic(logistic) => match logistic.privacy {
             Some(privacy) => AnyRecipe::Logistic(logistic.privacy(privacy.seed(0))),
@@ -151,10 +160,19 @@ fn intercept(recipe: &AnyRecipe) -> Option<bool> {
 pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
     let _transaction = engine.store.begin(false)?;
     let Snapshot { manifest, encoder } = engine.snapshot()?;
-    let rows = StoreRows::new(&engine.store, &manifest);
+    parameters_of(&engine.store, &manifest, encoder.as_ref())
+}
+
+/// The parameters of the model of this manifest, inside a transaction that somebody else holds.
+pub(crate) fn parameters_of(
+    store: &Store,
+    manifest: &Manifest,
+    encoder: Option<&Encoder>,
+) -> Result<Parameters> {
+    let rows = StoreRows::new(store, manifest);
     let (mut vectors, mut tables) = (Vec::new(), Vec::new());
     // Every table features × outputs.
-    match model::scorer(&engine.store, &manifest, &rows)? {
+    match model::scorer(store, manifest, &rows)? {
         AnyModel::Ridge(model) => {
             let (coefficients, intercept) = model.parameters();
             vectors.push(("intercept", intercept));
@@ -185,7 +203,7 @@ pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
         AnyModel::KMeans(model) => tables.push(("centers", model.centers().transpose().to_owned())),
     }
     let named: Vec<(usize, String)> = (0..manifest.blueprint.width)
-        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder.as_ref(), column)?)))
+        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder, column)?)))
         .collect();
     let lines = |table: &Mat<f64>| {
         let line =
@@ -196,7 +214,7 @@ pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
         model: name(&manifest.model.recipe),
         lambda: lambda(&manifest.model.recipe),
         rows: manifest.rows as usize,
-        outputs: output_names(&manifest),
+        outputs: output_names(manifest),
         classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),
         vectors,
         tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),

@@ -3,6 +3,9 @@
 use efface::{AnyRecipe, Certificate, Evidence};
 use serde::Serialize;
 
+use crate::error::Result;
+use crate::ledger::key;
+
 /// What a change did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -24,8 +27,29 @@ pub struct Report {
     pub dry_run: bool,
     /// Names of features that were erased because no row has them any more.
     pub features_dropped: usize,
+    /// `erased`, `partial`, `not_found` or `refused` for a forget, `done` for the rest.
+    pub outcome: String,
+    /// Why, where the outcome does not say it.
+    pub reason: Option<String>,
+    /// Rows that were named and are not here.
+    pub missing: usize,
+    /// Exports that this change withdrew.
+    pub withdrawn: usize,
+    /// Whether the request had been answered before, and this is that answer.
+    pub replayed: bool,
+    /// The receipt; None in a dry run.
+    pub receipt: Option<Logged>,
     /// The record of the method.
     pub evidence: Evidence,
+}
+
+/// Where a receipt stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Logged {
+    /// Its name.
+    pub id: String,
+    /// Its place in the log, from 0.
+    pub sequence: u64,
 }
 
 /// What a fit did.
@@ -93,6 +117,12 @@ pub struct Summary {
     pub forgotten: usize,
     /// Changes since the fit.
     pub generation: u64,
+    /// Receipts in the log; 0 where an older efface wrote the file.
+    pub receipts: u64,
+    /// The public key that signs; None where there is no log yet.
+    pub public_key: Option<String>,
+    /// Exports that are in use, and those that a forget withdrew.
+    pub exports: (u64, u64),
     /// The distance bound of the last change.
     pub bound: f64,
     /// The bound as a fraction of the parameters' norm.
@@ -141,4 +171,39 @@ impl Parameters {
     pub fn table(&self, name: &str) -> &[Vec<f64>] {
         self.tables.iter().find(|(found, _)| *found == name).map_or(&[], |(_, lines)| lines)
     }
+}
+
+/// A copy for other programs, and what the log knows of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exported {
+    /// What to write.
+    pub parameters: Parameters,
+    /// The number of the copy.
+    pub number: u64,
+    /// What whoever publishes it should know.
+    pub warning: Option<String>,
+    /// The receipt.
+    pub receipt: Logged,
+}
+
+impl Parameters {
+    /// Adds Gaussian noise to every number.
+    pub(crate) fn blur(&mut self, deviation: f64) -> Result<()> {
+        let vectors = self.vectors.iter_mut().map(|(_, values)| values);
+        let tables = self.tables.iter_mut().flat_map(|(_, lines)| lines);
+        for value in vectors.chain(tables).flatten() {
+            *value += deviation * gaussian()?;
+        }
+        Ok(())
+    }
+}
+
+/// A standard normal number from the operating system's generator (Box and Muller).
+fn gaussian() -> Result<f64> {
+    let uniform = || -> Result<f64> {
+        let bits = u64::from_le_bytes(*key::random::<8>()?) >> 11;
+        Ok((bits as f64 + 0.5) / (1u64 << 53) as f64)
+    };
+    let (a, b) = (uniform()?, uniform()?);
+    Ok((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos())
 }

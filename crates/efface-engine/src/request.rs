@@ -1,8 +1,9 @@
 //! What a caller asks for.
 
 use efface::features::{EncoderOptions, WordSource};
-use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
+use efface::{Aggregation, KMeans, Logistic, Options, Ridge, Softmax};
 use efface_io::Source;
+use efface_receipt::Time;
 
 /// What a fit is asked to do.
 #[derive(Debug, Clone)]
@@ -145,6 +146,38 @@ pub enum Who {
         /// The person, as that column names them.
         value: String,
     },
+}
+
+/// A request to forget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForgetRequest {
+    /// The rows.
+    pub who: Who,
+    /// The method, as in [`efface::methods::table`].
+    pub method: String,
+    /// What else is asked of it.
+    pub options: Options,
+    /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
+    /// is in the log whatever it is.
+    pub id: Option<String>,
+    /// Whether rows that are not here are passed over. Otherwise they are an error, and nothing happens.
+    pub allow_missing: bool,
+    /// When the person asked.
+    pub requested_at: Option<Time>,
+}
+
+impl ForgetRequest {
+    /// By the method that suits the model, with nothing special about it.
+    pub fn new(who: Who) -> Self {
+        Self {
+            who,
+            method: "auto".into(),
+            options: Options::default(),
+            id: None,
+            allow_missing: false,
+            requested_at: None,
+        }
+    }
 }
 
 /// Where long work reports. Every method does nothing unless it is overridden.

@@ -8,6 +8,12 @@ pub(crate) fn now() -> String {
     rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
+/// Now, in milliseconds since 1970.
+pub(crate) fn milliseconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// The date in a time stamp of ours.
 pub(crate) fn date(stamp: &str) -> &str {
     stamp.get(..10).unwrap_or(stamp)

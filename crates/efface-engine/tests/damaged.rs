@@ -35,6 +35,7 @@ fn truncated_files() {
     drop(bench.fit("model", &sparse(&table(&lines(30)))));
     let whole = std::fs::read(bench.path("model")).unwrap();
     let path = bench.path("cut");
+    lend_key(&bench, "model", "cut");
     let lengths =
         (0..200).chain((200..whole.len()).step_by(911)).chain((1..=whole.len() / 4096).map(|p| p * 4096));
     for length in lengths.filter(|length| *length < whole.len()) {
@@ -53,6 +54,7 @@ fn flipped_bytes() {
     drop(bench.fit("model", &sparse(&table(&lines(12)))));
     let whole = std::fs::read(bench.path("model")).unwrap();
     let path = bench.path("flipped");
+    lend_key(&bench, "model", "flipped");
     let mut noticed = 0;
     for (turn, at) in (0..110).chain((110..whole.len()).step_by(173)).enumerate() {
         let mut bytes = whole.clone();
@@ -92,15 +94,15 @@ fn newer_and_altered_files() {
     drop(bench.fit("model", &dense(&table(&lines(10)))));
     let path = bench.path("model");
     let alter = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    alter("PRAGMA user_version = 3");
+    alter("PRAGMA user_version = 4");
     let message =
-        format!("{} was written by a newer efface (format 3); this one reads up to 2", path.display());
+        format!("{} was written by a newer efface (format 4); this one reads up to 3", path.display());
     let error = fails(Engine::open(&path).map(drop), BadModel, &message);
     assert_eq!(error.hint().as_deref(), Some("upgrade efface"));
     alter(
-        "PRAGMA user_version = 2; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
+        "PRAGMA user_version = 3; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
     );
-    let message = format!("{} is damaged: its tables are not those of format 2", path.display());
+    let message = format!("{} is damaged: its tables are not those of format 3", path.display());
     fails(Engine::open(&path).map(drop), BadModel, &message);
     alter("DROP TRIGGER keep; PRAGMA journal_mode = WAL");
     let message = format!("{} is damaged: it was put into another journal mode", path.display());

@@ -143,6 +143,7 @@ fn there_and_back() {
         assert_eq!(engine.summary().unwrap().outputs.len(), before[0].0.len());
 
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
+        lend_key(&bench, "model", "copy");
         let gone: Vec<&str> = [3, 17, 59].iter().map(|at| lines[*at].id.as_str()).collect();
         let report = engine.forget(&ids(&gone), "auto", &PLAIN, false).unwrap();
         assert_eq!(
@@ -160,6 +161,8 @@ fn there_and_back() {
             }
             _ => assert!(report.evidence.relative_bound <= 1e-6, "{}", case.name),
         }
+        let checks = engine.verify(None).unwrap();
+        assert!(checks.iter().all(|check| check.passed), "{}: {checks:?}", case.name);
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
         assert_eq!(retrained.forget(&ids(&gone), "retrain", &PLAIN, false).unwrap().method, "retrain");
         near(case, &engine, &retrained);
@@ -197,6 +200,7 @@ fn amended_rows_can_be_forgotten() {
         let report = engine.amend(&csv(&table(&[fixed])), &Silent).unwrap();
         assert_eq!((report.forgotten, report.learned, report.rows), (1, 1, 40), "{}", case.name);
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
+        lend_key(&bench, "model", "copy");
         engine.forget(&ids(&[&lines[5].id, &lines[7].id]), "auto", &PLAIN, false).unwrap();
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
         retrained.forget(&ids(&[&lines[5].id, &lines[7].id]), "retrain", &PLAIN, false).unwrap();
@@ -233,6 +237,7 @@ fn damage_is_noticed() {
         drop(bench.fit("model", &(case.request)(&table(&lines(30)))));
         let whole = std::fs::read(bench.path("model")).unwrap();
         let path = bench.path("flipped");
+        lend_key(&bench, "model", "flipped");
         for at in (0..whole.len()).step_by(619) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
@@ -300,7 +305,7 @@ fn files_of_the_first_format_are_read_and_brought_up_to_date() {
         head.insert("settings".into(), settings);
         head.append(details.as_object_mut().unwrap());
     });
-    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    without_log(&path, 1);
     let mut old = Engine::open(&path).unwrap();
     assert_close(&old, &now);
     let report = old.forget(&ids(&[&lines[4].id]), "auto", &PLAIN, false).unwrap();

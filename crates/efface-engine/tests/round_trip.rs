@@ -97,7 +97,9 @@ fn one_by_one_equals_all_at_once_and_space_is_used_again() {
     engine.learn(&csv(&table(&renamed)), &Silent).unwrap();
     let after = engine.summary().unwrap();
     assert_eq!((after.rows, after.forgotten), (190, 150));
-    assert!(after.file_bytes < before + before / 2, "{} from {before}", after.file_bytes);
+    // A receipt takes a page.
+    let log = 152 * 4400;
+    assert!(after.file_bytes < before + before / 2 + log, "{} from {before}", after.file_bytes);
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn the_summary_tells_what_the_file_holds() {
     request.words = WordSource::Hashed(64);
     let engine = bench.fit("model", &request);
     let summary = engine.summary().unwrap();
-    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", 2, 30));
+    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", 3, 30));
     assert_eq!((summary.features, summary.sparse, summary.generation), (65, true, 0));
     assert_eq!(summary.feature_columns[1], ("words".into(), "hashed words".into(), 64));
     assert_eq!(summary.created_at, summary.changed_at);

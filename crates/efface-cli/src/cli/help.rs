@@ -9,7 +9,8 @@ Exit codes:
   2  the command line makes no sense
   3  the data cannot be used
   4  a row, person or column was not found
-  5  refused: no rows would be left, the method cannot be used here, the output exists
+  5  refused: no rows would be left, the method cannot be used here, the output exists, a receipt
+     does not hold, the key file is missing or open to others
   6  the model file cannot be used: not ours, newer, damaged or locked
   7  a file cannot be read or written
 
@@ -67,12 +68,14 @@ An approximate method leaves a trace of the rows, which the report bounds. A met
 sense for a model is refused.
 
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
-happened. The report bounds the distance to a model that was fitted without the rows.
+happened. The report bounds the distance to a model that was fitted without the rows. A signed
+receipt is in the model's log in the same step.
 
 Examples:
   efface forget reviews.efface --subject user_id=u1042
   efface forget reviews.efface --ids r00017,r00023 --dry-run
-  efface forget reviews.efface --ids-file - --json < ids.txt",
+  efface forget reviews.efface --ids-file - --json < ids.txt
+  efface forget reviews.efface --subject user_id=u7 --request T-1042 --receipt receipt.json",
         efface::methods::table::plain()
     )
 }
@@ -89,7 +92,43 @@ scores. A model of clusters prints the nearest and the distance to each. With --
 object.";
 
 pub(super) const EXPORT: &str = "\
-An export is a copy: a later forget does not reach it, so export again afterwards.";
+An export is a copy: a later forget does not reach it. The log lists it, and a forget marks it as
+withdrawn; export again afterwards. Only the current version can be exported: no other is kept.";
+
+pub(super) const LOG: &str = "\
+Every fit, forget, learn, amend, export, settle and change of keys leaves a signed receipt in a log
+that only grows. Keep the checkpoints that you have seen: with --since, a later log can prove that
+it continues them.
+
+Examples:
+  efface log reviews.efface
+  efface log reviews.efface --receipt 3 -o receipt.json
+  efface log reviews.efface --checkpoint > seen.txt";
+
+pub(super) const VERIFY: &str = "\
+A receipt is checked offline, with the public key alone: its signature, its place in the log, the
+head of the log. Of a model, commitments, hashes, log, training set and distance bound are computed
+anew from what is stored.
+
+Examples:
+  efface keys reviews.efface > reviews.pub
+  efface verify receipt.json --key reviews.pub
+  efface verify reviews.efface --key reviews.pub";
+
+pub(super) const KEYS: &str = "\
+The secret half lies beside the model, in MODEL.key, for its owner alone. Without it the model
+cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
+change of keys the first one is still good, because receipts carry the hand-over.";
+
+pub(super) const POLICY: &str = "\
+Whoever holds two versions of a model that differ by one row can compute that row (Bertran et al.
+2024). Under this policy an export waits until N forget requests have come together, or until the
+first of them is this old. Predictions are made with the current model at any time: an older one
+would still know what was forgotten.";
+
+pub(super) const SETTLE: &str = "\
+A forget overwrites the rows' bytes before it returns. Their empty places stay in the file until most
+of it is empty, or until this command.";
 
 pub(super) const COMPLETIONS: &str = "\
 Example:

@@ -1,6 +1,7 @@
 //! Values of options that need more than a type.
 
 use clap::builder::PossibleValuesParser;
+use efface_receipt::Time;
 
 /// A person, by a column and the value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,31 @@ pub(crate) fn grid(text: &str) -> Result<Grid, String> {
     }
 }
 
+/// Seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delay(pub(crate) u64);
+
+/// `30s`, `15m`, `12h`, `7d`.
+pub(crate) fn duration(text: &str) -> Result<Delay, String> {
+    let wrong = || "write it as a whole number and s, m, h or d, as in 12h".to_owned();
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text.get(..text.len() - 1).unwrap_or_default().parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|seconds| *seconds <= 1 << 40).map(Delay).ok_or_else(wrong)
+}
+
+/// A time as receipts write it; a shorter one without milliseconds is understood too.
+pub(crate) fn time(text: &str) -> Result<Time, String> {
+    let long = text.strip_suffix('Z').map(|start| format!("{start}.000Z"));
+    let found = Time::parse(text).or_else(|| Time::parse(&long?));
+    found.ok_or_else(|| "write it as 2026-03-02T09:15:00Z".into())
+}
+
 /// The methods that the library has.
 pub(crate) fn methods() -> PossibleValuesParser {
     PossibleValuesParser::new(efface::methods::table::method_names())
@@ -47,6 +73,17 @@ mod tests {
         for wrong in ["8", "x4", "8x", "8x-1", "axb", "1e3x2", ""] {
             assert!(grid(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn durations_and_times_are_told_from_nonsense() {
+        assert_eq!(duration("12h"), Ok(Delay(43_200)));
+        assert_eq!(duration("0s"), Ok(Delay(0)));
+        for wrong in ["", "h", "12", "-1s", "1.5h", "99999999999999999999d", "7é"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(time("2026-03-02T09:15:00Z").unwrap().to_string(), "2026-03-02T09:15:00.000Z");
+        assert!(time("yesterday").is_err() && time("").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `efface learn` and `efface amend`: rows of a file join a model, or replace rows that it holds.
 
-use efface_engine::{Engine, Report};
+use efface_engine::Report;
 
 use super::open;
 use crate::cli::{Amend, Learn};
@@ -10,13 +10,13 @@ use crate::terminal::Terminal;
 
 pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = Engine::open(&args.model)?.learn(&source, &terminal.bars())?;
+    let report = terminal.change(&args.model)?.learn(&source, &terminal.bars())?;
     tell("learned", &report, terminal)
 }
 
 pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = Engine::open(&args.model)?.amend(&source, &terminal.bars())?;
+    let report = terminal.change(&args.model)?.amend(&source, &terminal.bars())?;
     tell("amended", &report, terminal)
 }
 
@@ -27,6 +27,9 @@ fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
     terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
     for what in report.evidence.not_covered.iter().filter(|what| what.contains("of the new rows")) {
         terminal.note(&format!("not covered: {what}"));
+    }
+    if let Some(receipt) = &report.receipt {
+        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use efface_engine::Engine;
 use serde_json::json;
 
 use crate::cli::{Export, ExportFormat};
@@ -21,7 +20,12 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
         (None, format) => Some(args.model.with_extension(format.name())),
     };
     let mut out = open(path.as_ref(), args.force)?;
-    let parameters = Engine::open_read_only(&args.model)?.parameters()?;
+    let name = path.as_ref().map(|path| path.display().to_string());
+    let exported = terminal.change(&args.model)?.export(args.format.name(), name.as_deref())?;
+    let parameters = exported.parameters;
+    if let Some(warning) = &exported.warning {
+        terminal.warn(warning);
+    }
     let file = match args.format {
         ExportFormat::Json => export::json(&parameters)?,
         ExportFormat::Safetensors => export::safetensors(&parameters)?,
@@ -38,6 +42,9 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
             "features": features,
             "outputs": parameters.outputs.len(),
             "bytes": file.len(),
+            "number": exported.number,
+            "warning": exported.warning,
+            "receipt": exported.receipt,
         }));
     }
     let size = bytes(file.len() as u64);

@@ -27,6 +27,8 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
         return terminal.object(&report);
     }
     terminal.message(&sentence(&report, &output));
+    terminal
+        .note(&format!("its signing key is {}.key; without it the model cannot change", output.display()));
     if report.summary.id.is_none() {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
     }

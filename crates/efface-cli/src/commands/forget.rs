@@ -1,25 +1,51 @@
 //! `efface forget`: take rows, or the rows of a person, out of a model.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use efface::Options;
-use efface_engine::{Engine, Who};
+use efface_engine::{Engine, ForgetRequest, Report, Who};
 
 use super::change::ending;
 use crate::cli::Forget;
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 use crate::report::{certificate, count};
 use crate::terminal::Terminal;
+
+/// More than any list of ids has.
+const LARGEST: u64 = 256 << 20;
 
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
     let mut engine =
-        if args.dry_run { Engine::open_read_only(&args.model)? } else { Engine::open(&args.model)? };
-    let options = Options { tolerance: args.tolerance, steps: args.steps, measure: args.measure };
-    let report = engine.forget(&who, &args.method, &options, args.dry_run)?;
+        if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
+    let receipt = args.receipt.as_ref().map(|path| Output::file(path, true)).transpose()?;
+    let request = ForgetRequest {
+        who,
+        method: args.method,
+        options: Options { tolerance: args.tolerance, steps: args.steps, measure: args.measure },
+        id: args.request,
+        allow_missing: args.allow_missing,
+        requested_at: args.requested_at,
+    };
+    let report = engine.request(&request, args.dry_run)?;
+    if let (Some(mut out), Some(logged)) = (receipt, &report.receipt) {
+        let bundle = engine.bundle(&logged.sequence.to_string())?;
+        let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;
+        out.write_all(&bytes).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+        out.finish()?;
+    }
     if terminal.json() {
-        return terminal.object(&report);
+        terminal.object(&report)?;
+        return ended(&report);
+    }
+    if report.replayed {
+        terminal.note("this request was answered before; this is that answer");
+    }
+    if let Err(failure) = ended(&report) {
+        tell_receipt(&report, terminal);
+        return Err(failure);
     }
     let verb = if report.dry_run { "would forget" } else { "forgot" };
     let whose =
@@ -34,10 +60,33 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
         let erased = if report.dry_run { "would be erased" } else { "erased" };
         terminal.note(&format!("{names} {erased}: no other row has them"));
     }
+    for what in report.reason.iter().filter(|_| report.missing > 0) {
+        terminal.note(what);
+    }
+    if report.withdrawn > 0 {
+        terminal.note(&format!("{} withdrawn: they still hold the rows", count(report.withdrawn, "export")));
+    }
     for what in &report.evidence.not_covered {
         terminal.note(&format!("not covered: {what}"));
     }
+    tell_receipt(&report, terminal);
     Ok(())
+}
+
+fn tell_receipt(report: &Report, terminal: &Terminal) {
+    if let Some(receipt) = &report.receipt {
+        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+    }
+}
+
+/// A request that took nothing out ends with a code that says so, though the log has its receipt.
+fn ended(report: &Report) -> Result {
+    let reason = report.reason.clone().unwrap_or_default();
+    match report.outcome.as_str() {
+        "not_found" => Err(Failure::not_found(reason)),
+        "refused" => Err(Failure::refused(reason)),
+        _ => Ok(()),
+    }
 }
 
 fn who(args: &Forget) -> Result<Who> {
@@ -59,11 +108,15 @@ fn who(args: &Forget) -> Result<Who> {
 fn read(path: &Path) -> Result<String> {
     let mut text = String::new();
     let (name, outcome) = if path == Path::new("-") {
-        (Path::new("standard input"), std::io::stdin().lock().read_to_string(&mut text))
+        (Path::new("standard input"), std::io::stdin().lock().take(LARGEST).read_to_string(&mut text))
     } else {
-        (path, std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)))
+        (path, std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text)))
     };
     outcome.map_err(|cause| Failure::file(name, "read", &cause))?;
+    if text.len() as u64 == LARGEST {
+        let failure = Failure::usage(format!("{} has 256 MiB or more", name.display()));
+        return Err(failure.hint("split the request"));
+    }
     Ok(text)
 }
 

@@ -7,7 +7,10 @@ pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod forget;
 pub(crate) mod inspect;
+pub(crate) mod log;
 pub(crate) mod predict;
+pub(crate) mod upkeep;
+pub(crate) mod verify;
 
 use std::io::Read;
 use std::path::Path;

@@ -66,6 +66,13 @@ fn short(commitment: &Commitment) -> Short {
     short
 }
 
+/// Rows by the names that were looked for.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) ids: HashMap<String, u64>,
+    pub(crate) subjects: HashMap<String, Vec<u64>>,
+}
+
 /// A view on `keys` and `forgotten`.
 pub(crate) struct Directory<'a> {
     pub(crate) connection: &'a Connection,
@@ -88,13 +95,18 @@ impl Directory<'_> {
         Ok(wanted.iter().map(|key| found.get(key).copied().flatten()).collect())
     }
 
-    /// The numbers of the rows of one subject.
-    pub(crate) fn of_subject(&self, subject: &str) -> Result<Vec<u64>, Fault> {
-        let wanted = short(&self.salt.subject(subject));
-        let mut found = Vec::new();
-        self.scan(|row, _, subject| {
-            if *subject == wanted {
-                found.push(row);
+    /// The rows of many requests in one pass: for each id its number, for each subject all of its rows.
+    pub(crate) fn look_up(&self, ids: &[&str], subjects: &[&str]) -> Result<Found, Fault> {
+        let mut found = Found::default();
+        let ids: HashMap<Short, &str> = ids.iter().map(|id| (short(&self.salt.id(id)), *id)).collect();
+        let subjects: HashMap<Short, &str> =
+            subjects.iter().map(|subject| (short(&self.salt.subject(subject)), *subject)).collect();
+        self.scan(|row, id, subject| {
+            if let Some(id) = ids.get(id) {
+                found.ids.insert((*id).to_owned(), row);
+            }
+            if let Some(subject) = subjects.get(subject) {
+                found.subjects.entry((*subject).to_owned()).or_default().push(row);
             }
         })?;
         Ok(found)

@@ -10,6 +10,7 @@ use super::keys::{Directory, Tally};
 use super::parts::PartHead;
 use super::{Fault, Salt, damaged, schema};
 use crate::blueprint::Blueprint;
+use crate::ledger::{Ledger, Policy};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -37,6 +38,11 @@ pub(crate) struct Manifest {
     pub(crate) blueprint: Blueprint,
     pub(crate) model: ModelHead,
     pub(crate) parts: Vec<PartHead>,
+    /// None in a file of format 1 or 2 that was not changed since.
+    #[serde(default)]
+    pub(crate) ledger: Option<Ledger>,
+    #[serde(default)]
+    pub(crate) policy: Policy,
 }
 
 /// The small half of a model's state.
@@ -138,6 +144,8 @@ impl Manifest {
             blueprint,
             model,
             parts: Vec::new(),
+            ledger: None,
+            policy: Policy::default(),
         }
     }
 

@@ -8,12 +8,12 @@ mod payload;
 pub(crate) mod rows;
 mod schema;
 
-pub(crate) use keys::{Directory, Salt};
+pub(crate) use keys::{Directory, Found, Salt};
 pub(crate) use manifest::{Details, Manifest, ModelHead};
 pub(crate) use parts::{Part, PartHead};
-pub(crate) use payload::Outgoing;
+pub(crate) use payload::{Outgoing, Shape};
 pub(crate) use rows::StoreRows;
-pub(crate) use schema::compact;
+pub(crate) use schema::{compact, extend};
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -36,6 +36,12 @@ pub(crate) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
+    }
+}
+
+impl From<efface_receipt::Fault> for Fault {
+    fn from(fault: efface_receipt::Fault) -> Self {
+        Self::Damaged(format!("its log: {fault}"))
     }
 }
 
@@ -157,6 +163,11 @@ pub(crate) struct Transaction<'a> {
 
 impl Transaction<'_> {
     pub(crate) fn commit(mut self) -> Result<()> {
+        self.commit_now()
+    }
+
+    /// The same for whoever cannot give it away.
+    pub(crate) fn commit_now(&mut self) -> Result<()> {
         self.store.with(|connection| Ok(connection.execute_batch("COMMIT")?))?;
         self.over = true;
         Ok(())

@@ -26,6 +26,16 @@ pub(crate) struct PartHead {
     sha256: String,
 }
 
+impl PartHead {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn sha256(&self) -> &str {
+        &self.sha256
+    }
+}
+
 /// Replaces all arrays. The table is made anew, so that every page of the old one is cleared.
 pub(crate) fn save(connection: &Connection, parts: &[Part<'_>]) -> Result<Vec<PartHead>, Fault> {
     connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
@@ -90,6 +100,11 @@ pub(crate) fn counts(connection: &Connection, heads: &[PartHead], name: &str) ->
         all.extend(piece.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)))
     })?;
     Ok(all)
+}
+
+/// Reads an array and compares it with its checksum.
+pub(crate) fn check(connection: &Connection, heads: &[PartHead], name: &str) -> Result<(), Fault> {
+    load(connection, heads, name, |_| {})
 }
 
 fn load(

@@ -2,10 +2,11 @@
 //! are, reading them gives a row that makes sense or a fault.
 
 use efface::RowRef;
+use efface_receipt::Hash;
 use sha2::{Digest, Sha256};
 
 use super::{Fault, damaged};
-use crate::blueprint::Layout;
+use crate::blueprint::{Blueprint, Layout};
 
 /// Bytes of the checksum in front.
 const CHECK: usize = 8;
@@ -16,6 +17,12 @@ pub(crate) struct Shape {
     pub(crate) layout: Layout,
     pub(crate) width: usize,
     pub(crate) outputs: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(blueprint: &Blueprint) -> Self {
+        Self { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs() }
+    }
 }
 
 /// A row read back.
@@ -86,6 +93,11 @@ pub(crate) fn decode(number: u64, shape: Shape, bytes: &[u8]) -> Result<Stored, 
         Some((check, body)) if *check == checksum(number, body) => read(shape, body).ok_or_else(wrong),
         _ => damaged(format!("row number {number} does not match its checksum")),
     }
+}
+
+/// The hash of what a row holds, wherever it lies: the checksum in front depends on its number and is left out.
+pub(crate) fn content(bytes: &[u8]) -> Hash {
+    efface_receipt::sha256(bytes.get(CHECK..).unwrap_or_default())
 }
 
 fn checksum(number: u64, body: &[u8]) -> [u8; CHECK] {

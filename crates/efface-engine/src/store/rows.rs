@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use efface::{Csr, Dense, Features, RowId, RowStore, RowView, Rows};
+use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::payload::{self, Outgoing, Shape, Stored, Vector};
@@ -20,24 +21,45 @@ pub(crate) struct StoreRows<'a> {
 
 impl<'a> StoreRows<'a> {
     pub(crate) fn new(store: &'a Store, manifest: &Manifest) -> Self {
-        let blueprint = &manifest.blueprint;
-        let shape = Shape { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs() };
-        Self { store, shape, rows: manifest.rows as usize, weighted: blueprint.weight.is_some() }
+        let weighted = manifest.blueprint.weight.is_some();
+        Self { store, shape: Shape::of(&manifest.blueprint), rows: manifest.rows as usize, weighted }
     }
 
     /// One row with its names.
     pub(crate) fn read(&self, number: u64) -> Result<Option<Stored>, Fault> {
+        Ok(self.read_hashed(number)?.map(|(stored, _)| stored))
+    }
+
+    /// One row with its names and the hash of its content.
+    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
         let bytes = self.store.raw(|connection| {
             let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
             Ok(statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?)
         })?;
         match bytes {
             Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-                payload::decode(number, self.shape, &bytes).map(Some)
+                Ok(Some((payload::decode(number, self.shape, &bytes)?, payload::content(&bytes))))
             }
             _ => Ok(None),
         }
     }
+}
+
+/// Shows every row that is alive: its number, its names and the hash of its content. One row is in memory at a time.
+pub(crate) fn each(
+    connection: &Connection,
+    shape: Shape,
+    mut see: impl FnMut(u64, Stored, Hash) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+        if bytes.iter().any(|byte| *byte != 0) {
+            see(number, payload::decode(number, shape, bytes)?, payload::content(bytes))?;
+        }
+    }
+    Ok(())
 }
 
 impl RowStore for StoreRows<'_> {
@@ -81,15 +103,10 @@ impl RowStore for StoreRows<'_> {
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
         let mut gathered = Gathered::new(self.shape);
         let read = self.store.raw(|connection| {
-            let mut statement =
-                connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
-                if bytes.iter().any(|byte| *byte != 0) {
-                    gathered.push(number, payload::decode(number, self.shape, bytes)?);
-                }
-            }
+            each(connection, self.shape, |number, row, _| {
+                gathered.push(number, row);
+                Ok(())
+            })?;
             if gathered.ids.len() == self.rows {
                 Ok(())
             } else {
@@ -164,18 +181,19 @@ impl Gathered {
     }
 }
 
-/// Appends a row. Numbers must ascend, so that SQLite only ever adds to the end of the table.
+/// Appends a row and gives the hash of its content. Numbers must ascend, so that SQLite only ever adds to the end of
+/// the table.
 pub(crate) fn insert(
     connection: &Connection,
     number: u64,
     layout: Layout,
     row: &Outgoing<'_>,
     buffer: &mut Vec<u8>,
-) -> Result<(), Fault> {
+) -> Result<Hash, Fault> {
     payload::encode(number, layout, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, buffer.as_slice()])?;
-    Ok(())
+    Ok(payload::content(buffer))
 }
 
 /// Overwrites a row with zeros of the same length, which SQLite does in place.

@@ -2,7 +2,8 @@
 //!
 //! Nothing that rows hold is ever moved by SQLite: `rows` and `keys` grow at their end and are overwritten in place,
 //! `parts` is dropped and made anew with every change. There is no index over ids or subjects, because an index moves
-//! its entries; looking an id up is a pass over `keys`, 32 bytes a row.
+//! its entries; looking an id up is a pass over `keys`, 32 bytes a row. `members`, `nodes` and `requests` are indexes,
+//! but of salted commitments, which receipts hold for good anyway.
 
 use rusqlite::Connection;
 
@@ -23,13 +24,27 @@ pub(super) const PRAGMAS: &str = "
 pub(super) const PARTS: &str =
     r#"CREATE TABLE "parts"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
-const TABLES: [&str; 5] = [
-    r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID"#,
-    r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT NULL)"#,
-    r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#,
-    PARTS,
-    r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#,
-];
+const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
+const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
+const FORGOTTEN: &str =
+    r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID"#;
+const KEYS: &str = r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT NULL)"#;
+const MEMBERS: &str = r#"CREATE TABLE "members"(commitment BLOB PRIMARY KEY) WITHOUT ROWID"#;
+const META: &str = r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
+const NODES: &str = r#"CREATE TABLE "nodes"(level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID"#;
+const RECEIPTS: &str = r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
+const REQUESTS: &str = r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, body BLOB NOT NULL, sequence INTEGER NOT NULL, result BLOB NOT NULL) WITHOUT ROWID"#;
+const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
+
+/// In the order of their names.
+const TABLES: [&str; 11] =
+    [CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
+
+/// Those of formats 1 and 2, which had no log.
+const OLD_TABLES: [&str; 5] = [FORGOTTEN, KEYS, META, PARTS, ROWS];
+
+/// The first format with a log.
+const LOGGED: u32 = 3;
 
 /// What makes an empty file ours.
 pub(super) fn stamp() -> String {
@@ -40,16 +55,24 @@ pub(super) fn stamp() -> String {
     )
 }
 
+/// Gives a file of an older format the tables of the log. The manifest that is written next says the new format.
+pub(crate) fn extend(connection: &Connection) -> Result<(), Fault> {
+    let missing: Vec<&str> = TABLES.iter().filter(|table| !OLD_TABLES.contains(table)).copied().collect();
+    Ok(connection.execute_batch(&missing.join(";"))?)
+}
+
 /// Refuses a file with other tables, or with triggers or views that would do more than we ask.
 pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
+    let format: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
     let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    if found.len() == TABLES.len()
-        && found.iter().zip(TABLES).all(|(found, table)| found.as_deref() == Some(table))
+    let tables: &[&str] = if format < LOGGED { &OLD_TABLES } else { &TABLES };
+    if found.len() == tables.len()
+        && found.iter().zip(tables).all(|(found, table)| found.as_deref() == Some(table))
     {
         return Ok(());
     }
-    damaged(format!("its tables are not those of format {}", crate::FORMAT))
+    damaged(format!("its tables are not those of format {format}"))
 }
 
 /// Writes `rows` and `keys` anew without the rows that were overwritten. The old pages are cleared.

@@ -1,0 +1,79 @@
+//! `efface log`: what was done to a model, and the proofs of it.
+
+use std::io::Write;
+
+use efface_engine::{Engine, Error};
+use serde_json::json;
+
+use crate::cli::Log;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::report::table;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(args: &Log, terminal: &Terminal) -> Result {
+    let engine = Engine::open_read_only(&args.model)?;
+    let mut out = match &args.output {
+        Some(path) => Output::file(path, args.force)?,
+        None => Output::stdout(),
+    };
+    let text = if let Some(receipt) = &args.receipt {
+        // To the byte: a file with a newline behind it is another file.
+        engine.bundle(receipt)?.to_bytes().map_err(Error::from)?
+    } else if args.checkpoint {
+        engine.checkpoint()?.into_bytes()
+    } else if let Some(old) = args.since {
+        let proof = engine.consistency(old)?;
+        serde_json::to_vec(&proof)
+            .map_err(|cause| Failure::internal(format!("a proof is no JSON: {cause}")))?
+    } else if args.raw {
+        let mut all = Vec::new();
+        engine.receipts(&mut |_, bytes| {
+            all.extend_from_slice(bytes);
+            all.push(b'\n');
+            Ok(())
+        })?;
+        all
+    } else {
+        list(&engine, terminal)?.into_bytes()
+    };
+    out.write_all(&text).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
+    out.finish()
+}
+
+fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
+    let mut lines = Vec::new();
+    let mut objects = String::new();
+    engine.receipts(&mut |signed, _| {
+        let receipt = &signed.receipt;
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, outcome) = (word(json!(receipt.kind)), word(json!(receipt.outcome)));
+        let rows = &receipt.rows;
+        if terminal.json() {
+            let line = json!({
+                "sequence": receipt.sequence, "id": receipt.id, "kind": kind, "outcome": outcome,
+                "received_at": receipt.times.received_at, "forgotten_at": receipt.times.forgotten_at,
+                "scrubbed_at": receipt.times.scrubbed_at, "removed": rows.removed, "added": rows.added,
+                "rows": receipt.training_set.after.count,
+            });
+            objects.push_str(&format!("{line}\n"));
+            return Ok(());
+        }
+        lines.push(vec![
+            receipt.sequence.to_string(),
+            receipt.times.received_at.to_string(),
+            kind,
+            outcome,
+            rows.removed.to_string(),
+            rows.added.to_string(),
+            receipt.training_set.after.count.to_string(),
+            receipt.id.clone(),
+        ]);
+        Ok(())
+    })?;
+    if terminal.json() {
+        return Ok(objects);
+    }
+    let header = ["no.", "received", "kind", "outcome", "out", "in", "rows", "receipt"];
+    Ok(table(&header, lines, &[0, 4, 5, 6]) + "\n")
+}

@@ -1,0 +1,68 @@
+//! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
+
+use efface_engine::Engine;
+use serde_json::json;
+
+use crate::cli::{Keys, Policy, Settle};
+use crate::failure::Result;
+use crate::report::{bytes, pairs};
+use crate::terminal::Terminal;
+
+pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
+    if args.rotate {
+        let (public, receipt) = terminal.change(&args.model)?.rotate_key()?;
+        if terminal.json() {
+            return terminal.object(&json!({"public_key": public, "receipt": receipt}));
+        }
+        terminal.result(&public)?;
+        terminal.message("the old key handed over and signs no more; receipts carry the hand-over");
+        return Ok(());
+    }
+    let (first, now) = Engine::open_read_only(&args.model)?.public_keys()?;
+    if terminal.json() {
+        return terminal.object(&json!({"public_key": now, "first_key": first}));
+    }
+    terminal.result(if args.first { &first } else { &now })
+}
+
+pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
+    let changes = args.min_batch.is_some() || args.delay.is_some() || args.noise.is_some();
+    let policy = if changes {
+        terminal.change(&args.model)?.set_policy(
+            args.min_batch,
+            args.delay.map(|delay| delay.0),
+            args.noise,
+        )?
+    } else {
+        Engine::open_read_only(&args.model)?.policy()?
+    };
+    if terminal.json() {
+        return terminal.object(&policy);
+    }
+    let delay = match policy.delay_seconds {
+        0 => "none: only company releases an export".to_owned(),
+        seconds => format!("{seconds} s"),
+    };
+    let lines = [
+        ("requests before an export", policy.minimum_batch.to_string()),
+        ("or this long", delay),
+        ("noise on what is exported", policy.noise.map_or("none".into(), |noise| noise.to_string())),
+        ("requests since the last export", policy.waiting.to_string()),
+    ];
+    terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
+}
+
+pub(crate) fn settle(args: &Settle, terminal: &Terminal) -> Result {
+    let settled = terminal.change(&args.model)?.settle()?;
+    if terminal.json() {
+        return terminal.object(&settled);
+    }
+    terminal.message(&format!(
+        "settled: {} places of forgotten rows given back, {} before, {} after; receipt {}",
+        settled.husks,
+        bytes(settled.bytes_before),
+        bytes(settled.bytes_after),
+        settled.receipt.id
+    ));
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `efface verify`: a receipt against a public key, without a model; or a model against its own log.
+
+use std::io::Read;
+use std::path::Path;
+
+use efface_engine::{Engine, Error};
+use efface_receipt::{KeyRing, MAX_BUNDLE_BYTES, PublicKey, Receipt, verify_bytes};
+use serde_json::json;
+
+use crate::cli::Verify;
+use crate::failure::{Failure, Result};
+use crate::report::{pairs, table};
+use crate::terminal::Terminal;
+
+/// How SQLite files, and so models, begin.
+const MODEL: &[u8] = b"SQLite format 3\0";
+
+pub(crate) fn run(args: &Verify, terminal: &Terminal) -> Result {
+    let key = args.key.as_deref().map(public_key).transpose()?;
+    let bytes = start(&args.file)?;
+    if bytes.starts_with(MODEL) {
+        return model(&args.file, key.as_ref(), terminal);
+    }
+    let Some(key) = key else {
+        let failure = Failure::usage("a receipt is checked against a public key");
+        return Err(failure.hint("name its file with --key; `efface keys MODEL` prints the key"));
+    };
+    let verified = verify_bytes(&bytes, &KeyRing::from(key)).map_err(Error::from)?;
+    let (receipt, head) = (&verified.receipt, &verified.checkpoint);
+    if terminal.json() {
+        return terminal.object(&json!({
+            "verified": true,
+            "key": verified.key.to_string(),
+            "log": {"origin": head.origin, "size": head.size, "root": head.root},
+            "receipt": receipt,
+        }));
+    }
+    let mut lines = told(receipt);
+    lines.push(("log", format!("{}, {} receipts, root {}", head.origin, head.size, head.root)));
+    lines.push(("signed by", verified.key.to_string()));
+    terminal.result(&pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value))))?;
+    terminal.message("verified: signature, place in the log and head of the log hold");
+    Ok(())
+}
+
+/// The parts of a receipt that people ask for first.
+fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![
+        ("receipt", format!("{}, number {}", receipt.id, receipt.sequence)),
+        ("what", format!("{}: {}", word(json!(receipt.kind)), word(json!(receipt.outcome)))),
+        ("rows", format!("{} out, {} in", receipt.rows.removed, receipt.rows.added)),
+        ("received", receipt.times.received_at.to_string()),
+    ];
+    if let Some(time) = receipt.times.forgotten_at {
+        lines.push(("forgotten", time.to_string()));
+    }
+    if let Some(time) = receipt.times.scrubbed_at {
+        lines.push(("scrubbed", time.to_string()));
+    }
+    lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
+    lines.extend(receipt.not_covered.iter().map(|text| ("not covered", text.clone())));
+    lines
+}
+
+fn model(path: &Path, key: Option<&PublicKey>, terminal: &Terminal) -> Result {
+    let checks = Engine::open_read_only(path)?.verify(key)?;
+    let failed = checks.iter().filter(|check| !check.passed).count();
+    if terminal.json() {
+        terminal.object(&json!({"verified": failed == 0, "checks": checks}))?;
+    } else {
+        let line = |check: &efface_engine::Check| {
+            let verdict = if check.passed { "holds" } else { "FAILS" };
+            vec![check.check.to_owned(), verdict.to_owned(), check.found.clone()]
+        };
+        terminal.result(&table(&["check", "", "found"], checks.iter().map(line), &[]))?;
+        if key.is_none() {
+            terminal.note("checked against the file's own key; --key takes one that you know");
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        failed => Err(Failure::bad_model(format!(
+            "{} is not what its log says: {failed} of {} checks fail",
+            path.display(),
+            checks.len()
+        ))),
+    }
+}
+
+fn public_key(path: &Path) -> Result<PublicKey> {
+    let bytes = start(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(PublicKey::parse(text.trim()).map_err(Error::from)?)
+}
+
+/// As much of a file as a receipt can have.
+fn start(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = MAX_BUNDLE_BYTES as u64 + 1;
+    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|cause| Failure::file(path, "read", &cause))?;
+    Ok(bytes)
+}

@@ -1,0 +1,96 @@
+//! What a model file must survive, with figures: `cargo xtask torture`.
+//!
+//! Every part prints lines of a table: what was done, how often, what came of it. The first thing that does not hold ends
+//! the run with an error.
+
+mod kill;
+mod repeat;
+mod speed;
+mod traces;
+mod writes;
+
+use std::path::Path;
+
+use efface_engine::{Engine, FitRequest, Silent, Who, fit};
+use efface_io::Source;
+
+/// Whatever goes wrong is told as it is.
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const HELP: &str =
+    "torture kills N | writes | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
+
+fn main() -> Result {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["kills", count] => kill::parent(count.parse()?),
+        ["kill-child", model, round] => kill::child(Path::new(model), round.parse()?),
+        ["writes"] => writes::parent(),
+        ["write-child", model] => writes::child(Path::new(model)),
+        ["markers"] => traces::markers(),
+        ["flips"] => traces::flips(),
+        ["repeats", count] => repeat::run(count.parse()?),
+        ["latency", count] => speed::latency(count.parse()?),
+        ["groups"] => speed::groups(),
+        ["open", rows, features] => speed::open(rows.parse()?, features.parse()?),
+        ["open-child", model] => speed::open_child(Path::new(model)),
+        _ => Err(HELP.into()),
+    }
+}
+
+/// A line of the table.
+fn tell(what: &str, found: &str) {
+    println!("{what:<52} {found}");
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+
+    fn number(&mut self) -> f64 {
+        self.below(2_000_001) as f64 / 1e6 - 1.0
+    }
+}
+
+fn ids(ids: &[String]) -> Who {
+    Who::Ids(ids.to_vec())
+}
+
+/// A table of numbers with an id in front and a target at the end.
+fn table(names: impl IntoIterator<Item = String>, width: usize, seed: u64) -> String {
+    let mut dice = Dice(seed);
+    let mut text = String::from("id");
+    (0..width).for_each(|column| text.push_str(&format!(",x{column}")));
+    text.push_str(",y\n");
+    for name in names {
+        text.push_str(&name);
+        (0..=width).for_each(|_| text.push_str(&format!(",{:.3}", dice.number())));
+        text.push('\n');
+    }
+    text
+}
+
+/// A model of such a table.
+fn model(path: &Path, text: String) -> Result<Engine> {
+    let mut request = FitRequest::new(Source::from_bytes("table.csv", text, None)?);
+    request.targets = vec!["y".into()];
+    request.id = Some("id".into());
+    fit(&request, path, true, &Silent)?;
+    Ok(Engine::open(path)?)
+}
+
+/// All of a file's own checks hold.
+fn sound(path: &Path) -> Result {
+    for check in Engine::open_read_only(path)?.verify(None)? {
+        if !check.passed {
+            return Err(format!("{}: {} fails: {}", path.display(), check.check, check.found).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! From what a change found out to what its receipt says.
+
+use efface::{AnyRecipe, Claim, Evidence, Options};
+use efface_receipt::{
+    Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome, PublicKey,
+    Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Time, Times, rows_commitment, sha256,
+};
+use serde_json::{Map, Value};
+
+use super::{Ledger, key};
+use crate::look;
+use crate::store::{Fault, PartHead};
+
+/// Integers beyond this lose digits in JSON.
+const EXACT: u64 = 1 << 53;
+
+/// The model before and after, which requests that are applied together share.
+pub(crate) struct Stage {
+    pub(crate) before: Option<(SetState, Hash)>,
+    pub(crate) after: (SetState, Hash),
+    pub(crate) copies: Vec<KnownCopy>,
+}
+
+/// One receipt to be.
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<String>,
+    /// The commitment to the caller's name for the request.
+    pub(crate) request: Option<Hash>,
+    pub(crate) requested_at: Option<Time>,
+    pub(crate) received_at: Time,
+    /// When the rows left model and file; the same transaction does both.
+    pub(crate) forgotten_at: Option<Time>,
+    pub(crate) subject: Option<Hash>,
+    pub(crate) gone: Vec<Hash>,
+    pub(crate) come: Vec<Hash>,
+    pub(crate) findings: Option<Findings>,
+    pub(crate) release: Option<Release>,
+    pub(crate) next_key: Option<String>,
+}
+
+/// What a method found out, in the receipt's words.
+#[derive(Clone)]
+pub(crate) struct Findings {
+    method: String,
+    settings: Map<String, Value>,
+    seed: Option<u64>,
+    claim: efface_receipt::Claim,
+    bound: Bound,
+    not_covered: Vec<String>,
+}
+
+impl Entry {
+    /// One about nothing but itself.
+    pub(crate) fn new(kind: Kind, outcome: Outcome, received_at: Time) -> Self {
+        Self {
+            kind,
+            outcome,
+            reason: None,
+            request: None,
+            requested_at: None,
+            received_at,
+            forgotten_at: None,
+            subject: None,
+            gone: Vec::new(),
+            come: Vec::new(),
+            findings: None,
+            release: None,
+            next_key: None,
+        }
+    }
+
+    pub(super) fn receipt(
+        self,
+        ledger: &Ledger,
+        stage: &Stage,
+        sequence: u64,
+        previous: Option<Head>,
+    ) -> Result<Receipt, Fault> {
+        let id = key::name::<16>().map_err(|error| Fault::Damaged(error.to_string()))?;
+        let key_id = PublicKey::parse(&ledger.key)?.id();
+        let touched: Vec<Hash> = self.gone.iter().chain(&self.come).copied().collect();
+        let rows = RowsTouched {
+            commitment: rows_commitment(&touched),
+            removed: self.gone.len() as u64,
+            added: self.come.len() as u64,
+        };
+        let changed = !matches!(self.outcome, Outcome::NotFound | Outcome::Refused);
+        // A request that changed nothing starts and ends where the others that it came with end.
+        let before = if changed { stage.before } else { Some(stage.after) };
+        let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
+            Some(f) => (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered),
+            None => (None, Map::new(), None, None, None, Vec::new()),
+        };
+        let mut copies = stage.copies.clone();
+        if copies.len() > MAX_LIST {
+            let more = copies.len() - MAX_LIST;
+            copies.drain(..more);
+            not_covered.push(format!("{more} copies older than those listed"));
+        }
+        Ok(Receipt {
+            schema: SCHEMA.into(),
+            id,
+            origin: ledger.origin.clone(),
+            sequence,
+            request_id: self.request.map(RequestId::Committed),
+            kind: self.kind,
+            outcome: self.outcome,
+            reason: self.reason.map(|text| printable(&text)),
+            times: Times {
+                requested_at: self.requested_at,
+                received_at: self.received_at,
+                forgotten_at: self.forgotten_at,
+                scrubbed_at: self.forgotten_at,
+            },
+            subject: self.subject,
+            rows,
+            training_set: Change { before: before.map(|state| state.0), after: stage.after.0 },
+            parameters: Change { before: before.map(|state| state.1), after: stage.after.1 },
+            method,
+            efface: env!("CARGO_PKG_VERSION").into(),
+            settings,
+            seed,
+            claim,
+            bound,
+            audit: Vec::new(),
+            not_covered: not_covered.iter().map(|text| printable(text)).collect(),
+            copies,
+            release: self.release,
+            settles: None,
+            next_key: self.next_key,
+            key_id,
+            previous,
+        })
+    }
+}
+
+impl Findings {
+    pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, options: &Options) -> Self {
+        let source = match evidence.bound_source {
+            efface::BoundSource::Measured => BoundSource::Measured,
+            efface::BoundSource::Carried => BoundSource::Carried,
+        };
+        let mut not_covered = evidence.not_covered.clone();
+        let claim = claim(evidence, recipe, options, &mut not_covered);
+        Self {
+            method: printable(&evidence.method),
+            settings: settings(recipe, options),
+            seed: seed(recipe),
+            claim,
+            bound: Bound::new(evidence.bound, evidence.relative_bound, source),
+            not_covered,
+        }
+    }
+}
+
+fn claim(
+    evidence: &Evidence,
+    recipe: &AnyRecipe,
+    options: &Options,
+    not_covered: &mut Vec<String>,
+) -> efface_receipt::Claim {
+    match (&evidence.claim, &evidence.certificate) {
+        (Claim::Exact, _) => {
+            let tolerance = options.tolerance.unwrap_or_else(|| tolerance(recipe));
+            efface_receipt::Claim::Exact { tolerance }
+        }
+        (Claim::Certified { .. }, Some(c))
+            if [c.noise, c.budget, c.used, c.left].iter().all(|n| n.is_finite() && *n >= 0.0) =>
+        {
+            efface_receipt::Claim::Certified {
+                epsilon: c.epsilon,
+                delta: c.delta,
+                noise: c.noise,
+                unit: printable(&c.unit),
+                budget: c.budget,
+                used: c.used,
+                left: c.left,
+                retrained: c.retrained,
+                adaptive: c.adaptive,
+                assumptions: c.assumptions.iter().map(|text| printable(text)).collect(),
+            }
+        }
+        (Claim::Certified { .. }, _) => {
+            not_covered.push("the certificate: its budget cannot be told, so that nothing is claimed".into());
+            efface_receipt::Claim::Approximate {}
+        }
+        (Claim::Approximate, _) => efface_receipt::Claim::Approximate {},
+    }
+}
+
+/// What counts as equal where the request does not say. Sums of 106 bits and replayed clusters are equal to rounding.
+fn tolerance(recipe: &AnyRecipe) -> f64 {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => ridge.tolerance,
+        AnyRecipe::Logistic(logistic) => logistic.tolerance,
+        AnyRecipe::Softmax(softmax) => softmax.tolerance,
+        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) | AnyRecipe::KMeans(_) => 1e-9,
+        AnyRecipe::Sisa(sisa) => tolerance(&sisa.recipe.clone().into()),
+    }
+}
+
+fn seed(recipe: &AnyRecipe) -> Option<u64> {
+    match recipe {
+        AnyRecipe::KMeans(kmeans) => Some(kmeans.seed),
+        AnyRecipe::Sisa(sisa) => Some(sisa.seed),
+        _ => None,
+    }
+}
+
+fn settings(recipe: &AnyRecipe, options: &Options) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut recipe = serde_json::to_value(look::without_secret(recipe.clone())).unwrap_or(Value::Null);
+    narrow(&mut recipe);
+    map.insert("recipe".into(), recipe);
+    if let Some(tolerance) = options.tolerance {
+        map.insert("tolerance".into(), tolerance.into());
+    }
+    if let Some(steps) = options.steps {
+        map.insert("steps".into(), steps.into());
+    }
+    if options.measure {
+        map.insert("measure".into(), true.into());
+    }
+    map
+}
+
+/// Integers that JSON cannot hold become text.
+fn narrow(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.as_u64().is_some_and(|n| n > EXACT) => {
+            *value = Value::String(number.to_string());
+        }
+        Value::Array(list) => list.iter_mut().for_each(narrow),
+        Value::Object(map) => map.values_mut().for_each(narrow),
+        _ => {}
+    }
+}
+
+/// A text as receipts have them: no control characters, not too long. Names of columns may have either.
+fn printable(text: &str) -> String {
+    let mut clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.len() > MAX_TEXT_BYTES {
+        let end = (0..=MAX_TEXT_BYTES - '…'.len_utf8()).rev().find(|at| clean.is_char_boundary(*at));
+        clean.truncate(end.unwrap_or(0));
+        clean.push('…');
+    }
+    clean
+}
+
+/// The hash of a model's parameters: SHA-256 over a line `name sha256` for each array that scores depend on, in the
+/// order of their names. The arrays are little-endian.
+pub(crate) fn parameters(parts: &[PartHead]) -> Hash {
+    // Curvature and sums are no parameters; words have no numbers.
+    const OTHERS: [&str; 6] = ["a", "b", "support", "encoder", "hessian", "gram"];
+    let mut lines: Vec<String> = parts
+        .iter()
+        .filter(|part| !OTHERS.contains(&part.name()))
+        .map(|part| format!("{} {}\n", part.name(), part.sha256()))
+        .collect();
+    lines.sort();
+    sha256(lines.concat().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_short_and_printable() {
+        assert_eq!(printable("a\nb"), "a b");
+        let long = printable(&"é".repeat(2000));
+        assert!(long.len() <= MAX_TEXT_BYTES && long.ends_with('…'));
+    }
+
+    #[test]
+    fn large_integers_become_text() {
+        let mut value = serde_json::json!({"seed": u64::MAX, "k": 3, "list": [u64::MAX]});
+        narrow(&mut value);
+        let text = "18446744073709551615";
+        assert_eq!(value, serde_json::json!({"seed": text, "k": 3, "list": [text]}));
+    }
+}

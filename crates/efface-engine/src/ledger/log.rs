@@ -1,0 +1,117 @@
+//! The log in its tables: receipts as they were signed, the nodes over them, and the signed head.
+
+use efface_receipt::{
+    Bundle, Checkpoint, ConsistencyProof, Frontier, Hash, InclusionProof, Kind, Nodes, SecretKey, Signed,
+    leaf_hash,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Entry, Ledger, Stage};
+use crate::store::{Fault, damaged};
+
+/// The log, to be read or appended to.
+pub(crate) struct Journal<'a>(pub(crate) &'a Connection);
+
+impl Nodes for Journal<'_> {
+    type Error = Fault;
+
+    fn node(&self, level: u32, index: u64) -> Result<Hash, Fault> {
+        let sql = r#"SELECT hash FROM "nodes" WHERE level = ?1 AND place = ?2"#;
+        let mut statement = self.0.prepare_cached(sql)?;
+        match statement.query_row(params![level, index], |row| row.get(0)).optional()? {
+            Some(hash) => Ok(Hash(hash)),
+            None => damaged("its log lacks a node"),
+        }
+    }
+}
+
+impl Journal<'_> {
+    /// The edge of the log, which must be the one that the manifest knows.
+    pub(crate) fn frontier(&self, ledger: &Ledger) -> Result<Frontier, Fault> {
+        let frontier = Frontier::load(self, ledger.size)?;
+        if frontier.root() == ledger.root { Ok(frontier) } else { damaged("its log does not match its head") }
+    }
+
+    /// Signs and appends receipts that were written together, and signs the new head.
+    pub(crate) fn append(
+        &self,
+        ledger: &mut Ledger,
+        secret: &SecretKey,
+        stage: &Stage,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Signed>, Fault> {
+        let mut frontier = self.frontier(ledger)?;
+        let previous = (ledger.size > 0).then(|| frontier.head());
+        let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
+        let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
+        let mut all = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let receipt = entry.receipt(ledger, stage, frontier.size(), previous)?;
+            let signed = Signed::sign(receipt, secret)?;
+            let bytes = signed.to_bytes()?;
+            insert.execute(params![frontier.size(), bytes])?;
+            for node in frontier.append(&leaf_hash(&bytes)) {
+                keep.execute(params![node.level, node.index, node.hash.as_bytes()])?;
+            }
+            all.push(signed);
+        }
+        (ledger.size, ledger.root) = (frontier.size(), frontier.root());
+        self.seal(ledger, secret)?;
+        Ok(all)
+    }
+
+    /// Signs the head of the log.
+    pub(crate) fn seal(&self, ledger: &Ledger, secret: &SecretKey) -> Result<(), Fault> {
+        let note = Checkpoint::new(&ledger.origin, ledger.size, ledger.root)?.sign(secret)?;
+        let sql = r#"INSERT INTO "meta" VALUES ('checkpoint', ?1) ON CONFLICT DO UPDATE SET value = excluded.value"#;
+        self.0.execute(sql, [note.into_bytes()])?;
+        Ok(())
+    }
+}
+
+/// The signed head of the log.
+pub(crate) fn checkpoint(connection: &Connection) -> Result<String, Fault> {
+    let sql = r#"SELECT value FROM "meta" WHERE key = 'checkpoint'"#;
+    let bytes: Option<Vec<u8>> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    match bytes.map(String::from_utf8) {
+        Some(Ok(note)) => Ok(note),
+        _ => damaged("its log has no signed head"),
+    }
+}
+
+/// A receipt as it was signed.
+pub(crate) fn leaf(connection: &Connection, sequence: u64) -> Result<Vec<u8>, Fault> {
+    let mut statement = connection.prepare_cached(r#"SELECT bytes FROM "receipts" WHERE sequence = ?1"#)?;
+    match statement.query_row([sequence], |row| row.get(0)).optional()? {
+        Some(bytes) => Ok(bytes),
+        None => damaged(format!("receipt {sequence} is missing from its log")),
+    }
+}
+
+/// A receipt with all that is needed to check it.
+pub(crate) fn bundle(connection: &Connection, ledger: &Ledger, sequence: u64) -> Result<Bundle, Fault> {
+    let journal = Journal(connection);
+    let signed = Signed::parse(&leaf(connection, sequence)?)?;
+    let previous = signed.receipt.previous;
+    let inclusion = InclusionProof::new(&journal, sequence, ledger.size)?;
+    let mut bundle = Bundle::new(signed, inclusion, checkpoint(connection)?);
+    bundle.consistency =
+        previous.map(|head| ConsistencyProof::new(&journal, head.size, ledger.size)).transpose()?;
+    for rotation in &ledger.rotations {
+        let signed = Signed::parse(&leaf(connection, *rotation)?)?;
+        if signed.receipt.kind != Kind::KeyRotation {
+            return damaged(format!("receipt {rotation} is no rotation of keys"));
+        }
+        bundle.rotations.push(signed);
+    }
+    Ok(bundle)
+}
+
+/// Proof that the log continues the one of its first `old` receipts.
+pub(crate) fn consistency(
+    connection: &Connection,
+    ledger: &Ledger,
+    old: u64,
+) -> Result<ConsistencyProof, Fault> {
+    ConsistencyProof::new(&Journal(connection), old, ledger.size)
+}

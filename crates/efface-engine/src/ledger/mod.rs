@@ -1,0 +1,95 @@
+//! The story of a model: which rows it was made from, what was done to it, signed, in a log that only grows. Everything
+//! here is written in the transaction of the change that it tells of. No log, no change.
+
+pub(crate) mod copies;
+mod draft;
+pub(crate) mod founding;
+pub(crate) mod key;
+mod log;
+mod members;
+mod release;
+pub(crate) mod requests;
+
+pub(crate) use draft::{Entry, Findings, Stage, parameters};
+pub(crate) use log::{Journal, bundle, checkpoint, consistency, leaf};
+pub(crate) use members::Members;
+pub(crate) use release::Policy;
+
+use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::store::Manifest;
+
+/// What the manifest knows of the log and of the training set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    /// The name of the log, which is also that of its keys.
+    pub(crate) origin: String,
+    /// The public key that signed the first receipt.
+    pub(crate) first_key: String,
+    /// The public key that signs now.
+    pub(crate) key: String,
+    /// The receipts in which a key handed over.
+    pub(crate) rotations: Vec<u64>,
+    /// Receipts in the log, and the root over them: a log that was cut short does not match.
+    pub(crate) size: u64,
+    pub(crate) root: Hash,
+    /// The newest time in the log, in milliseconds since 1970. A clock that runs backwards does not take it along.
+    pub(crate) newest: i64,
+    /// When the parameters last changed.
+    pub(crate) version_at: i64,
+    pub(crate) set: SetState,
+    /// How many bits number the buckets of the training set's tree.
+    pub(crate) bits: u32,
+}
+
+impl Ledger {
+    /// A log without receipts over a training set without rows.
+    pub(crate) fn new(key: &PublicKey) -> Self {
+        let empty = SetState { root: efface_receipt::training_set::Node::EMPTY.state().root, count: 0 };
+        Self {
+            origin: key.name().to_owned(),
+            first_key: key.to_string(),
+            key: key.to_string(),
+            rotations: Vec::new(),
+            size: 0,
+            root: sha256(b""),
+            newest: 0,
+            version_at: 0,
+            set: empty,
+            bits: 0,
+        }
+    }
+
+    /// The time, never before any that the log has told.
+    pub(crate) fn now(&mut self) -> Time {
+        self.newest = self.newest.max(crate::time::milliseconds());
+        at(self.newest)
+    }
+}
+
+/// A stored time. The last day of the year 9999 stands for whatever lies beyond the calendar.
+pub(crate) fn at(milliseconds: i64) -> Time {
+    const END: i64 = 253_402_300_799_999;
+    Time::from_unix_milliseconds(milliseconds.clamp(0, END)).unwrap_or_else(epoch)
+}
+
+fn epoch() -> Time {
+    match Time::from_unix_milliseconds(0) {
+        Some(time) => time,
+        None => unreachable!("1970 is a year of the calendar"),
+    }
+}
+
+/// The ledger of a model; models of older formats have none before their first change.
+pub(crate) fn of<'a>(manifest: &'a Manifest, path: &std::path::Path) -> Result<&'a Ledger> {
+    manifest.ledger.as_ref().ok_or_else(|| Error::NoLog { path: path.to_owned() })
+}
+
+/// The secret of a model's commitments. It is derived, so that no commitment is also an entry of another table.
+pub(crate) fn salt(manifest: &Manifest) -> Salt {
+    let mut bytes = b"efface commitments v1\0".to_vec();
+    bytes.extend(manifest.salt().bytes());
+    Salt::new(sha256(&bytes).as_bytes())
+}

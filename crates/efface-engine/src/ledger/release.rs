@@ -1,0 +1,95 @@
+//! When new parameters may be published. Two published versions that differ by one row give that row away (Bertran et al.
+//! 2024), so that an export can be made to wait for company.
+
+use efface_receipt::Release;
+use serde::{Deserialize, Serialize};
+
+/// The policy of a model, and what waits under it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    /// Requests that must have come together before an export.
+    pub(crate) minimum_batch: u64,
+    /// Seconds after which they need no more company; 0 for never.
+    pub(crate) delay_seconds: u64,
+    /// The standard deviation of noise on exported parameters.
+    pub(crate) noise: Option<f64>,
+    /// Requests since the last export.
+    pub(crate) waiting: u64,
+    /// When the first of them came, in milliseconds since 1970.
+    pub(crate) since: Option<i64>,
+    /// Whether anything was ever exported, so that there is something to compare with.
+    pub(crate) published: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { minimum_batch: 1, delay_seconds: 0, noise: None, waiting: 0, since: None, published: false }
+    }
+}
+
+impl Policy {
+    /// Notes requests that took rows out.
+    pub(crate) fn count(&mut self, requests: u64, now: i64) {
+        self.waiting += requests;
+        self.since.get_or_insert(now);
+    }
+
+    /// What a receipt says of it.
+    pub(crate) fn release(&self) -> Release {
+        Release {
+            minimum_batch: self.minimum_batch,
+            batch: self.waiting,
+            delay_seconds: self.delay_seconds,
+            noise: self.noise,
+            warnings: self.warning().into_iter().collect(),
+        }
+    }
+
+    /// What to say before an export.
+    pub(crate) fn warning(&self) -> Option<String> {
+        (self.published && self.waiting == 1 && self.noise.is_none()).then(|| {
+            "one request since the last export: whoever holds both versions can compute the rows that left".into()
+        })
+    }
+
+    /// How many more requests an export has to wait for; 0 when it may go.
+    pub(crate) fn held(&self, now: i64) -> u64 {
+        let waited = self.since.map_or(0, |since| now.saturating_sub(since).max(0) as u64 / 1000);
+        let old_enough = self.delay_seconds > 0 && waited >= self.delay_seconds;
+        match self.waiting {
+            0 => 0,
+            _ if old_enough || !self.published => 0,
+            waiting => self.minimum_batch.saturating_sub(waiting),
+        }
+    }
+
+    /// Notes an export.
+    pub(crate) fn released(&mut self) {
+        (self.waiting, self.since, self.published) = (0, None, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_waits_for_company_or_for_time() {
+        let mut policy = Policy { minimum_batch: 3, delay_seconds: 60, ..Policy::default() };
+        policy.count(1, 1_000);
+        assert_eq!(policy.held(1_000), 0, "nothing was published that it could be compared with");
+        policy.released();
+        assert_eq!(policy.held(2_000), 0, "nothing is new");
+        policy.count(1, 10_000);
+        assert!(policy.warning().is_some());
+        assert_eq!(policy.held(10_000), 2);
+        assert_eq!(policy.held(69_000), 2);
+        assert_eq!(policy.held(70_000), 0);
+        policy.count(2, 20_000);
+        assert_eq!((policy.held(20_000), policy.warning()), (0, None));
+        // A clock that runs backwards releases nothing.
+        policy.released();
+        policy.count(1, 100_000);
+        assert_eq!(policy.held(0), 2);
+    }
+}

@@ -1,0 +1,412 @@
+//! Receipts of every change, requests that come twice, and files that are not what their log says.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
+use efface_engine::{Engine, ForgetRequest, Report, Silent, Who};
+use efface_receipt::{KeyRing, Kind, LogReplay, Outcome, PublicKey, Receipt, verify};
+
+fn model(bench: &Bench) -> Engine {
+    bench.fit("model", &sparse(&table(&lines(40))))
+}
+
+fn key(engine: &Engine) -> PublicKey {
+    PublicKey::parse(&engine.public_keys().unwrap().0).unwrap()
+}
+
+fn receipts(engine: &Engine) -> Vec<Receipt> {
+    let mut all = Vec::new();
+    let mut see = |signed: &efface_receipt::Signed, _: &[u8]| {
+        all.push(signed.receipt.clone());
+        Ok(())
+    };
+    engine.receipts(&mut see).unwrap();
+    all
+}
+
+/// Every receipt, its proof, the whole log and the file itself hold.
+#[track_caller]
+fn sound(engine: &Engine) {
+    let keys = KeyRing::from(key(engine));
+    let mut replay = LogReplay::new(&keys);
+    let mut leaves = Vec::new();
+    let mut see = |_: &efface_receipt::Signed, bytes: &[u8]| {
+        leaves.push(bytes.to_vec());
+        Ok(())
+    };
+    engine.receipts(&mut see).unwrap();
+    for (at, leaf) in leaves.iter().enumerate() {
+        replay.push(leaf).unwrap();
+        let bundle = engine.bundle(&at.to_string()).unwrap();
+        let bytes = bundle.to_bytes().unwrap();
+        assert_eq!(verify(&bundle, &keys).unwrap().receipt.sequence, at as u64);
+        efface_receipt::verify_bytes(&bytes, &keys).unwrap();
+    }
+    replay.finish(&engine.checkpoint().unwrap()).unwrap();
+    let failed: Vec<_> =
+        engine.verify(Some(&key(engine))).unwrap().into_iter().filter(|c| !c.passed).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+fn request(who: Who, id: &str) -> ForgetRequest {
+    ForgetRequest { id: Some(id.into()), ..ForgetRequest::new(who) }
+}
+
+fn person(name: &str) -> Who {
+    Who::Subject { column: "who".into(), value: name.into() }
+}
+
+fn told(report: &Report) -> (&str, usize, bool) {
+    (report.outcome.as_str(), report.forgotten, report.replayed)
+}
+
+#[test]
+fn every_change_has_a_receipt_that_holds() {
+    let bench = Bench::new();
+    let all = lines(44);
+    let mut engine = bench.fit("model", &sparse(&table(&all[..40])));
+    sound(&engine);
+    let report = engine.forget(&ids(&[&all[3].id, &all[4].id]), "auto", &PLAIN, false).unwrap();
+    engine.learn(&csv(&table(&all[40..])), &Silent).unwrap();
+    let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
+    engine.amend(&csv(&fixed), &Silent).unwrap();
+    let exported = engine.export("json", Some("a.json")).unwrap();
+    let (next, _) = engine.rotate_key().unwrap();
+    engine.settle().unwrap();
+    engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap();
+    sound(&engine);
+    let log = receipts(&engine);
+    let kinds: Vec<Kind> = log.iter().map(|receipt| receipt.kind).collect();
+    use Kind::*;
+    assert_eq!(kinds, [Fit, Forget, Learn, Amend, Export, KeyRotation, Settle, Forget]);
+    let forget = &log[1];
+    assert_eq!(forget.id, report.receipt.unwrap().id);
+    assert_eq!((forget.outcome, forget.rows.removed, forget.rows.added), (Outcome::Erased, 2, 0));
+    assert_eq!((log[0].training_set.after.count, forget.training_set.after.count), (40, 38));
+    assert!(forget.claim.is_some() && forget.bound.is_some() && forget.method.is_some());
+    assert!(forget.times.forgotten_at.is_some() && forget.times.scrubbed_at == forget.times.forgotten_at);
+    assert!(forget.settings.contains_key("recipe"));
+    assert_ne!(forget.parameters.before, Some(forget.parameters.after));
+    assert_eq!((log[3].rows.removed, log[3].rows.added), (1, 1));
+    assert_eq!(engine.public_keys().unwrap().1, next);
+    // The export was live in its own receipt and is withdrawn after the next forget.
+    assert_eq!(exported.number, 1);
+    let state = |receipt: &Receipt| receipt.copies.iter().map(|c| c.withdrawn_at.is_some()).next();
+    assert_eq!((state(&log[4]), state(&log[7])), (Some(false), Some(true)));
+    assert_eq!(engine.summary().unwrap().exports, (0, 1));
+    // Times never run backwards.
+    assert!(log.windows(2).all(|pair| pair[0].times.received_at <= pair[1].times.received_at));
+}
+
+#[test]
+fn receipts_name_nobody() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    engine.request(&request(person("p3"), "ticket-77"), false).unwrap();
+    let path = bench.path("model");
+    assert!(!holds(&path, "ticket-77"));
+    let all = lines(40);
+    let text: String = receipts(&engine).iter().map(|r| serde_json::to_string(r).unwrap()).collect();
+    for name in all.iter().map(|line| line.id.as_str()).chain(["p3", "ticket"]) {
+        assert!(!text.contains(&format!("\"{name}")), "{name}");
+    }
+}
+
+#[test]
+fn a_request_has_one_effect() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let asked = request(person("p1"), "T-1");
+    let first = engine.request(&asked, false).unwrap();
+    let again = engine.request(&asked, false).unwrap();
+    assert_eq!(again, Report { replayed: true, seconds: again.seconds, ..first.clone() });
+    let error = fails(
+        engine.request(&request(person("p2"), "T-1"), false),
+        Refused,
+        "request T-1 was answered before, and asked for something else",
+    );
+    assert!(error.hint().is_some());
+    // The order of ids does not make another request, nor do blanks around the name.
+    let [a, b] = ["r00000", lines(3)[2].id.as_str()].map(String::from);
+    let pair = |ids: [&String; 2]| Who::Ids(ids.map(Clone::clone).to_vec());
+    let one = engine.request(&request(pair([&a, &b]), "T-2"), false).unwrap();
+    let two = engine.request(&request(pair([&b, &a]), " T-2 "), false).unwrap();
+    assert_eq!((told(&one), told(&two)), (("erased", 2, false), ("erased", 2, true)));
+    // Another process sees the same.
+    let mut other = Engine::open(&bench.path("model")).unwrap();
+    assert_eq!(told(&other.request(&asked, false).unwrap()), ("erased", first.forgotten, true));
+    for wrong in ["", " ", "a\nb", &"x".repeat(300)] {
+        let error = engine.request(&request(person("p2"), wrong), false).unwrap_err();
+        assert_eq!(error.kind(), Usage);
+    }
+    sound(&engine);
+}
+
+#[test]
+fn outcomes_other_than_erased() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let all = lines(40);
+    // Without a name a request for nobody is a slip of the hand, and nothing is recorded.
+    assert_eq!(
+        engine.forget(&person("nobody"), "auto", &PLAIN, false).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(receipts(&engine).len(), 1);
+    let asked = request(person("nobody"), "T-3");
+    assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, false));
+    assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, true));
+    let some = Who::Ids(vec![all[1].id.clone(), "ghost".into()]);
+    assert_eq!(engine.request(&request(some.clone(), "T-4"), false).unwrap_err().kind(), ErrorKind::NotFound);
+    let partial = ForgetRequest { allow_missing: true, ..request(some, "T-4") };
+    let report = engine.request(&partial, false).unwrap();
+    assert_eq!((told(&report), report.missing), (("partial", 1, false), 1));
+    let ghosts = ForgetRequest { allow_missing: true, ..ForgetRequest::new(ids(&["ghost"])) };
+    assert_eq!(engine.request(&ghosts, false).unwrap().outcome, "not_found");
+    // Everybody: the mathematics refuses, and a named request has that in writing.
+    let left: Vec<String> = all.iter().filter(|l| l.id != all[1].id).map(|l| l.id.clone()).collect();
+    assert!(engine.forget(&Who::Ids(left.clone()), "auto", &PLAIN, false).is_err());
+    let refused = engine.request(&request(Who::Ids(left), "T-5"), false).unwrap();
+    assert_eq!(told(&refused), ("refused", 0, false));
+    assert!(refused.reason.unwrap().contains("would leave none"));
+    let outcomes: Vec<Outcome> = receipts(&engine).iter().map(|receipt| receipt.outcome).collect();
+    use Outcome::*;
+    assert_eq!(outcomes, [Done, NotFound, Partial, NotFound, Refused]);
+    sound(&engine);
+    assert_eq!(engine.summary().unwrap().rows, 39);
+}
+
+#[test]
+fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let mut alone = bench.fit("alone", &sparse(&table(&lines(40))));
+    let all = lines(40);
+    let one = |at: usize, id: &str| request(ids(&[&all[at].id]), id);
+    let asked = [
+        one(0, "a"),
+        request(person("nobody"), "b"),
+        one(1, "c"),
+        one(0, "a"),
+        one(2, "a"),
+        ForgetRequest::new(ids(&["ghost"])),
+        one(1, "d"),
+    ];
+    let answers = engine.forget_many(&asked);
+    let outcomes: Vec<Option<(&str, usize, bool)>> =
+        answers.iter().map(|answer| answer.as_ref().ok().map(told)).collect();
+    assert_eq!(
+        outcomes[..4],
+        [
+            Some(("erased", 1, false)),
+            Some(("not_found", 0, false)),
+            Some(("erased", 1, false)),
+            Some(("erased", 1, true)),
+        ]
+    );
+    // The same name for another row, a row that is not there, and one that went in the same breath.
+    assert_eq!(outcomes[4..], [None, None, None]);
+    let log = receipts(&engine);
+    assert_eq!(log.len(), 4);
+    assert_eq!(log[1].training_set, log[2].training_set);
+    assert_eq!(engine.summary().unwrap().generation, 1);
+    sound(&engine);
+    for at in [0, 1] {
+        alone.forget(&ids(&[&all[at].id]), "auto", &PLAIN, false).unwrap();
+    }
+    for (name, values) in named(&alone) {
+        for (x, y) in values.iter().zip(&named(&engine)[&name]) {
+            assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{name}: {x} and {y}");
+        }
+    }
+    // One that would take everything does not stand in the way of the others.
+    let rest: Vec<String> = all[2..].iter().map(|line| line.id.clone()).collect();
+    let answers = engine.forget_many(&[request(Who::Ids(rest), "e"), one(3, "f")]);
+    assert_eq!(told(answers[0].as_ref().unwrap()), ("refused", 0, false));
+    assert_eq!(told(answers[1].as_ref().unwrap()), ("erased", 1, false));
+    sound(&engine);
+}
+
+#[test]
+fn an_export_waits_under_a_policy() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let all = lines(40);
+    engine.set_policy(Some(2), None, None).unwrap();
+    engine.export("json", None).unwrap();
+    engine.forget(&ids(&[&all[0].id]), "auto", &PLAIN, false).unwrap();
+    assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
+    let release = receipts(&engine).pop().unwrap().release.unwrap();
+    assert_eq!((release.minimum_batch, release.batch, release.warnings.len()), (2, 1, 1));
+    engine.forget(&ids(&[&all[1].id]), "auto", &PLAIN, false).unwrap();
+    assert_eq!(engine.export("json", None).unwrap().warning, None);
+    engine.set_policy(Some(1), None, Some(0.5)).unwrap();
+    let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
+    assert_ne!(plain.vectors, noisy.vectors);
+    assert_eq!(engine.policy().unwrap().noise, Some(0.5));
+    engine.set_policy(None, None, Some(0.0)).unwrap();
+    assert_eq!(engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
+    assert!(engine.set_policy(Some(0), None, None).is_err());
+    assert!(engine.set_policy(None, None, Some(f64::NAN)).is_err());
+    sound(&engine);
+}
+
+#[test]
+fn without_its_key_a_model_does_not_change() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let key = bench.path("model.key");
+    let secret = std::fs::read(&key).unwrap();
+    let first = &lines(1)[0].id;
+    let before = std::fs::read(bench.path("model")).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let message =
+        format!("key file {}: it is not there, and without it no receipt can be signed", key.display());
+    fails(engine.forget(&ids(&[first]), "auto", &PLAIN, false), Refused, &message);
+    bench.fit("other", &sparse(&table(&lines(10))));
+    std::fs::copy(bench.path("other.key"), &key).unwrap();
+    let message = format!("key file {}: it holds the key of another model", key.display());
+    fails(engine.forget(&ids(&[first]), "auto", &PLAIN, false), Refused, &message);
+    assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
+    // Looking needs no key.
+    assert_eq!(engine.summary().unwrap().rows, 40);
+    assert!(engine.forget(&ids(&[first]), "auto", &PLAIN, true).is_ok());
+    std::fs::write(&key, secret).unwrap();
+    engine.forget(&ids(&[first]), "auto", &PLAIN, false).unwrap();
+    sound(&engine);
+}
+
+#[test]
+fn a_file_that_is_not_what_its_log_says_is_found_out() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    engine.request(&request(person("p1"), "T-1"), false).unwrap();
+    engine.request(&request(person("p2"), "T-2"), false).unwrap();
+    drop(engine);
+    let whole = std::fs::read(bench.path("model")).unwrap();
+    let path = bench.path("altered");
+    for (sql, check) in [
+        ("DELETE FROM receipts WHERE sequence = 2", "log"),
+        (
+            "UPDATE receipts SET bytes = (SELECT bytes FROM receipts WHERE sequence = 1) WHERE sequence = 2",
+            "log",
+        ),
+        (
+            "UPDATE meta SET value = CAST(replace(CAST(value AS TEXT), 'A', 'B') AS BLOB) WHERE key = 'checkpoint'",
+            "log",
+        ),
+        ("UPDATE nodes SET hash = zeroblob(32) WHERE level = 1", "log"),
+        ("UPDATE parts SET bytes = zeroblob(length(bytes)) WHERE name = 'theta'", "parameters"),
+        ("UPDATE rows SET payload = zeroblob(length(payload)) WHERE row = 5", "training set"),
+        ("DELETE FROM members WHERE commitment = (SELECT min(commitment) FROM members)", "training set"),
+        ("UPDATE keys SET key = zeroblob(32) WHERE row = 5", "training set"),
+        ("UPDATE requests SET sequence = 0", "requests"),
+        ("DELETE FROM forgotten", "suppression list"),
+    ] {
+        std::fs::write(&path, &whole).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let checks = Engine::open_read_only(&path).unwrap().verify(None).unwrap();
+        let failed: Vec<_> = checks.iter().filter(|c| !c.passed).map(|c| c.check).collect();
+        assert!(failed.contains(&check), "{sql}: {failed:?}");
+    }
+    // A stranger's key does not fit.
+    let stranger = bench.fit("other", &sparse(&table(&lines(10))));
+    let checks = Engine::open_read_only(&bench.path("model")).unwrap().verify(Some(&key(&stranger))).unwrap();
+    assert!(checks.iter().any(|check| check.check == "log" && !check.passed));
+}
+
+#[test]
+fn a_log_that_was_cut_short_is_not_continued() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    let path = bench.path("model");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("DELETE FROM nodes WHERE level = 1").unwrap();
+    let error = engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap_err();
+    assert_eq!(error.kind(), BadModel, "{error}");
+    assert_eq!(engine.summary().unwrap().generation, 1);
+}
+
+#[test]
+fn a_model_without_a_log_gets_one_with_its_first_change() {
+    let bench = Bench::new();
+    drop(model(&bench));
+    let path = bench.path("model");
+    without_log(&path, 2);
+    std::fs::remove_file(bench.path("model.key")).unwrap();
+    let mut engine = Engine::open(&path).unwrap();
+    assert_eq!((engine.summary().unwrap().rows, engine.summary().unwrap().receipts), (40, 0));
+    assert!(engine.verify(None).unwrap_err().to_string().ends_with("an older efface wrote it"));
+    engine.request(&request(person("p1"), "T-1"), false).unwrap();
+    let log = receipts(&engine);
+    assert_eq!((log.len(), log[0].kind, log[0].training_set.after.count), (2, Kind::Fit, 40));
+    assert!(log[0].reason.as_ref().unwrap().contains("older efface"));
+    sound(&engine);
+}
+
+#[test]
+fn overwriting_a_model_starts_another_log_with_another_key() {
+    let bench = Bench::new();
+    let first = key(&model(&bench));
+    let engine = model(&bench);
+    assert_ne!(key(&engine).to_string(), first.to_string());
+    assert_eq!(std::fs::read_to_string(bench.path("model.key")).unwrap().lines().count(), 1);
+    sound(&engine);
+}
+
+#[test]
+fn the_file_grows_by_receipts_alone() {
+    let bench = Bench::new();
+    let all = lines(400);
+    let mut engine = bench.fit("model", &dense(&table(&all[..200])));
+    let size = || std::fs::metadata(bench.path("model")).unwrap().len();
+    let before = size();
+    for round in 0..20 {
+        let gone: Vec<&str> = all[round * 10..][..10].iter().map(|line| line.id.as_str()).collect();
+        engine.learn(&csv(&table(&all[200 + round * 10..][..10])), &Silent).unwrap();
+        engine.forget(&ids(&gone), "auto", &PLAIN, false).unwrap();
+    }
+    engine.settle().unwrap();
+    let log: usize = receipts(&engine).iter().map(|r| serde_json::to_vec(r).unwrap().len() + 300).sum();
+    // The list of what must not come back takes 64 bytes a row.
+    let most = before + log as u64 + 200 * 80 + 16 * 4096;
+    assert!(size() <= most, "{} bytes, {before} before, {log} of receipts", size());
+    sound(&engine);
+}
+
+#[test]
+fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    // As if the last change had been made in 2100.
+    let later = 4_102_444_800_000_i64;
+    change_manifest(&bench.path("model"), |manifest| manifest["ledger"]["newest"] = later.into());
+    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap();
+    let log = receipts(&engine);
+    let times: Vec<i64> = log.iter().map(|r| r.times.received_at.unix_milliseconds()).collect();
+    assert_eq!(times[1..], [later, later]);
+    sound(&engine);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_written_to_changes_nothing() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let file = bench.path("model");
+    let folder = file.parent().unwrap().to_owned();
+    let mut mode = std::fs::metadata(&folder).unwrap().permissions();
+    mode.set_readonly(true);
+    std::fs::set_permissions(&folder, mode.clone()).unwrap();
+    if std::fs::write(folder.join("probe"), "").is_ok() {
+        eprintln!("skipped: this user may write anywhere");
+        return;
+    }
+    let error = engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(engine.summary().unwrap().rows, 40);
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}

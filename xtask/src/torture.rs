@@ -1,0 +1,28 @@
+//! What a model file must survive, as a table: crates/efface-engine/examples/torture does the work.
+
+use anyhow::{Result, ensure};
+
+/// The parts of a run that takes a few minutes; kills and rows of the large model can be chosen.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let kills = words.first().copied().unwrap_or("500");
+    ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
+    let rows = words.get(1).copied().unwrap_or("1000000");
+    let parts: [&[&str]; 8] = [
+        &["writes"],
+        &["markers"],
+        &["flips"],
+        &["repeats", "100000"],
+        &["latency", "1000"],
+        &["groups"],
+        &["kills", kills],
+        &["open", rows, "256"],
+    ];
+    for part in parts {
+        let mut line =
+            vec!["run", "--release", "--quiet", "--package", "efface-engine", "--example", "torture", "--"];
+        line.extend(part);
+        crate::run("cargo", &line)?;
+    }
+    Ok(())
+}
