@@ -294,7 +294,8 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
             "log",
         ),
         (
-            "UPDATE meta SET value = CAST(replace(CAST(value AS TEXT), 'A', 'B') AS BLOB) WHERE key = 'checkpoint'",
+            "UPDATE meta SET value = CAST(replace(CAST(value AS TEXT), char(10) || '3' || char(10), \
+             char(10) || '2' || char(10)) AS BLOB) WHERE key = 'checkpoint'",
             "log",
         ),
         ("UPDATE nodes SET hash = zeroblob(32) WHERE level = 1", "log"),
