@@ -4,10 +4,10 @@
 //! rows is one array, see [`pack`].
 
 use efface::features::Encoder;
-use efface::models::logistic::{Link, LogisticHead, Settings};
+use efface::models::logistic::LogisticHead;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Evidence, Form, Logistic, LogisticModel, LogisticState, RidgeModel,
-    RidgeState, RowStore, Softmax,
+    Amend, AnyModel, AnyRecipe, Evidence, Form, LogisticModel, LogisticState, RidgeModel, RidgeState,
+    RowStore,
 };
 use rusqlite::Connection;
 
@@ -260,31 +260,10 @@ fn check(store: &Store, manifest: &Manifest, model: &AnyModel) -> Result<()> {
 
 /// Whether a model was made with this recipe.
 fn agree(recipe: &AnyRecipe, model: &AnyModel) -> bool {
-    // The seed of the noise moves on when a certified model is trained anew.
-    let seedless = |logistic: Logistic| Logistic { privacy: logistic.privacy.map(|p| p.seed(0)), ..logistic };
     match (recipe, model) {
         (AnyRecipe::Ridge(_), AnyModel::Ridge(_)) => true,
-        (AnyRecipe::Logistic(recipe), AnyModel::Logistic(model)) => {
-            let Settings { link, logistic } = *model.settings();
-            link == Link::Logistic && seedless(*recipe) == seedless(logistic)
-        }
-        (AnyRecipe::Softmax(recipe), AnyModel::Logistic(model)) => {
-            let Settings { link, logistic } = *model.settings();
-            let Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature } =
-                *recipe;
-            let privacy = None;
-            let asked = Logistic {
-                lambda,
-                intercept,
-                gradient,
-                tolerance,
-                threads,
-                max_iterations,
-                curvature,
-                privacy,
-            };
-            link == Link::Softmax && asked == logistic
-        }
+        (AnyRecipe::Logistic(recipe), AnyModel::Logistic(model)) => recipe.settings() == *model.settings(),
+        (AnyRecipe::Softmax(recipe), AnyModel::Logistic(model)) => recipe.settings() == *model.settings(),
         (AnyRecipe::MultinomialNb(recipe), AnyModel::MultinomialNb(model)) => recipe == model.settings(),
         (AnyRecipe::GaussianNb(recipe), AnyModel::GaussianNb(model)) => recipe == model.settings(),
         (AnyRecipe::KMeans(recipe), AnyModel::KMeans(model)) => recipe == model.settings(),

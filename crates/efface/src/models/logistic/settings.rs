@@ -156,7 +156,8 @@ impl Logistic {
         Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature }
     }
 
-    pub(crate) fn settings(self) -> Settings {
+    /// What a model fitted with this recipe says of itself.
+    pub fn settings(self) -> Settings {
         Settings { link: Link::Logistic, logistic: self }
     }
 }
@@ -187,7 +188,8 @@ impl Softmax {
         Self { curvature, ..self }
     }
 
-    pub(crate) fn settings(self) -> Settings {
+    /// What a model fitted with this recipe says of itself.
+    pub fn settings(self) -> Settings {
         let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature } = self;
         let logistic = Logistic {
             lambda,
