@@ -108,18 +108,22 @@ CLAIMS = {
     ),
     "approximate": record(kind=TEXT),
 }  # fmt: skip
-AUDIT = record(test=TEXT, passed=BOOL, value=optional(ANY), threshold=optional(ANY), trials=optional(COUNT))
+AUDIT = record(test=TEXT, passed=optional(BOOL), value=optional(ANY), threshold=optional(ANY), trials=optional(COUNT))
 COPY = record(
     number=COUNT, kind=one_of("version", "export"), state=one_of("live", "withdrawn"), parameters=HASH, made_at=TIME,
     withdrawn_at=optional(TIME),
 )  # fmt: skip
-RELEASE = record(
-    minimum_batch=COUNT, batch=COUNT, delay_seconds=COUNT, noise=optional(SIZE), warnings=list_of(TEXT)
+CALIBRATION = record(
+    epsilon=SIZE, delta=SIZE, sensitivity=optional(SIZE), source=one_of("given", "measured")
 )
+RELEASE = record(
+    minimum_batch=COUNT, batch=COUNT, delay_seconds=COUNT, noise=optional(SIZE), calibration=optional(CALIBRATION),
+    warnings=list_of(TEXT),
+)  # fmt: skip
 RECEIPT = record(
     schema=one_of("efface.receipt/1"), id=hexadecimal(32), origin=text_of(255), sequence=COUNT,
     request_id=optional(request),
-    kind=one_of("fit", "forget", "learn", "amend", "settle", "export", "withdraw", "key_rotation"),
+    kind=one_of("fit", "forget", "learn", "amend", "settle", "export", "withdraw", "key_rotation", "policy", "audit"),
     outcome=one_of("erased", "partial", "not_found", "refused", "done"), reason=optional(TEXT),
     times=record(
         requested_at=optional(TIME), received_at=TIME, forgotten_at=optional(TIME), scrubbed_at=optional(TIME)
@@ -171,6 +175,15 @@ def check_receipt(receipt):
     must(previous is None or previous["size"] <= sequence, "it builds on a larger log")
     run = receipt["settles"]
     must(run is None or (kind == "settle" and run["first"] <= run["last"] < sequence), "it settles no earlier receipts")
+    forgotten, scrubbed = receipt["times"]["forgotten_at"], receipt["times"]["scrubbed_at"]
+    if kind == "settle":
+        must(forgotten is None and (scrubbed is None) == (run is None), "a settle that scrubs says when")
+    else:
+        must(scrubbed is None or forgotten is not None, "scrubbed and never forgotten")
+        # Times have one form of one length, so that their texts are in the order of the times.
+        must(scrubbed is None or forgotten <= scrubbed, "scrubbed before it was forgotten")
+    must(kind != "policy" or receipt["release"] is not None, "a policy receipt holds the policy")
+    must(kind != "audit" or outcome != "done" or receipt["audit"], "an audit has results")
     must((kind == "key_rotation") == (receipt["next_key"] is not None), "only a key rotation names the next key")
     if receipt["next_key"] is not None:
         following = Key(receipt["next_key"])

@@ -81,9 +81,21 @@ def verify_bundle(data, *key_texts):
     return receipt
 
 
+def scrub(receipt, waiting):
+    """The run of receipts whose rows wait to be scrubbed, after this one. A settle scrubs all that wait."""
+    if receipt["settles"] is not None:
+        if receipt["settles"] != waiting:
+            raise Refused("chain", f"receipt {receipt['sequence']} settles others than those that wait")
+        waiting = None
+    times, sequence = receipt["times"], receipt["sequence"]
+    if times["forgotten_at"] is not None and times["scrubbed_at"] is None:
+        waiting = {"first": waiting["first"] if waiting else sequence, "last": sequence}
+    return waiting
+
+
 def verify_log(lines, note, *key_texts):
     """Verifies a whole log, from its first receipt to a checkpoint; gives the number of receipts."""
-    keys, edge, origin, last = Keys(*key_texts), Edge(), None, None
+    keys, edge, origin, last, waiting = Keys(*key_texts), Edge(), None, None, None
     heads = {0: edge.root()}
     oldest = 0
     for line in lines:
@@ -112,6 +124,7 @@ def verify_log(lines, note, *key_texts):
             if not meets:
                 raise Refused("chain", f"receipt {edge.size} does not start where the one before it ended: {what}")
         last = receipt
+        waiting = scrub(receipt, waiting)
         if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":
             follow(keys, signed)
         edge.append(line)

@@ -415,12 +415,6 @@ impl<'a> Change<'a> {
         self.last(&signed)
     }
 
-    /// Writes the manifest alone.
-    pub(crate) fn save(self) -> Result<()> {
-        self.store.with(|connection| self.manifest.save(connection))?;
-        self.transaction.commit()
-    }
-
     /// Commits; the model is the same, but the log has another root.
     fn last(self, signed: &[Signed]) -> Result<Logged> {
         self.transaction.commit()?;

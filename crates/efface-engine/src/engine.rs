@@ -7,17 +7,18 @@ use std::time::Duration;
 use efface::features::Encoder;
 use efface::{AnyModel, Options};
 use efface_io::Source;
-use efface_receipt::{Bundle, ConsistencyProof, Hash, PublicKey, Signed};
+use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
 use crate::change;
 use crate::error::Result;
 use crate::look;
 use crate::model;
+use crate::policy::{self, PolicyChange, ReleasePolicy};
 use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
 use crate::request::{ForgetRequest, Progress, Who};
 use crate::store::{Manifest, Store};
 use crate::story;
-use crate::upkeep::{self, ReleasePolicy, Settled};
+use crate::upkeep::{self, Settled};
 use crate::verify::{self, Check};
 
 /// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
@@ -159,17 +160,17 @@ impl Engine {
 
     /// When new parameters may be published.
     pub fn policy(&self) -> Result<ReleasePolicy> {
-        upkeep::policy(self)
+        policy::policy(self)
     }
 
-    /// Changes the release policy; None leaves a part of it as it is.
-    pub fn set_policy(
-        &mut self,
-        minimum_batch: Option<u64>,
-        delay_seconds: Option<u64>,
-        noise: Option<f64>,
-    ) -> Result<ReleasePolicy> {
-        upkeep::set_policy(self, minimum_batch, delay_seconds, noise)
+    /// Changes the policy. The log records it.
+    pub fn set_policy(&mut self, change: &PolicyChange) -> Result<ReleasePolicy> {
+        policy::set(self, change)
+    }
+
+    /// Records what tests of the model found, as a receipt of its own: names of tests and numbers, nothing else.
+    pub fn record_audit(&mut self, results: &[Audit]) -> Result<Logged> {
+        upkeep::record_audit(self, results)
     }
 
     /// Shows every receipt, oldest first, with its bytes in the log.

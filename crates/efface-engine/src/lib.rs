@@ -59,6 +59,7 @@ mod ledger;
 mod look;
 mod model;
 mod pack;
+mod policy;
 mod report;
 mod request;
 mod store;
@@ -67,12 +68,14 @@ mod time;
 mod upkeep;
 mod verify;
 
+pub use efface_receipt::Audit;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
+pub use policy::{Noise, PolicyChange, ReleasePolicy};
 pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
 pub use request::{Choice, FitRequest, ForgetRequest, Likelihood, Progress, Sharding, Silent, Who};
-pub use upkeep::{ReleasePolicy, Settled};
+pub use upkeep::Settled;
 pub use verify::Check;
 
 /// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,

@@ -1,6 +1,7 @@
-//! What is done to a model beside changing its rows: handing out copies, changing keys and policy, settling.
+//! What is done to a model beside changing its rows: handing out copies, changing keys, settling, noting
+//! what tests found.
 
-use efface_receipt::{Kind, Label, Outcome};
+use efface_receipt::{Audit, Kind, Label, MAX_LIST, Outcome};
 use serde::Serialize;
 
 use crate::change::Change;
@@ -16,19 +17,6 @@ const MOST_KEYS: usize = 60;
 
 /// Pages of a file that is no trouble to write anew: 256 MiB.
 const SMALL: u64 = 1 << 16;
-
-/// When new parameters may be published.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ReleasePolicy {
-    /// Requests that must have come together before an export; 1 for none to wait for.
-    pub minimum_batch: u64,
-    /// Seconds after which an export waits no longer; 0 for never.
-    pub delay_seconds: u64,
-    /// The standard deviation of the noise that is added to exported parameters.
-    pub noise: Option<f64>,
-    /// Requests since the last export.
-    pub waiting: u64,
-}
 
 /// What a settle did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,37 +82,32 @@ pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
     Ok((public, receipt))
 }
 
-pub(crate) fn policy(engine: &Engine) -> Result<ReleasePolicy> {
-    let _transaction = engine.store.begin(false)?;
-    let ledger::Policy { minimum_batch, delay_seconds, noise, waiting, .. } =
-        engine.snapshot()?.manifest.policy;
-    Ok(ReleasePolicy { minimum_batch, delay_seconds, noise, waiting })
-}
-
-pub(crate) fn set_policy(
-    engine: &Engine,
-    minimum_batch: Option<u64>,
-    delay_seconds: Option<u64>,
-    noise: Option<f64>,
-) -> Result<ReleasePolicy> {
-    if minimum_batch == Some(0) {
-        return Err(Error::request("a batch of 0 is no batch", "1 lets every export go at once"));
+/// What tests of the model found, as a receipt of its own.
+pub(crate) fn record_audit(engine: &Engine, results: &[Audit]) -> Result<Logged> {
+    if results.is_empty() || results.len() > MAX_LIST {
+        return Err(Error::request(format!("an audit has 1 to {MAX_LIST} results"), "record each test once"));
     }
-    if noise.is_some_and(|noise| !noise.is_finite() || noise < 0.0) {
+    let named = |name: &str| {
+        (1..=64).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/'))
+    };
+    if !results.iter().all(|result| named(&result.test)) {
         return Err(Error::request(
-            "noise is a standard deviation: a finite number, 0 or more",
-            "0 means none",
+            "the name of a test has 1 to 64 letters, digits, `_`, `-`, `.` or `/`",
+            "a receipt holds names and numbers of tests, and nothing of the rows they were run on",
         ));
     }
-    let mut change = Change::begin(engine, true)?;
-    let policy = &mut change.manifest.policy;
-    policy.minimum_batch = minimum_batch.unwrap_or(policy.minimum_batch);
-    policy.delay_seconds = delay_seconds.unwrap_or(policy.delay_seconds);
-    if let Some(noise) = noise {
-        policy.noise = (noise > 0.0).then_some(noise);
+    if results.iter().flat_map(|r| [r.value, r.threshold]).flatten().any(|number| !number.is_finite()) {
+        let hint = "leave out a value that could not be measured";
+        return Err(Error::request("a result of a test is a finite number", hint));
     }
-    change.save()?;
-    self::policy(engine)
+    let change = Change::begin(engine, true)?;
+    let mut entry = Entry::new(Kind::Audit, Outcome::Done, change.received_at());
+    entry.audit = results.to_vec();
+    let stage = change.standing();
+    change.note_down(&stage, entry)
 }
 
 /// Gives back the places of forgotten rows. Their bytes are zeros already, and nothing waits in the curvature: a change

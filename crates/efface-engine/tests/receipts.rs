@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
-use efface_engine::{Engine, ForgetRequest, Report, Silent, Who};
+use efface_engine::{Audit, Engine, ForgetRequest, Noise, PolicyChange, Report, Silent, Who};
 use efface_receipt::{KeyRing, Kind, LogReplay, Outcome, PublicKey, Receipt, verify};
 
 fn model(bench: &Bench) -> Engine {
@@ -229,12 +229,46 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
     sound(&engine);
 }
 
+fn batch(minimum: u64) -> PolicyChange {
+    PolicyChange { minimum_batch: Some(minimum), ..PolicyChange::default() }
+}
+
+fn deviation(deviation: f64) -> Option<Noise> {
+    Some(Noise::Deviation { deviation })
+}
+
+#[test]
+fn an_audit_is_names_and_numbers() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let result = Audit {
+        test: "feature_injection".into(),
+        passed: Some(true),
+        value: Some(0.0),
+        threshold: Some(1e-9),
+        trials: Some(20),
+    };
+    let logged = engine.record_audit(std::slice::from_ref(&result)).unwrap();
+    let last = receipts(&engine).pop().unwrap();
+    assert_eq!(
+        (last.kind, last.sequence, &last.audit[..]),
+        (Kind::Audit, logged.sequence, &[result.clone()][..])
+    );
+    for test in ["", "ann smith", "a\nb", "é", &"x".repeat(65)] {
+        let wrong = engine.record_audit(&[Audit { test: test.into(), ..result.clone() }]);
+        assert_eq!(wrong.unwrap_err().kind(), Usage, "{test}");
+    }
+    assert!(engine.record_audit(&[]).is_err());
+    assert!(engine.record_audit(&[Audit { value: Some(f64::NAN), ..result }]).is_err());
+    sound(&engine);
+}
+
 #[test]
 fn an_export_waits_under_a_policy() {
     let bench = Bench::new();
     let mut engine = model(&bench);
     let all = lines(40);
-    engine.set_policy(Some(2), None, None).unwrap();
+    engine.set_policy(&batch(2)).unwrap();
     engine.export("json", None).unwrap();
     engine.forget(&ids(&[&all[0].id]), "auto", &PLAIN, false).unwrap();
     assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
@@ -242,14 +276,16 @@ fn an_export_waits_under_a_policy() {
     assert_eq!((release.minimum_batch, release.batch, release.warnings.len()), (2, 1, 1));
     engine.forget(&ids(&[&all[1].id]), "auto", &PLAIN, false).unwrap();
     assert_eq!(engine.export("json", None).unwrap().warning, None);
-    engine.set_policy(Some(1), None, Some(0.5)).unwrap();
+    engine.set_policy(&PolicyChange { noise: deviation(0.5), ..batch(1) }).unwrap();
     let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
     assert_ne!(plain.vectors, noisy.vectors);
-    assert_eq!(engine.policy().unwrap().noise, Some(0.5));
-    engine.set_policy(None, None, Some(0.0)).unwrap();
+    assert_eq!(engine.policy().unwrap().noise, Noise::Deviation { deviation: 0.5 });
+    let last = &receipts(&engine)[receipts(&engine).len() - 2];
+    assert_eq!((last.kind, last.release.as_ref().unwrap().noise), (Kind::Policy, Some(0.5)));
+    engine.set_policy(&PolicyChange { noise: Some(Noise::None), ..PolicyChange::default() }).unwrap();
     assert_eq!(engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
-    assert!(engine.set_policy(Some(0), None, None).is_err());
-    assert!(engine.set_policy(None, None, Some(f64::NAN)).is_err());
+    assert!(engine.set_policy(&batch(0)).is_err());
+    assert!(engine.set_policy(&PolicyChange { noise: deviation(f64::NAN), ..batch(1) }).is_err());
     sound(&engine);
 }
 

@@ -70,14 +70,14 @@ impl Bound {
     }
 }
 
-/// The result of a test run on the new model.
+/// The result of a test run on the model: a name and numbers, nothing else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
     /// The test, such as `feature_injection`.
     pub test: String,
-    /// Whether it was passed.
-    pub passed: bool,
+    /// Whether it was passed; null for a measurement that decides nothing.
+    pub passed: Option<bool>,
     /// What was measured.
     pub value: Option<f64>,
     /// What would have been too much.
@@ -124,6 +124,31 @@ pub enum CopyState {
     Withdrawn,
 }
 
+/// Noise that follows from a promise: with it, a release is (ε, δ)-indistinguishable from the one before, published once
+/// more with noise of the same size, as long as the parameters moved by no more than the sensitivity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The distance that the noise hides, in the units of the published parameters; null where it will be measured.
+    pub sensitivity: Option<f64>,
+    /// Who said so.
+    pub source: SensitivitySource,
+}
+
+/// Where a sensitivity comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SensitivitySource {
+    /// The operator gave it beforehand; the engine publishes nothing that moved further.
+    Given,
+    /// It is the way that the parameters went since the last release, so that the noise tells something of it.
+    Measured,
+}
+
 /// How the new parameters may be published. Two published versions that differ by one row give the row away (Bertran et
 /// al. 2024), so a release waits for company.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,8 +160,11 @@ pub struct Release {
     pub batch: u64,
     /// The least delay before publishing, in seconds.
     pub delay_seconds: u64,
-    /// Noise added to what is published: its standard deviation per parameter; null for none.
+    /// Noise added to what is published: its standard deviation per parameter; null for none, or where it follows from
+    /// the calibration at the next export.
     pub noise: Option<f64>,
+    /// Where the noise comes from; null when it was chosen outright, or when there is none.
+    pub calibration: Option<Calibration>,
     /// What the operator was warned of.
     pub warnings: Vec<String>,
 }

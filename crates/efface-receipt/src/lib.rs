@@ -36,7 +36,9 @@ mod time;
 pub mod training_set;
 
 pub use bundle::{Bundle, Verified, verify, verify_bytes, verify_succession};
-pub use claim::{Audit, Bound, BoundSource, Claim, CopyKind, CopyState, KnownCopy, Release};
+pub use claim::{
+    Audit, Bound, BoundSource, Calibration, Claim, CopyKind, CopyState, KnownCopy, Release, SensitivitySource,
+};
 pub use commitment::{Label, Opening, Salt, row_value, rows_commitment};
 pub use fault::Fault;
 pub use hash::{Hash, leaf_hash, sha256};

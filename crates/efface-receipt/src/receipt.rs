@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    claim::{Audit, Bound, Claim, KnownCopy, Release},
+    claim::{Audit, Bound, Calibration, Claim, KnownCopy, Release},
     fault::Fault,
     hash::Hash,
     limits::{MAX_LIST, MAX_TEXT_BYTES},
@@ -111,6 +111,10 @@ pub enum Kind {
     Withdraw,
     /// The signing key changes.
     KeyRotation,
+    /// The rules change under which parameters are published and rows are scrubbed.
+    Policy,
+    /// The model was tested.
+    Audit,
 }
 
 /// What came of a request.
@@ -139,7 +143,8 @@ pub struct Times {
     pub received_at: Time,
     /// When the new parameters became durable; null when nothing was forgotten.
     pub forgotten_at: Option<Time>,
-    /// When the rows' bytes were erased; null until a settle, which has a receipt of its own.
+    /// When the rows' bytes were erased; null where that was put off: a later settle has a receipt of its own, which
+    /// names this one. In the receipt of a settle, when it erased the rows that had waited.
     pub scrubbed_at: Option<Time>,
 }
 
@@ -212,6 +217,16 @@ impl Receipt {
             (Some(run), Kind::Settle) if run.first <= run.last && run.last < self.sequence => {}
             _ => return wrong("settles", "a settle names a run of earlier receipts, other kinds name none"),
         }
+        self.check_times()?;
+        match self.kind {
+            Kind::Policy if self.release.is_none() => {
+                return wrong("release", "a policy receipt holds the policy");
+            }
+            Kind::Audit if self.audit.is_empty() && self.outcome == Outcome::Done => {
+                return wrong("audit", "an audit has results");
+            }
+            _ => {}
+        }
         match (&self.next_key, self.kind) {
             (None, Kind::KeyRotation) => return wrong("next_key", "a key rotation names the next key"),
             (None, _) => {}
@@ -224,6 +239,23 @@ impl Receipt {
             (Some(_), _) => return wrong("next_key", "only a key rotation names one"),
         }
         Ok(())
+    }
+
+    /// A row is scrubbed when it is forgotten or later, and a settle that scrubs says when.
+    fn check_times(&self) -> Result<(), Fault> {
+        let Times { forgotten_at, scrubbed_at, .. } = self.times;
+        let good = match (self.kind, forgotten_at, scrubbed_at) {
+            (Kind::Settle, None, scrubbed) => scrubbed.is_some() == self.settles.is_some(),
+            (Kind::Settle, Some(_), _) => false,
+            (_, None, scrubbed) => scrubbed.is_none(),
+            (_, Some(_), None) => true,
+            (_, Some(forgotten), Some(scrubbed)) => forgotten <= scrubbed,
+        };
+        if good {
+            return Ok(());
+        }
+        let problem = "rows are scrubbed when they are forgotten or later; a settle that scrubs says when";
+        Err(Fault::Contradiction { field: "times", problem })
     }
 
     fn check_texts(&self) -> Result<(), Fault> {
@@ -284,6 +316,14 @@ impl Receipt {
         }
         if let Some(release) = &self.release {
             numbers.extend(release.noise.map(|n| ("release", n)));
+            if let Some(Calibration { epsilon, delta, sensitivity, .. }) = &release.calibration {
+                numbers.extend(
+                    [Some(*epsilon), Some(*delta), *sensitivity]
+                        .into_iter()
+                        .flatten()
+                        .map(|n| ("release", n)),
+                );
+            }
         }
         for (field, number) in numbers {
             if !number.is_finite() || number < 0.0 {

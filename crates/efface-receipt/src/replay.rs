@@ -12,7 +12,7 @@ use crate::{
     hash::{Hash, leaf_hash},
     log::Frontier,
     note::Checkpoint,
-    receipt::{Change, Head, Kind, Outcome},
+    receipt::{Change, Head, Kind, Outcome, Receipt, Settled},
     signature::{KeyRing, Signed},
     training_set::SetState,
 };
@@ -25,6 +25,8 @@ pub struct LogReplay {
     heads: VecDeque<Head>,
     origin: Option<String>,
     last: Option<(Change<SetState>, Change<Hash>)>,
+    /// The first and the last receipt whose rows are forgotten and not yet scrubbed.
+    waiting: Option<Settled>,
 }
 
 impl LogReplay {
@@ -32,7 +34,7 @@ impl LogReplay {
     pub fn new(keys: &KeyRing) -> LogReplay {
         let frontier = Frontier::default();
         let heads = VecDeque::from([frontier.head()]);
-        LogReplay { keys: keys.clone(), frontier, heads, origin: None, last: None }
+        LogReplay { keys: keys.clone(), frontier, heads, origin: None, last: None, waiting: None }
     }
 
     /// Reads the next receipt.
@@ -74,12 +76,31 @@ impl LogReplay {
             }
         }
         self.last = Some(change);
+        self.scrub(receipt)?;
         if receipt.kind == Kind::KeyRotation && receipt.outcome == Outcome::Done {
             self.keys.follow(&signed)?;
         }
         self.frontier.append(&leaf_hash(bytes));
         self.heads.push_back(self.frontier.head());
         Ok(signed)
+    }
+
+    /// A settle scrubs all rows that wait, and none that do not.
+    fn scrub(&mut self, receipt: &Receipt) -> Result<(), Fault> {
+        let sequence = receipt.sequence;
+        if receipt.settles.is_some() && receipt.settles != self.waiting.take() {
+            return Err(Fault::Chain { sequence, what: "the rows that wait to be scrubbed" });
+        }
+        if receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none() {
+            let first = self.waiting.map_or(sequence, |run| run.first);
+            self.waiting = Some(Settled { first, last: sequence });
+        }
+        Ok(())
+    }
+
+    /// The first and the last receipt whose rows are forgotten and not yet scrubbed; None when none wait.
+    pub fn waiting(&self) -> Option<Settled> {
+        self.waiting
     }
 
     /// Checks that what was read is the log that a checkpoint signs.

@@ -160,6 +160,8 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
     let log = log();
     let new = next_secret();
     let good = |index: usize| log.bundle(index, &new);
+    let grown = grown_log();
+    let late = |index: usize| grown.bundle(index, &new);
     let mut cases = vec![
         ("fit", good(0), "ok"),
         ("forget", good(1), "ok"),
@@ -168,6 +170,10 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ("key rotation", good(4), "ok"),
         ("learn, signed with the next key", good(5), "ok"),
         ("forget with every field", good(6), "ok"),
+        ("policy", late(7), "ok"),
+        ("forget, scrubbed later", late(8), "ok"),
+        ("audit", late(9), "ok"),
+        ("settle of a run", late(11), "ok"),
         ("no consistency proof", Bundle { consistency: None, ..good(2) }, "ok"),
         ("rotation left out", Bundle { rotations: Vec::new(), ..good(6) }, "key"),
         ("rotation left out, old receipt", Bundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
@@ -254,6 +260,24 @@ fn log_vectors() {
     receipt.training_set.before = Some(set(1..20));
     broken.push(receipt, &secret());
 
+    // Settles that name others than those that wait, by which a forget would never be scrubbed, or twice.
+    let whole = grown_log();
+    let unsettled = |name: &'static str, runs: &[(u64, u64)]| {
+        let mut other = Log::new();
+        for signed in &whole.signed[..11] {
+            let key = if signed.receipt.key_id == new.id() { next_secret() } else { secret() };
+            other.push_as_is(signed.receipt.clone(), &key);
+        }
+        for (at, &(first, last)) in (11..).zip(runs) {
+            let mut settle = whole.signed[11].receipt.clone();
+            settle.sequence = at;
+            settle.settles = Some(Settled { first, last });
+            other.push(settle, &new);
+        }
+        let lines = other.leaves.iter().cloned().map(text).collect::<Vec<_>>();
+        (name, lines, other.checkpoint(&new), "chain")
+    };
+
     let swapped = |a: usize, b: usize| {
         let mut lines = lines.clone();
         lines.swap(a, b);
@@ -267,6 +291,15 @@ fn log_vectors() {
         ("first receipt cut off", lines[1..].to_vec(), late.clone(), "inclusion"),
         ("checkpoint of a fork", lines.clone(), forked.clone(), "fork"),
         ("states do not meet", broken_lines, broken.checkpoint(&secret()), "chain"),
+        (
+            "scrubbed later",
+            whole.leaves.iter().cloned().map(text).collect::<Vec<_>>(),
+            whole.checkpoint(&new),
+            "ok",
+        ),
+        unsettled("a settle that leaves one out", &[(8, 9)]),
+        unsettled("a settle that starts too late", &[(10, 10)]),
+        unsettled("settled twice", &[(8, 10), (8, 10)]),
     ]
     .into_iter()
     .map(|(name, lines, note, expected)| {

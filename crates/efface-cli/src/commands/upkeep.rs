@@ -1,6 +1,6 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::Engine;
+use efface_engine::{Engine, Noise, PolicyChange};
 use serde_json::json;
 
 use crate::cli::{Keys, Policy, Settle};
@@ -26,15 +26,16 @@ pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
 }
 
 pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
-    let changes = args.min_batch.is_some() || args.delay.is_some() || args.noise.is_some();
-    let policy = if changes {
-        terminal.change(&args.model)?.set_policy(
-            args.min_batch,
-            args.delay.map(|delay| delay.0),
-            args.noise,
-        )?
-    } else {
+    let change = PolicyChange {
+        minimum_batch: args.min_batch,
+        delay_seconds: args.delay.as_ref().map(|delay| delay.0),
+        noise: args.noise.map(|deviation| Noise::Deviation { deviation }),
+        ..PolicyChange::default()
+    };
+    let policy = if change == PolicyChange::default() {
         Engine::open_read_only(&args.model)?.policy()?
+    } else {
+        terminal.change(&args.model)?.set_policy(&change)?
     };
     if terminal.json() {
         return terminal.object(&policy);
@@ -46,7 +47,7 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
     let lines = [
         ("requests before an export", policy.minimum_batch.to_string()),
         ("or this long", delay),
-        ("noise on what is exported", policy.noise.map_or("none".into(), |noise| noise.to_string())),
+        ("noise on what is exported", noise(&policy.noise)),
         ("requests since the last export", policy.waiting.to_string()),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
@@ -65,4 +66,16 @@ pub(crate) fn settle(args: &Settle, terminal: &Terminal) -> Result {
         settled.receipt.id
     ));
     Ok(())
+}
+
+fn noise(noise: &Noise) -> String {
+    match noise {
+        Noise::None => "none".into(),
+        Noise::Deviation { deviation } => format!("standard deviation {deviation}"),
+        Noise::Calibrated { epsilon, delta, sensitivity } => {
+            let hides =
+                sensitivity.map_or("as far as the parameters moved".into(), |distance| format!("{distance}"));
+            format!("ε = {epsilon}, δ = {delta}, hides a distance of {hides}")
+        }
+    }
 }

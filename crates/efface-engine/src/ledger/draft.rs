@@ -2,8 +2,9 @@
 
 use efface::{AnyRecipe, Claim, Evidence, Options};
 use efface_receipt::{
-    Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome, PublicKey,
-    Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Time, Times, rows_commitment, sha256,
+    Audit, Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome,
+    PublicKey, Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Time, Times, rows_commitment,
+    sha256,
 };
 use serde_json::{Map, Value};
 
@@ -38,6 +39,9 @@ pub(crate) struct Entry {
     pub(crate) findings: Option<Findings>,
     pub(crate) release: Option<Release>,
     pub(crate) next_key: Option<String>,
+    pub(crate) audit: Vec<Audit>,
+    /// Settings of what computed no model, such as a policy.
+    pub(crate) settings: Map<String, Value>,
 }
 
 /// What a method found out, in the receipt's words.
@@ -68,6 +72,8 @@ impl Entry {
             findings: None,
             release: None,
             next_key: None,
+            audit: Vec::new(),
+            settings: Map::new(),
         }
     }
 
@@ -91,7 +97,7 @@ impl Entry {
         let before = if changed { stage.before } else { Some(stage.after) };
         let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
             Some(f) => (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered),
-            None => (None, Map::new(), None, None, None, Vec::new()),
+            None => (None, self.settings, None, None, None, Vec::new()),
         };
         let mut copies = stage.copies.clone();
         if copies.len() > MAX_LIST {
@@ -124,7 +130,7 @@ impl Entry {
             seed,
             claim,
             bound,
-            audit: Vec::new(),
+            audit: self.audit,
             not_covered: not_covered.iter().map(|text| printable(text)).collect(),
             copies,
             release: self.release,

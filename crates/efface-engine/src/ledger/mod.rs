@@ -13,7 +13,7 @@ pub(crate) mod requests;
 pub(crate) use draft::{Entry, Findings, Stage, parameters};
 pub(crate) use log::{Journal, bundle, checkpoint, consistency, leaf};
 pub(crate) use members::Members;
-pub(crate) use release::Policy;
+pub(crate) use release::{Policy, Promise};
 
 use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
 use serde::{Deserialize, Serialize};

@@ -11,19 +11,54 @@ pub(crate) struct Policy {
     pub(crate) minimum_batch: u64,
     /// Seconds after which they need no more company; 0 for never.
     pub(crate) delay_seconds: u64,
-    /// The standard deviation of noise on exported parameters.
+    /// The standard deviation of noise on exported parameters, where it was chosen outright.
     pub(crate) noise: Option<f64>,
+    /// What the noise has to hold, where it follows from a promise.
+    #[serde(default)]
+    pub(crate) promise: Option<Promise>,
+    /// At most so far did the parameters move since the last export.
+    #[serde(default)]
+    pub(crate) moved: f64,
     /// Requests since the last export.
     pub(crate) waiting: u64,
     /// When the first of them came, in milliseconds since 1970.
     pub(crate) since: Option<i64>,
     /// Whether anything was ever exported, so that there is something to compare with.
     pub(crate) published: bool,
+    /// Forgotten rows that may wait to be scrubbed; 1 for none.
+    #[serde(default = "at_once")]
+    pub(crate) settle_after: u64,
+    /// Seconds after which they wait no longer.
+    #[serde(default)]
+    pub(crate) settle_within_seconds: u64,
+}
+
+/// (ε, δ) and the distance that they are to hide; None for as far as the parameters moved.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Promise {
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+    pub(crate) sensitivity: Option<f64>,
+}
+
+fn at_once() -> u64 {
+    1
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { minimum_batch: 1, delay_seconds: 0, noise: None, waiting: 0, since: None, published: false }
+        Self {
+            minimum_batch: 1,
+            delay_seconds: 0,
+            noise: None,
+            promise: None,
+            moved: 0.0,
+            waiting: 0,
+            since: None,
+            published: false,
+            settle_after: at_once(),
+            settle_within_seconds: 0,
+        }
     }
 }
 
@@ -41,6 +76,7 @@ impl Policy {
             batch: self.waiting,
             delay_seconds: self.delay_seconds,
             noise: self.noise,
+            calibration: None,
             warnings: self.warning().into_iter().collect(),
         }
     }

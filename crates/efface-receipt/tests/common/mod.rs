@@ -185,6 +185,60 @@ pub fn log() -> Log {
     log
 }
 
+/// The same log, grown: a policy, two forgets that put scrubbing off with an audit in between, and the settle of both.
+pub fn grown_log() -> Log {
+    let new = next_secret();
+    let states = [set(3..21), set(4..21), set(5..21)];
+    let parameters = [4u8, 5, 6].map(|n| sha256(&[n]));
+    let mut log = log();
+    let mut policy = plain(7, Kind::Policy, states[0], parameters[0]);
+    policy.settings = match json!({"settle_after_rows": 256, "settle_within_seconds": 86_400}) {
+        serde_json::Value::Object(map) => map,
+        _ => unreachable!(),
+    };
+    policy.release = Some(Release {
+        minimum_batch: 8,
+        batch: 0,
+        delay_seconds: 0,
+        noise: None,
+        calibration: Some(Calibration {
+            epsilon: 2.0,
+            delta: 1e-6,
+            sensitivity: None,
+            source: SensitivitySource::Measured,
+        }),
+        warnings: Vec::new(),
+    });
+    log.push(policy, &new);
+    let deferred = |sequence: u64, step: usize| {
+        let mut forget = plain(sequence, Kind::Forget, states[step], parameters[step]);
+        forget.outcome = Outcome::Erased;
+        forget.times.forgotten_at = Some(at(sequence as i64));
+        forget.rows =
+            RowsTouched { commitment: rows_commitment(&[row(step as u32 + 3)]), removed: 1, added: 0 };
+        forget.training_set.after = states[step + 1];
+        forget.parameters.after = parameters[step + 1];
+        forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
+        forget
+    };
+    log.push(deferred(8, 0), &new);
+    let mut audit = plain(9, Kind::Audit, states[1], parameters[1]);
+    audit.audit = vec![Audit {
+        test: "membership_auc".to_owned(),
+        passed: None,
+        value: Some(0.503),
+        threshold: None,
+        trials: Some(64),
+    }];
+    log.push(audit, &new);
+    log.push(deferred(10, 1), &new);
+    let mut settle = plain(11, Kind::Settle, states[2], parameters[2]);
+    settle.times.scrubbed_at = Some(at(11));
+    settle.settles = Some(Settled { first: 8, last: 10 });
+    log.push(settle, &new);
+    log
+}
+
 /// A receipt in which every field says something (next_key and settles aside, which exclude each other).
 pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
     let mut receipt = plain(sequence, Kind::Forget, before, old);
@@ -225,7 +279,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
     receipt.bound = Some(Bound::new(1.5e-3, 2.5e-4, BoundSource::Carried));
     receipt.audit = vec![Audit {
         test: "feature_injection".to_owned(),
-        passed: true,
+        passed: Some(true),
         value: Some(-1e-17),
         threshold: Some(1e-9),
         trials: Some(100),
@@ -254,6 +308,12 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         batch: 1,
         delay_seconds: 86_400,
         noise: Some(0.01),
+        calibration: Some(Calibration {
+            epsilon: 1.0,
+            delta: 1e-6,
+            sensitivity: Some(0.0025),
+            source: SensitivitySource::Given,
+        }),
         warnings: vec!["a batch of one: two published versions would give the row away".to_owned()],
     });
     receipt
