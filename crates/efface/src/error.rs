@@ -142,6 +142,36 @@ pub enum Error {
         /// Why, and what to use instead.
         reason: String,
     },
+    /// There is too little to measure with.
+    #[error("{what}: {found}, and at least {needed} are needed; {advice}")]
+    TooFew {
+        /// What there is too little of.
+        what: &'static str,
+        /// How much there is.
+        found: usize,
+        /// How much is needed.
+        needed: usize,
+        /// Why, and what to do.
+        advice: &'static str,
+    },
+    /// A row cannot be judged.
+    #[error(
+        "row {row}: its margin is {value}; the model's scores overflow, so bring columns to like units and fit anew"
+    )]
+    Margin {
+        /// The row.
+        row: RowId,
+        /// `NaN`, `inf` or `-inf`.
+        value: f64,
+    },
+    /// One of the models that an audit compares with could not be made.
+    #[error("oracle {oracle} could not be made: {cause}")]
+    Oracle {
+        /// Its number.
+        oracle: usize,
+        /// What went wrong.
+        cause: Box<Error>,
+    },
     /// A stored model does not make sense.
     #[error("the stored model is damaged: {0}")]
     Damaged(String),

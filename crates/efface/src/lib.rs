@@ -20,8 +20,8 @@
 //!
 //! The flow, and the rooms along it: [`features`] turns tables into numbers; [`rows`] holds them under stable ids;
 //! [`models`] are fitted from them and keep the curvature that forgetting needs; [`methods`] take rows out, each with its
-//! claim and its cost, and return the new model beside its [`Evidence`]; [`synthetic`] makes the data of the papers. Every
-//! contract is on one page, [`traits`].
+//! claim and its cost, and return the new model beside its [`Evidence`]; [`eval`] measures whether they did; [`synthetic`] makes
+//! the data of the papers. Every contract is on one page, [`traits`].
 //!
 //! This crate is pure: no files, no clock, no printing, no globals. Whoever stores models, serves them or signs receipts
 //! does so elsewhere.
@@ -29,6 +29,7 @@
 #![warn(missing_docs)]
 
 pub mod error;
+pub mod eval;
 pub mod evidence;
 pub mod features;
 mod fitted;

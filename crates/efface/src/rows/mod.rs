@@ -117,6 +117,15 @@ impl Rows {
         self.slot(id).map(|slot| self.view(slot))
     }
 
+    /// The features of the rows present, in the order of [`iter`](Self::iter).
+    pub fn table(&self) -> Cow<'_, Features> {
+        if self.live == self.alive.len() {
+            return Cow::Borrowed(&self.features);
+        }
+        let slots: Vec<usize> = self.slots().collect();
+        Cow::Owned(self.gather(&slots).features)
+    }
+
     /// Copies the rows that `keep` accepts, with their ids and weights.
     pub fn filter(&self, keep: impl Fn(RowId) -> bool) -> Self {
         let slots: Vec<usize> = self.slots().filter(|&slot| keep(self.index.id(slot))).collect();

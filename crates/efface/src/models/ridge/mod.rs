@@ -11,6 +11,7 @@ pub(crate) mod change;
 mod curvature;
 mod dense;
 mod gathered;
+mod parts;
 mod settings;
 mod settle;
 mod state;
@@ -33,6 +34,7 @@ use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Bound, Ledger, Step, relative_to};
 pub(crate) use dense::{DenseBody, clear};
 pub(crate) use gathered::Gathered;
+pub(crate) use parts::Parts;
 pub(crate) use wide::WideBody;
 
 /// A fitted ridge model with what it needs in order to forget.

@@ -176,6 +176,27 @@ impl Sums {
         scarce.into_iter().zip(left).filter(|(_, left)| *left <= 0).map(|(j, _)| j).collect()
     }
 
+    /// The sums of several sets of rows together, none of which has a penalty in it yet.
+    pub(crate) fn join<'a>(parts: impl Iterator<Item = &'a Self>, penalty: &[f64]) -> Self {
+        let mut all = Self::zero(0, 0);
+        for part in parts {
+            if all.support.is_empty() {
+                all = Self::zero(part.support.len(), part.b.ncols());
+            }
+            all.a += &part.a;
+            all.b += &part.b;
+            all.support.iter_mut().zip(&part.support).for_each(|(sum, count)| *sum += count);
+            all.targets += part.targets;
+        }
+        for (j, penalty) in penalty.iter().enumerate() {
+            all.a[(j, j)] += penalty;
+        }
+        let (trace, targets) = all.squares();
+        (all.drift, all.b_drift) = Self::drift_of(trace, targets);
+        all.note();
+        all
+    }
+
     /// tr A and Σ w·y².
     pub(crate) fn squares(&self) -> (f64, f64) {
         ((0..self.a.nrows()).map(|j| self.a[(j, j)]).sum(), self.targets)

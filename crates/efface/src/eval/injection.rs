@@ -1,0 +1,162 @@
+//! The feature injection test: a feature that only the rows to forget have, and that gives their targets away.
+//!
+//! One column per output is appended, zero everywhere but on the rows D, where it is the target itself. A model fitted on
+//! all rows puts a weight on it; one that never saw D puts none, under any penalty above 0. What is left of the weight
+//! after forgetting D is what is left of D's own lesson. After Izzo, Smart, Chaudhuri and Zou, "Approximate Data Deletion
+//! from Machine Learning Models" (2021), section 5; for a network, the rows are what the encoder gives its head.
+//!
+//! Costs one fit, one retraining, and a request per method. It shows what happened to *this* feature, not to others.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::Way;
+use super::task::check_family;
+use crate::error::{Error, Result};
+use crate::evidence::Evidence;
+use crate::models::{AnyModel, AnyRecipe};
+use crate::rows::{Csr, Dense, Features, RowId, RowStore, Rows};
+use crate::traits::Fit;
+
+/// What is left of the injected weight.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Injection {
+    /// Rows that carry the feature.
+    pub forgotten: usize,
+    /// |w| of the model that saw them.
+    pub before: f64,
+    /// |w| of a model that was fitted without them: 0 unless nothing is penalised.
+    pub retrained: f64,
+    /// The methods, in the order asked.
+    pub ways: Vec<InjectionWay>,
+}
+
+/// What one method left of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InjectionWay {
+    /// The method.
+    pub method: String,
+    /// |w_after|; 0 is perfect.
+    pub after: f64,
+    /// |w_after| / |w_before|.
+    pub ratio: f64,
+    /// What the method said of itself.
+    #[serde(skip)]
+    pub evidence: Evidence,
+}
+
+/// Runs the test: fits on rows with the feature, forgets `gone` by every method, and looks at the weight.
+pub fn feature_injection(recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], ways: &[Way]) -> Result<Injection> {
+    check(recipe)?;
+    let injected = inject(rows, gone)?;
+    let columns = rows.width()..injected.width();
+    let model = recipe.fit(&injected)?;
+    let before = weight_on(&model, columns.clone())?;
+    if before == 0.0 {
+        return Err(Error::Parameter {
+            name: "injected weight",
+            value: "0".into(),
+            range: "above 0; lower the penalty, or forget rows whose weights and targets are not 0",
+        });
+    }
+    let retained: HashSet<RowId> = gone.iter().copied().collect();
+    let retrained = recipe.fit(&injected.filter(|id| !retained.contains(&id)))?;
+    let retrained = weight_on(&retrained, columns.clone())?;
+    let mut found = Vec::with_capacity(ways.len());
+    for way in ways {
+        let outcome = model.forget(&way.method, &way.options, &injected, gone)?;
+        let after = weight_on(&outcome.model, columns.clone())?;
+        let (method, evidence) = (way.method.clone(), outcome.evidence);
+        found.push(InjectionWay { method, after, ratio: after / before, evidence });
+    }
+    Ok(Injection { forgotten: gone.len(), before, retrained, ways: found })
+}
+
+/// The rows with the injected columns, as many as there are outputs, behind their own.
+pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
+    rows.check(gone)?;
+    if gone.is_empty() {
+        return Err(Error::TooFew {
+            what: "rows to forget",
+            found: 0,
+            needed: 1,
+            advice: "the injected feature needs rows to live on",
+        });
+    }
+    if gone.len() >= rows.len() {
+        return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
+    }
+    let marked: HashSet<RowId> = gone.iter().copied().collect();
+    if gone.iter().all(|id| rows.get(*id).is_none_or(|row| row.targets.iter().all(|y| *y == 0.0))) {
+        return Err(Error::Parameter {
+            name: "targets of the rows to forget",
+            value: "0".into(),
+            range: "not all 0: a feature that follows them would be 0 everywhere",
+        });
+    }
+    let (width, outputs) = (rows.width(), rows.outputs());
+    let (mut targets, mut weights, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let wide = width + outputs;
+    let features: Features = if rows.is_sparse() {
+        let mut table = Csr::<f64>::new(wide);
+        for row in rows.iter() {
+            let mut entries = row.features.entries();
+            if marked.contains(&row.id) {
+                let planted = row.targets.iter().enumerate().filter(|(_, y)| **y != 0.0);
+                entries.extend(planted.map(|(output, y)| ((width + output) as u32, *y)));
+            }
+            table.push(&entries)?;
+        }
+        table.into()
+    } else {
+        let mut values = vec![0.0; rows.len() * wide];
+        for (row, line) in rows.iter().zip(values.chunks_exact_mut(wide)) {
+            row.features.each(|column, value| line[column] = value);
+            if marked.contains(&row.id) {
+                line[width..].copy_from_slice(row.targets);
+            }
+        }
+        Dense::new(values, wide)?.into()
+    };
+    for row in rows.iter() {
+        targets.extend_from_slice(row.targets);
+        weights.push(row.weight);
+        ids.push(row.id);
+    }
+    let injected = Rows::with_ids(ids, features, targets, outputs)?;
+    if weights.iter().all(|weight| *weight == 1.0) { Ok(injected) } else { injected.weighted(weights) }
+}
+
+/// ‖w‖ of the parameters on a range of columns, over all outputs.
+pub fn weight_on(model: &AnyModel, columns: Range<usize>) -> Result<f64> {
+    let table = match model {
+        AnyModel::Ridge(model) => model.parameters().0,
+        AnyModel::Logistic(model) => model.parameters().0,
+        _ => return Err(no_weight()),
+    };
+    if columns.end > table.nrows() {
+        return Err(Error::Shape { what: "columns", found: columns.end, expected: table.nrows() });
+    }
+    let squares: f64 = columns
+        .flat_map(|column| (0..table.ncols()).map(move |output| (column, output)))
+        .map(|(column, output)| table[(column, output)].powi(2))
+        .sum();
+    Ok(squares.sqrt())
+}
+
+/// Naive Bayes smooths what it has not seen, so that no weight is 0 when a feature is gone.
+fn check(recipe: &AnyRecipe) -> Result<()> {
+    check_family(recipe)?;
+    match recipe {
+        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) => Err(no_weight()),
+        _ => Ok(()),
+    }
+}
+
+fn no_weight() -> Error {
+    let reason =
+        "the model has no weight that is 0 when a feature was never seen; look at the distance instead";
+    Error::Unsupported { method: "feature_injection", reason: reason.into() }
+}

@@ -1,0 +1,76 @@
+//! Whether a model has forgotten, measured rather than claimed.
+//!
+//! | question | where | answer |
+//! |---|---|---|
+//! | does a row live on as its twin? | [`duplicates`] | the rows that are equal, before anything is split |
+//! | is what only these rows taught gone? | [`feature_injection`] | \|w_after\| / \|w_before\| of a planted feature |
+//! | how far from retraining? | [`distance`], [`klom`] | parameters, predictions, margins against many retrained oracles |
+//! | can an attacker tell? | [`membership_inference`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
+//! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
+//!
+//! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model that was fitted without
+//! the rows. `docs/audit.md` defines every number and says what it cannot show.
+//!
+//! ```
+//! use efface::eval::{Way, feature_injection};
+//! use efface::{AnyRecipe, Ridge, RowId, Rows, synthetic::Linear};
+//!
+//! let problem = Linear { rows: 200, width: 8, seed: 1 }.generate();
+//! let rows = Rows::new(efface::Dense::new(problem.x, problem.width)?, problem.y, 1)?;
+//! let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+//! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Way::new("exact"), Way::new("influence")])?;
+//! assert!(found.before > 0.1);
+//! assert_eq!(found.ways[0].after, 0.0); // exact: nothing is left
+//! assert!(found.ways[1].ratio > 1e-3); // influence: something is
+//! # Ok::<(), efface::Error>(())
+//! ```
+
+mod attack;
+mod bootstrap;
+mod distance;
+mod duplicates;
+mod games;
+mod injection;
+mod klom;
+mod membership;
+mod oracles;
+mod parameters;
+mod shadow;
+mod task;
+mod utility;
+
+pub use attack::{Attack, Rate, attack};
+pub use bootstrap::{Bootstrap, Interval, bootstrap};
+pub use distance::{Distance, distance};
+pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
+pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_on};
+pub use klom::{KLOM_CLIP, Klom, klom, klom_histogram, klom_of, normal_divergence};
+pub use membership::{Exposure, Membership, membership_inference, population_threshold};
+pub use oracles::Trials;
+pub use parameters::parameters;
+pub use task::{Judgement, Task, judge};
+pub use utility::{Utility, utility};
+
+use crate::models::Options;
+
+/// A method by its name, with what a request may ask of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// The name, as in [`methods::table`](crate::methods::table).
+    pub method: String,
+    /// What the request asks beyond it.
+    pub options: Options,
+}
+
+impl Way {
+    /// A method as it is by default.
+    pub fn new(method: impl Into<String>) -> Self {
+        Self { method: method.into(), options: Options::default() }
+    }
+}
+
+impl From<&str> for Way {
+    fn from(method: &str) -> Self {
+        Self::new(method)
+    }
+}

@@ -1,0 +1,238 @@
+//! What a score is right or wrong about: the loss of a row, its margin, and its class.
+//!
+//! The margin is the one number a row that the attacks and KLoM look at, chosen so that it is near a normal distribution when
+//! the model varies:
+//!
+//! | model | margin |
+//! |---|---|
+//! | logistic, softmax, naive Bayes | log p_y/(1 − p_y), the log-odds of the row's own class (the logit scaling of Carlini et al. 2022) |
+//! | ridge over classes, one output | y·score |
+//! | ridge over classes, several outputs | own score less the largest other |
+//! | ridge, one output | score − y, with its sign |
+//! | ridge, several outputs | −½‖score − y‖² |
+
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::models::{AnyModel, AnyRecipe};
+use crate::rows::{RowId, RowStore, Rows};
+use crate::traits::Predict;
+
+/// Log-odds beyond this are as sure as sure can be; naive Bayes reaches it where a class has no row.
+const SURE: f64 = 1e9;
+
+/// What the targets mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Numbers to come near to.
+    Regression,
+    /// Classes: −1 and 1, or a single 1 among zeros.
+    Classes,
+}
+
+impl Task {
+    /// Classifiers have classes. Ridge has them when every target of the rows is one: a caller who knows better says so.
+    pub fn of(recipe: &AnyRecipe, rows: &Rows) -> Self {
+        let Some(expected) = (match recipe {
+            AnyRecipe::Ridge(_) => Some(rows.outputs()),
+            _ => None,
+        }) else {
+            return Self::Classes;
+        };
+        let is_class = |targets: &[f64]| match expected {
+            1 => matches!(targets, [-1.0] | [1.0]),
+            _ => {
+                targets.iter().filter(|t| **t == 1.0).count() == 1
+                    && targets.iter().all(|t| *t == 0.0 || *t == 1.0)
+            }
+        };
+        if rows.iter().all(|row| is_class(row.targets)) { Self::Classes } else { Self::Regression }
+    }
+}
+
+/// How a model does on one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// The row.
+    pub id: RowId,
+    /// What the attacks look at; see the head of this page.
+    pub margin: f64,
+    /// Log-loss of a classifier, squared error of ridge.
+    pub loss: f64,
+    /// Whether the predicted class is the row's own; None for regression.
+    pub correct: Option<bool>,
+    /// ‖score − y‖²; None for models whose scores are not targets.
+    pub squared_error: Option<f64>,
+}
+
+/// Judges a model on rows, one line each, in their order.
+pub fn judge(model: &AnyModel, task: Task, rows: &Rows) -> Result<Vec<Judgement>> {
+    if rows.is_empty() {
+        return Err(Error::NoRows);
+    }
+    let scores = model.predict(&rows.table())?;
+    let kind = Kind::of(model, task)?;
+    let mut line = vec![0.0; scores.ncols()];
+    let mut found = Vec::with_capacity(rows.len());
+    for (slot, row) in rows.iter().enumerate() {
+        read(&scores, slot, &mut line);
+        let judgement = kind.judge(row.id, &line, row.targets);
+        if !judgement.margin.is_finite() || !judgement.loss.is_finite() {
+            return Err(Error::Margin { row: row.id, value: judgement.margin });
+        }
+        found.push(judgement);
+    }
+    Ok(found)
+}
+
+/// Copies one line of scores.
+pub(super) fn read(scores: &Mat<f64>, slot: usize, line: &mut [f64]) {
+    line.iter_mut().enumerate().for_each(|(output, value)| *value = scores[(slot, output)]);
+}
+
+/// The class that scores stand for: one score is decided at 0, several by the largest, the first of equals.
+pub(super) fn decided(scores: &[f64]) -> usize {
+    if let [score] = scores {
+        return usize::from(*score > 0.0);
+    }
+    let mut best = 0;
+    for (class, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = class;
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Near,
+    SquaredClasses,
+    Odds,
+}
+
+impl Kind {
+    fn of(model: &AnyModel, task: Task) -> Result<Self> {
+        match (model, task) {
+            (AnyModel::Ridge(_), Task::Regression) => Ok(Self::Near),
+            (AnyModel::Ridge(_), Task::Classes) => Ok(Self::SquaredClasses),
+            (AnyModel::Logistic(_) | AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_), _) => {
+                Ok(Self::Odds)
+            }
+            (AnyModel::KMeans(_), _) => {
+                refuse("clusters have no target that a row could be right or wrong about")
+            }
+            (AnyModel::Sisa(_), _) => refuse("a vote of shards has neither parameters nor a loss of its own"),
+        }
+    }
+
+    fn judge(self, id: RowId, scores: &[f64], targets: &[f64]) -> Judgement {
+        let class = decided(targets);
+        let squares: f64 = scores.iter().zip(targets).map(|(s, y)| (s - y).powi(2)).sum();
+        match self {
+            Self::Near => Judgement {
+                id,
+                margin: if let ([s], [y]) = (scores, targets) { s - y } else { -0.5 * squares },
+                loss: squares,
+                correct: None,
+                squared_error: Some(squares),
+            },
+            Self::SquaredClasses => Judgement {
+                id,
+                margin: if let ([s], [y]) = (scores, targets) {
+                    s * y
+                } else {
+                    scores[class] - others(scores, class).fold(f64::NEG_INFINITY, f64::max)
+                },
+                loss: squares,
+                correct: Some(decided(scores) == class),
+                squared_error: Some(squares),
+            },
+            Self::Odds => {
+                let margin = log_odds(scores, class).clamp(-SURE, SURE);
+                // ln(1 + e^{−m}) without overflow.
+                let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
+                Judgement { id, margin, loss, correct: Some(decided(scores) == class), squared_error: None }
+            }
+        }
+    }
+}
+
+fn others(scores: &[f64], class: usize) -> impl Iterator<Item = f64> + '_ {
+    scores.iter().enumerate().filter(move |(other, _)| *other != class).map(|(_, score)| *score)
+}
+
+/// log p_y/(1 − p_y) = s_y − log Σ_{c≠y} e^{s_c}; for one score, the score itself.
+fn log_odds(scores: &[f64], class: usize) -> f64 {
+    if let [score] = scores {
+        return if class == 1 { *score } else { -score };
+    }
+    let largest = others(scores, class).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = others(scores, class).map(|score| (score - largest).exp()).sum();
+    scores[class] - largest - sum.ln()
+}
+
+pub(super) fn refuse<T>(reason: &str) -> Result<T> {
+    let reason = format!("{reason}; audit a ridge, logistic, softmax or naive Bayes model");
+    Err(Error::Unsupported { method: "audit", reason })
+}
+
+/// Refuses recipes that the room has no measure for, before any work.
+pub(super) fn check_family(recipe: &AnyRecipe) -> Result<()> {
+    match recipe {
+        AnyRecipe::KMeans(_) => refuse("clusters have no target that a row could be right or wrong about"),
+        AnyRecipe::Sisa(_) => refuse("a vote of shards has neither parameters nor a loss of its own"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Dense;
+    use crate::{Fit, Logistic, Ridge, Softmax};
+
+    fn rows(targets: Vec<f64>, outputs: usize) -> Rows {
+        let n = targets.len() / outputs;
+        let x: Vec<f64> = (0..2 * n).map(|i| ((i * 7 + 3) % 11) as f64 / 5.0 - 1.0).collect();
+        Rows::new(Dense::new(x, 2).unwrap(), targets, outputs).unwrap()
+    }
+
+    #[test]
+    fn the_task_follows_from_the_targets_of_ridge_and_from_the_family_of_others() {
+        let ridge = AnyRecipe::Ridge(Ridge::new(1.0));
+        assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.0, 1.0], 1)), Task::Classes);
+        assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.5, 1.0], 1)), Task::Regression);
+        assert_eq!(Task::of(&ridge, &rows(vec![1.0, 0.0, 0.0, 1.0], 2)), Task::Classes);
+        assert_eq!(Task::of(&ridge, &rows(vec![1.0, 1.0, 0.0, 1.0], 2)), Task::Regression);
+        assert_eq!(Task::of(&AnyRecipe::Logistic(Logistic::new(1.0)), &rows(vec![0.0], 1)), Task::Classes);
+    }
+
+    /// The loss is that of the model's own probabilities, and the margin their log-odds.
+    #[test]
+    fn log_loss_and_log_odds_are_those_of_the_probabilities() {
+        let two = rows(vec![1.0, -1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0], 1);
+        let model = Logistic::new(0.5).fit(&two).unwrap();
+        let probabilities = model.probabilities(&two.table()).unwrap();
+        let judged = judge(&AnyModel::Logistic(Box::new(model)), Task::Classes, &two).unwrap();
+        for (slot, row) in two.iter().enumerate() {
+            let p = probabilities[(slot, usize::from(row.targets[0] > 0.0))];
+            assert!((judged[slot].loss + p.ln()).abs() < 1e-12);
+            assert!((judged[slot].margin - (p / (1.0 - p)).ln()).abs() < 1e-12);
+            assert_eq!(judged[slot].correct, Some(p > 0.5));
+        }
+        let three: Vec<f64> =
+            (0..9).flat_map(|i| [0, 1, 2].map(|c| f64::from(u8::from(i % 3 == c)))).collect();
+        let three = rows(three, 3);
+        let model = Softmax::new(0.5).fit(&three).unwrap();
+        let probabilities = model.probabilities(&three.table()).unwrap();
+        let judged = judge(&AnyModel::Logistic(Box::new(model)), Task::Classes, &three).unwrap();
+        for slot in 0..9 {
+            let p = probabilities[(slot, slot % 3)];
+            assert!((judged[slot].loss + p.ln()).abs() < 1e-12);
+            assert!((judged[slot].margin - (p / (1.0 - p)).ln()).abs() < 1e-12);
+        }
+    }
+}
