@@ -3,13 +3,12 @@
 //!
 //! A pool of BBC articles is set aside. Network j is trained on all other articles and a random half of the pool, and then
 //! forgets that half. Its twin is trained, from the same seed, on the other articles alone: that is what retraining gives. For every article of the pool
-//! there are then networks that learned and forgot it, and networks that never saw it. The attacker knows all networks but
-//! the one in front of them, and asks how likely the article's margin is under either kind: a normal distribution for each
-//! article and kind, with one variance for all articles, since networks are few.
+//! there are then networks that learned and forgot it, and networks that never saw it. `efface::eval::likelihood_ratio` plays the
+//! attacker on their margins.
 
 use std::time::Instant;
 
-use efface::eval::{Attack, Bootstrap, attack};
+use efface::eval::{Bootstrap, likelihood_ratio};
 use efface::{Predict, Ridge, RowId};
 use efface_nn::{
     EncoderSettings, HeadMethod, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows,
@@ -60,7 +59,9 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
     let mut membership: Vec<Vec<bool>> = Vec::new();
     let start = Instant::now();
     for j in 0..networks as u64 {
-        let member: Vec<bool> = (0..POOL as u64).map(|at| draw(1000 + j, at) < 0.5).collect();
+        // Neighbours learn opposite halves, so that every article is in half of the networks.
+        let member: Vec<bool> =
+            (0..POOL as u64).map(|at| (draw(1000 + j / 2, at) < 0.5) == (j % 2 == 0)).collect();
         let inside: Vec<usize> = (0..POOL).filter(|&at| member[at]).map(|at| pool[at]).collect();
         // The rows to forget come first, so that their ids are 0, 1, ….
         let all: Vec<usize> = inside.iter().chain(base).copied().collect();
@@ -90,7 +91,7 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         let same: Vec<f64> =
             seen[kind].iter().zip(&seen[3]).map(|(a, b)| agreement(&a.answers, &b.answers)).collect();
         let margins: Vec<&[f64]> = seen[kind].iter().map(|one| one.margins.as_slice()).collect();
-        let found = lira(&margins, &membership);
+        let found = likelihood_ratio(&margins, &membership, &Bootstrap::default()).unwrap();
         let (auc, rate) = (found.auc_interval, found.rates[0].interval);
         println!(
             "| {name} | {accuracy:.4} ± {deviation:.4} | {:.4} | {:.3} ({:.3} to {:.3}) | {:.3} ({:.3} to {:.3}) |",
@@ -113,36 +114,4 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
 
 fn agreement(a: &[usize], b: &[usize]) -> f64 {
     a.iter().zip(b).filter(|(a, b)| a == b).count() as f64 / a.len() as f64
-}
-
-/// The likelihood-ratio attack, each network judged by what all others show.
-fn lira(margins: &[&[f64]], membership: &[Vec<bool>]) -> Attack {
-    let (mut members, mut others) = (Vec::new(), Vec::new());
-    let mean = |kept: &dyn Fn(usize) -> bool, at: usize| {
-        let values: Vec<f64> = (0..margins.len()).filter(|&j| kept(j)).map(|j| margins[j][at]).collect();
-        (values.len() > 1).then(|| spread(&values).0)
-    };
-    // One variance for every article and kind, around the article's own means.
-    let (mut squares, mut count) = (0.0, 0.0);
-    for at in 0..POOL {
-        for side in [true, false] {
-            let Some(center) = mean(&|j| membership[j][at] == side, at) else { continue };
-            for j in (0..margins.len()).filter(|&j| membership[j][at] == side) {
-                squares += (margins[j][at] - center).powi(2);
-                count += 1.0;
-            }
-            count -= 1.0;
-        }
-    }
-    let variance: f64 = squares / count;
-    for at in 0..POOL {
-        for judged in 0..margins.len() {
-            let side = |side: bool| mean(&|j| j != judged && membership[j][at] == side, at);
-            let (Some(with), Some(without)) = (side(true), side(false)) else { continue };
-            let margin = margins[judged][at];
-            let ratio = ((margin - without).powi(2) - (margin - with).powi(2)) / (2.0 * variance);
-            if membership[judged][at] { &mut members } else { &mut others }.push(ratio);
-        }
-    }
-    attack(&members, &others, &Bootstrap::default()).unwrap()
 }

@@ -47,39 +47,34 @@ pub fn attack(members: &[f64], others: &[f64], settings: &Bootstrap) -> Result<A
 
 /// Judges several sets of games and takes the mean: the two halves of a cross-fit are scored by different attackers, whose
 /// scores must not be compared with each other.
+///
+/// The ends of the intervals are averaged too, as if the halves always erred together. They nearly do: whatever chance made
+/// alike in both halves helps both attackers. Resampled as if they were independent, intervals around a coin would cover it
+/// in 83 of 100 cases instead of 95.
 pub(super) fn judged(folds: &[Games], settings: &Bootstrap) -> Result<Attack> {
-    let clusters: usize = folds.iter().map(|games| games.clusters).sum();
-    let mean = |curves: Vec<Curve>| {
-        let n = curves.len() as f64;
-        let auc = curves.iter().map(|curve| curve.auc).sum::<f64>() / n;
-        let rate = |at: usize| curves.iter().map(|curve| curve.tpr[at]).sum::<f64>() / n;
-        std::iter::once(auc).chain((0..LIMITS.len()).map(rate)).collect::<Vec<f64>>()
-    };
-    let whole: Option<Vec<Curve>> = folds.iter().map(|games| games.curve(None, &LIMITS)).collect();
-    let whole = mean(whole.unwrap_or_default());
-    let intervals = bootstrap(clusters, settings, |counts| {
-        let mut rest = counts;
-        let mut curves = Vec::with_capacity(folds.len());
-        for games in folds {
-            let (own, others) = rest.split_at(games.clusters);
-            rest = others;
-            curves.push(games.curve(Some(own), &LIMITS)?);
-        }
-        Some(mean(curves))
-    })?;
-    let others = folds.iter().map(|games| games.others).min().unwrap_or(0);
+    let numbers =
+        |curve: &Curve| std::iter::once(curve.auc).chain(curve.tpr.iter().copied()).collect::<Vec<f64>>();
     let nothing = Interval { low: 0.0, high: 1.0 };
-    let interval = |at: usize| intervals.get(at).copied().unwrap_or(nothing);
+    let mut found = vec![(0.0, Interval { low: 0.0, high: 0.0 }); 1 + LIMITS.len()];
+    let share = 1.0 / folds.len().max(1) as f64;
+    for games in folds {
+        let whole = games.curve(None, &LIMITS).map(|curve| numbers(&curve)).unwrap_or_default();
+        let intervals = bootstrap(games.clusters, settings, |counts| {
+            games.curve(Some(counts), &LIMITS).map(|curve| numbers(&curve))
+        })?;
+        for (at, (value, interval)) in found.iter_mut().enumerate() {
+            let own = intervals.get(at).copied().unwrap_or(nothing);
+            *value += share * whole.get(at).copied().unwrap_or(0.0);
+            interval.low += share * own.low;
+            interval.high += share * own.high;
+        }
+    }
+    let others = folds.iter().map(|games| games.others).min().unwrap_or(0);
     Ok(Attack {
-        auc: whole[0],
-        auc_interval: interval(0),
-        rates: (LIMITS.iter().enumerate())
-            .map(|(at, &fpr)| Rate {
-                fpr,
-                tpr: whole[at + 1],
-                interval: interval(at + 1),
-                resolved: others as f64 * fpr >= 1.0,
-            })
+        auc: found[0].0,
+        auc_interval: found[0].1,
+        rates: (LIMITS.iter().zip(&found[1..]))
+            .map(|(&fpr, &(tpr, interval))| Rate { fpr, tpr, interval, resolved: others as f64 * fpr >= 1.0 })
             .collect(),
         members: folds.iter().map(|games| games.members).sum(),
         others: folds.iter().map(|games| games.others).sum(),

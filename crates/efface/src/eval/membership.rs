@@ -22,18 +22,14 @@ use super::Way;
 use super::attack::{Attack, attack, judged};
 use super::bootstrap::Bootstrap;
 use super::games::{Game, Games};
-use super::klom::{Klom, klom, klom_of, normal};
+use super::klom::{Klom, klom, klom_of};
+use super::likelihood::{fold, likelihood_ratio};
 use super::oracles::{Plan, Trials};
 use super::shadow::Shadows;
 use super::task::{Task, check_family, judge};
 use crate::error::{Error, Result};
 use crate::models::{AnyModel, AnyRecipe};
 use crate::rows::{RowId, Rows};
-
-/// With fewer margins a side than this, the two normal distributions of a row share a variance.
-const OWN_VARIANCE: usize = 32;
-/// Spreads below this share of the margin are rounding.
-const FLOOR: f64 = 1e-9;
 
 /// What attackers found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -238,27 +234,12 @@ impl World<'_> {
     }
 
     fn lira(&self, state: usize, group: Group) -> Result<Attack> {
-        let inside = self.inside();
-        let margin = |oracle: usize, place: usize| self.seen[oracle][state].margins[place];
-        let mut folds = Vec::new();
-        for fold in 0..2 {
-            let (judged, shadows): (Vec<usize>, Vec<usize>) =
-                (0..self.plan.oracles).partition(|oracle| Plan::fold(*oracle) == fold);
-            let mut games = Vec::new();
-            for place in self.places(group) {
-                let samples = |member: bool| -> Vec<f64> {
-                    let of = shadows.iter().filter(|oracle| inside[**oracle][place] == member);
-                    of.map(|oracle| margin(*oracle, place)).collect()
-                };
-                let attacker = Attacker::new(&samples(true), &samples(false));
-                for (cluster, &oracle) in judged.iter().enumerate() {
-                    let score = attacker.score(margin(oracle, place));
-                    games.push(Game { score, member: inside[oracle][place], cluster });
-                }
-            }
-            folds.push(Games::new(games)?);
-        }
-        judged(&folds, &self.settings)
+        let places = self.places(group);
+        let margins: Vec<&[f64]> =
+            self.seen.iter().map(|seen| &seen[state].margins[places.clone()]).collect();
+        let inside: Vec<Vec<bool>> =
+            self.inside().iter().map(|inside| inside[places.clone()].to_vec()).collect();
+        likelihood_ratio(&margins, &inside, &self.settings)
     }
 
     fn klom(&self, state: usize, group: Group) -> Result<Klom> {
@@ -271,7 +252,7 @@ impl World<'_> {
                 of.map(|oracle| self.seen[oracle][state].margins[place]).collect()
             };
             values.push(if state == RETRAINED {
-                let half = |fold: usize| margins(RETRAINED, &|oracle| Plan::fold(oracle) == fold);
+                let half = |which: usize| margins(RETRAINED, &|oracle| fold(oracle) == which);
                 klom(&half(0), &half(1))?
             } else {
                 // Where a forgotten row had not been in, nothing was unlearned for it.
@@ -280,30 +261,5 @@ impl World<'_> {
             });
         }
         klom_of(values)
-    }
-}
-
-/// What an attacker knows of one row: how its margin is distributed with it and without it.
-struct Attacker {
-    with: (f64, f64),
-    without: (f64, f64),
-}
-
-impl Attacker {
-    fn new(with: &[f64], without: &[f64]) -> Self {
-        let (mut p, mut q) = (normal(with), normal(without));
-        if with.len().min(without.len()) < OWN_VARIANCE {
-            let (n, m) = (with.len() as f64 - 1.0, without.len() as f64 - 1.0);
-            let shared = ((n * p.1 * p.1 + m * q.1 * q.1) / (n + m).max(1.0)).sqrt();
-            (p.1, q.1) = (shared, shared);
-        }
-        let floor = FLOOR * (1.0 + p.0.abs().max(q.0.abs()));
-        Self { with: (p.0, p.1.max(floor)), without: (q.0, q.1.max(floor)) }
-    }
-
-    /// log N(m; with) − log N(m; without).
-    fn score(&self, margin: f64) -> f64 {
-        let log = |(mean, spread): (f64, f64)| -((margin - mean) / spread).powi(2) / 2.0 - spread.ln();
-        log(self.with) - log(self.without)
     }
 }

@@ -5,7 +5,7 @@
 //! | does a row live on as its twin? | [`duplicates`] | the rows that are equal, before anything is split |
 //! | is what only these rows taught gone? | [`feature_injection`] | \|w_after\| / \|w_before\| of a planted feature |
 //! | how far from retraining? | [`distance`], [`klom`] | parameters, predictions, margins against many retrained oracles |
-//! | can an attacker tell? | [`membership_inference`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
+//! | can an attacker tell? | [`membership_inference`], [`likelihood_ratio`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
 //!
 //! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model that was fitted without
@@ -32,6 +32,7 @@ mod duplicates;
 mod games;
 mod injection;
 mod klom;
+mod likelihood;
 mod membership;
 mod oracles;
 mod parameters;
@@ -45,6 +46,7 @@ pub use distance::{Distance, distance};
 pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
 pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_on};
 pub use klom::{KLOM_CLIP, Klom, klom, klom_histogram, klom_of, normal_divergence};
+pub use likelihood::likelihood_ratio;
 pub use membership::{Exposure, Membership, membership_inference, population_threshold};
 pub use oracles::Trials;
 pub use parameters::parameters;

@@ -133,11 +133,6 @@ impl Plan {
         Draw { groups: order, forgotten, retained }
     }
 
-    /// Oracles of one half fit the attacker who judges those of the other; pairs stay together.
-    pub(super) fn fold(oracle: usize) -> usize {
-        oracle / 2 % 2
-    }
-
     /// The rows of an oracle: the rest's, those of R′ that are in, and those of D that are.
     pub(super) fn members(&self, draw: &Draw, with_forgotten: bool) -> Vec<RowId> {
         let mut ids: Vec<RowId> =
@@ -207,7 +202,7 @@ mod tests {
         assert_eq!((plan.oracles, plan.retained.len(), plan.groups.len()), (20, 7, 32));
         for row in 0..5 {
             for fold in 0..2 {
-                let of_fold = (0..20).filter(|oracle| Plan::fold(*oracle) == fold);
+                let of_fold = (0..20).filter(|oracle| super::super::likelihood::fold(*oracle) == fold);
                 let inside: Vec<bool> = of_fold.map(|oracle| plan.draw(oracle).forgotten[row]).collect();
                 assert_eq!(inside.iter().filter(|inside| **inside).count() * 2, inside.len());
             }
