@@ -1,5 +1,6 @@
 //! The words that the command understands, their defaults and their help.
 
+mod audit;
 mod help;
 mod parse;
 mod settings;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::Format;
 
+pub(crate) use audit::Audit;
 pub(crate) use parse::{Delay, Grid, Person};
 pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
 
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Predict(Predict),
     Inspect(Inspect),
     Export(Export),
+    Audit(Audit),
     Log(Log),
     Verify(Verify),
     Keys(Keys),

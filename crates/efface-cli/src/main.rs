@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => commands::predict::run(&args, &terminal),
         Command::Inspect(args) => commands::inspect::run(&args, &terminal),
         Command::Export(args) => commands::export::run(&args, &terminal),
+        Command::Audit(args) => commands::audit::run(&args, &terminal),
         Command::Log(args) => commands::log::run(&args, &terminal),
         Command::Verify(args) => commands::verify::run(&args, &terminal),
         Command::Keys(args) => commands::upkeep::keys(&args, &terminal),

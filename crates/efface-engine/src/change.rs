@@ -154,7 +154,7 @@ impl<'a> Change<'a> {
     }
 
     /// The model, ready to change: the one that the last change of this engine left, or else from the file.
-    fn model(&self) -> Result<Arc<AnyModel>> {
+    pub(crate) fn model(&self) -> Result<Arc<AnyModel>> {
         if let Some(ledger) = &self.manifest.ledger
             && let Some(model) = self.engine.remembered(&ledger.root)
         {
@@ -163,7 +163,7 @@ impl<'a> Change<'a> {
         Ok(Arc::new(model::load(self.store, &self.manifest, &self.rows())?))
     }
 
-    fn rows(&self) -> StoreRows<'a> {
+    pub(crate) fn rows(&self) -> StoreRows<'a> {
         StoreRows::new(self.store, &self.manifest)
     }
 
@@ -174,8 +174,26 @@ impl<'a> Change<'a> {
         self.store.with(|connection| work(&self.manifest.directory(connection)))
     }
 
-    fn gather(&self, source: &Source, progress: &dyn Progress) -> Result<Batch> {
+    pub(crate) fn gather(&self, source: &Source, progress: &dyn Progress) -> Result<Batch> {
         ingest::gather(source, &self.manifest.blueprint, self.encoder.as_ref(), Purpose::Learn, progress)
+    }
+
+    /// For each id, whether a row of it is here.
+    pub(crate) fn are_here(&self, ids: &[String]) -> Result<Vec<bool>> {
+        let found = self.directory(|directory| directory.find(ids))?;
+        Ok(found.iter().map(Option::is_some).collect())
+    }
+
+    /// The id of a row; None when it is not in the file.
+    pub(crate) fn id_of(&self, row: RowId) -> Result<Option<String>> {
+        let stored = self.rows().read(row.0).map_err(|fault| fault.at(self.store.path()))?;
+        Ok(stored.map(|stored| stored.id))
+    }
+
+    /// What a forget cannot take out of the model as it is.
+    pub(crate) fn not_covered(&self) -> Result<Vec<String>> {
+        let scaled = self.store.with(|connection| model::scaled(connection, &self.manifest))?;
+        Ok(model::not_covered(&self.manifest, self.encoder.as_ref(), scaled))
     }
 
     /// The numbers of these rows, all of which must be here.

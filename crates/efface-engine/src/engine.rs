@@ -9,6 +9,7 @@ use efface::{AnyModel, Options};
 use efface_io::Source;
 use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
+use crate::audit::{self, AuditReport, AuditRequest};
 use crate::change;
 use crate::error::Result;
 use crate::look;
@@ -125,6 +126,12 @@ impl Engine {
             }
         }
         answers
+    }
+
+    /// Measures how well the model forgets, against a model that is truly retrained; `docs/audit.md` defines every number.
+    /// The file is only read. [`Engine::record_audit`] puts the result on record.
+    pub fn audit(&self, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditReport> {
+        audit::audit(self, request, progress)
     }
 
     /// Adds the rows of a file.

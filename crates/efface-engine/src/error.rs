@@ -17,6 +17,14 @@ pub enum Error {
         /// What to do instead.
         hint: Option<&'static str>,
     },
+    /// A row that should be none of the model's is one.
+    #[error("row {id}, line {line}, is in this model")]
+    StillThere {
+        /// The row.
+        id: String,
+        /// Its line.
+        line: u64,
+    },
     /// There is no method of that name.
     #[error("there is no method `{name}`")]
     UnknownMethod {
@@ -266,6 +274,7 @@ impl Error {
             | Self::Line { .. }
             | Self::RepeatedId { .. }
             | Self::Classes { .. }
+            | Self::StillThere { .. }
             | Self::AlreadyThere { .. } => ErrorKind::Data,
             Self::UnknownRow { .. }
             | Self::WasForgotten { .. }
@@ -298,6 +307,9 @@ impl Error {
             | Self::Classes { hint, .. } => hint.map(String::from),
             Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", "))),
             Self::EmptyRequest => Some("name at least one id, or a subject".into()),
+            Self::StillThere { .. } => Some(
+                "rows of the file must have left the model, or never been in it; for rows that are in it use --ids".into(),
+            ),
             Self::AlreadyThere { .. } => {
                 Some("amend corrects rows that are there; learn only adds new ones".into())
             }
@@ -345,7 +357,9 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
     match error {
         efface::Error::UnknownRow(_) => ErrorKind::NotFound,
         efface::Error::DuplicateRow(_) | efface::Error::Parameter { .. } => ErrorKind::Usage,
+        efface::Error::Oracle { cause, .. } => core_kind(cause),
         efface::Error::NothingLeft { .. }
+        | efface::Error::TooFew { .. }
         | efface::Error::Singular { .. }
         | efface::Error::LeverageOne { .. }
         | efface::Error::NotConverged { .. }
@@ -357,6 +371,7 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
         | efface::Error::NoWeight
         | efface::Error::Overflow
         | efface::Error::NotAClass { .. }
+        | efface::Error::Margin { .. }
         | efface::Error::NotFinite { .. } => ErrorKind::Data,
         efface::Error::Damaged(_) => ErrorKind::BadModel,
         efface::Error::Feature(error) => match error {

@@ -48,6 +48,7 @@
 //! proofs, [`Engine::verify`] recomputes all that the log says from what is stored. The form is that of
 //! [`efface_receipt`].
 
+mod audit;
 mod blueprint;
 mod change;
 mod choice;
@@ -68,6 +69,7 @@ mod time;
 mod upkeep;
 mod verify;
 
+pub use audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use efface_receipt::Audit;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};

@@ -119,7 +119,7 @@ fn output_names(manifest: &Manifest) -> Vec<String> {
 }
 
 /// What to call a model.
-fn name(recipe: &AnyRecipe) -> String {
+pub(crate) fn name(recipe: &AnyRecipe) -> String {
     match recipe {
         AnyRecipe::Sisa(sisa) => format!("{} in shards", name(&sisa.recipe.clone().into())),
         recipe => recipe.family().name().into(),

@@ -95,6 +95,25 @@ pub(super) const EXPORT: &str = "\
 An export is a copy: a later forget does not reach it. The log lists it, and a forget marks it as
 withdrawn; export again afterwards. Only the current version can be exported: no other is kept.";
 
+pub(super) const AUDIT: &str = "\
+The model file is only read: the rows are forgotten in a copy in memory, and a second model is truly
+retrained without them. Reported are, for every method beside retraining:
+  twins      rows that stay and equal one to forget: looked for first
+  distance   to the retrained parameters, as a share of the way, and of predictions and classes
+  injection  what is left of a planted feature that only these rows have; 0 is perfect
+  attacks    U-LiRA, LiRA and a loss threshold over many models (the oracles): AUC 0.5 is a coin
+  KLoM       how different margins are from those of retrained models, in nats
+  utility    accuracy, RMSE and log-loss on rows that stay, and on those of --held-out
+docs/audit.md defines each and says what it cannot show. Not for k-means and models in shards.
+
+With --file, the rows have left the model already: the model is measured as it is.
+
+Examples:
+  efface audit reviews.efface --subject user_id=u1042
+  efface audit reviews.efface --sample 20 --method exact,influence,projection_residual --out audit
+  efface audit reviews.efface --forget r00017,r00023 --held-out test.csv --json
+  efface audit reviews.efface --file erased.csv --record";
+
 pub(super) const LOG: &str = "\
 Every fit, forget, learn, amend, export, settle and change of keys leaves a signed receipt in a log
 that only grows. Keep the checkpoints that you have seen: with --since, a later log can prove that

@@ -1,5 +1,6 @@
 //! One file per verb. A verb reads its arguments, calls the engine and hands the result to the terminal.
 
+pub(crate) mod audit;
 pub(crate) mod change;
 pub(crate) mod completions;
 pub(crate) mod demo;

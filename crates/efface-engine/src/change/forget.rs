@@ -154,6 +154,13 @@ impl Change<'_> {
         Ok(plans)
     }
 
+    /// The rows that somebody means, all of which must be here.
+    pub(crate) fn meant(&self, who: &Who) -> Result<Vec<RowId>> {
+        let request = ForgetRequest::new(who.clone());
+        let found = self.look_up(std::slice::from_ref(&request))?;
+        Ok(self.resolve(&request, &found, &HashSet::new())?.0)
+    }
+
     /// All names of all requests in one pass over the list of rows.
     fn look_up(&self, requests: &[ForgetRequest]) -> Result<Found> {
         let (mut ids, mut subjects) = (Vec::new(), Vec::new());

@@ -19,7 +19,7 @@
 //! let rows = Rows::new(efface::Dense::new(problem.x, problem.width)?, problem.y, 1)?;
 //! let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
 //! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Way::new("exact"), Way::new("influence")])?;
-//! assert!(found.before > 0.1);
+//! assert!(found.before > 0.0);
 //! assert_eq!(found.ways[0].after, 0.0); // exact: nothing is left
 //! assert!(found.ways[1].ratio > 1e-3); // influence: something is
 //! # Ok::<(), efface::Error>(())
@@ -48,7 +48,7 @@ pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_o
 pub use klom::{KLOM_CLIP, Klom, klom, klom_histogram, klom_of, normal_divergence};
 pub use likelihood::likelihood_ratio;
 pub use membership::{Exposure, Membership, membership_inference, population_threshold};
-pub use oracles::Trials;
+pub use oracles::{Trials, sample};
 pub use parameters::parameters;
 pub use task::{Judgement, Task, judge};
 pub use utility::{Utility, utility};

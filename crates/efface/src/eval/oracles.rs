@@ -58,6 +58,16 @@ impl Default for Trials {
     }
 }
 
+/// So many rows at random, fewer where there are fewer; a seed fixes them.
+pub fn sample(rows: &Rows, count: usize, seed: u64) -> Vec<RowId> {
+    let mut ids: Vec<RowId> = rows.ids().collect();
+    // The draws of oracles use the streams from both ends.
+    ids.shuffle(&mut stream(seed, u64::MAX / 2));
+    ids.truncate(count);
+    ids.sort_unstable();
+    ids
+}
+
 /// The draws of all oracles.
 #[derive(Debug)]
 pub(super) struct Plan {

@@ -41,6 +41,20 @@ pub enum FeatureError {
         /// The other use.
         second: &'static str,
     },
+    /// A line of a table of synonyms makes no sense.
+    #[error("line {line} of the table of synonyms: {what}")]
+    Synonyms {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// No text has two words.
+    #[error("none of {texts} texts has two words, so that there is none to make another from")]
+    NothingToAlter {
+        /// How many there were.
+        texts: usize,
+    },
     /// Nothing is left to learn from.
     #[error(
         "no features: every column is ignored or empty; name one with --text, --numeric or --categorical"

@@ -4,7 +4,10 @@
 //! `(column, value)` pairs. What the encoder learned from rows (words, levels) carries counts, so that
 //! [`Encoder::forget_row`] erases the name that only forgotten rows held; what cannot be undone is listed by
 //! [`Encoder::not_covered`].
+//!
+//! An [`Augmenter`] makes new texts from old ones with a table of [`Synonyms`].
 
+mod augment;
 mod binding;
 mod builder;
 mod cell;
@@ -14,9 +17,11 @@ mod hashing;
 mod names;
 mod options;
 mod schema;
+mod synonyms;
 mod tokens;
 mod vocabulary;
 
+pub use augment::{Alteration, Altered, Augmenter};
 pub use binding::Binding;
 pub use builder::EncoderBuilder;
 pub use cell::Cell;
@@ -25,5 +30,6 @@ pub use error::FeatureError;
 pub use hashing::Hashed;
 pub use options::{EncoderOptions, WordSource};
 pub use schema::FeatureColumn;
+pub use synonyms::Synonyms;
 pub use tokens::tokens;
 pub use vocabulary::{MAX_DISTINCT_WORDS, Vocabulary, VocabularyLearner};

@@ -1,0 +1,278 @@
+//! `efface audit`: how well a model forgets. The engine measures; this prints it, and writes it down.
+
+mod page;
+
+use std::io::Write;
+use std::path::Path;
+
+use efface::eval::{Attack, Exposure};
+use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, StateReport, Who};
+use efface_io::Source;
+
+use super::threads;
+use crate::cli::Audit;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, refuse_existing};
+use crate::report::{count, distance, seconds, table};
+use crate::terminal::Terminal;
+
+/// What goes into the folder of `--out` beside the CSV files.
+const FILES: [&str; 2] = ["audit.json", "index.html"];
+
+pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
+    let request = request(args)?;
+    let mut engine = match args.record {
+        true => terminal.change(&args.model)?,
+        false => Engine::open_read_only(&args.model)?,
+    };
+    if let Some(folder) = &args.out {
+        prepare(folder, args.force)?;
+    }
+    let report = engine.audit(&request, &terminal.bars())?;
+    if let Some(folder) = &args.out {
+        write(folder, args.force, &report)?;
+    }
+    let receipt = args.record.then(|| engine.record_audit(&report.results())).transpose()?;
+    if terminal.json() {
+        return terminal.object(&report);
+    }
+    tell(&report, terminal)?;
+    if let Some(folder) = &args.out {
+        terminal.message(&format!("written to {}", folder.join("index.html").display()));
+    }
+    if let Some(receipt) = receipt {
+        terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
+    }
+    Ok(())
+}
+
+fn request(args: &Audit) -> Result<AuditRequest> {
+    let rows = if let Some(person) = &args.subject {
+        AuditRows::Present(Who::Subject { column: person.column.clone(), value: person.value.clone() })
+    } else if let Some(count) = args.sample {
+        AuditRows::Sample(count)
+    } else if let Some(file) = &args.file {
+        AuditRows::Gone(Source::open(file, None)?)
+    } else {
+        AuditRows::Present(Who::Ids(args.forget.clone()))
+    };
+    let held_out = args.held_out.as_ref().map(|file| Source::open(file, None)).transpose()?;
+    Ok(AuditRequest {
+        methods: args.method.clone(),
+        with_twins: args.with_twins,
+        held_out,
+        oracles: args.oracles,
+        keep: args.keep,
+        seed: args.seed,
+        threads: threads(args.threads),
+        ..AuditRequest::new(rows)
+    })
+}
+
+/// Twins first, then how near, then who can tell, then what is not claimed.
+fn tell(report: &AuditReport, terminal: &Terminal) -> Result {
+    tell_twins(report, terminal);
+    terminal.result(&nearness(report))?;
+    if let Some(membership) = &report.membership {
+        terminal.result(&format!("\n{}", exposures(&membership.exposures)))?;
+        let (oracles, retained) = (membership.oracles, membership.retained);
+        terminal.message(&format!(
+            "{oracles} oracles, {} and {} attacked; 0.5 is a coin",
+            count(membership.forgotten, "forgotten row"),
+            count(retained, "retained row"),
+        ));
+    }
+    for Finding { words, areas } in findings(report) {
+        let areas = areas.map(|(own, truth)| format!(" (AUC {own:.3}, retraining {truth:.3})"));
+        terminal.message(&format!("{words}{}", areas.unwrap_or_default()));
+    }
+    for what in &report.left_out {
+        terminal.note(&format!("left out: {what}"));
+    }
+    for what in &report.not_claimed {
+        terminal.note(&format!("not claimed: {what}"));
+    }
+    Ok(())
+}
+
+fn tell_twins(report: &AuditReport, terminal: &Terminal) {
+    let twins = &report.twins;
+    let forgotten = count(report.forgotten, "row");
+    if twins.taken_along > 0 {
+        terminal
+            .message(&format!("{} forgotten along: they equal rows named", count(twins.taken_along, "twin")));
+    }
+    if twins.surviving == 0 {
+        terminal.message(&format!("twins: none of {forgotten} to forget stays as another row"));
+    } else {
+        let shown: Vec<&str> = twins.ids.iter().take(10).map(String::as_str).collect();
+        let more = if twins.ids.len() > shown.len() { ", …" } else { "" };
+        terminal.warn(&format!(
+            "{} of {forgotten} to forget stay as twins: {}{more}; --with-twins takes them along",
+            twins.surviving,
+            shown.join(", ")
+        ));
+    }
+    if twins.resembled > 0 {
+        terminal.note(&format!("{} to forget leave their features under another target", twins.resembled));
+    }
+}
+
+/// The first table: every state of the model.
+fn nearness(report: &AuditReport) -> String {
+    let mut header = vec!["state", "claim", "time", "distance", "of the way", "scores", "injected"];
+    let held_out = report.states.iter().any(|state| state.held_out.is_some());
+    let measure = measure(report);
+    header.push(measure);
+    if held_out {
+        header.extend(["held out", "population"]);
+    }
+    let right: Vec<usize> = (2..header.len()).collect();
+    table(&header, report.states.iter().map(|state| line(report, state, held_out)), &right)
+}
+
+/// The one measure of utility that the table has room for.
+fn measure(report: &AuditReport) -> &'static str {
+    match report.states.first().and_then(|state| state.retained.accuracy) {
+        Some(_) => "accuracy",
+        None => "RMSE",
+    }
+}
+
+fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String> {
+    let far = state.distance.as_ref();
+    let useful = |utility: &efface::eval::Utility| match (utility.accuracy, utility.rmse) {
+        (Some(accuracy), _) => format!("{:.2} %", 100.0 * accuracy),
+        (None, Some(rmse)) => format!("{rmse:.4}"),
+        _ => String::new(),
+    };
+    let claim = match (state.state.as_str(), &state.evidence) {
+        ("before" | "model", _) => String::new(),
+        (_, Some(evidence)) => evidence.claim.name().into(),
+        _ => "exact".into(),
+    };
+    let mut line = vec![
+        named(state),
+        claim,
+        state.seconds.map(seconds).unwrap_or_default(),
+        far.map_or("0".into(), |far| distance(far.l2)),
+        far.and_then(|far| far.fraction).map(share).unwrap_or_default(),
+        far.map_or("0".into(), |far| distance(far.largest_prediction_change)),
+        injected(report, &state.state).map(distance).unwrap_or_default(),
+        useful(&state.retained),
+    ];
+    if held_out {
+        line.push(state.held_out.as_ref().map(useful).unwrap_or_default());
+        line.push(state.population.as_ref().map(auc).unwrap_or_default());
+    }
+    line
+}
+
+/// A state with what `auto` chose.
+fn named(state: &StateReport) -> String {
+    match &state.evidence {
+        Some(evidence) if evidence.method != state.state => format!("{} ({})", state.state, evidence.method),
+        _ => state.state.clone(),
+    }
+}
+
+/// |w| of the injected feature as a share of that before.
+fn injected(report: &AuditReport, state: &str) -> Option<f64> {
+    let injection = report.injection.as_ref()?;
+    match state {
+        "before" => Some(1.0),
+        "retrain" => Some(injection.retrained / injection.before),
+        _ => injection.ways.iter().find(|way| way.method == state).map(|way| way.ratio),
+    }
+}
+
+/// The second table: what attackers found.
+fn exposures(exposures: &[Exposure]) -> String {
+    let header =
+        ["state", "U-LiRA, forgotten", "TPR at 1 %", "0.1 %", "LiRA, retained", "threshold", "KLoM, 95th"];
+    let rate = |attack: &Attack, at: usize| match attack.rates.get(at) {
+        Some(rate) if rate.resolved => format!("{:.1} %", 100.0 * rate.tpr),
+        _ => "–".into(),
+    };
+    let line = |exposure: &Exposure| {
+        vec![
+            exposure.state.clone(),
+            auc(&exposure.forgotten),
+            rate(&exposure.forgotten, 0),
+            rate(&exposure.forgotten, 1),
+            format!("{:.3}", exposure.retained.auc),
+            format!("{:.3}", exposure.population_forgotten.auc),
+            small(exposure.klom_forgotten.p95),
+        ]
+    };
+    table(&header, exposures.iter().map(line), &[2, 3, 4, 5, 6])
+}
+
+fn auc(attack: &Attack) -> String {
+    let interval = attack.auc_interval;
+    format!("{:.3} ({:.3} to {:.3})", attack.auc, interval.low, interval.high)
+}
+
+/// A share of the way to retraining that is still to go.
+fn share(value: f64) -> String {
+    if value >= 1e-3 { format!("{:.1} %", 100.0 * value) } else { format!("{} %", distance(100.0 * value)) }
+}
+
+fn small(value: f64) -> String {
+    if value == 0.0 || value >= 1e-3 { format!("{value:.3}") } else { distance(value) }
+}
+
+/// One result in plain words, and the areas under the curve that it rests on: the method's and retraining's.
+pub(super) struct Finding {
+    pub(super) words: String,
+    pub(super) areas: Option<(f64, f64)>,
+}
+
+/// What the attacks say, one sentence a method.
+pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
+    let Some(membership) = &report.membership else { return Vec::new() };
+    let (Some(before), Some(truth)) = (membership.of("before"), membership.of("retrain")) else {
+        return Vec::new();
+    };
+    let mut said = Vec::new();
+    if before.forgotten.auc_interval.covers(0.5) {
+        let words = "before any forgetting the attack is no better than a coin: on these rows it shows nothing either way";
+        said.push(Finding { words: words.into(), areas: None });
+    }
+    for exposure in membership.exposures.iter().filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
+    {
+        let found = &exposure.forgotten;
+        let can = if found.auc_interval.covers(truth.forgotten.auc) { "cannot" } else { "can" };
+        let words = format!("{}: {can} be told from retraining by U-LiRA", exposure.state);
+        said.push(Finding { words, areas: Some((found.auc, truth.forgotten.auc)) });
+    }
+    said
+}
+
+/// Makes the folder, and refuses to lose what is in it.
+fn prepare(folder: &Path, force: bool) -> Result {
+    std::fs::create_dir_all(folder).map_err(|cause| Failure::file(folder, "made", &cause))?;
+    for name in FILES {
+        refuse_existing(&folder.join(name), force)
+            .map_err(|failure| failure.hint("choose another folder, or overwrite it with --force"))?;
+    }
+    Ok(())
+}
+
+fn write(folder: &Path, force: bool, report: &AuditReport) -> Result {
+    let json = serde_json::to_string_pretty(report)
+        .map_err(|cause| Failure::internal(format!("a result is no JSON: {cause}")))?;
+    let page = page::page(report);
+    put(&folder.join("audit.json"), force, &json)?;
+    put(&folder.join("index.html"), force, &page.html())?;
+    for file in page.csv() {
+        put(&folder.join(&file.name), force, &file.text)?;
+    }
+    Ok(())
+}
+
+fn put(path: &Path, force: bool, text: &str) -> Result {
+    let mut out = Output::file(path, force)?;
+    out.write_all(text.as_bytes()).map_err(|cause| Failure::file(path, "written", &cause))?;
+    out.finish()
+}

@@ -1,0 +1,204 @@
+//! The page of an audit: the same numbers as on the terminal and more, with what each means beside it.
+
+use efface::eval::{Attack, Klom, Utility};
+use efface_engine::{AuditReport, StateReport};
+use efface_report::{Axis, Cell, Column, Figure, Number, Page, Section, Series, Style, Table, Text};
+
+const SHORT: Style = Style::Digits(2);
+const AUC: Style = Style::Fixed(3);
+
+pub(super) fn page(report: &AuditReport) -> Page {
+    let mut page = Page::new("How well this model forgets")
+        .subtitle(format!("An audit of one {} model against a true retraining", report.model))
+        .opening(opening(report))
+        .section(twins(report))
+        .section(nearness(report));
+    if report.membership.is_some() {
+        page = page.section(attacks(report));
+    }
+    page = page.section(useful(report));
+    let sentences = |list: &[String]| list.iter().map(|line| Text::new(line.clone())).collect::<Vec<_>>();
+    let mut end = Section::new("What is not claimed").list(sentences(&report.not_claimed));
+    if !report.left_out.is_empty() {
+        end = end.add(Text::new("Left out:")).list(sentences(&report.left_out));
+    }
+    page.section(end).footer(
+        "Every number of this page is in the CSV files beside it, and in audit.json with all its digits.",
+    )
+}
+
+fn opening(report: &AuditReport) -> Text {
+    let how = if report.gone_before {
+        " had left the model before; they were measured from a file. "
+    } else {
+        " were forgotten in a copy in memory; the model file was only read. "
+    };
+    let mut text = Text::new("Of ")
+        .number("rows", Number::count(report.rows))
+        .and(" rows with ")
+        .number("features", Number::count(report.features))
+        .and(" features, ")
+        .number("forgotten", Number::count(report.forgotten))
+        .and(how);
+    if report.twins.surviving > 0 {
+        text = text.strong("Some of them stay as twins. ");
+    }
+    for finding in super::findings(report) {
+        text = text.and(finding.words);
+        if let Some((own, truth)) = finding.areas {
+            text = text
+                .and(" (AUC ")
+                .number("AUC", Number::new(own, AUC))
+                .and(", retraining ")
+                .number("AUC of retraining", Number::new(truth, AUC))
+                .and(")");
+        }
+        text = text.and(". ");
+    }
+    text
+}
+
+fn twins(report: &AuditReport) -> Section {
+    let twins = &report.twins;
+    let mut table = Table::new("twins", "Rows that equal others, looked for before anything was split");
+    table.columns([Column::label("what"), Column::number("rows")]);
+    for (what, rows) in [
+        ("rows of the model that have an equal in it", twins.rows_with_twins),
+        ("rows to forget that stay as a twin", twins.surviving),
+        ("rows to forget whose features stay under another target", twins.resembled),
+        ("twins that were forgotten along", twins.taken_along),
+    ] {
+        table.row([what.into(), rows.into()]);
+    }
+    Section::new("Twins")
+        .add(Text::new(
+            "A row that stays under another id has not been forgotten, whatever the other numbers say.",
+        ))
+        .add(table)
+}
+
+fn nearness(report: &AuditReport) -> Section {
+    let mut table = Table::new("distance", "How far each state of the model is from the retrained one");
+    table.columns([
+        Column::label("state"),
+        Column::label("claim"),
+        Column::number("time"),
+        Column::number("distance"),
+        Column::number("share of the way left"),
+        Column::number("largest change of a score"),
+        Column::number("same class"),
+        Column::number("injected weight left"),
+    ]);
+    for state in &report.states {
+        let far = state.distance.as_ref();
+        let number = |value: Option<f64>, style| cell(value.map(|value| Number::new(value, style)));
+        let claim = state.evidence.as_ref().map_or("", |evidence| evidence.claim.name());
+        table.row([
+            super::named(state).into(),
+            claim.into(),
+            number(state.seconds, Style::Seconds),
+            number(far.map(|far| far.l2), SHORT),
+            number(far.and_then(|far| far.fraction), SHORT),
+            number(far.map(|far| far.largest_prediction_change), SHORT),
+            number(far.and_then(|far| far.agreement), Style::Percent(2)),
+            number(super::injected(report, &state.state), SHORT),
+        ]);
+    }
+    table.note(
+        "Distance is the Euclidean norm between parameters. The injected weight is that of a planted feature which only the \
+         forgotten rows have, as a share of what it was before; 0 is perfect.",
+    );
+    Section::new("How near to retraining").add(table)
+}
+
+fn attacks(report: &AuditReport) -> Section {
+    let Some(membership) = &report.membership else { return Section::new("Who can tell") };
+    let mut table = Table::new("attacks", "What attackers can tell: area under the ROC curve, 0.5 is a coin");
+    table.columns([
+        Column::label("state"),
+        Column::number("U-LiRA, forgotten rows"),
+        Column::number("TPR at 1 % FPR"),
+        Column::number("TPR at 0.1 % FPR"),
+        Column::number("LiRA, retained rows"),
+        Column::number("loss threshold, forgotten"),
+        Column::number("loss threshold, retained"),
+    ]);
+    let mut margins =
+        Table::new("klom", "KLoM: how different margins are from those of retrained models, in nats");
+    margins.columns([
+        Column::label("state"),
+        Column::number("median").group("forgotten rows"),
+        Column::number("95th percentile").group("forgotten rows"),
+        Column::number("worst").group("forgotten rows"),
+        Column::number("median").group("retained rows"),
+        Column::number("95th percentile").group("retained rows"),
+        Column::number("worst").group("retained rows"),
+    ]);
+    let mut series = Series::new("U-LiRA on forgotten rows").apart();
+    for (at, exposure) in membership.exposures.iter().enumerate() {
+        table.row([
+            exposure.state.clone().into(),
+            auc(&exposure.forgotten),
+            rate(&exposure.forgotten, 0),
+            rate(&exposure.forgotten, 1),
+            auc(&exposure.retained),
+            auc(&exposure.population_forgotten),
+            auc(&exposure.population_retained),
+        ]);
+        let of = |klom: &Klom| [klom.median, klom.p95, klom.worst].map(|v| Cell::from(Number::new(v, SHORT)));
+        let cells = [of(&exposure.klom_forgotten), of(&exposure.klom_retained)].concat();
+        margins.row(std::iter::once(exposure.state.clone().into()).chain(cells));
+        let found = &exposure.forgotten;
+        series = series.range(at as f64, found.auc, found.auc_interval.low, found.auc_interval.high);
+    }
+    table.note("Intervals are 95 %, from resampled oracles. A rate is left out where there were too few games to see it.");
+    margins.note(
+        "Of `retrain`: one half of the retrained models against the other, which is the noise of the others.",
+    );
+    let names = membership.exposures.iter().map(|exposure| exposure.state.clone());
+    let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
+        .axes(Axis::names("state", names), Axis::linear("AUC").include(0.5))
+        .series(series);
+    let text = Text::new("Measured on ")
+        .number("oracles", Number::count(membership.oracles))
+        .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");
+    Section::new("Who can tell").add(text).add(table).add(figure).add(margins)
+}
+
+fn useful(report: &AuditReport) -> Section {
+    let mut table = Table::new("utility", "How good each state of the model is");
+    let mut columns = vec![Column::label("state")];
+    for group in ["retained rows", "forgotten rows", "held-out rows"] {
+        columns.extend(["accuracy", "RMSE", "log-loss"].map(|title| Column::number(title).group(group)));
+    }
+    table.columns(columns);
+    for state in &report.states {
+        let StateReport { state: name, retained, forgotten, held_out, .. } = state;
+        let mut cells: Vec<Cell> = vec![name.clone().into()];
+        for utility in [Some(retained), Some(forgotten), held_out.as_ref()] {
+            let of = |read: fn(&Utility) -> Option<f64>, style| {
+                cell(utility.and_then(read).map(|value| Number::new(value, style)))
+            };
+            cells.push(of(|utility| utility.accuracy, Style::Percent(2)));
+            cells.push(of(|utility| utility.rmse, Style::Digits(4)));
+            cells.push(of(|utility| utility.log_loss, Style::Digits(4)));
+        }
+        table.row(cells);
+    }
+    Section::new("What it costs").add(table)
+}
+
+fn cell(number: Option<Number>) -> Cell {
+    number.map_or(Cell::Missing("–"), Cell::from)
+}
+
+fn auc(attack: &Attack) -> Cell {
+    Cell::WithRange(Number::new(attack.auc, AUC), attack.auc_interval.low, attack.auc_interval.high)
+}
+
+fn rate(attack: &Attack, at: usize) -> Cell {
+    match attack.rates.get(at) {
+        Some(rate) if rate.resolved => Number::new(rate.tpr, Style::Percent(1)).into(),
+        _ => Cell::Missing("–"),
+    }
+}
