@@ -23,7 +23,7 @@ fn torture() -> Result<()> {
     let program = target.join("debug/examples/torture");
     let program = program.to_string_lossy();
     crate::run(&program, &["kills", "40"])?;
-    crate::run(&program, &["writes"])?;
+    crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;
     crate::run(&program, &["repeats", "5000"])
 }

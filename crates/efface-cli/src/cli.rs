@@ -334,6 +334,10 @@ pub(crate) struct Verify {
     /// Receipt or model file
     pub(crate) file: PathBuf,
 
+    /// Compute a model from its rows again, however many there are
+    #[arg(long)]
+    pub(crate) rows: bool,
+
     /// File with the public key
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
@@ -371,8 +375,28 @@ pub(crate) struct Policy {
     pub(crate) delay: Option<Delay>,
 
     /// Standard deviation of noise on exported parameters; 0 for none
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", conflicts_with_all = ["epsilon", "delta", "sensitivity"])]
     pub(crate) noise: Option<f64>,
+
+    /// Noise as large as it has to be for this ε
+    #[arg(long, value_name = "E", requires = "delta")]
+    pub(crate) epsilon: Option<f64>,
+
+    /// Noise as large as it has to be for this δ
+    #[arg(long, value_name = "D", requires = "epsilon")]
+    pub(crate) delta: Option<f64>,
+
+    /// The distance between parameters that the noise hides; without it, as far as they moved
+    #[arg(long, value_name = "X", requires = "epsilon")]
+    pub(crate) sensitivity: Option<f64>,
+
+    /// Forgotten rows that may wait to be scrubbed; 1 for none
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) settle_after: Option<u64>,
+
+    /// How long they may wait, such as 30s, 12h or 7d; 0s for not at all
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) settle_within: Option<Delay>,
 }
 
 /// Give back the places of forgotten rows in a model file

@@ -94,6 +94,48 @@ fn exports_are_listed_held_and_withdrawn() {
     folder.done("verify houses.efface");
 }
 
+#[test]
+fn rows_are_scrubbed_later_where_the_policy_says_so() {
+    let folder = with_log();
+    let page = folder.done("policy houses.efface --settle-after 3 --settle-within 2d");
+    assert!(page.contains("3 at a time, or after 172800 s"), "{page}");
+    let report = folder.json("forget houses.efface --ids h1 --receipt receipt.json --json");
+    assert_eq!(report["scrubbed"], false);
+    assert!(folder.done("inspect houses.efface").contains("1 row since 20"));
+    assert!(folder.done("verify receipt.json --key model.pub").contains("later: the receipt of a settle"));
+    assert!(folder.done("log houses.efface").contains(" waits "));
+    let out = folder.run("settle houses.efface");
+    assert!(out.code == 0 && out.err.contains("1 rows scrubbed that had waited"), "{out:?}");
+    let log = folder.done("log houses.efface");
+    assert!(log.contains("by no. 3") && log.contains("policy") && !log.contains(" waits "), "{log}");
+    let line = folder.done("log houses.efface --json").lines().nth(2).unwrap_or_default().to_owned();
+    assert!(line.contains("\"scrubbed_by\":3") && !line.contains("\"scrubbed_at\":null"), "{line}");
+    folder.done("log houses.efface --receipt 3 -o settle.json");
+    assert!(folder.done("verify settle.json --key model.pub").contains("receipts 2 to 2"));
+    folder.fails("policy houses.efface --settle-after 0", 2, &["1 to 10000", "hint: "]);
+    let page = folder.done("verify houses.efface --rows --key model.pub");
+    assert!(
+        page.contains("summed again") && !page.contains("FAILS") && !page.contains("not known"),
+        "{page}"
+    );
+}
+
+#[test]
+fn noise_is_calibrated() {
+    let folder = with_log();
+    folder.fails("policy houses.efface --epsilon 1", 2, &["--delta"]);
+    folder.fails("policy houses.efface --epsilon 1 --delta 0", 2, &["δ is 0", "hint: "]);
+    let page = folder.done("policy houses.efface --epsilon 1 --delta 1e-5 --sensitivity 0.001");
+    assert!(page.contains("ε = 1, δ = 0.00001, hides a distance of 0.001"), "{page}");
+    folder.done("export houses.efface -o a.json");
+    folder.done("forget houses.efface --ids h1");
+    folder.fails("export houses.efface -o b.json", 5, &["moved by up to", "hint: "]);
+    assert!(!folder.path("b.json").exists());
+    folder.done("policy houses.efface --epsilon 1 --delta 1e-5");
+    folder.done("export houses.efface -o b.json");
+    assert!(folder.done("log houses.efface --raw").contains("\"source\":\"measured\""));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_key_that_others_can_read_signs_nothing() {
@@ -131,8 +173,10 @@ fn the_python_verifier_agrees() {
     folder.done("forget houses.efface --subject owner=ann --request T-1 --receipt receipt.json");
     folder.done("keys houses.efface --rotate");
     folder.run("forget houses.efface --subject owner=nobody --request T-2");
+    folder.done("policy houses.efface --settle-after 9 --epsilon 1 --delta 1e-6");
+    folder.done("forget houses.efface --ids h2");
     folder.done("export houses.efface -o a.json");
-    folder.done("log houses.efface --receipt 3 -o late.json");
+    folder.done("log houses.efface --receipt 6 -o late.json");
     folder.done("log houses.efface --raw -o log.jsonl");
     folder.done("log houses.efface --checkpoint -o head.txt");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/verify.py");

@@ -3,6 +3,7 @@
 //! file is as it was before.
 
 pub(crate) mod forget;
+pub(crate) mod scrub;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,17 +12,19 @@ use std::time::Instant;
 use efface::features::Encoder;
 use efface::{Amend, AnyModel, Evidence, Options, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
-use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Signed, Time};
+use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Settled, Signed, Time};
 
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Batch, Named, Purpose};
 use crate::ledger::{self, Entry, Findings, Journal, Members, Stage, copies};
+use crate::look;
 use crate::model::{self, State};
 use crate::report::{Logged, Report};
 use crate::request::Progress;
-use crate::store::{self, Directory, Manifest, Outgoing, Store, StoreRows, Transaction};
+use crate::store::{self, Directory, Manifest, Outgoing, Store, StoreRows, Transaction, Waiting};
 use crate::time;
+use scrub::Quick;
 
 pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
     let mut change = Change::begin(engine, true)?;
@@ -100,6 +103,8 @@ pub(crate) struct Change<'a> {
     dropped: usize,
     /// Words and levels of new rows that the model has no feature for.
     unknown: u64,
+    /// The model as a scrub left it, for the next change.
+    settled: Option<AnyModel>,
 }
 
 /// A row that goes.
@@ -121,6 +126,10 @@ struct Worked {
     come: Vec<Hash>,
     before: (efface_receipt::SetState, Hash),
     withdrawn: usize,
+    /// Whether the rows that left were overwritten.
+    scrubbed: bool,
+    /// Receipts whose rows had waited and are overwritten now.
+    settles: Option<Settled>,
 }
 
 impl<'a> Change<'a> {
@@ -146,6 +155,7 @@ impl<'a> Change<'a> {
             gone: Vec::new(),
             dropped: 0,
             unknown: 0,
+            settled: None,
         })
     }
 
@@ -262,7 +272,7 @@ impl<'a> Change<'a> {
 
     /// Writes all of it with a receipt, and commits.
     fn finish(mut self, kind: Kind, outcome: Outcome<AnyModel>, new: (Rows, Named)) -> Result<Report> {
-        let worked = self.work(outcome, Some(new))?;
+        let worked = self.work(outcome, Some(new), None)?;
         let mut entry = Entry::new(kind, efface_receipt::Outcome::Done, self.received_at);
         entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
         entry.come = worked.come.clone();
@@ -281,22 +291,44 @@ impl<'a> Change<'a> {
         Findings::new(evidence, &self.manifest.model.recipe, options)
     }
 
-    /// Settles the model and, unless this is a dry run, writes it and the rows.
-    fn work(&mut self, outcome: Outcome<AnyModel>, new: Option<(Rows, Named)>) -> Result<Worked> {
+    /// Settles the model and, unless this is a dry run, writes it and the rows. With `later`, the number of receipts to
+    /// come, the model is stored with its old sums and the rows are left to be scrubbed, where policy and model allow it.
+    fn work(
+        &mut self,
+        outcome: Outcome<AnyModel>,
+        new: Option<(Rows, Named)>,
+        later: Option<u64>,
+    ) -> Result<Worked> {
         let Outcome { mut model, mut evidence } = outcome;
-        let state = model::settle(&mut model, &mut evidence)?;
+        let quick = later.and_then(|receipts| self.defer(&model, &mut evidence, receipts));
+        let state = match &quick {
+            Some(_) => None,
+            None => Some(model::settle(&mut model, &mut evidence)?),
+        };
+        let published = self.write() && self.manifest.policy.published;
+        let old = if published { look::numbers(self.store, &self.manifest)? } else { Vec::new() };
         let manifest = &mut self.manifest;
         let old_set = manifest.ledger.as_ref().map(|ledger| ledger.set);
         let before = (old_set.unwrap_or_else(empty), ledger::parameters(&manifest.parts));
-        manifest.husks += self.gone.len() as u64;
         manifest.forgotten += self.gone.iter().filter(|leaver| leaver.forgotten).count() as u64;
         manifest.erased += self.dropped as u64;
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
-        manifest.changed_at = time::now();
+        manifest.changed_at = time::stamp(self.received_at.unix_milliseconds());
         // The recipe stays the model's, whatever form this change worked in.
-        manifest.model = model::head(manifest.model.recipe.clone(), &state, &evidence);
-        evidence.not_covered = model::not_covered(manifest, self.encoder.as_ref(), state.scaled());
+        let details = match (&state, &quick) {
+            (Some(state), _) => state.details(),
+            (None, quick) => {
+                quick.as_ref().map_or_else(|| manifest.model.details.clone(), |quick| quick.details.clone())
+            }
+        };
+        manifest.model = model::head(manifest.model.recipe.clone(), details, &evidence);
+        let scaled = match &state {
+            Some(state) => state.scaled(),
+            None => self.store.with(|connection| model::scaled(connection, manifest))?,
+        };
+        let scrubbing = if quick.is_some() { None } else { manifest.waiting.take() };
+        evidence.not_covered = model::not_covered(manifest, self.encoder.as_ref(), scaled);
         if self.unknown > 0 {
             evidence.not_covered.push(format!(
                 "{} words or levels of the new rows: they were not there at fit, so this model has no feature for them, \
@@ -304,19 +336,39 @@ impl<'a> Change<'a> {
                 self.unknown
             ));
         }
-        let (come, withdrawn) = if self.write() { self.put_down(&state, new)? } else { (Vec::new(), 0) };
-        Ok(Worked { evidence, model, come, before, withdrawn })
+        let (mut come, mut withdrawn) = (Vec::new(), 0);
+        if self.write() {
+            if let Some(waiting) = &scrubbing {
+                self.overwrite(&waiting.rows)?;
+            }
+            (come, withdrawn) = self.put_down(state.as_ref(), quick.as_ref(), new)?;
+        }
+        if published {
+            let new = look::numbers(self.store, &self.manifest)?;
+            let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            self.manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
+        }
+        let settles = scrubbing.map(|Waiting { first, last, .. }| Settled { first, last });
+        Ok(Worked { evidence, model, come, before, withdrawn, scrubbed: quick.is_none(), settles })
     }
 
     /// Rows, model and training set go into the file; gives the leaves of the new rows and how many exports are
     /// withdrawn.
-    fn put_down(&mut self, state: &State, new: Option<(Rows, Named)>) -> Result<(Vec<Hash>, usize)> {
+    fn put_down(
+        &mut self,
+        state: Option<&State>,
+        quick: Option<&Quick>,
+        new: Option<(Rows, Named)>,
+    ) -> Result<(Vec<Hash>, usize)> {
         let salt = ledger::salt(&self.manifest);
         let Self { store, manifest, encoder, gone, .. } = self;
         store.with(|connection| {
             let mut directory = manifest.directory(connection);
             for Leaver { row, id, subject, forgotten, .. } in gone.iter() {
-                store::rows::erase(connection, row.0)?;
+                if state.is_some() {
+                    store::rows::erase(connection, row.0)?;
+                    manifest.husks += 1;
+                }
                 directory.erase(row.0, id, subject.as_deref())?;
                 if *forgotten {
                     directory.remember(id, &manifest.changed_at)?;
@@ -343,12 +395,21 @@ impl<'a> Change<'a> {
                     directory.insert(number, id, subject)?;
                 }
             }
-            (manifest.rows, manifest.tally) = (directory.rows, directory.tally);
-            if manifest.husks > manifest.rows {
-                store::compact(connection)?;
-                manifest.husks = 0;
+            (manifest.rows, manifest.tally, manifest.seal) =
+                (directory.rows, directory.tally, directory.seal);
+            match (state, quick) {
+                (Some(state), _) => {
+                    if manifest.husks > manifest.rows {
+                        store::compact(connection)?;
+                        manifest.husks = 0;
+                    }
+                    manifest.parts = model::save(connection, state, encoder.as_ref())?;
+                }
+                (None, Some(quick)) => {
+                    store::parts::replace(connection, &mut manifest.parts, "theta", &quick.theta)?;
+                }
+                (None, None) => {}
             }
-            manifest.parts = model::save(connection, state, encoder.as_ref())?;
             let Some(ledger) = &mut manifest.ledger else { return store::damaged("it has no log") };
             let leaves: Vec<Hash> = gone.iter().map(|leaver| leaver.commitment).collect();
             Members(connection).change(ledger, &leaves, &come)?;
@@ -367,7 +428,9 @@ impl<'a> Change<'a> {
         let now = ledger.now();
         for entry in &mut entries {
             entry.forgotten_at = (!entry.gone.is_empty()).then_some(now);
+            entry.scrubbed_at = entry.forgotten_at.filter(|_| worked.scrubbed);
         }
+        entries.extend(worked.settles.map(|run| scrub::entry(self.received_at, now, run)));
         let made = ledger::at(std::mem::replace(&mut ledger.version_at, ledger.newest));
         let versions = [(generation - 1, worked.before.1, made, Some(now)), (generation, after, now, None)];
         let versions = versions.map(|(number, parameters, made_at, withdrawn_at)| KnownCopy {
@@ -415,8 +478,13 @@ impl<'a> Change<'a> {
     }
 
     /// Writes one receipt for something that leaves the model as it is.
-    pub(crate) fn note_down(mut self, stage: &Stage, entry: Entry) -> Result<Logged> {
-        let signed = self.append(stage, vec![entry])?;
+    pub(crate) fn note_down(self, stage: &Stage, entry: Entry) -> Result<Logged> {
+        self.note_all(stage, vec![entry])
+    }
+
+    /// Writes receipts for what leaves the model as it is; gives the last.
+    pub(crate) fn note_all(mut self, stage: &Stage, entries: Vec<Entry>) -> Result<Logged> {
+        let signed = self.append(stage, entries)?;
         self.last(&signed)
     }
 
@@ -435,12 +503,17 @@ impl<'a> Change<'a> {
 
     /// Commits; the model is the same, but the log has another root.
     fn last(self, signed: &[Signed]) -> Result<Logged> {
+        #[cfg(test)]
+        tests::interrupt(self.store)?;
         self.transaction.commit()?;
         if let Some(ledger) = &self.manifest.ledger {
-            self.engine.rename(ledger.root);
+            match self.settled {
+                Some(model) => self.engine.remember(ledger.root, model),
+                None => self.engine.rename(ledger.root),
+            }
         }
         let lost = || Error::Damaged { path: self.store.path().to_owned(), what: "it has no log".into() };
-        signed.first().map(logged).ok_or_else(lost)
+        signed.last().map(logged).ok_or_else(lost)
     }
 
     /// Makes it all last, and keeps the model for the next change.
@@ -493,6 +566,7 @@ fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_dropped: usi
         reason: None,
         missing: 0,
         withdrawn: 0,
+        scrubbed: true,
         replayed: false,
         receipt: None,
         evidence,

@@ -11,13 +11,13 @@ use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
 use crate::audit::{self, AuditReport, AuditRequest};
 use crate::change;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::look;
 use crate::model;
 use crate::policy::{self, PolicyChange, ReleasePolicy};
 use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
 use crate::request::{ForgetRequest, Progress, Who};
-use crate::store::{Manifest, Store};
+use crate::store::{self, Manifest, Store};
 use crate::story;
 use crate::upkeep::{self, Settled};
 use crate::verify::{self, Check};
@@ -50,7 +50,14 @@ impl Engine {
     fn with(path: &Path, write: bool) -> Result<Self> {
         let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None) };
         // A file that cannot be read is better found out now than in the middle of a change.
-        engine.store.with(Manifest::load)?;
+        let manifest = engine.store.with(Manifest::load)?;
+        if write && upkeep::due(&manifest) {
+            match upkeep::settle_waiting(&engine) {
+                // Somebody else is at it, or nothing can be signed: the next change says so, and settles if it can.
+                Ok(_) | Err(Error::Locked { .. } | Error::Key { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(engine)
     }
 
@@ -79,7 +86,13 @@ impl Engine {
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
         self.store.with(|connection| {
             let manifest = Manifest::load(connection)?;
-            Ok(Snapshot { encoder: model::encoder(connection, &manifest)?, manifest })
+            let mut encoder = model::encoder(connection, &manifest)?;
+            if let (Some(encoder), Some(_)) = (&mut encoder, &manifest.waiting) {
+                for (_, row) in store::rows::waiting(connection, &manifest)? {
+                    encoder.forget_row(&row.features.as_ref().entries());
+                }
+            }
+            Ok(Snapshot { encoder, manifest })
         })
     }
 
@@ -122,7 +135,14 @@ impl Engine {
             match change::forget::group(self, together, false) {
                 Ok(group) => answers.extend(group),
                 // One of them spoils it for all: each has to stand for itself.
-                Err(_) => answers.extend(together.iter().map(|request| self.request(request, false))),
+                Err(Error::Core(_)) if together.len() > 1 => {
+                    answers.extend(together.iter().map(|request| self.request(request, false)));
+                }
+                // The file cannot be changed, whoever asks; trying again for each would only take as many times as long.
+                Err(error) => {
+                    answers.extend(together[1..].iter().map(|_| Err(error.again())));
+                    answers.push(Err(error));
+                }
             }
         }
         answers
@@ -150,7 +170,16 @@ impl Engine {
         upkeep::export(self, format, destination)
     }
 
-    /// Gives back the places of forgotten rows.
+    /// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when they are not. Opening
+    /// a model in order to change it does the same, and so does every change. This is for callers that stay open.
+    pub fn settle_if_due(&mut self) -> Result<Option<Logged>> {
+        match upkeep::due(&self.store.with(Manifest::load)?) {
+            true => upkeep::settle_waiting(self),
+            false => Ok(None),
+        }
+    }
+
+    /// Scrubs all forgotten rows that wait for it, and gives back their places.
     pub fn settle(&mut self) -> Result<Settled> {
         upkeep::settle(self)
     }
@@ -203,6 +232,12 @@ impl Engine {
     /// Recomputes commitments, hashes, log and bound from what is stored. `key` is the public key that the log began
     /// with, as the caller knows it; without one, the file's own is believed.
     pub fn verify(&self, key: Option<&PublicKey>) -> Result<Vec<Check>> {
-        verify::model(self, key)
+        verify::model(self, key, None)
+    }
+
+    /// The same, with a choice whether sums, parameters and bound are also computed from the rows again. Without a choice
+    /// that is done for models that are small.
+    pub fn verify_rows(&self, key: Option<&PublicKey>, rows: bool) -> Result<Vec<Check>> {
+        verify::model(self, key, Some(rows))
     }
 }

@@ -203,6 +203,16 @@ pub enum Error {
         /// How many.
         more: u64,
     },
+    /// The parameters moved further than the noise of the release policy hides.
+    #[error(
+        "the parameters moved by up to {moved:.3e} since the last export, and the noise of the policy hides {allowed:.3e}"
+    )]
+    Moved {
+        /// How far.
+        moved: f64,
+        /// How far they may.
+        allowed: f64,
+    },
     /// The log has no such receipt.
     #[error("there is no receipt `{asked}`; the log holds {size}, numbered from 0")]
     UnknownReceipt {
@@ -262,6 +272,22 @@ impl Error {
         Self::Request { what: what.into(), hint: Some(hint) }
     }
 
+    /// The same error for somebody else who ran into it.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Locked { path } => Self::Locked { path: path.clone() },
+            Self::Damaged { path, what } => Self::Damaged { path: path.clone(), what: what.clone() },
+            Self::Key { path, problem } => Self::Key { path: path.clone(), problem: problem.clone() },
+            Self::UnknownMethod { name, known } => {
+                Self::UnknownMethod { name: name.clone(), known: known.clone() }
+            }
+            Self::Io { path, cause } => {
+                Self::Io { path: path.clone(), cause: std::io::Error::new(cause.kind(), cause.to_string()) }
+            }
+            other => Self::Request { what: other.to_string(), hint: None },
+        }
+    }
+
     /// Which kind it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -288,6 +314,7 @@ impl Error {
             | Self::NoLog { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
+            | Self::Moved { .. }
             | Self::Unverified(_) => ErrorKind::Refused,
             Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
                 ErrorKind::BadModel
@@ -334,6 +361,9 @@ impl Error {
             Self::NoLog { .. } => Some("the first change to it starts one".into()),
             Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
+            Self::Moved { .. } => Some(
+                "`efface policy --sensitivity` takes a larger distance, at the price of more noise".into(),
+            ),
             Self::UnknownSubject { .. } => {
                 Some("with --request or --allow-missing the log records that nothing was found".into())
             }

@@ -49,8 +49,11 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.start("writing", Some(rows.len() as u64));
     file.with(|connection| {
         let Blueprint { layout, .. } = blueprint;
-        let mut manifest =
-            Manifest::new(Salt::random(connection)?, blueprint, model::head(recipe, &state, &evidence));
+        let mut manifest = Manifest::new(
+            Salt::random(connection)?,
+            blueprint,
+            model::head(recipe, state.details(), &evidence),
+        );
         let total = rows.len() as u64;
         (manifest.next_row, manifest.next_position) = (total, total);
         let mut directory = manifest.directory(connection);

@@ -15,6 +15,7 @@ use crate::model;
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
 use crate::store::{Details, Manifest, ModelHead, Store, StoreRows};
+use crate::time;
 
 pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let _transaction = engine.store.begin(false)?;
@@ -35,6 +36,7 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
     let Manifest {
         blueprint,
         ledger,
+        waiting,
         model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
@@ -61,6 +63,8 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         subjects,
         feature_columns,
         forgotten,
+        unscrubbed: waiting.as_ref().map_or(0, |waiting| waiting.rows.len()),
+        unscrubbed_since: waiting.map(|waiting| time::stamp(waiting.since)),
         generation: manifest.generation,
         receipts: ledger.as_ref().map_or(0, |ledger| ledger.size),
         public_key: ledger.map(|ledger| ledger.key),
@@ -220,6 +224,31 @@ pub(crate) fn parameters_of(
         tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),
         features: named.into_iter().map(|(_, name)| name).collect(),
     })
+}
+
+/// Every number that an export could hold, in an order that stays the same; empty for a model that cannot be exported.
+pub(crate) fn numbers(store: &Store, manifest: &Manifest) -> Result<Vec<f64>> {
+    let rows = StoreRows::new(store, manifest);
+    Ok(numbers_of(&model::scorer(store, manifest, &rows)?))
+}
+
+/// The same of a model in memory.
+pub(crate) fn numbers_of(model: &AnyModel) -> Vec<f64> {
+    let flat = |table: &Mat<f64>| {
+        (0..table.ncols()).flat_map(|j| table.col_as_slice(j).to_vec()).collect::<Vec<_>>()
+    };
+    let pair = |(coefficients, intercept): (Mat<f64>, Vec<f64>)| [flat(&coefficients), intercept].concat();
+    match model {
+        AnyModel::Ridge(model) => pair(model.parameters()),
+        AnyModel::Logistic(model) => pair(model.parameters()),
+        AnyModel::MultinomialNb(model) => [model.class_prior(), flat(&model.feature_log_prob())].concat(),
+        AnyModel::GaussianNb(model) => {
+            let tables = [flat(&model.means()), flat(&model.variances())].concat();
+            [model.class_prior(), tables].concat()
+        }
+        AnyModel::KMeans(model) => flat(&model.centers()),
+        AnyModel::Sisa(_) => Vec::new(),
+    }
 }
 
 pub(crate) fn predict(

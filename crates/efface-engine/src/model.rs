@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 use crate::pack;
-use crate::store::{Details, Fault, Manifest, ModelHead, Part, PartHead, Store, damaged, parts};
+use crate::store::{self, Details, Fault, Manifest, ModelHead, Part, PartHead, Store, damaged, parts};
 
 /// What is stored of a settled model.
 pub(crate) enum State {
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    fn details(&self) -> Details {
+    pub(crate) fn details(&self) -> Details {
         match self {
             Self::Ridge(state) => Details::Sums {
                 drift: state.drift,
@@ -55,11 +55,11 @@ impl State {
 }
 
 /// The small half of a model's state.
-pub(crate) fn head(recipe: AnyRecipe, state: &State, evidence: &Evidence) -> ModelHead {
+pub(crate) fn head(recipe: AnyRecipe, details: Details, evidence: &Evidence) -> ModelHead {
     let known = |bound: f64| bound.is_finite().then_some(bound);
     ModelHead {
         recipe,
-        details: state.details(),
+        details,
         bound: known(evidence.bound),
         relative_bound: known(evidence.relative_bound),
         certificate: evidence.certificate.clone().filter(|c| {
@@ -135,7 +135,14 @@ pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> R
             state.settings = settings.form(working_form(settings.form));
             Ok(state)
         })?;
-        return Ok(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?)));
+        let model = match &manifest.waiting {
+            Some(_) => {
+                let gone = store.with(|connection| store::rows::waiting_rows(connection, manifest))?;
+                RidgeModel::from_state_without(&state, rows, &gone)?
+            }
+            None => RidgeModel::from_state(&state, rows)?,
+        };
+        return Ok(AnyModel::Ridge(Box::new(model)));
     }
     unpack(store, manifest, rows, true)
 }
@@ -286,6 +293,27 @@ pub(crate) fn settle(model: &mut AnyModel, evidence: &mut Evidence) -> Result<St
     model.update_evidence(evidence);
     // From the file, what comes first is all that was there before; a factor was made for this change.
     evidence.precomputed.truncate(1);
+    state(model)
+}
+
+/// The parameters of a model that can be stored with its sums as they were before `gone` rows left, and whether they
+/// are the minimum. None where that would save nothing: a family that keeps no sums, a change that made them anew.
+pub(crate) fn quick(model: &AnyModel, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
+    match model {
+        AnyModel::Ridge(model) if model.waiting() >= gone && !evidence.resummed && !evidence.refactored => {
+            Some(model.quick_state())
+        }
+        _ => None,
+    }
+}
+
+/// Whether forgets from models of this recipe can be scrubbed later.
+pub(crate) fn defers(recipe: &AnyRecipe) -> bool {
+    matches!(recipe, AnyRecipe::Ridge(ridge) if ridge.form != Form::Iterative)
+}
+
+/// What is stored of a settled model.
+pub(crate) fn state(model: &AnyModel) -> Result<State> {
     Ok(match model {
         AnyModel::Ridge(model) => State::Ridge(Box::new(model.to_state()?)),
         AnyModel::MultinomialNb(model) => State::Packed(pack::write(model)?),
@@ -312,6 +340,13 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
     if empty > 0 {
         sentences.push(format!(
             "the names of {empty} classes that no row has any more: classes were listed at fit"
+        ));
+    }
+    if let Some(waiting) = &manifest.waiting {
+        sentences.push(format!(
+            "the bytes of {} forgotten rows, the words that they alone held, and their share of the stored sums: \
+             nothing that is asked of the model reads them, and the next settle erases them",
+            waiting.rows.len()
         ));
     }
     if manifest.forgotten > 0 {

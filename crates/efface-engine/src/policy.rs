@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use crate::change::Change;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ledger::{Entry, Policy, Promise};
+use crate::ledger::gaussian::{DELTA, EPSILON};
+use crate::ledger::{Entry, Promise};
+use crate::model;
+use crate::store::Manifest;
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
 const MOST_WAITING: u64 = 10_000;
@@ -16,8 +19,8 @@ const MOST_WAITING: u64 = 10_000;
 /// A year: nothing that is forgotten waits longer to be scrubbed.
 const LONGEST: u64 = 365 * 86_400;
 
-/// What a model that puts scrubbing off does where it was only told half: 256 rows, a day.
-const USUAL: (u64, u64) = (256, 86_400);
+/// What a model that puts scrubbing off does where it was only told half: 64 rows, a day.
+const USUAL: (u64, u64) = (64, 86_400);
 
 /// When new parameters may be published, and when forgotten rows are scrubbed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -37,6 +40,9 @@ pub struct ReleasePolicy {
     pub settle_after: u64,
     /// Seconds after which they wait no longer; 0 where none ever waits.
     pub settle_within_seconds: u64,
+    /// Whether this model can put scrubbing off at all. Models that keep no sums write little at a forget, and scrub at
+    /// once whatever the policy says.
+    pub can_defer: bool,
 }
 
 /// Noise on exported parameters.
@@ -77,8 +83,9 @@ pub struct PolicyChange {
     pub settle_within_seconds: Option<u64>,
 }
 
-impl From<&Policy> for ReleasePolicy {
-    fn from(policy: &Policy) -> Self {
+impl From<&Manifest> for ReleasePolicy {
+    fn from(manifest: &Manifest) -> Self {
+        let policy = &manifest.policy;
         let noise = match (policy.noise, policy.promise) {
             (_, Some(Promise { epsilon, delta, sensitivity })) => {
                 Noise::Calibrated { epsilon, delta, sensitivity }
@@ -94,13 +101,14 @@ impl From<&Policy> for ReleasePolicy {
             moved: policy.published.then_some(policy.moved),
             settle_after: policy.settle_after,
             settle_within_seconds: policy.settle_within_seconds,
+            can_defer: model::defers(&manifest.model.recipe),
         }
     }
 }
 
 pub(crate) fn policy(engine: &Engine) -> Result<ReleasePolicy> {
     let _transaction = engine.store.begin(false)?;
-    Ok(ReleasePolicy::from(&engine.snapshot()?.manifest.policy))
+    Ok(ReleasePolicy::from(&engine.snapshot()?.manifest))
 }
 
 pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy> {
@@ -120,7 +128,7 @@ pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy
     }
     (policy.settle_after, policy.settle_within_seconds) =
         settling((policy.settle_after, policy.settle_within_seconds), asked);
-    let found = ReleasePolicy::from(&*policy);
+    let found = ReleasePolicy::from(&change.manifest);
     let mut entry = Entry::new(Kind::Policy, Outcome::Done, change.received_at());
     entry.release = Some(change.manifest.policy.release());
     entry.settings = settings(&found);
@@ -166,11 +174,12 @@ fn check(asked: &PolicyChange) -> Result<()> {
         Some(Noise::Deviation { deviation }) if !(deviation.is_finite() && deviation >= 0.0) => {
             Err(Error::request("noise is a standard deviation: a finite number, 0 or more", "0 means none"))
         }
-        Some(Noise::Calibrated { epsilon, .. }) if !(1e-6..=1e3).contains(&epsilon) => {
-            Err(Error::request(format!("ε is {epsilon}; it must lie between 1e-6 and 1000"), "1 is usual"))
-        }
-        Some(Noise::Calibrated { delta, .. }) if !(1e-15..1.0).contains(&delta) => Err(Error::request(
-            format!("δ is {delta}; it must lie between 1e-15 and 1"),
+        Some(Noise::Calibrated { epsilon, .. }) if !EPSILON.contains(&epsilon) => Err(Error::request(
+            format!("ε is {epsilon}; it must lie between {} and {}", EPSILON.start(), EPSILON.end()),
+            "1 is usual; above 10 it promises next to nothing",
+        )),
+        Some(Noise::Calibrated { delta, .. }) if !DELTA.contains(&delta) => Err(Error::request(
+            format!("δ is {delta}; it must lie between {:e} and {}", DELTA.start(), DELTA.end()),
             "take less than one over the number of rows, such as 1e-6",
         )),
         Some(Noise::Calibrated { sensitivity: Some(distance), .. })

@@ -35,6 +35,8 @@ pub struct Report {
     pub missing: usize,
     /// Exports that this change withdrew.
     pub withdrawn: usize,
+    /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next settle.
+    pub scrubbed: bool,
     /// Whether the request had been answered before, and this is that answer.
     pub replayed: bool,
     /// The receipt; None in a dry run.
@@ -115,6 +117,10 @@ pub struct Summary {
     pub sparse: bool,
     /// Rows ever forgotten.
     pub forgotten: usize,
+    /// Forgotten rows whose bytes wait to be overwritten by the next settle.
+    pub unscrubbed: usize,
+    /// Since when the first of them waits, RFC 3339 in UTC.
+    pub unscrubbed_since: Option<String>,
     /// Changes since the fit.
     pub generation: u64,
     /// Receipts in the log; 0 where an older efface wrote the file.

@@ -8,6 +8,11 @@ pub(crate) fn now() -> String {
     rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
+/// A time of the log, which never runs backwards, as [`now`] writes it.
+pub(crate) fn stamp(milliseconds: i64) -> String {
+    rfc3339(u64::try_from(milliseconds / 1000).unwrap_or(0))
+}
+
 /// Now, in milliseconds since 1970.
 pub(crate) fn milliseconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

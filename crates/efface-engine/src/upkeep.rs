@@ -4,13 +4,14 @@
 use efface_receipt::{Audit, Kind, Label, MAX_LIST, Outcome};
 use serde::Serialize;
 
-use crate::change::Change;
+use crate::change::{Change, scrub};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::{self, Entry, copies, key};
 use crate::look;
 use crate::report::{Exported, Logged};
-use crate::store;
+use crate::store::{self, Manifest};
+use crate::time;
 
 /// The most hand-overs of keys in one log: a verifier reads no more.
 const MOST_KEYS: usize = 60;
@@ -21,6 +22,8 @@ const SMALL: u64 = 1 << 16;
 /// What a settle did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settled {
+    /// Forgotten rows that had waited and were overwritten now.
+    pub scrubbed: u64,
     /// Places of forgotten rows that were given back.
     pub husks: u64,
     /// The size of the file before.
@@ -35,6 +38,8 @@ pub struct Settled {
 /// all the same, one that is written is never missing.
 pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -> Result<Exported> {
     let mut change = Change::begin(engine, true)?;
+    // A word that only forgotten rows held must not leave with the others.
+    let mut entries: Vec<Entry> = change.scrub()?.into_iter().collect();
     let mut parameters = look::parameters_of(&engine.store, &change.manifest, change.encoder())?;
     let now = change.newest();
     let more = change.manifest.policy.held(now);
@@ -45,7 +50,8 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     let stage = change.standing();
     let salt = ledger::salt(&change.manifest);
     let destination = destination.map(|name| salt.commit(Label::RowId, name.as_bytes()));
-    let release = change.manifest.policy.release();
+    let moved = change.manifest.policy.moved;
+    let release = change.manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
     if let Some(deviation) = release.noise {
         parameters.blur(deviation)?;
     }
@@ -56,7 +62,8 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     let mut entry = Entry::new(Kind::Export, Outcome::Done, change.received_at());
     entry.release = Some(release);
     let stage = ledger::Stage { copies: engine.store.with(copies::list)?, ..stage };
-    let receipt = change.note_down(&stage, entry)?;
+    entries.push(entry);
+    let receipt = change.note_all(&stage, entries)?;
     Ok(Exported { parameters, number, warning, receipt })
 }
 
@@ -110,19 +117,37 @@ pub(crate) fn record_audit(engine: &Engine, results: &[Audit]) -> Result<Logged>
     change.note_down(&stage, entry)
 }
 
-/// Gives back the places of forgotten rows. Their bytes are zeros already, and nothing waits in the curvature: a change
-/// settles before it commits.
+/// Whether rows that wait to be scrubbed are too many or too old.
+pub(crate) fn due(manifest: &Manifest) -> bool {
+    let (Some(waiting), Some(ledger)) = (&manifest.waiting, &manifest.ledger) else { return false };
+    let policy = &manifest.policy;
+    let now = ledger.newest.max(time::milliseconds());
+    waiting.rows.len() as u64 >= policy.settle_after
+        || scrub::old(waiting.since, now, policy.settle_within_seconds)
+}
+
+/// Scrubs the rows that wait for it, and no more; None when there are none.
+pub(crate) fn settle_waiting(engine: &Engine) -> Result<Option<Logged>> {
+    let mut change = Change::begin(engine, true)?;
+    let Some(entry) = change.scrub()? else { return Ok(None) };
+    let stage = change.standing();
+    change.note_down(&stage, entry).map(Some)
+}
+
+/// Scrubs the rows that wait for it, and gives back the places of forgotten rows.
 pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
     let path = engine.store.path();
     let size = || std::fs::metadata(path).map(|found| found.len()).map_err(|cause| Error::io(path, cause));
     let bytes_before = size()?;
     let mut change = Change::begin(engine, true)?;
-    let husks = std::mem::take(&mut change.manifest.husks);
-    if husks > 0 {
+    let scrubbed = change.manifest.waiting.as_ref().map_or(0, |waiting| waiting.rows.len() as u64);
+    let before = change.manifest.husks + scrubbed;
+    let entry = change.scrub()?;
+    if std::mem::take(&mut change.manifest.husks) > 0 {
         engine.store.with(store::compact)?;
     }
-    let mut entry = Entry::new(Kind::Settle, Outcome::Done, change.received_at());
-    entry.reason = Some(format!("{husks} places of forgotten rows were given back"));
+    let mut entry = entry.unwrap_or_else(|| Entry::new(Kind::Settle, Outcome::Done, change.received_at()));
+    entry.reason = Some(format!("{before} places of forgotten rows were given back"));
     let stage = change.standing();
     let receipt = change.note_down(&stage, entry)?;
     // Pages that are free are cleared already. Giving them back writes the file anew by way of memory, so that nothing
@@ -136,5 +161,5 @@ pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
         }
         Ok(())
     })?;
-    Ok(Settled { husks, bytes_before, bytes_after: size()?, receipt })
+    Ok(Settled { scrubbed, husks: before, bytes_before, bytes_after: size()?, receipt })
 }

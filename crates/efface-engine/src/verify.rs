@@ -1,64 +1,94 @@
 //! Whether a model file is what its log says: everything that can be recomputed from what is stored, is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use efface::{AnyModel, Options};
-use efface_receipt::{Claim, Hash, KeyRing, LogReplay, PublicKey, Receipt, RequestId, training_set};
+use efface_receipt::{
+    Claim, Hash, KeyRing, Kind, LogReplay, PublicKey, Receipt, RequestId, Settled, training_set,
+};
 use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::engine::{Engine, Snapshot};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ledger::{self, Journal, Ledger, requests};
-use crate::model;
-use crate::store::{self, Fault, Manifest, Shape, StoreRows, damaged, parts};
+use crate::store::{self, Fault, Manifest, Shape, damaged, parts};
+use crate::time;
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// What.
     pub check: &'static str,
-    /// Whether it holds.
+    /// Whether it holds, as far as it could be looked at.
     pub passed: bool,
+    /// Whether it could be looked at; where not, `found` says why.
+    pub known: bool,
     /// What was found.
     pub found: String,
 }
 
-type Found = std::result::Result<String, Fault>;
+/// What a look found.
+pub(crate) enum Told {
+    Holds(String),
+    /// Nothing can be said, which is not the same as that it holds.
+    Unknown(String),
+}
+
+type Found = std::result::Result<Told, Fault>;
+
+fn holds(found: impl Into<String>) -> Found {
+    Ok(Told::Holds(found.into()))
+}
+
+/// What the log says, as far as later checks want to know.
+struct Story {
+    told: String,
+    last: Receipt,
+    waiting: Option<Settled>,
+    /// What the last exact claim allows.
+    tolerance: Option<f64>,
+    /// Rows that were forgotten, by the second in which they were.
+    left: BTreeMap<String, u64>,
+}
 
 /// Checks a model file. `key` is the public key that the log began with, as the caller knows it; without one the file's
-/// own is taken, which shows that the file agrees with itself and no more.
-pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>) -> Result<Vec<Check>> {
+/// own is taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
+/// its rows again; None does so where that is no trouble.
+pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>) -> Result<Vec<Check>> {
     let transaction = engine.store.begin(false)?;
     let Snapshot { manifest, .. } = engine.snapshot()?;
     let ledger = ledger::of(&manifest, engine.store.path())?;
     let mut checks = Vec::new();
-    let mut last = None;
-    let mut note = |check, found: Found| -> bool {
-        let (passed, found) = match found {
-            Ok(found) => (true, found),
-            Err(Fault::Damaged(what)) => (false, what),
-            Err(Fault::Sql(error)) => (false, error.to_string()),
+    let mut left = BTreeMap::new();
+    let (mut last, mut unscrubbed, mut tolerance) = (None, None, None);
+    let mut note = |check, found: Found| {
+        let (passed, known, found) = match found {
+            Ok(Told::Holds(found)) => (true, true, found),
+            Ok(Told::Unknown(why)) => (true, false, why),
+            Err(Fault::Damaged(what)) => (false, true, what),
+            Err(Fault::Sql(error)) => (false, true, error.to_string()),
         };
-        checks.push(Check { check, passed, found });
-        passed
+        checks.push(Check { check, passed, known, found });
     };
     let whole = |work: &mut dyn FnMut(&Connection) -> Found| engine.store.raw(work);
     note("file", whole(&mut |connection| file(connection)));
     note(
         "log",
         whole(&mut |connection| {
-            let (told, receipt) = log(connection, ledger, key)?;
-            last = Some(receipt);
-            Ok(told)
+            let log = log(connection, ledger, key)?;
+            (last, unscrubbed, tolerance) = (Some(log.last), log.waiting, log.tolerance);
+            left = log.left;
+            Ok(Told::Holds(log.told))
         }),
     );
     note("parameters", whole(&mut |connection| arrays(connection, &manifest, last.as_ref())));
     note("training set", whole(&mut |connection| set(connection, &manifest, ledger, last.as_ref())));
+    note("scrubbing", whole(&mut |connection| scrubbing(connection, &manifest, unscrubbed)));
     note("requests", whole(&mut |connection| asked(connection)));
-    note("suppression list", whole(&mut |connection| suppressed(connection, &manifest)));
-    let measured = bound(engine, &manifest, last.as_ref());
-    note("bound", measured.map_err(|error| Fault::Damaged(error.to_string())));
+    note("suppression list", whole(&mut |connection| suppressed(connection, &manifest, &left)));
+    let tolerance = tolerance.unwrap_or(0.0);
+    note("bound", rows::bound(engine, &manifest, tolerance));
+    note("rows", rows::against(engine, &manifest, tolerance, rows));
     drop(transaction);
     Ok(checks)
 }
@@ -66,7 +96,7 @@ pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>) -> Result<Vec<Chec
 /// SQLite's own look at its pages.
 fn file(connection: &Connection) -> Found {
     let told: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if told == "ok" { Ok("pages and tables are whole".into()) } else { damaged(told) }
+    if told == "ok" { holds("pages and tables are whole") } else { damaged(told) }
 }
 
 /// Every receipt from the first: signatures, places, hand-overs, and that each starts where the last one ended.
@@ -74,15 +104,23 @@ fn log(
     connection: &Connection,
     ledger: &Ledger,
     key: Option<&PublicKey>,
-) -> std::result::Result<(String, Receipt), Fault> {
+) -> std::result::Result<Story, Fault> {
     let first = match key {
         Some(key) => key.clone(),
         None => PublicKey::parse(&ledger.first_key)?,
     };
     let mut replay = LogReplay::new(&KeyRing::from(first));
-    let mut last = None;
+    let (mut last, mut tolerance, mut left) = (None, None, BTreeMap::new());
     for sequence in 0..ledger.size {
-        last = Some(replay.push(&ledger::leaf(connection, sequence)?)?.receipt);
+        let receipt = replay.push(&ledger::leaf(connection, sequence)?)?.receipt;
+        if receipt.kind == Kind::Forget && receipt.rows.removed > 0 {
+            let second = time::stamp(receipt.times.received_at.unix_milliseconds());
+            *left.entry(second).or_default() += receipt.rows.removed;
+        }
+        if let Some(claim) = &receipt.claim {
+            tolerance = if let Claim::Exact { tolerance } = claim { Some(*tolerance) } else { None };
+        }
+        last = Some(receipt);
     }
     let stored: u64 = connection.query_row(r#"SELECT count(*) FROM "receipts""#, [], |row| row.get(0))?;
     if stored != ledger.size {
@@ -93,7 +131,8 @@ fn log(
         return damaged("its stored nodes are not those of its receipts");
     }
     let Some(last) = last else { return damaged("its log is empty") };
-    Ok((format!("{} receipts, each signed and in its place; the head is signed", ledger.size), last))
+    let told = format!("{} receipts, each signed and in its place; the head is signed", ledger.size);
+    Ok(Story { told, last, waiting: replay.waiting(), tolerance, left })
 }
 
 /// Arrays match their checksums, and those of the parameters the last receipt.
@@ -103,7 +142,7 @@ fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) 
     }
     let hash = ledger::parameters(&manifest.parts);
     match last {
-        Some(last) if last.parameters.after == hash => Ok(format!("{hash}, as the last receipt says")),
+        Some(last) if last.parameters.after == hash => holds(format!("{hash}, as the last receipt says")),
         Some(_) => damaged("they are not those of the last receipt"),
         None => damaged("there is no receipt to compare them with"),
     }
@@ -113,7 +152,8 @@ fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) 
 fn set(connection: &Connection, manifest: &Manifest, ledger: &Ledger, last: Option<&Receipt>) -> Found {
     let salt = ledger::salt(manifest);
     let mut leaves: Vec<Hash> = Vec::new();
-    store::rows::each(connection, Shape::of(&manifest.blueprint), |_, row, content| {
+    let hidden = manifest.hidden();
+    store::rows::each(connection, Shape::of(&manifest.blueprint), &hidden, |_, row, content| {
         leaves.push(salt.row(row.id.as_bytes(), &content));
         Ok(())
     })?;
@@ -132,10 +172,36 @@ fn set(connection: &Connection, manifest: &Manifest, ledger: &Ledger, last: Opti
     listed?;
     match last {
         Some(last) if last.training_set.after == state && ledger.set == state && at == leaves.len() => {
-            Ok(format!("{} rows under root {}, as the last receipt says", state.count, state.root))
+            holds(format!("{} rows under root {}, as the last receipt says", state.count, state.root))
         }
         _ => damaged("its rows are not those of the last receipt"),
     }
+}
+
+/// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
+fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>) -> Found {
+    let listed =
+        manifest.waiting.as_ref().map(|waiting| Settled { first: waiting.first, last: waiting.last });
+    if listed != told {
+        return damaged("the rows that wait to be scrubbed are not those of its log");
+    }
+    let hidden = manifest.hidden();
+    store::rows::waiting(connection, manifest)?;
+    let sql = r#"SELECT rows.row FROM "rows" JOIN "keys" ON keys.row = rows.row
+                 WHERE keys.key = zeroblob(32) AND rows.payload <> zeroblob(length(rows.payload)) ORDER BY rows.row"#;
+    let mut statement = connection.prepare(sql)?;
+    let left: Vec<u64> = statement.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
+    if left != hidden {
+        return damaged(format!(
+            "{} rows that left are not overwritten, and {} wait",
+            left.len(),
+            hidden.len()
+        ));
+    }
+    holds(match hidden.len() {
+        0 => "every row that left is overwritten".to_owned(),
+        count => format!("{count} rows that left wait for the next settle; every other is overwritten"),
+    })
 }
 
 /// Every request that was answered has a receipt of its own.
@@ -151,32 +217,35 @@ fn asked(connection: &Connection) -> Found {
             return damaged(format!("a request points at receipt {sequence}, which answers another"));
         }
     }
-    Ok(format!("{} answered, one receipt each", seen.len()))
+    holds(format!("{} answered, one receipt each", seen.len()))
 }
 
-fn suppressed(connection: &Connection, manifest: &Manifest) -> Found {
-    let listed = manifest.directory(connection).ever_forgotten()? as u64;
+/// The list of what must not come back: as many entries as rows were forgotten, in the seconds in which the log says so,
+/// each as it was entered, and none of a row that is here.
+fn suppressed(connection: &Connection, manifest: &Manifest, left: &BTreeMap<String, u64>) -> Found {
+    let directory = manifest.directory(connection);
+    let entries = directory.suppressed()?;
+    let listed = entries.len() as u64;
     if listed != manifest.forgotten {
         return damaged(format!("it lists {listed} rows where {} were forgotten", manifest.forgotten));
     }
-    Ok(format!("{listed} rows that must not come back"))
+    if directory.any_present(&entries)? {
+        return damaged("a row that was forgotten is in the model");
+    }
+    let mut dates: BTreeMap<&str, u64> = BTreeMap::new();
+    entries.iter().for_each(|(_, at)| *dates.entry(at).or_default() += 1);
+    // Rows that went before the log began are in no receipt of it.
+    if left.iter().any(|(second, rows)| dates.get(second.as_str()).is_none_or(|listed| listed < rows)) {
+        return damaged("rows that the log says were forgotten are not on the list, or under another time");
+    }
+    let told: u64 = left.values().sum();
+    match directory.sealed(&entries) {
+        Some(false) => damaged("an entry is not the one that was made"),
+        Some(true) => holds(format!("{listed} rows that must not come back, {told} of them in this log")),
+        None => holds(format!(
+            "{listed} rows that must not come back, {told} of them in this log; an older efface kept no checksum"
+        )),
+    }
 }
 
-/// The distance bound, told anew by the stored model.
-fn bound(engine: &Engine, manifest: &Manifest, last: Option<&Receipt>) -> Result<String> {
-    let rows = StoreRows::new(&engine.store, manifest);
-    let found: AnyModel = model::load(&engine.store, manifest, &rows)?;
-    let evidence = found.forget("auto", &Options::default(), &rows, &[])?.evidence;
-    let told = evidence.relative_bound;
-    let recorded = manifest.model.relative_bound.unwrap_or(f64::INFINITY);
-    let allowed = match last.and_then(|last| last.claim.as_ref()) {
-        Some(Claim::Exact { tolerance }) => recorded.max(*tolerance),
-        _ => recorded,
-    };
-    // A bound that is measured in another order rounds otherwise.
-    if told <= allowed * (1.0 + 1e-6) || told <= 1e-12 || allowed.is_infinite() {
-        return Ok(format!("{told:.1e} relative to retraining; recorded {recorded:.1e}"));
-    }
-    let what = format!("the bound is {told:.1e}, and {allowed:.1e} was recorded");
-    Err(Error::Damaged { path: engine.store.path().to_owned(), what })
-}
+mod rows;

@@ -6,48 +6,10 @@ mod common;
 use common::*;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
 use efface_engine::{Audit, Engine, ForgetRequest, Noise, PolicyChange, Report, Silent, Who};
-use efface_receipt::{KeyRing, Kind, LogReplay, Outcome, PublicKey, Receipt, verify};
+use efface_receipt::{Kind, Outcome, Receipt};
 
 fn model(bench: &Bench) -> Engine {
     bench.fit("model", &sparse(&table(&lines(40))))
-}
-
-fn key(engine: &Engine) -> PublicKey {
-    PublicKey::parse(&engine.public_keys().unwrap().0).unwrap()
-}
-
-fn receipts(engine: &Engine) -> Vec<Receipt> {
-    let mut all = Vec::new();
-    let mut see = |signed: &efface_receipt::Signed, _: &[u8]| {
-        all.push(signed.receipt.clone());
-        Ok(())
-    };
-    engine.receipts(&mut see).unwrap();
-    all
-}
-
-/// Every receipt, its proof, the whole log and the file itself hold.
-#[track_caller]
-fn sound(engine: &Engine) {
-    let keys = KeyRing::from(key(engine));
-    let mut replay = LogReplay::new(&keys);
-    let mut leaves = Vec::new();
-    let mut see = |_: &efface_receipt::Signed, bytes: &[u8]| {
-        leaves.push(bytes.to_vec());
-        Ok(())
-    };
-    engine.receipts(&mut see).unwrap();
-    for (at, leaf) in leaves.iter().enumerate() {
-        replay.push(leaf).unwrap();
-        let bundle = engine.bundle(&at.to_string()).unwrap();
-        let bytes = bundle.to_bytes().unwrap();
-        assert_eq!(verify(&bundle, &keys).unwrap().receipt.sequence, at as u64);
-        efface_receipt::verify_bytes(&bytes, &keys).unwrap();
-    }
-    replay.finish(&engine.checkpoint().unwrap()).unwrap();
-    let failed: Vec<_> =
-        engine.verify(Some(&key(engine))).unwrap().into_iter().filter(|c| !c.passed).collect();
-    assert!(failed.is_empty(), "{failed:?}");
 }
 
 fn request(who: Who, id: &str) -> ForgetRequest {
@@ -238,6 +200,39 @@ fn deviation(deviation: f64) -> Option<Noise> {
 }
 
 #[test]
+fn a_file_that_cannot_be_changed_is_tried_once_for_all() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let all = lines(40);
+    let named = |at: usize, id: &str| request(ids(&[&all[at].id]), id);
+    // A request with an impossible name does not stand in the way of the others.
+    let answers = engine.forget_many(&[named(0, "a"), named(1, "b\u{7}"), named(2, "c")]);
+    let kinds: Vec<_> =
+        answers.iter().map(|answer| answer.as_ref().err().map(|error| error.kind())).collect();
+    assert_eq!(kinds, [None, Some(Usage), None]);
+    // Somebody else holds the file: with a patience of 30 ms, a hundred tries would take three seconds.
+    let holder = rusqlite::Connection::open(bench.path("model")).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    engine.set_patience(std::time::Duration::from_millis(30)).unwrap();
+    let started = std::time::Instant::now();
+    let many: Vec<ForgetRequest> = (0..100).map(|at| named(3 + at % 30, &format!("t{at}"))).collect();
+    let answers = engine.forget_many(&many);
+    assert!(answers.iter().all(|answer| matches!(answer, Err(efface_engine::Error::Locked { .. }))));
+    assert!(started.elapsed().as_secs_f64() < 2.0);
+    drop(holder);
+    let key = std::fs::read(bench.path("model.key")).unwrap();
+    std::fs::remove_file(bench.path("model.key")).unwrap();
+    let answers = engine.forget_many(&many);
+    assert!(answers.iter().all(|answer| matches!(answer, Err(efface_engine::Error::Key { .. }))));
+    std::fs::write(bench.path("model.key"), key).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(bench.path("model.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    assert!(engine.forget_many(&many[..2]).iter().all(Result::is_ok));
+    sound(&engine);
+}
+
+#[test]
 fn an_audit_is_names_and_numbers() {
     let bench = Bench::new();
     let mut engine = model(&bench);
@@ -286,6 +281,76 @@ fn an_export_waits_under_a_policy() {
     assert_eq!(engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
     assert!(engine.set_policy(&batch(0)).is_err());
     assert!(engine.set_policy(&PolicyChange { noise: deviation(f64::NAN), ..batch(1) }).is_err());
+    sound(&engine);
+}
+
+/// Every number of an export.
+fn numbers(parameters: &efface_engine::Parameters) -> Vec<f64> {
+    let tables = parameters.tables.iter().flat_map(|(_, lines)| lines.concat());
+    tables.chain(parameters.vectors.iter().flat_map(|(_, values)| values.clone())).collect()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn noise_follows_from_what_it_has_to_hide() {
+    let bench = Bench::new();
+    let all = lines(60);
+    let mut engine = bench.fit("model", &dense(&table(&all)));
+    let promise = |sensitivity| PolicyChange {
+        noise: Some(Noise::Calibrated { epsilon: 1.0, delta: 1e-5, sensitivity }),
+        ..PolicyChange::default()
+    };
+    // 3.7306… is the σ of Balle and Wang for ε = 1, δ = 1e-5 and a distance of 1.
+    const SIGMA: f64 = 3.730631634816464;
+    engine.set_policy(&promise(None)).unwrap();
+    let first = numbers(&engine.export("json", None).unwrap().parameters);
+    assert_eq!(first, numbers(&engine.parameters().unwrap()), "nothing to hide yet");
+    let mut path = 0.0;
+    for line in &all[..3] {
+        let before = numbers(&engine.parameters().unwrap());
+        engine.forget(&ids(&[&line.id]), "auto", &PLAIN, false).unwrap();
+        path += distance(&before, &numbers(&engine.parameters().unwrap()));
+    }
+    let moved = engine.policy().unwrap().moved.unwrap();
+    assert!(moved >= path && moved < path * (1.0 + 1e-6), "{moved} and {path}");
+    assert!(path >= distance(&first, &numbers(&engine.parameters().unwrap())));
+    let exported = numbers(&engine.export("json", None).unwrap().parameters);
+    let release = receipts(&engine).pop().unwrap().release.unwrap();
+    let calibration = release.calibration.unwrap();
+    assert_eq!((calibration.epsilon, calibration.delta), (1.0, 1e-5));
+    assert_eq!(calibration.sensitivity, Some(moved));
+    let sigma = release.noise.unwrap();
+    assert!((sigma / (SIGMA * moved) - 1.0).abs() < 1e-8);
+    let noise = distance(&exported, &numbers(&engine.parameters().unwrap()));
+    assert!(noise > 0.0 && noise < 10.0 * sigma * (exported.len() as f64).sqrt());
+    // A distance that was given beforehand is kept to, and what moved further is not published.
+    engine.set_policy(&promise(Some(moved / 2.0))).unwrap();
+    assert!(engine.export("json", None).is_ok());
+    engine
+        .forget(&ids(&[&all[10].id, &all[11].id, &all[12].id, &all[13].id]), "auto", &PLAIN, false)
+        .unwrap();
+    let far = engine.policy().unwrap().moved.unwrap();
+    engine.set_policy(&promise(Some(far / 2.0))).unwrap();
+    let error = engine.export("json", None).unwrap_err();
+    assert!(error.kind() == Refused && error.to_string().contains("since the last export"), "{error}");
+    engine.set_policy(&promise(Some(far * 2.0))).unwrap();
+    engine.export("json", None).unwrap();
+    let release = receipts(&engine).pop().unwrap().release.unwrap();
+    assert!((release.noise.unwrap() / (SIGMA * far * 2.0) - 1.0).abs() < 1e-8);
+    for (epsilon, delta, sensitivity) in [
+        (0.0, 1e-5, None),
+        (1.0, 0.0, None),
+        (1.0, 0.9, None),
+        (f64::NAN, 1e-5, None),
+        (1.0, 1e-5, Some(-1.0)),
+    ] {
+        let noise = Some(Noise::Calibrated { epsilon, delta, sensitivity });
+        let wrong = engine.set_policy(&PolicyChange { noise, ..PolicyChange::default() });
+        assert_eq!(wrong.unwrap_err().kind(), Usage);
+    }
     sound(&engine);
 }
 
@@ -341,6 +406,11 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
         ("UPDATE keys SET key = zeroblob(32) WHERE row = 5", "training set"),
         ("UPDATE requests SET sequence = 0", "requests"),
         ("DELETE FROM forgotten", "suppression list"),
+        (
+            "UPDATE forgotten SET commitment = zeroblob(32) WHERE commitment = (SELECT min(commitment) FROM forgotten)",
+            "suppression list",
+        ),
+        ("UPDATE forgotten SET at = '2020-01-01T00:00:00Z'", "suppression list"),
     ] {
         std::fs::write(&path, &whole).unwrap();
         rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
@@ -348,6 +418,20 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
         let failed: Vec<_> = checks.iter().filter(|c| !c.passed).map(|c| c.check).collect();
         assert!(failed.contains(&check), "{sql}: {failed:?}");
     }
+    // A count that nothing but the rows can contradict.
+    std::fs::write(&path, &whole).unwrap();
+    let mut support = part(&path, "support");
+    support[0] += 1;
+    forge(&path, "support", &support);
+    let checks = Engine::open_read_only(&path).unwrap().verify(None).unwrap();
+    assert!(checks.iter().any(|check| check.check == "rows" && !check.passed), "{checks:?}");
+    let checks = Engine::open_read_only(&path).unwrap().verify_rows(None, false).unwrap();
+    assert!(checks.iter().any(|check| check.check == "rows" && !check.known), "{checks:?}");
+    // A bound that was never known does not pass for one that holds.
+    std::fs::write(&path, &whole).unwrap();
+    change_manifest(&path, |manifest| manifest["model"]["relative_bound"] = serde_json::Value::Null);
+    let checks = Engine::open_read_only(&path).unwrap().verify(None).unwrap();
+    assert!(checks.iter().all(|check| check.passed), "{checks:?}");
     // A stranger's key does not fit.
     let stranger = bench.fit("other", &sparse(&table(&lines(10))));
     let checks = Engine::open_read_only(&bench.path("model")).unwrap().verify(Some(&key(&stranger))).unwrap();

@@ -127,7 +127,8 @@ Examples:
 pub(super) const VERIFY: &str = "\
 A receipt is checked offline, with the public key alone: its signature, its place in the log, the
 head of the log. Of a model, commitments, hashes, log, training set and distance bound are computed
-anew from what is stored.
+anew from what is stored; sums and bound also from the rows, where the model is small or with --rows.
+What could not be checked is listed as not known.
 
 Examples:
   efface keys reviews.efface > reviews.pub
@@ -143,11 +144,21 @@ pub(super) const POLICY: &str = "\
 Whoever holds two versions of a model that differ by one row can compute that row (Bertran et al.
 2024). Under this policy an export waits until N forget requests have come together, or until the
 first of them is this old. Predictions are made with the current model at any time: an older one
-would still know what was forgotten.";
+would still know what was forgotten. Requests are counted, not rows: a request is a person.
+
+With --epsilon and --delta, exported parameters get noise of the analytic Gaussian mechanism (Balle
+and Wang 2018): whoever sees the new export can hardly tell it from the last one published again.
+--sensitivity is the distance that the noise hides, and an export that moved further is refused;
+without it the distance is measured, and the size of the noise tells it.
+
+With --settle-after or --settle-within, a forget makes the new parameters durable and returns; the
+rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or
+the first of them is so old. Until then nothing that is asked of the model reads them.";
 
 pub(super) const SETTLE: &str = "\
-A forget overwrites the rows' bytes before it returns. Their empty places stay in the file until most
-of it is empty, or until this command.";
+A forget overwrites the rows' bytes before it returns, unless the policy of the model lets them wait;
+this command scrubs those that wait. Empty places stay in the file until most of it is empty, or until
+this command.";
 
 pub(super) const COMPLETIONS: &str = "\
 Example:

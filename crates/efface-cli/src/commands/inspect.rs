@@ -45,6 +45,9 @@ fn page(summary: &Summary) -> String {
         lines.push(("certified", certificate(found)));
     }
     lines.push(("forgotten so far", count(summary.forgotten, "row")));
+    if let Some(since) = &summary.unscrubbed_since {
+        lines.push(("not yet scrubbed", format!("{} since {since}", count(summary.unscrubbed, "row"))));
+    }
     lines.push(("generation", summary.generation.to_string()));
     lines.push(("log", count(summary.receipts as usize, "receipt")));
     // Its name and id; `efface keys` prints all of it.

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use efface_engine::{Engine, Error};
+use efface_receipt::{Settled, Time};
 use serde_json::json;
 
 use crate::cli::Log;
@@ -44,8 +45,14 @@ pub(crate) fn run(args: &Log, terminal: &Terminal) -> Result {
 fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
     let mut lines = Vec::new();
     let mut objects = String::new();
+    let scrubbed = scrubs(engine)?;
     engine.receipts(&mut |signed, _| {
         let receipt = &signed.receipt;
+        let later = scrubbed.iter().find(|(run, ..)| {
+            let here = (run.first..=run.last).contains(&receipt.sequence);
+            here && receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none()
+        });
+        let scrubbed_at = receipt.times.scrubbed_at.or(later.map(|(_, time, _)| *time));
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, outcome) = (word(json!(receipt.kind)), word(json!(receipt.outcome)));
         let rows = &receipt.rows;
@@ -53,7 +60,7 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
             let line = json!({
                 "sequence": receipt.sequence, "id": receipt.id, "kind": kind, "outcome": outcome,
                 "received_at": receipt.times.received_at, "forgotten_at": receipt.times.forgotten_at,
-                "scrubbed_at": receipt.times.scrubbed_at, "removed": rows.removed, "added": rows.added,
+                "scrubbed_at": scrubbed_at, "scrubbed_by": later.map(|(.., by)| by), "removed": rows.removed, "added": rows.added,
                 "rows": receipt.training_set.after.count,
             });
             objects.push_str(&format!("{line}\n"));
@@ -67,6 +74,12 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
             rows.removed.to_string(),
             rows.added.to_string(),
             receipt.training_set.after.count.to_string(),
+            match (later, receipt.times.forgotten_at, scrubbed_at) {
+                (Some((.., by)), ..) => format!("by no. {by}"),
+                (None, Some(_), Some(_)) => "at once".into(),
+                (None, Some(_), None) => "waits".into(),
+                (None, None, _) => String::new(),
+            },
             receipt.id.clone(),
         ]);
         Ok(())
@@ -74,6 +87,19 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
     if terminal.json() {
         return Ok(objects);
     }
-    let header = ["no.", "received", "kind", "outcome", "out", "in", "rows", "receipt"];
+    let header = ["no.", "received", "kind", "outcome", "out", "in", "rows", "scrubbed", "receipt"];
     Ok(table(&header, lines, &[0, 4, 5, 6]) + "\n")
+}
+
+/// The settles that scrubbed what others had left: the receipts they are about, when, and their own number.
+fn scrubs(engine: &Engine) -> Result<Vec<(Settled, Time, u64)>> {
+    let mut found = Vec::new();
+    engine.receipts(&mut |signed, _| {
+        let receipt = &signed.receipt;
+        if let (Some(run), Some(time)) = (receipt.settles, receipt.times.scrubbed_at) {
+            found.push((run, time, receipt.sequence));
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }

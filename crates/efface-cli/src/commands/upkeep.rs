@@ -1,6 +1,6 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{Engine, Noise, PolicyChange};
+use efface_engine::{Engine, Noise, PolicyChange, ReleasePolicy};
 use serde_json::json;
 
 use crate::cli::{Keys, Policy, Settle};
@@ -29,8 +29,15 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
     let change = PolicyChange {
         minimum_batch: args.min_batch,
         delay_seconds: args.delay.as_ref().map(|delay| delay.0),
-        noise: args.noise.map(|deviation| Noise::Deviation { deviation }),
-        ..PolicyChange::default()
+        noise: match (args.noise, args.epsilon, args.delta) {
+            (Some(deviation), _, _) => Some(Noise::Deviation { deviation }),
+            (None, Some(epsilon), Some(delta)) => {
+                Some(Noise::Calibrated { epsilon, delta, sensitivity: args.sensitivity })
+            }
+            _ => None,
+        },
+        settle_after: args.settle_after,
+        settle_within_seconds: args.settle_within.as_ref().map(|delay| delay.0),
     };
     let policy = if change == PolicyChange::default() {
         Engine::open_read_only(&args.model)?.policy()?
@@ -49,6 +56,11 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
         ("or this long", delay),
         ("noise on what is exported", noise(&policy.noise)),
         ("requests since the last export", policy.waiting.to_string()),
+        (
+            "moved since the last export",
+            policy.moved.map_or("nothing was exported".into(), |far| format!("at most {far:.3e}")),
+        ),
+        ("forgotten rows are scrubbed", scrubbing(&policy)),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
 }
@@ -59,13 +71,22 @@ pub(crate) fn settle(args: &Settle, terminal: &Terminal) -> Result {
         return terminal.object(&settled);
     }
     terminal.message(&format!(
-        "settled: {} places of forgotten rows given back, {} before, {} after; receipt {}",
+        "settled: {} rows scrubbed that had waited, {} places given back, {} before, {} after; receipt {}",
+        settled.scrubbed,
         settled.husks,
         bytes(settled.bytes_before),
         bytes(settled.bytes_after),
         settled.receipt.id
     ));
     Ok(())
+}
+
+fn scrubbing(policy: &ReleasePolicy) -> String {
+    match (policy.settle_after, policy.can_defer) {
+        (0..=1, _) => "at once".into(),
+        (_, false) => "at once: this family keeps nothing that is cheaper to write later".into(),
+        (rows, true) => format!("{rows} at a time, or after {} s", policy.settle_within_seconds),
+    }
 }
 
 fn noise(noise: &Noise) -> String {

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Verify, terminal: &Terminal) -> Result {
     let key = args.key.as_deref().map(public_key).transpose()?;
     let bytes = start(&args.file)?;
     if bytes.starts_with(MODEL) {
-        return model(&args.file, key.as_ref(), terminal);
+        return model(&args.file, key.as_ref(), args.rows, terminal);
     }
     let Some(key) = key else {
         let failure = Failure::usage("a receipt is checked against a public key");
@@ -57,26 +57,40 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     }
     if let Some(time) = receipt.times.scrubbed_at {
         lines.push(("scrubbed", time.to_string()));
+    } else if receipt.times.forgotten_at.is_some() {
+        lines.push(("scrubbed", "later: the receipt of a settle names this one".into()));
+    }
+    if let Some(run) = receipt.settles {
+        lines.push(("settles", format!("receipts {} to {}, as far as they waited", run.first, run.last)));
     }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
     lines.extend(receipt.not_covered.iter().map(|text| ("not covered", text.clone())));
     lines
 }
 
-fn model(path: &Path, key: Option<&PublicKey>, terminal: &Terminal) -> Result {
-    let checks = Engine::open_read_only(path)?.verify(key)?;
+fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) -> Result {
+    let engine = Engine::open_read_only(path)?;
+    let checks = if rows { engine.verify_rows(key, true)? } else { engine.verify(key)? };
+    let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();
     if terminal.json() {
-        terminal.object(&json!({"verified": failed == 0, "checks": checks}))?;
+        terminal.object(&json!({"verified": failed == 0, "not_known": unknown, "checks": checks}))?;
     } else {
         let line = |check: &efface_engine::Check| {
-            let verdict = if check.passed { "holds" } else { "FAILS" };
+            let verdict = match (check.passed, check.known) {
+                (true, true) => "holds",
+                (true, false) => "not known",
+                (false, _) => "FAILS",
+            };
             vec![check.check.to_owned(), verdict.to_owned(), check.found.clone()]
         };
         terminal.result(&table(&["check", "", "found"], checks.iter().map(line), &[]))?;
         if key.is_none() {
             terminal.note("checked against the file's own key; --key takes one that you know");
         }
+    }
+    if unknown > 0 {
+        terminal.note(&format!("{unknown} of {} checks could not be made", checks.len()));
     }
     match failed {
         0 => Ok(()),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use efface_engine::{Engine, Error, ForgetRequest, Silent};
+use efface_engine::{Engine, Error, ForgetRequest, PolicyChange, Silent};
 use efface_io::Source;
 
 use crate::{Dice, Result, ids, model, sound, table, tell};
@@ -62,8 +62,14 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
         });
         scope.spawn(|| {
             let Ok(mut engine) = Engine::open(path) else { return };
-            loop {
-                if engine.settle().is_ok() {
+            // Every other round leaves settling to what the policy says, so that rows are also scrubbed by a forget that
+            // is one too many, by a learn and by whoever opens the file next.
+            for at in 0u64.. {
+                let done = match (round + at) % 2 {
+                    0 => engine.settle().is_ok(),
+                    _ => matches!(engine.settle_if_due(), Ok(Some(_))),
+                };
+                if done {
                     say("S");
                 }
             }
@@ -72,20 +78,29 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
     Ok(())
 }
 
+/// A model that lets up to four forgotten rows wait to be scrubbed.
+fn deferring(path: &Path, seed: u64) -> Result {
+    let mut engine = model(path, table((0..ROWS).map(|at| format!("r{at}")), WIDTH, seed))?;
+    let (settle_after, settle_within_seconds) = (Some(5), Some(3600));
+    engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;
+    Ok(())
+}
+
 pub(crate) fn parent(kills: u64) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
-    drop(model(&path, table((0..ROWS).map(|at| format!("r{at}")), WIDTH, 1))?);
+    deferring(&path, 1)?;
     let started = Instant::now();
     let mut dice = Dice(kills);
-    let (mut forgets, mut learns, mut settles, mut torn) = (0u64, 0u64, 0u64, 0u64);
+    let (mut forgets, mut learns, mut settles, mut torn, mut waited) = (0u64, 0u64, 0u64, 0u64, 0u64);
     for round in 0..kills {
         // The log grows with every round and is read as a whole after each: start over before that dominates.
         if round % 100 == 99 {
-            drop(model(&path, table((0..ROWS).map(|at| format!("r{at}")), WIDTH, round))?);
+            deferring(&path, round)?;
         }
         let acknowledged = one(&path, round, Duration::from_micros(4_000 + dice.below(90_000)))?;
         torn += u64::from(folder.path().join("model.efface-journal").exists());
+        waited += u64::from(Engine::open_read_only(&path)?.summary()?.unscrubbed > 0);
         check(&path, &acknowledged)?;
         for line in &acknowledged {
             match line.as_bytes().first() {
@@ -95,7 +110,10 @@ pub(crate) fn parent(kills: u64) -> Result {
             }
         }
     }
-    tell("kill -9 at random moments", &format!("{kills}, {torn} of them in the middle of a commit"));
+    tell(
+        "kill -9 at random moments",
+        &format!("{kills}, {torn} in the middle of a commit, {waited} while rows waited to be scrubbed"),
+    );
     tell(
         "acknowledged, all there afterwards, verify green",
         &format!("{forgets} forgets, {learns} learns, {settles} settles"),

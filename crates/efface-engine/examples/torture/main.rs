@@ -17,8 +17,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str =
-    "torture kills N | writes | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | writes [ACT …] | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,8 +25,9 @@ fn main() -> Result {
     match words.as_slice() {
         ["kills", count] => kill::parent(count.parse()?),
         ["kill-child", model, round] => kill::child(Path::new(model), round.parse()?),
-        ["writes"] => writes::parent(),
-        ["write-child", model] => writes::child(Path::new(model)),
+        ["writes"] => writes::parent(&writes::ACTS),
+        ["writes", acts @ ..] => writes::parent(acts),
+        ["write-child", model, act] => writes::child(Path::new(model), act),
         ["markers"] => traces::markers(),
         ["flips"] => traces::flips(),
         ["repeats", count] => repeat::run(count.parse()?),

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use efface::Options;
-use efface_engine::{Engine, ForgetRequest};
+use efface_engine::{Engine, ForgetRequest, PolicyChange};
 
 use crate::{Result, ids, model, sound, table, tell};
 
@@ -20,24 +20,36 @@ fn percentile(times: &mut [f64], part: f64) -> f64 {
 pub(crate) fn latency(count: usize) -> Result {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.efface");
-    let mut engine = model(&path, table((0..count + 1500).map(|at| format!("r{at}")), WIDTH, 1))?;
-    let bare = Bare::new(&folder.path().join("bare.sqlite"), &path)?;
+    let mut engine = model(&path, table((0..2 * count + 1500).map(|at| format!("r{at}")), WIDTH, 1))?;
+    let bare = Bare::new(&folder.path().join("bare.sqlite"), &path, false)?;
+    one_by_one(&mut engine, 0..count, &bare, "scrubbed at once")?;
+    sound(&path)?;
+    // The same with bytes and curvature left for later, up to 64 rows; every 64th forget settles.
+    let (settle_after, settle_within_seconds) = (Some(64), Some(86_400));
+    engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;
+    let bare = Bare::new(&folder.path().join("quick.sqlite"), &path, true)?;
+    one_by_one(&mut engine, count..2 * count, &bare, "scrubbed 64 at a time")?;
+    sound(&path)
+}
+
+/// Forgets rows one by one, beside a bare commit after each.
+fn one_by_one(engine: &mut Engine, rows: std::ops::Range<usize>, bare: &Bare, how: &str) -> Result {
+    let count = rows.len();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for at in 0..count {
+    for at in rows {
         let started = Instant::now();
         engine.forget(&ids(&[format!("r{at}")]), "auto", &Options::default(), false)?;
         ours.push(started.elapsed().as_secs_f64());
         theirs.push(bare.commit(at)?);
     }
-    sound(&path)?;
     let (p50, p99) = (percentile(&mut ours, 0.5), percentile(&mut ours, 0.99));
     let (bare50, bare99) = (percentile(&mut theirs, 0.5), percentile(&mut theirs, 0.99));
     tell(
-        &format!("forget of one row, d = {WIDTH}, fsync, {count} requests"),
+        &format!("forget of one row, d = {WIDTH}, {count} requests, {how}"),
         &format!("p50 {:.1} ms, p99 {:.1} ms", p50 * 1e3, p99 * 1e3),
     );
     tell(
-        "bare SQLite commit of the same bytes, same run",
+        &format!("bare SQLite commit of the same {} KiB, same run", bare.pieces.iter().sum::<usize>() / 1024),
         &format!("p50 {:.1} ms, p99 {:.1} ms", bare50 * 1e3, bare99 * 1e3),
     );
     tell("ratio of the medians", &format!("{:.2}×", p50 / bare50));
@@ -45,20 +57,21 @@ pub(crate) fn latency(count: usize) -> Result {
 }
 
 /// A database under the engine's settings, in which a commit replaces as many bytes as a change to a model does: its
-/// arrays and a receipt.
+/// arrays, or its parameters alone with `quick`, and a receipt.
 struct Bare {
     connection: rusqlite::Connection,
     pieces: Vec<usize>,
 }
 
 impl Bare {
-    fn new(path: &Path, model: &Path) -> Result<Self> {
+    fn new(path: &Path, model: &Path, quick: bool) -> Result<Self> {
         let model = rusqlite::Connection::open(model)?;
         let mut statement = model.prepare(
-            "SELECT length(bytes) FROM parts UNION ALL SELECT length(value) FROM meta UNION ALL SELECT 4096",
+            "SELECT length(bytes) FROM parts WHERE name = 'theta' OR NOT ?1
+             UNION ALL SELECT length(value) FROM meta UNION ALL SELECT 4096",
         )?;
         let pieces: Vec<usize> =
-            statement.query_map([], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
+            statement.query_map([quick], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
         let connection = rusqlite::Connection::open(path)?;
         connection.execute_batch(
             "PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL;
@@ -67,10 +80,6 @@ impl Bare {
         for (at, piece) in pieces.iter().enumerate() {
             connection.execute("INSERT INTO t VALUES (?1, zeroblob(?2))", rusqlite::params![at, piece])?;
         }
-        tell(
-            "bytes of a change",
-            &format!("{:.1} MiB", pieces.iter().sum::<usize>() as f64 / f64::from(1 << 20)),
-        );
         Ok(Self { connection, pieces })
     }
 

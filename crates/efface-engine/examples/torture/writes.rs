@@ -1,48 +1,129 @@
-//! Every call that writes fails in turn, once because the disk is full and once for no reason: the old state survives.
+//! Every call that writes fails in turn, once because the disk is full and once for no reason: the old state survives, or
+//! the new one is there as a whole.
 //!
 //! The calls are made to fail from outside, by `strace`; no code of ours knows that it is being tested.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use efface_engine::{Engine, ForgetRequest};
+use efface_engine::{Engine, ForgetRequest, PolicyChange, Silent};
+use efface_io::Source;
 
 use crate::{Result, ids, model, sound, table, tell};
 
 /// What SQLite and we call to change a disk.
-const CALLS: [&str; 6] = ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink"];
+const CALLS: [&str; 7] = ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "rename"];
 
-pub(crate) fn child(path: &Path) -> Result {
-    let mut engine = Engine::open(path)?;
-    let request = ForgetRequest { id: Some("T-1".into()), ..ForgetRequest::new(ids(&["r7".into()])) };
-    let report = engine.request(&request, false)?;
-    if report.outcome == "erased" { Ok(()) } else { Err("not erased".into()) }
+/// What is done while they fail. `quick` is a forget that leaves scrubbing for later, `scrub` the settle after it.
+pub(crate) const ACTS: [&str; 9] =
+    ["forget", "quick", "scrub", "learn", "amend", "settle", "export", "policy", "fit"];
+
+const WIDTH: usize = 8;
+
+fn rows(names: std::ops::Range<usize>, seed: u64) -> Result<Source> {
+    Ok(Source::from_bytes("rows.csv", table(names.map(|at| format!("r{at}")), WIDTH, seed), None)?)
 }
 
-pub(crate) fn parent() -> Result {
+pub(crate) fn child(path: &Path, act: &str) -> Result {
+    if act == "fit" {
+        return model(path, table((0..60).map(|at| format!("r{at}")), WIDTH, 1)).map(drop);
+    }
+    let mut engine = Engine::open(path)?;
+    match act {
+        "forget" | "quick" => {
+            let named = ForgetRequest { id: Some("T-1".into()), ..ForgetRequest::new(ids(&["r7".into()])) };
+            let report = engine.request(&named, false)?;
+            if report.outcome != "erased" || report.scrubbed != (act == "forget") {
+                return Err(format!("{}, scrubbed {}", report.outcome, report.scrubbed).into());
+            }
+        }
+        "learn" => drop(engine.learn(&rows(60..64, 2)?, &Silent)?),
+        "amend" => drop(engine.amend(&rows(3..6, 3)?, &Silent)?),
+        "settle" | "scrub" => drop(engine.settle()?),
+        "export" => drop(engine.export("json", None)?),
+        "policy" => {
+            engine.set_policy(&PolicyChange { minimum_batch: Some(3), ..PolicyChange::default() })?;
+        }
+
+        other => return Err(format!("there is no act {other}").into()),
+    }
+    Ok(())
+}
+
+/// What a state is told by: rows, receipts, rows not yet scrubbed, exports.
+type State = (usize, u64, usize, (u64, u64));
+
+fn probe(path: &Path) -> Result<Option<State>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let summary = Engine::open_read_only(path)?.summary()?;
+    Ok(Some((summary.rows, summary.receipts, summary.unscrubbed, summary.exports)))
+}
+
+/// The model that an act starts from; none for a fit.
+fn start(act: &str, path: &Path) -> Result {
+    if act == "fit" {
+        return Ok(());
+    }
+    let mut engine = model(path, table((0..60).map(|at| format!("r{at}")), WIDTH, 1))?;
+    if matches!(act, "quick" | "scrub") {
+        let (settle_after, settle_within_seconds) = (Some(9), Some(86_400));
+        engine.set_policy(&PolicyChange {
+            settle_after,
+            settle_within_seconds,
+            ..PolicyChange::default()
+        })?;
+    }
+    if act == "scrub" || act == "settle" {
+        engine.forget(&ids(&["r1".into()]), "auto", &efface::Options::default(), false)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn parent(acts: &[&str]) -> Result {
     let can = Command::new("strace").args(["-f", "-e", "trace=none", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
         tell("every write failing in turn", "skipped: strace is not here, or must not be used");
         return Ok(());
     }
+    for act in acts {
+        fail_all(act)?;
+    }
+    Ok(())
+}
+
+fn fail_all(act: &str) -> Result {
     let folder = tempfile::tempdir()?;
-    let whole = folder.path().join("whole.efface");
-    drop(model(&whole, table((0..60).map(|at| format!("r{at}")), 8, 1))?);
-    let before = std::fs::read(&whole)?;
-    let path = folder.path().join("model.efface");
-    std::fs::copy(folder.path().join("whole.efface.key"), folder.path().join("model.efface.key"))?;
+    let (whole, path) = (folder.path().join("whole.efface"), folder.path().join("model.efface"));
+    start(act, &whole)?;
+    let (whole_key, key) = (folder.path().join("whole.efface.key"), folder.path().join("model.efface.key"));
+    let before = if act == "fit" { None } else { Some((std::fs::read(&whole)?, std::fs::read(&whole_key)?)) };
+    let reset = || -> Result {
+        for name in ["model.efface", "model.efface.key", "model.efface-journal"] {
+            let _ = std::fs::remove_file(folder.path().join(name));
+        }
+        if let Some((model, _)) = &before {
+            std::fs::write(&path, model)?;
+            std::fs::copy(&whole_key, &key)?;
+        }
+        Ok(())
+    };
+    reset()?;
+    let old = probe(&path)?;
+    child(&path, act)?;
+    let new = probe(&path)?;
     for (error, why) in [("ENOSPC", "disk full"), ("EIO", "I/O error")] {
         let (mut failed, mut kept, mut done) = (0, 0, 0);
         for call in CALLS {
             for nth in 1.. {
-                std::fs::write(&path, &before)?;
-                let _ = std::fs::remove_file(folder.path().join("model.efface-journal"));
+                reset()?;
                 let rule = format!("inject={call}:error={error}:when={nth}");
                 let output = Command::new("strace")
                     .args(["-f", "-e", &format!("trace={call}"), "-e", &rule, "-o"])
                     .arg(folder.path().join("trace"))
                     .arg(std::env::current_exe()?)
-                    .args(["write-child", &path.to_string_lossy()])
+                    .args(["write-child", &path.to_string_lossy(), act])
                     .stdin(Stdio::null())
                     .output()?;
                 let trace = std::fs::read_to_string(folder.path().join("trace"))?;
@@ -50,23 +131,26 @@ pub(crate) fn parent() -> Result {
                     break;
                 }
                 failed += 1;
-                sound(&path)?;
-                let rows = Engine::open(&path)?.summary()?.rows;
-                match (output.status.success(), rows) {
+                if path.exists() {
+                    sound(&path)?;
+                }
+                let found = probe(&path)?;
+                match output.status.success() {
                     // The error came after the commit, or where it does not matter.
-                    (true, 59) => done += 1,
-                    (false, 60) => kept += 1,
-                    // Whoever is told of a failure asks again, and gets the one effect.
-                    (false, 59) if child(&path).is_ok() => done += 1,
-                    (success, rows) => {
-                        let what = format!("{call} number {nth} failing: success {success} and {rows} rows");
+                    true if found == new => done += 1,
+                    false if found == old => kept += 1,
+                    // Whoever is told of a failure asks again; a request with a name gets the one effect.
+                    false if found == new && (act != "forget" || child(&path, act).is_ok()) => done += 1,
+                    success => {
+                        let what =
+                            format!("{act}, {call} number {nth} failing: success {success}, {found:?}");
                         return Err(what.into());
                     }
                 }
             }
         }
         tell(
-            &format!("every write failing in turn, {why}"),
+            &format!("{act}: every write failing in turn, {why}"),
             &format!("{failed} calls: {kept} times the old state, {done} times the new one, verify green"),
         );
     }

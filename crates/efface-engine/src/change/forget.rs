@@ -47,7 +47,14 @@ struct Kept {
     missing: usize,
     withdrawn: usize,
     dropped: usize,
+    #[serde(default = "at_once")]
+    scrubbed: bool,
     evidence: Evidence,
+}
+
+/// Older answers know of no other way.
+fn at_once() -> bool {
+    true
 }
 
 /// Answers requests as one change. All must ask for the same method; with `dry_run` nothing is written.
@@ -109,10 +116,13 @@ impl Change<'_> {
         let mut plans: Vec<Plan> = Vec::new();
         for (at, request) in requests.iter().enumerate() {
             let name = match &request.id {
-                Some(id) => {
-                    let id = check_name(id)?;
-                    Some((salt.commit(Label::Request, id.as_bytes()), body(request)))
-                }
+                Some(id) => match check_name(id) {
+                    Ok(id) => Some((salt.commit(Label::Request, id.as_bytes()), body(request))),
+                    Err(error) => {
+                        answers[at] = Some(Err(error));
+                        continue;
+                    }
+                },
                 None => None,
             };
             if let Some((name, body)) = &name {
@@ -224,8 +234,8 @@ impl Change<'_> {
         for plan in plans {
             self.take_out(&plan.rows, true)?;
         }
-        let worked = self.work(outcome, None)?;
         let erased = plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
+        let worked = self.work(outcome, None, Some(erased))?;
         let mut release = None;
         if let Some(ledger) = &self.manifest.ledger {
             let newest = ledger.newest;
@@ -255,6 +265,7 @@ impl Change<'_> {
                 missing: plan.missing,
                 withdrawn: worked.withdrawn,
                 dropped: self.dropped,
+                scrubbed: worked.scrubbed,
                 evidence,
             }
         };
@@ -281,6 +292,7 @@ impl Change<'_> {
             missing: plan.missing,
             withdrawn: 0,
             dropped: 0,
+            scrubbed: true,
             evidence: evidence.clone(),
         });
         let kept = kept.collect();
@@ -304,6 +316,7 @@ impl Change<'_> {
             missing: plan.missing,
             withdrawn: 0,
             dropped: 0,
+            scrubbed: true,
             evidence: idle(&self),
         };
         self.note(plans, vec![kept], vec![entry])
@@ -363,12 +376,12 @@ fn reports(kept: Vec<Kept>, signed: &[Signed], seconds: f64, dry_run: bool) -> V
 }
 
 fn told(kept: Kept, seconds: f64, dry_run: bool) -> Report {
-    let Kept { outcome, reason, missing, withdrawn, dropped, evidence, .. } = kept;
-    Report { outcome, reason, missing, withdrawn, ..report(evidence, seconds, dry_run, dropped) }
+    let Kept { outcome, reason, missing, withdrawn, dropped, scrubbed, evidence, .. } = kept;
+    Report { outcome, reason, missing, withdrawn, scrubbed, ..report(evidence, seconds, dry_run, dropped) }
 }
 
 /// The record of a request that did nothing.
-fn idle(change: &Change<'_>) -> Evidence {
+pub(super) fn idle(change: &Change<'_>) -> Evidence {
     let head = &change.manifest.model;
     Evidence {
         method: "none".into(),

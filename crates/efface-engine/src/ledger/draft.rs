@@ -3,8 +3,8 @@
 use efface::{AnyRecipe, Claim, Evidence, Options};
 use efface_receipt::{
     Audit, Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome,
-    PublicKey, Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Time, Times, rows_commitment,
-    sha256,
+    PublicKey, Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Settled, Time, Times,
+    rows_commitment, sha256,
 };
 use serde_json::{Map, Value};
 
@@ -31,8 +31,12 @@ pub(crate) struct Entry {
     pub(crate) request: Option<Hash>,
     pub(crate) requested_at: Option<Time>,
     pub(crate) received_at: Time,
-    /// When the rows left model and file; the same transaction does both.
+    /// When the rows left the model.
     pub(crate) forgotten_at: Option<Time>,
+    /// When they were overwritten, or those that had waited were.
+    pub(crate) scrubbed_at: Option<Time>,
+    /// For a settle: the receipts whose rows it overwrote.
+    pub(crate) settles: Option<Settled>,
     pub(crate) subject: Option<Hash>,
     pub(crate) gone: Vec<Hash>,
     pub(crate) come: Vec<Hash>,
@@ -66,6 +70,8 @@ impl Entry {
             requested_at: None,
             received_at,
             forgotten_at: None,
+            scrubbed_at: None,
+            settles: None,
             subject: None,
             gone: Vec::new(),
             come: Vec::new(),
@@ -92,8 +98,9 @@ impl Entry {
             removed: self.gone.len() as u64,
             added: self.come.len() as u64,
         };
-        let changed = !matches!(self.outcome, Outcome::NotFound | Outcome::Refused);
-        // A request that changed nothing starts and ends where the others that it came with end.
+        let changed =
+            !matches!(self.outcome, Outcome::NotFound | Outcome::Refused) && self.kind != Kind::Settle;
+        // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
         let before = if changed { stage.before } else { Some(stage.after) };
         let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
             Some(f) => (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered),
@@ -118,7 +125,7 @@ impl Entry {
                 requested_at: self.requested_at,
                 received_at: self.received_at,
                 forgotten_at: self.forgotten_at,
-                scrubbed_at: self.forgotten_at,
+                scrubbed_at: self.scrubbed_at,
             },
             subject: self.subject,
             rows,
@@ -134,7 +141,7 @@ impl Entry {
             not_covered: not_covered.iter().map(|text| printable(text)).collect(),
             copies,
             release: self.release,
-            settles: None,
+            settles: self.settles,
             next_key: self.next_key,
             key_id,
             previous,

@@ -47,7 +47,7 @@ pub(crate) fn signer(store: &Store, manifest: &mut Manifest) -> Result<SecretKey
         store::extend(connection)?;
         let salt = super::salt(manifest);
         let mut rows = Vec::new();
-        store::rows::each(connection, Shape::of(&manifest.blueprint), |_, row, content| {
+        store::rows::each(connection, Shape::of(&manifest.blueprint), &[], |_, row, content| {
             rows.push(salt.row(row.id.as_bytes(), &content));
             Ok(())
         })?;

@@ -4,6 +4,7 @@
 pub(crate) mod copies;
 mod draft;
 pub(crate) mod founding;
+pub(crate) mod gaussian;
 pub(crate) mod key;
 mod log;
 mod members;

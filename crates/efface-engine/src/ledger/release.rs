@@ -1,8 +1,10 @@
 //! When new parameters may be published. Two published versions that differ by one row give that row away (Bertran et al.
 //! 2024), so that an export can be made to wait for company.
 
-use efface_receipt::Release;
+use efface_receipt::{Calibration, Release, SensitivitySource};
 use serde::{Deserialize, Serialize};
+
+use super::gaussian;
 
 /// The policy of a model, and what waits under it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +71,32 @@ impl Policy {
         self.since.get_or_insert(now);
     }
 
+    /// Notes that the parameters moved. What was never published has nothing to be compared with.
+    pub(crate) fn travel(&mut self, distance: f64) {
+        if self.published {
+            // A distance that is no number is as far as numbers go, which the manifest can hold and infinity it cannot.
+            let all = self.moved + distance * (1.0 + 1e-9);
+            self.moved = if all.is_nan() { f64::MAX } else { all.min(f64::MAX) };
+        }
+    }
+
+    /// What an export says of it, noise included. Err with the distance that may be hidden where they moved further.
+    pub(crate) fn export(&self) -> Result<Release, f64> {
+        let mut release = self.release();
+        let Some(Promise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
+        let hidden = match sensitivity {
+            Some(allowed) if self.moved > allowed => return Err(allowed),
+            None if self.moved == f64::MAX => return Err(0.0),
+            Some(allowed) => allowed,
+            None => self.moved,
+        };
+        release.noise = Some(hidden * gaussian::deviation(epsilon, delta));
+        if let Some(calibration) = &mut release.calibration {
+            calibration.sensitivity = Some(hidden);
+        }
+        Ok(release)
+    }
+
     /// What a receipt says of it.
     pub(crate) fn release(&self) -> Release {
         Release {
@@ -76,14 +104,22 @@ impl Policy {
             batch: self.waiting,
             delay_seconds: self.delay_seconds,
             noise: self.noise,
-            calibration: None,
+            calibration: self.promise.map(|Promise { epsilon, delta, sensitivity }| Calibration {
+                epsilon,
+                delta,
+                sensitivity,
+                source: match sensitivity {
+                    Some(_) => SensitivitySource::Given,
+                    None => SensitivitySource::Measured,
+                },
+            }),
             warnings: self.warning().into_iter().collect(),
         }
     }
 
     /// What to say before an export.
     pub(crate) fn warning(&self) -> Option<String> {
-        (self.published && self.waiting == 1 && self.noise.is_none()).then(|| {
+        (self.published && self.waiting == 1 && self.noise.is_none() && self.promise.is_none()).then(|| {
             "one request since the last export: whoever holds both versions can compute the rows that left".into()
         })
     }
@@ -101,7 +137,7 @@ impl Policy {
 
     /// Notes an export.
     pub(crate) fn released(&mut self) {
-        (self.waiting, self.since, self.published) = (0, None, true);
+        (self.waiting, self.since, self.published, self.moved) = (0, None, true, 0.0);
     }
 }
 

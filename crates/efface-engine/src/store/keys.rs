@@ -1,7 +1,7 @@
 //! Who is who: rows are found by salted hashes of their id and their subject, and what was forgotten is remembered by
 //! such a hash alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,13 @@ impl Salt {
     }
 }
 
+/// The checksum over a list of what must not come back.
+fn seal(entries: &[(Commitment, String)]) -> Tally {
+    let mut tally = Tally::default();
+    entries.iter().for_each(|(commitment, _)| tally.add(0, commitment, 1));
+    tally
+}
+
 fn short(commitment: &Commitment) -> Short {
     let mut short = [0; 16];
     short.copy_from_slice(&commitment[..16]);
@@ -80,6 +87,8 @@ pub(crate) struct Directory<'a> {
     /// Rows that must be there, and their checksum.
     pub(crate) rows: u64,
     pub(crate) tally: Tally,
+    /// The checksum over the list of what must not come back; None where an older efface kept none.
+    pub(crate) seal: Option<Tally>,
 }
 
 impl Directory<'_> {
@@ -183,10 +192,38 @@ impl Directory<'_> {
     }
 
     /// Remembers that a row was forgotten, and nothing else of it.
-    pub(crate) fn remember(&self, id: &str, at: &str) -> Result<(), Fault> {
+    pub(crate) fn remember(&mut self, id: &str, at: &str) -> Result<(), Fault> {
+        let commitment = self.salt.id(id);
+        let mut seal = match self.seal {
+            Some(seal) => seal,
+            // A file of an older efface gets its checksum with the next entry.
+            None => seal(&self.suppressed()?),
+        };
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "forgotten" VALUES (?1, ?2)"#)?;
-        statement.execute(params![self.salt.id(id), at])?;
+        statement.execute(params![commitment, at])?;
+        seal.add(0, &commitment, 1);
+        self.seal = Some(seal);
         Ok(())
+    }
+
+    /// All that must not come back, and since when.
+    pub(crate) fn suppressed(&self) -> Result<Vec<(Commitment, String)>, Fault> {
+        let mut statement = self.connection.prepare_cached(r#"SELECT commitment, at FROM "forgotten""#)?;
+        let entries = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(entries.collect::<Result<_, _>>()?)
+    }
+
+    /// Whether a row that was forgotten is here.
+    pub(crate) fn any_present(&self, entries: &[(Commitment, String)]) -> Result<bool, Fault> {
+        let gone: HashSet<Short> = entries.iter().map(|(commitment, _)| short(commitment)).collect();
+        let mut found = false;
+        self.scan(|_, id, _| found |= gone.contains(id))?;
+        Ok(found)
+    }
+
+    /// Whether the entries are those that were made; None where nobody kept count.
+    pub(crate) fn sealed(&self, entries: &[(Commitment, String)]) -> Option<bool> {
+        self.seal.map(|kept| kept == seal(entries))
     }
 
     /// How many rows were ever forgotten.

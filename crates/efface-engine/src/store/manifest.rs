@@ -33,6 +33,9 @@ pub(crate) struct Manifest {
     pub(crate) next_position: u64,
     /// Rows that were ever forgotten.
     pub(crate) forgotten: u64,
+    /// The checksum over the list of them.
+    #[serde(default)]
+    pub(crate) seal: Option<Tally>,
     /// Features whose names were erased.
     pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
@@ -43,6 +46,22 @@ pub(crate) struct Manifest {
     pub(crate) ledger: Option<Ledger>,
     #[serde(default)]
     pub(crate) policy: Policy,
+    /// Rows that are forgotten and not yet scrubbed.
+    #[serde(default)]
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// Rows that are out of the parameters, the training set and the list of rows, and still lie in their places: their
+/// share of the stored sums is folded out, and their bytes are overwritten, by the next settle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// Their numbers, ascending.
+    pub(crate) rows: Vec<u64>,
+    /// The first and the last receipt about them.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// When the first of them was forgotten, in milliseconds since 1970.
+    pub(crate) since: i64,
 }
 
 /// The small half of a model's state.
@@ -140,12 +159,14 @@ impl Manifest {
             next_row: 0,
             next_position: 0,
             forgotten: 0,
+            seal: Some(Tally::default()),
             erased: 0,
             blueprint,
             model,
             parts: Vec::new(),
             ledger: None,
             policy: Policy::default(),
+            waiting: None,
         }
     }
 
@@ -153,9 +174,14 @@ impl Manifest {
         Salt::from_bytes(self.salt)
     }
 
+    /// The numbers of rows that wait to be scrubbed, ascending.
+    pub(crate) fn hidden(&self) -> Vec<u64> {
+        self.waiting.as_ref().map_or_else(Vec::new, |waiting| waiting.rows.clone())
+    }
+
     /// The list of rows as this manifest knows it.
     pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> Directory<'a> {
-        Directory { connection, salt: self.salt(), rows: self.rows, tally: self.tally }
+        Directory { connection, salt: self.salt(), rows: self.rows, tally: self.tally, seal: self.seal }
     }
 
     pub(crate) fn load(connection: &Connection) -> Result<Self, Fault> {
@@ -177,6 +203,11 @@ impl Manifest {
             && kmeans.k as u64 > manifest.rows
         {
             return damaged("it has more clusters than rows");
+        }
+        if let Some(waiting) = &manifest.waiting
+            && !(waiting.rows.is_sorted_by(|a, b| a < b) && waiting.rows.last() < Some(&manifest.next_row))
+        {
+            return damaged("its list of rows that wait to be scrubbed makes no sense");
         }
         match manifest.blueprint.fault() {
             Some(fault) => damaged(fault),

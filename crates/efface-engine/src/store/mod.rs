@@ -9,7 +9,7 @@ pub(crate) mod rows;
 mod schema;
 
 pub(crate) use keys::{Directory, Found, Salt};
-pub(crate) use manifest::{Details, Manifest, ModelHead};
+pub(crate) use manifest::{Details, Manifest, ModelHead, Waiting};
 pub(crate) use parts::{Part, PartHead};
 pub(crate) use payload::{Outgoing, Shape};
 pub(crate) use rows::StoreRows;

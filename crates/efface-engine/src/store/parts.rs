@@ -77,6 +77,34 @@ pub(crate) fn save(connection: &Connection, parts: &[Part<'_>]) -> Result<Vec<Pa
     Ok(heads)
 }
 
+/// Replaces one array of numbers by another of the same length, where it lies: SQLite overwrites bytes of the same
+/// length in place, so that nothing of the old ones is left.
+pub(crate) fn replace(
+    connection: &Connection,
+    heads: &mut [PartHead],
+    name: &str,
+    values: &[f64],
+) -> Result<(), Fault> {
+    let Some(head) = heads.iter_mut().find(|head| head.name == name) else {
+        return damaged(format!("it has no array `{name}`"));
+    };
+    if head.bytes != values.len() as u64 * 8 {
+        return damaged(format!("array `{name}` has another length"));
+    }
+    let mut statement =
+        connection.prepare_cached(r#"UPDATE "parts" SET bytes = ?2 WHERE part = ?1 AND name = ?3"#)?;
+    let mut digest = Sha256::new();
+    for (at, piece) in values.chunks(PIECE / 8).enumerate() {
+        let bytes: Vec<u8> = piece.iter().flat_map(|value| value.to_le_bytes()).collect();
+        digest.update(&bytes);
+        if statement.execute(params![head.first + at as u64, bytes, name])? != 1 {
+            return damaged(format!("array `{name}` lacks a piece"));
+        }
+    }
+    head.sha256 = hex(&digest.finalize());
+    Ok(())
+}
+
 /// Reads an array of bytes.
 pub(crate) fn bytes(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<u8>, Fault> {
     let mut all = Vec::new();

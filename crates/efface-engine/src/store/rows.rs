@@ -17,12 +17,15 @@ pub(crate) struct StoreRows<'a> {
     shape: Shape,
     rows: usize,
     weighted: bool,
+    /// Rows that are forgotten and wait to be scrubbed. For everybody who asks here they are gone.
+    hidden: Vec<u64>,
 }
 
 impl<'a> StoreRows<'a> {
     pub(crate) fn new(store: &'a Store, manifest: &Manifest) -> Self {
         let weighted = manifest.blueprint.weight.is_some();
-        Self { store, shape: Shape::of(&manifest.blueprint), rows: manifest.rows as usize, weighted }
+        let shape = Shape::of(&manifest.blueprint);
+        Self { store, shape, rows: manifest.rows as usize, weighted, hidden: manifest.hidden() }
     }
 
     /// One row with its names.
@@ -32,30 +35,60 @@ impl<'a> StoreRows<'a> {
 
     /// One row with its names and the hash of its content.
     pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
-        let bytes = self.store.raw(|connection| {
-            let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
-            Ok(statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?)
-        })?;
-        match bytes {
-            Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-                Ok(Some((payload::decode(number, self.shape, &bytes)?, payload::content(&bytes))))
-            }
-            _ => Ok(None),
+        if self.hidden.binary_search(&number).is_ok() {
+            return Ok(None);
         }
+        self.store.raw(|connection| one(connection, self.shape, number))
     }
 }
 
+/// One row, whether it is hidden or not; None when it was overwritten or never was.
+fn one(connection: &Connection, shape: Shape, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
+    let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
+    let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    match bytes {
+        Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
+            Ok(Some((payload::decode(number, shape, &bytes)?, payload::content(&bytes))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rows that wait to be scrubbed: for whoever folds them out of the curvature, and nobody else.
+pub(crate) fn waiting(connection: &Connection, manifest: &Manifest) -> Result<Vec<(u64, Stored)>, Fault> {
+    let shape = Shape::of(&manifest.blueprint);
+    manifest
+        .hidden()
+        .into_iter()
+        .map(|number| match one(connection, shape, number)? {
+            Some((stored, _)) => Ok((number, stored)),
+            None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
+        })
+        .collect()
+}
+
+/// The same rows as the mathematics wants them.
+pub(crate) fn waiting_rows(connection: &Connection, manifest: &Manifest) -> Result<Rows, Fault> {
+    let mut gathered = Gathered::new(Shape::of(&manifest.blueprint));
+    for (number, row) in waiting(connection, manifest)? {
+        gathered.push(number, row);
+    }
+    gathered.finish(manifest.blueprint.weight.is_some()).map_err(|error| Fault::Damaged(error.to_string()))
+}
+
 /// Shows every row that is alive: its number, its names and the hash of its content. One row is in memory at a time.
+/// Those in `hidden`, a sorted list, are not alive.
 pub(crate) fn each(
     connection: &Connection,
     shape: Shape,
+    hidden: &[u64],
     mut see: impl FnMut(u64, Stored, Hash) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
-        if bytes.iter().any(|byte| *byte != 0) {
+        if bytes.iter().any(|byte| *byte != 0) && hidden.binary_search(&number).is_err() {
             see(number, payload::decode(number, shape, bytes)?, payload::content(bytes))?;
         }
     }
@@ -103,7 +136,7 @@ impl RowStore for StoreRows<'_> {
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
         let mut gathered = Gathered::new(self.shape);
         let read = self.store.raw(|connection| {
-            each(connection, self.shape, |number, row, _| {
+            each(connection, self.shape, &self.hidden, |number, row, _| {
                 gathered.push(number, row);
                 Ok(())
             })?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use efface::Options;
 use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, Silent, Who, fit};
 use efface_io::Source;
+use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
 use tempfile::TempDir;
 
 /// A request with nothing special about it.
@@ -221,4 +222,42 @@ pub fn change_manifest(path: &Path, change: impl FnOnce(&mut serde_json::Value))
 fn hex(bytes: &[u8]) -> String {
     let digest: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest(bytes).into();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub fn key(engine: &Engine) -> PublicKey {
+    PublicKey::parse(&engine.public_keys().unwrap().0).unwrap()
+}
+
+pub fn receipts(engine: &Engine) -> Vec<Receipt> {
+    let mut all = Vec::new();
+    let mut see = |signed: &efface_receipt::Signed, _: &[u8]| {
+        all.push(signed.receipt.clone());
+        Ok(())
+    };
+    engine.receipts(&mut see).unwrap();
+    all
+}
+
+/// Every receipt, its proof, the whole log and the file itself hold.
+#[track_caller]
+pub fn sound(engine: &Engine) {
+    let keys = KeyRing::from(key(engine));
+    let mut replay = LogReplay::new(&keys);
+    let mut leaves = Vec::new();
+    let mut see = |_: &efface_receipt::Signed, bytes: &[u8]| {
+        leaves.push(bytes.to_vec());
+        Ok(())
+    };
+    engine.receipts(&mut see).unwrap();
+    for (at, leaf) in leaves.iter().enumerate() {
+        replay.push(leaf).unwrap();
+        let bundle = engine.bundle(&at.to_string()).unwrap();
+        let bytes = bundle.to_bytes().unwrap();
+        assert_eq!(verify(&bundle, &keys).unwrap().receipt.sequence, at as u64);
+        efface_receipt::verify_bytes(&bytes, &keys).unwrap();
+    }
+    replay.finish(&engine.checkpoint().unwrap()).unwrap();
+    let failed: Vec<_> =
+        engine.verify(Some(&key(engine))).unwrap().into_iter().filter(|c| !c.passed).collect();
+    assert!(failed.is_empty(), "{failed:?}");
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::curvature::KeptSource;
+use super::gathered::Gathered;
 use super::sums::Sums;
 use super::{Basis, Body, Bound, DenseBody, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
 use crate::error::{Error, Result};
-use crate::rows::RowStore;
+use crate::rows::{RowId, RowStore, Rows};
 
 /// What has to be stored of a settled model. The factor, the inverse and the kept rows are made again from it.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,8 +83,29 @@ impl RidgeModel {
         Ok(state)
     }
 
+    /// What a request changes at once: the parameters, column after column, and whether they are the minimum. With it
+    /// and the older rest of its state a model can be stored while its rows wait to be folded in, see
+    /// [`from_state_without`](Self::from_state_without).
+    pub fn quick_state(&self) -> (Vec<f64>, bool) {
+        let at_optimum = match &self.body {
+            Body::Dense(body) => body.ledger.at_optimum,
+            Body::Wide(_) => true,
+        };
+        (columns(&self.theta), at_optimum)
+    }
+
     /// The model from its arrays. `rows` is read only for the rows form; the factor is made here, O(d³/3).
     pub fn from_state(state: &RidgeState, rows: &dyn RowStore) -> Result<Self> {
+        Self::restore(state, rows, None)
+    }
+
+    /// The model from arrays whose parameters are of today and whose sums still hold the rows `gone`, which are taken
+    /// out of them here, O(kd²). `rows` holds them no more.
+    pub fn from_state_without(state: &RidgeState, rows: &dyn RowStore, gone: &Rows) -> Result<Self> {
+        Self::restore(state, rows, Some(gone))
+    }
+
+    fn restore(state: &RidgeState, rows: &dyn RowStore, gone: Option<&Rows>) -> Result<Self> {
         let damaged = |what: &str| Error::Damaged(what.to_string());
         state.settings.check()?;
         let basis = Basis::from_parts(
@@ -141,6 +163,11 @@ impl RidgeModel {
         }
         crate::linalg::mirror_lower(sums.a.as_mut());
         sums.note();
+        if let Some(gone) = gone {
+            let ids: Vec<RowId> = gone.ids().collect();
+            let gathered = Gathered::read(&basis, outputs, gone, &ids, None)?;
+            sums.apply(&gathered.rows, &penalty.values, crate::linalg::par(state.settings.threads));
+        }
         let source = || Ok(Some(KeptSource { rows: rows.all()?, basis: &basis }));
         let (mut body, minimum) =
             DenseBody::build(&state.settings, state.settings.form, sums, &penalty, &source)?;
@@ -153,6 +180,33 @@ impl RidgeModel {
             body.ledger.distance = basis.caller_norm(&(&theta - &minimum));
         }
         Ok(frame(theta, Body::Dense(body)))
+    }
+}
+
+impl RidgeState {
+    /// The same state with its sums made anew from the rows, in the same coordinates, O(nd²): what a check compares the
+    /// stored sums with. A model of the iterative form has none and stays as it is.
+    pub fn resummed(&self, rows: &dyn RowStore) -> Result<Self> {
+        let Some(basis) = Basis::from_parts(
+            self.features,
+            self.settings.intercept,
+            self.origin.clone(),
+            self.inverse_scale.clone(),
+        ) else {
+            return Err(Error::Damaged("its coordinates make no sense".into()));
+        };
+        let mut state = self.clone();
+        if self.settings.form == Form::Iterative {
+            return Ok(state);
+        }
+        let penalty = Penalty::new(&basis, self.settings.lambda);
+        let par = crate::linalg::par(self.settings.threads);
+        let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par);
+        state.a = (0..basis.width()).flat_map(|j| &sums.a.col_as_slice(j)[j..]).copied().collect();
+        state.b = columns(&sums.b);
+        (state.drift, state.b_drift, state.targets) = (sums.drift, sums.b_drift, sums.targets);
+        state.support = sums.support;
+        Ok(state)
     }
 }
 
