@@ -48,5 +48,5 @@ pub use models::{
     LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,
     SisaModel, Softmax,
 };
-pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
+pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

@@ -110,6 +110,7 @@ impl<R: Rule> NaiveBayes<R> {
 
     fn take_in(&mut self, rows: &Rows) -> Result<()> {
         for view in rows.iter() {
+            rows.go_on()?;
             self.recipe.admit(&view)?;
             self.tally.put(&view, 1.0);
         }

@@ -5,10 +5,12 @@
 
 mod features;
 mod index;
+mod stop;
 mod store;
 
 pub use features::{Csr, Dense, Features, Real, RowRef};
 pub(crate) use index::Index;
+pub use stop::Stop;
 pub use store::{RowStore, RowView};
 
 use std::borrow::Cow;
@@ -37,6 +39,7 @@ pub struct Rows {
     targets: Vec<f64>,
     outputs: usize,
     weights: Option<Vec<f64>>,
+    stop: Option<Stop>,
 }
 
 impl Rows {
@@ -80,6 +83,7 @@ impl Rows {
             targets,
             outputs,
             weights: None,
+            stop: None,
         })
     }
 
@@ -100,6 +104,12 @@ impl Rows {
         }
         self.weights = Some(weights);
         Ok(self)
+    }
+
+    /// Rows whose work can be stopped; copies of them listen to the same request.
+    pub fn watched(mut self, stop: &Stop) -> Self {
+        self.stop = Some(stop.clone());
+        self
     }
 
     /// Ids of the rows present, in slot order.
@@ -145,7 +155,8 @@ impl Rows {
         })?;
         let features = features.ok_or(Error::NoRows)?;
         let rows = Self::with_ids(ids.to_vec(), features, targets, store.outputs())?;
-        if weights.iter().all(|weight| *weight == 1.0) { Ok(rows) } else { rows.weighted(weights) }
+        let rows = if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? };
+        Ok(Self { stop: store.stop().cloned(), ..rows })
     }
 
     /// Adds rows; their ids must be new.
@@ -225,6 +236,7 @@ impl Rows {
             targets,
             outputs: self.outputs,
             weights: self.weights.as_ref().map(|w| slots.iter().map(|&slot| w[slot]).collect()),
+            stop: self.stop.clone(),
         }
     }
 
@@ -283,6 +295,10 @@ impl RowStore for Rows {
 
     fn all(&self) -> Result<Cow<'_, Rows>> {
         Ok(Cow::Borrowed(self))
+    }
+
+    fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
     }
 }
 

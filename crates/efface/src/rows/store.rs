@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{RowId, RowRef, Rows};
+use super::{RowId, RowRef, Rows, Stop};
 use crate::error::{Error, Result};
 
 /// One row as its store shows it.
@@ -57,6 +57,16 @@ pub trait RowStore: Send + Sync {
 
     /// Every row, in memory. Only methods that cannot do without it ask for this.
     fn all(&self) -> Result<Cow<'_, Rows>>;
+
+    /// Where a request to stop work on these rows would arrive; None where nobody can make one.
+    fn stop(&self) -> Option<&Stop> {
+        None
+    }
+
+    /// An error once work on these rows was asked to stop.
+    fn go_on(&self) -> Result<()> {
+        self.stop().map_or(Ok(()), Stop::go_on)
+    }
 }
 
 /// A request must name each row once.

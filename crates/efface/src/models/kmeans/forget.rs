@@ -57,7 +57,9 @@ impl Forget<KMeansModel> for QKMeans {
                 let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
                 read += retained.len();
                 let points = Points::read(all.as_ref(), &retained)?;
-                start.resume(&points, &rules).map(|trace| (trace, true))
+                let resumed = start.resume(&points, &rules);
+                rows.go_on()?;
+                resumed.map(|trace| (trace, true))
             }
             Replay::Scratch => None,
         };

@@ -86,9 +86,15 @@ impl KMeans {
         let body = match self.scheme {
             Scheme::Quantised { .. } => {
                 let points = Points::read(rows, ids)?;
-                Body::Quantised(Trace::new(&points, &self.rules()).map_err(|found| too_few(self.k, found))?)
+                let trace = Trace::new(&points, &self.rules());
+                rows.go_on()?;
+                Body::Quantised(trace.map_err(|found| too_few(self.k, found))?)
             }
-            Scheme::Divided { .. } => Body::Divided(Tree::new(self, rows, ids)?),
+            Scheme::Divided { .. } => {
+                let tree = Tree::new(self, rows, ids);
+                rows.go_on()?;
+                Body::Divided(tree?)
+            }
         };
         Ok(KMeansModel { recipe: *self, width: rows.width(), rows: ids.len(), body })
     }
@@ -121,6 +127,11 @@ impl KMeansModel {
     /// How many rows it stands for.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The iterations of the run; 0 for a tree, whose nodes each have their own.
+    pub fn iterations(&self) -> usize {
+        self.kept().2
     }
 
     /// The cluster of each row: that of the nearest centre.

@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::models::draw::{For, uniform};
 use crate::models::long_sum::check_size;
-use crate::rows::{RowId, RowStore, RowView};
+use crate::rows::{RowId, RowStore, RowView, Stop};
 
 /// Dense points in memory.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,7 @@ pub(super) struct Points {
     pub(super) ids: Vec<u64>,
     values: Vec<f64>,
     weights: Vec<f64>,
+    stop: Option<Stop>,
 }
 
 impl Points {
@@ -28,7 +29,7 @@ impl Points {
     pub(super) fn read(rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
-        let mut points = Self::new(rows.width());
+        let mut points = Self { stop: rows.stop().cloned(), ..Self::new(rows.width()) };
         let mut checked = Ok(());
         rows.visit(&sorted, &mut |_, view| {
             if checked.is_ok() {
@@ -54,6 +55,11 @@ impl Points {
         self.weights.push(weight);
     }
 
+    /// Whether whoever waits for a run over these points has asked it to end; the result is not to be used then.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::is_stopped)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -71,6 +77,9 @@ impl Points {
         let mut chosen = Vec::with_capacity(k);
         let mut nearest = vec![1.0; self.len()];
         for round in 0..k {
+            if self.is_stopped() {
+                break;
+            }
             let mut first: Option<(f64, usize)> = None;
             for (at, distance) in nearest.iter().enumerate() {
                 let mass = self.weights[at] * distance;

@@ -167,6 +167,7 @@ impl Trace {
     fn run(mut self, points: &Points, rules: &Rules) -> Self {
         while let Some(last) = self.stages.last()
             && self.stages.len() <= rules.iterations
+            && !points.is_stopped()
         {
             let (centers, _) = last.next(rules, self.stages.len());
             let stage = Stage::measure(centers, points, rules);

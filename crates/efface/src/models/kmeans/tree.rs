@@ -138,6 +138,8 @@ fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<Node
             centers: stage.centers.clone(),
             masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
         })),
+        // What comes of it will not be used.
+        Err(_) if points.is_stopped() => Ok(Node::default()),
         Err(distinct) if root => Err(too_few(recipe.k, distinct)),
         Err(_) => {
             let chosen = points.plus_plus(recipe.k, seed);

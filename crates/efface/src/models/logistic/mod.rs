@@ -66,6 +66,8 @@ pub struct LogisticModel {
     pub(crate) facts: Facts,
     pub(crate) ledger: Ledger,
     pub(crate) refactorisations: usize,
+    /// Steps of the last training; not part of the stored state.
+    pub(crate) steps: usize,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -159,6 +161,7 @@ impl Settings {
             class_rows: Vec::new(),
             standing: None,
             refactorisations: 0,
+            steps: 0,
             row_set,
             noise_rows: row_set,
         };
@@ -237,6 +240,7 @@ impl LogisticModel {
         let objective = Objective { sample, frame: Frame { outputs, ..self.frame() }, extra: &self.extra };
         let Trained { place, bowl, iterations, passes } = train::train(&objective, start, None, limits)?;
         self.theta = place.theta;
+        self.steps = iterations;
         self.clear(&(0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect::<Vec<_>>());
         if private::descends(&self.settings) {
             // The first training may take any way to the optimum; only what is near it may be published.
@@ -358,6 +362,11 @@ impl LogisticModel {
     /// The recipe it was fitted with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The steps of its last training; 0 for a model that was read back.
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// How many features a row has.

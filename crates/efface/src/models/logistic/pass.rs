@@ -12,7 +12,7 @@ use super::reader::{Kind, Reader};
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
 use crate::models::basis::Basis;
-use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
+use crate::rows::{RowId, RowRef, RowStore, RowView, Rows, Stop};
 
 /// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
 const DENSE_SHARE: f64 = 0.05;
@@ -47,6 +47,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) members: Vec<Member<'a>>,
     /// Rows in all, those of weight 0 included.
     pub(crate) rows: usize,
+    /// Where a request to stop would arrive.
+    pub(crate) stop: Option<Stop>,
 }
 
 /// Loss and gradient, without penalty.
@@ -141,7 +143,7 @@ impl<'a> Sample<'a> {
                 members.push(member);
             }
         }
-        Ok(Self { members, rows: count })
+        Ok(Self { members, rows: count, stop: rows.stop().cloned() })
     }
 
     /// Whether some row is better read by its non-zeros.

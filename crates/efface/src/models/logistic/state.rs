@@ -192,6 +192,7 @@ impl LogisticModel {
             facts,
             ledger,
             refactorisations: head.refactorisations,
+            steps: 0,
             row_set: head.row_set,
             noise_rows: head.noise_rows,
         })

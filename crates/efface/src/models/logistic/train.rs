@@ -85,6 +85,7 @@ pub(crate) fn train(
         if size <= limits.gradient {
             break;
         }
+        objective.sample.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
         if place.margin > 0.0 && objective.has_no_penalty() {
             return Err(Error::Separable);
         }

@@ -39,7 +39,7 @@ impl DenseBody {
         basis: &Basis,
         penalty: &Penalty,
     ) -> Result<(Self, Mat<f64>)> {
-        let sums = Sums::gather(rows, basis, &penalty.values, par(settings.threads));
+        let sums = Sums::gather(rows, basis, &penalty.values, par(settings.threads))?;
         let source = || Ok(Some(KeptSource { rows: Cow::Borrowed(rows), basis }));
         Self::build(settings, form, sums, penalty, &source)
     }
@@ -309,7 +309,7 @@ impl DenseBody {
         mut step: Step,
     ) -> Result<(RidgeModel, Step)> {
         let all = retained(store, rows, ids, new)?;
-        let sums = Sums::gather(&all, &model.basis, &model.penalty.values, par(model.settings.threads));
+        let sums = Sums::gather(&all, &model.basis, &model.penalty.values, par(model.settings.threads))?;
         let (body, theta) = self.build_after(model, sums, rows, &|| Ok(all.clone()), step)?;
         step.refactored = true;
         step.resummed = Some(all.len());

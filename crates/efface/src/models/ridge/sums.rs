@@ -8,6 +8,7 @@
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
+use crate::error::Result;
 use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm};
 use crate::rows::{RowRef, RowStore, Rows};
 
@@ -60,8 +61,8 @@ impl Sums {
         }
     }
 
-    /// Sums over all rows. Memory: A, b and one block of rows no larger than A.
-    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Self {
+    /// Sums over all rows, unless it is told to stop. Memory: A, b and one block of rows no larger than A.
+    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
         let width = basis.width();
         let outputs = rows.outputs();
         let mut sums = Self::zero(width, outputs);
@@ -89,6 +90,7 @@ impl Sums {
             if filled == block {
                 sums.add_block(xt.as_ref(), y.as_ref(), par);
                 filled = 0;
+                rows.go_on()?;
             }
         }
         if let Some((xt, y)) = &dense {
@@ -101,7 +103,7 @@ impl Sums {
         (sums.drift, sums.b_drift) = Self::drift_of(trace, targets);
         mirror_lower(sums.a.as_mut());
         sums.note();
-        sums
+        Ok(sums)
     }
 
     fn add_block(&mut self, xt: MatRef<'_, f64>, y: MatRef<'_, f64>, par: Par) {

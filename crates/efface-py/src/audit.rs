@@ -1,0 +1,113 @@
+//! Whether a model has forgotten, measured: `efface::eval` for Python.
+
+use std::collections::HashSet;
+
+use efface::eval::{
+    Task, Trials, Way, distance, duplicates, feature_injection, membership_inference, utility,
+};
+use efface::{AnyRecipe, Fit, Options, Result, RowId, Rows, Stop};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::evidence::plain;
+use crate::{input, work};
+
+/// What is asked of an audit.
+struct Question {
+    recipe: AnyRecipe,
+    rows: Rows,
+    gone: Vec<RowId>,
+    task: Task,
+    ways: Vec<Way>,
+    trials: Option<Trials>,
+}
+
+impl Question {
+    fn answer(&self) -> Result<Value> {
+        let Self { recipe, rows, gone, task, ways, trials } = self;
+        let twins = duplicates(rows, gone)?;
+        let leaving: HashSet<RowId> = gone.iter().copied().collect();
+        let retained = rows.filter(|id| !leaving.contains(&id));
+        let before = recipe.fit(rows)?;
+        let retrained = recipe.fit(&retained)?;
+        let mut methods = Vec::with_capacity(ways.len());
+        for way in ways {
+            let after = before.forget(&way.method, &Options::default(), rows, gone)?;
+            methods.push(json!({
+                "method": way.method,
+                "claim": after.evidence.claim.name(),
+                "bound": after.evidence.bound,
+                "distance": distance(&before, &after.model, &retrained, *task, rows)?,
+                "utility": utility(&after.model, *task, &retained)?,
+            }));
+        }
+        let membership = match trials {
+            Some(trials) => {
+                Some(membership_inference(recipe, *task, rows, gone, ways, trials, &|_, _| ())?)
+            }
+            None => None,
+        };
+        Ok(json!({
+            "rows": twins.rows,
+            "forgotten": gone.len(),
+            "rows_with_twins": twins.rows_with_twins,
+            "surviving_twins": twins.surviving(),
+            "utility_before": utility(&before, *task, &retained)?,
+            "utility_retrained": utility(&retrained, *task, &retained)?,
+            "methods": methods,
+            "membership": membership,
+        }))
+    }
+}
+
+/// Distance, utility and attacks, for a request on rows.
+#[pyfunction]
+#[pyo3(signature = (recipe, x, y, ids, weights, gone, classes, methods, oracles, seed, threads))]
+#[expect(clippy::too_many_arguments, reason = "Python names every one of them")]
+pub(crate) fn audit<'py>(
+    py: Python<'py>,
+    recipe: &str,
+    x: &Bound<'py, PyAny>,
+    y: PyReadonlyArray2<'py, f64>,
+    ids: PyReadonlyArray1<'py, u64>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    gone: PyReadonlyArray1<'py, u64>,
+    classes: bool,
+    methods: Vec<String>,
+    oracles: usize,
+    seed: u64,
+    threads: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stop = Stop::default();
+    let question = Question {
+        recipe: input::recipe(recipe)?,
+        rows: input::rows(py, x, &y, &ids, weights.as_ref())?.watched(&stop),
+        gone: input::named(gone.as_slice()?),
+        task: if classes { Task::Classes } else { Task::Regression },
+        ways: methods.into_iter().map(Way::new).collect(),
+        trials: (oracles > 0).then(|| Trials { oracles, seed, threads, ..Trials::default() }),
+    };
+    let answer = work::interruptible(py, &stop, || question.answer())?;
+    plain(py, &answer)
+}
+
+/// What is left of a feature that only the rows to forget had.
+#[pyfunction]
+pub(crate) fn injection<'py>(
+    py: Python<'py>,
+    recipe: &str,
+    x: &Bound<'py, PyAny>,
+    y: PyReadonlyArray2<'py, f64>,
+    ids: PyReadonlyArray1<'py, u64>,
+    gone: PyReadonlyArray1<'py, u64>,
+    methods: Vec<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stop = Stop::default();
+    let recipe = input::recipe(recipe)?;
+    let rows = input::rows(py, x, &y, &ids, None)?.watched(&stop);
+    let gone = input::named(gone.as_slice()?);
+    let ways: Vec<Way> = methods.into_iter().map(Way::new).collect();
+    let found = work::interruptible(py, &stop, || feature_injection(&recipe, &rows, &gone, &ways))?;
+    plain(py, &found)
+}

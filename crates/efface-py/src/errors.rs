@@ -1,0 +1,58 @@
+//! From errors of the libraries to exceptions. The classes live in `efface._errors`, so that they can have the parents
+//! that scikit-learn users catch.
+
+use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// An exception of `efface._errors` by name; the message alone where the package cannot be imported.
+fn named(py: Python<'_>, class: &str, message: String) -> PyErr {
+    let made = py
+        .import("efface._errors")
+        .and_then(|module| module.getattr(class))
+        .and_then(|class| class.call1((message.as_str(),)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(_) => PyValueError::new_err(message),
+    }
+}
+
+/// An error of the numerics.
+pub(crate) fn core(py: Python<'_>, error: efface::Error) -> PyErr {
+    use efface::Error;
+    let message = error.to_string();
+    match error {
+        Error::UnknownRow(_) => named(py, "UnknownRowError", message),
+        Error::DuplicateRow(_) => named(py, "DuplicateRowError", message),
+        Error::Singular { .. } | Error::LeverageOne { .. } | Error::Separable => {
+            named(py, "NotDeterminedError", message)
+        }
+        Error::NotConverged { .. } | Error::NotTrained { .. } => named(py, "NotConvergedError", message),
+        Error::Stopped => PyRuntimeError::new_err(message),
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// An error of the engine, with its hint.
+pub(crate) fn engine(py: Python<'_>, error: efface_engine::Error) -> PyErr {
+    use efface_engine::{Error, ErrorKind};
+    let mut message = error.to_string();
+    if let Some(hint) = error.hint() {
+        message = format!("{message}; hint: {hint}");
+    }
+    match (&error, error.kind()) {
+        (Error::UnknownRow { .. } | Error::WasForgotten { .. }, _) => named(py, "UnknownRowError", message),
+        (_, ErrorKind::Io) if message.contains("No such file") => PyFileNotFoundError::new_err(message),
+        (_, ErrorKind::Refused) if message.contains("exists") => PyFileExistsError::new_err(message),
+        (_, ErrorKind::Io) => PyOSError::new_err(message),
+        (_, ErrorKind::NotFound) => named(py, "UnknownRowError", message),
+        (_, ErrorKind::Refused) => named(py, "RefusedError", message),
+        (_, ErrorKind::BadModel) => named(py, "BadModelError", message),
+        (_, ErrorKind::Internal) => PyRuntimeError::new_err(message),
+        (_, ErrorKind::Usage | ErrorKind::Data) => PyValueError::new_err(message),
+    }
+}
+
+/// A receipt that does not hold.
+pub(crate) fn receipt(py: Python<'_>, fault: &efface_receipt::Fault) -> PyErr {
+    named(py, "VerificationError", format!("{}: {fault}", fault.check()))
+}

@@ -1,0 +1,150 @@
+//! Evidence as Python sees it.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The record of one request: what was promised, how far from retraining the result can be, what was read.
+#[pyclass(frozen, module = "efface._core")]
+pub(crate) struct Evidence {
+    pub(crate) inner: efface::Evidence,
+}
+
+#[pymethods]
+impl Evidence {
+    /// The method that did the work.
+    #[getter]
+    fn method(&self) -> &str {
+        &self.inner.method
+    }
+
+    /// Why this method, when ``auto`` chose it.
+    #[getter]
+    fn reason(&self) -> Option<&str> {
+        self.inner.reason.as_deref()
+    }
+
+    /// ``exact``, ``certified`` or ``approximate``.
+    #[getter]
+    fn claim(&self) -> &str {
+        self.inner.claim.name()
+    }
+
+    /// Rows taken out.
+    #[getter]
+    fn forgotten(&self) -> usize {
+        self.inner.forgotten
+    }
+
+    /// Rows put in.
+    #[getter]
+    fn learned(&self) -> usize {
+        self.inner.learned
+    }
+
+    /// Rows in the model afterwards.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.inner.rows
+    }
+
+    /// Rows whose content was read.
+    #[getter]
+    fn rows_read(&self) -> usize {
+        self.inner.rows_read
+    }
+
+    /// An upper bound on the distance to the parameters of retraining.
+    #[getter]
+    fn bound(&self) -> f64 {
+        self.inner.bound
+    }
+
+    /// The bound as a fraction of the parameters' norm.
+    #[getter]
+    fn relative_bound(&self) -> f64 {
+        self.inner.relative_bound
+    }
+
+    /// The largest leverage among the rows taken out, where it was computed.
+    #[getter]
+    fn largest_leverage(&self) -> Option<f64> {
+        self.inner.largest_leverage
+    }
+
+    /// Whether the curvature was factored anew.
+    #[getter]
+    fn refactored(&self) -> bool {
+        self.inner.refactored
+    }
+
+    /// What this request cannot take out of the model.
+    #[getter]
+    fn not_covered(&self) -> Vec<String> {
+        self.inner.not_covered.clone()
+    }
+
+    /// Everything, as plain values. A bound that is not known is ``inf``.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dict = plain(py, &self.inner)?;
+        // JSON has no infinity, and a bound that says nothing is one.
+        let fields = dict.cast::<PyDict>()?;
+        fields.set_item("bound", self.inner.bound)?;
+        fields.set_item("relative_bound", self.inner.relative_bound)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { inner } = self;
+        format!(
+            "Evidence(method={:?}, claim={:?}, forgotten={}, learned={}, rows={}, bound={:.3e})",
+            inner.method,
+            inner.claim.name(),
+            inner.forgotten,
+            inner.learned,
+            inner.rows,
+            inner.bound
+        )
+    }
+
+    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let table = py.import("efface._html")?.getattr("table")?;
+        table.call1(("Evidence", self.to_dict(py)?))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+/// Anything that can be written as JSON, as dicts, lists and numbers.
+pub(crate) fn plain<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let value = serde_json::to_value(value).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    convert(py, &value)
+}
+
+fn convert<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(value), _) => value.into_pyobject(py)?.into_any(),
+            (_, Some(value)) => value.into_pyobject(py)?.into_any(),
+            _ => number.as_f64().unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+        },
+        Value::String(text) => text.into_pyobject(py)?.into_any(),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| convert(py, item)).collect::<PyResult<Vec<_>>>()?;
+            items.into_pyobject(py)?.into_any()
+        }
+        Value::Object(fields) => {
+            let dict = PyDict::new(py);
+            for (name, value) in fields {
+                dict.set_item(name, convert(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}

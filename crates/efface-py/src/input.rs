@@ -1,0 +1,93 @@
+//! From arrays to rows. A dense array is read where it lies and copied once, in its own precision, into the storage of the
+//! model: the model must be able to overwrite a row that it forgets, and nobody else may change it behind its back.
+
+use efface::{Csr, Dense, Features, RowId, Rows};
+use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Row starts, column numbers, values and width of a sparse table.
+type Sparse<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, Bound<'py, PyAny>, usize);
+
+/// The features of an array of f64 or f32, or of the parts of a CSR matrix.
+pub(crate) fn features(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Features> {
+    if let Ok(array) = x.cast::<PyArray2<f64>>() {
+        return dense(py, &array.try_readonly()?);
+    }
+    if let Ok(array) = x.cast::<PyArray2<f32>>() {
+        return dense(py, &array.try_readonly()?);
+    }
+    let Ok((starts, columns, values, width)) = x.extract::<Sparse<'_>>() else {
+        return Err(PyTypeError::new_err(
+            "X must be a two-dimensional array of float32 or float64, or CSR parts",
+        ));
+    };
+    if let Ok(values) = values.extract::<PyReadonlyArray1<'_, f64>>() {
+        return sparse(py, &starts, &columns, values.as_slice()?, width);
+    }
+    let values = values.extract::<PyReadonlyArray1<'_, f32>>()?;
+    sparse(py, &starts, &columns, values.as_slice()?, width)
+}
+
+fn dense<T>(py: Python<'_>, array: &PyReadonlyArray2<'_, T>) -> PyResult<Features>
+where
+    T: Element + efface::rows::Real,
+    Features: From<Dense<T>>,
+{
+    let width = array.shape()[1];
+    let values = array.as_slice().map_err(|_| PyTypeError::new_err("X must be contiguous, row after row"))?;
+    let table = py.detach(|| Dense::new(values.to_vec(), width));
+    Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
+}
+
+fn sparse<T>(
+    py: Python<'_>,
+    starts: &PyReadonlyArray1<'_, i64>,
+    columns: &PyReadonlyArray1<'_, u32>,
+    values: &[T],
+    width: usize,
+) -> PyResult<Features>
+where
+    T: efface::rows::Real,
+    Features: From<Csr<T>>,
+{
+    let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
+    let table = py.detach(|| {
+        let starts = starts.iter().map(|&start| start.max(0) as usize).collect();
+        Csr::from_parts(starts, columns.to_vec(), values.to_vec(), width)
+    });
+    Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
+}
+
+/// Everything that makes rows: features, targets, ids and weights.
+pub(crate) fn rows(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    y: &PyReadonlyArray2<'_, f64>,
+    ids: &PyReadonlyArray1<'_, u64>,
+    weights: Option<&PyReadonlyArray1<'_, f64>>,
+) -> PyResult<Rows> {
+    let features = features(py, x)?;
+    let (targets, outputs) = (y.as_slice()?, y.shape()[1]);
+    let ids = ids.as_slice()?;
+    let weights = weights.map(|weights| weights.as_slice()).transpose()?;
+    let made = py.detach(|| {
+        let rows = Rows::with_ids(named(ids), features, targets.to_vec(), outputs)?;
+        match weights {
+            Some(weights) => rows.weighted(weights.to_vec()),
+            None => Ok(rows),
+        }
+    });
+    made.map_err(|error| crate::errors::core(py, error))
+}
+
+/// Numbers as ids.
+pub(crate) fn named(ids: &[u64]) -> Vec<RowId> {
+    ids.iter().copied().map(RowId).collect()
+}
+
+/// A recipe from its JSON form.
+pub(crate) fn recipe(text: &str) -> PyResult<efface::AnyRecipe> {
+    serde_json::from_str(text)
+        .map_err(|error| PyValueError::new_err(format!("the settings do not fit: {error}")))
+}

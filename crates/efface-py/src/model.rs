@@ -1,0 +1,262 @@
+//! A fitted model with its rows, as the estimators hold it.
+
+use std::sync::{PoisonError, RwLock};
+
+use efface::{
+    Amend, AnyModel, AnyRecipe, Family, Fit, Options, Outcome, Predict, RowId, RowStore, Rows, Stop,
+};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::evidence::Evidence;
+use crate::{errors, input, parameters, state, work};
+
+/// Changed rows that may wait before the curvature is brought up to date.
+const SETTLE_AFTER: usize = 32;
+
+/// What a lock guards. It is only ever taken without the interpreter's lock: whoever waits for it must not keep others
+/// from finishing.
+pub(crate) struct Inner {
+    pub(crate) recipe: AnyRecipe,
+    pub(crate) model: AnyModel,
+    pub(crate) rows: Rows,
+}
+
+impl Inner {
+    /// Takes over a new model, and folds in what waits when there is enough of it.
+    fn accept(&mut self, outcome: Outcome<AnyModel>) -> efface::Result<efface::Evidence> {
+        let Outcome { model, mut evidence } = outcome;
+        self.model = model;
+        if self.model.waiting() >= SETTLE_AFTER {
+            evidence.refactored |= self.model.settle()?.refactored;
+            self.model.update_evidence(&mut evidence);
+        }
+        Ok(evidence)
+    }
+
+    fn forget(
+        &mut self,
+        method: &str,
+        options: &Options,
+        gone: &[RowId],
+    ) -> efface::Result<efface::Evidence> {
+        let outcome = self.model.forget(method, options, &self.rows, gone)?;
+        self.rows.remove(gone)?;
+        self.accept(outcome)
+    }
+
+    fn learn(&mut self, new: &Rows) -> efface::Result<efface::Evidence> {
+        let outcome = self.model.learn(&self.rows, new)?;
+        self.rows.append(new)?;
+        self.accept(outcome)
+    }
+
+    fn amend(&mut self, corrected: &Rows) -> efface::Result<efface::Evidence> {
+        let outcome = self.model.amend(&self.rows, corrected)?;
+        let ids: Vec<RowId> = corrected.ids().collect();
+        self.rows.remove(&ids)?;
+        self.rows.append(corrected)?;
+        self.accept(outcome)
+    }
+}
+
+/// A fitted model with its rows.
+#[pyclass(frozen, module = "efface._core")]
+pub(crate) struct Model {
+    inner: RwLock<Inner>,
+    stop: Stop,
+}
+
+impl Model {
+    fn with(recipe: AnyRecipe, model: AnyModel, rows: Rows, stop: Stop) -> Self {
+        Self { inner: RwLock::new(Inner { recipe, model, rows }), stop }
+    }
+
+    fn read<T: Send>(&self, py: Python<'_>, see: impl FnOnce(&Inner) -> T + Send) -> T {
+        py.detach(|| see(&self.inner.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// A change that is over before anybody could lose patience.
+    fn at_once<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| work(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner)))
+            .map_err(|error| errors::core(py, error))
+    }
+
+    /// A change that may take long.
+    fn in_time<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
+    ) -> PyResult<T> {
+        work::interruptible(py, &self.stop, || {
+            work(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+}
+
+/// Whether a request can only be short: it reads the rows that go, and no others.
+fn is_short(inner: &AnyModel, method: &str) -> bool {
+    match inner.family() {
+        Family::Ridge => method != "retrain",
+        Family::MultinomialNb | Family::GaussianNb => method != "retrain",
+        _ => false,
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Fits the recipe, given as JSON, to rows.
+    #[staticmethod]
+    #[pyo3(signature = (recipe, x, y, ids, weights=None))]
+    fn fit(
+        py: Python<'_>,
+        recipe: &str,
+        x: &Bound<'_, PyAny>,
+        y: PyReadonlyArray2<'_, f64>,
+        ids: PyReadonlyArray1<'_, u64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        let recipe = input::recipe(recipe)?;
+        let stop = Stop::default();
+        let rows = input::rows(py, x, &y, &ids, weights.as_ref())?.watched(&stop);
+        let model = work::interruptible(py, &stop, || recipe.fit(&rows))?;
+        Ok(Self::with(recipe, model, rows, stop))
+    }
+
+    /// Forgets the rows of these ids.
+    #[pyo3(signature = (ids, method="auto", tolerance=None, steps=None, measure=false))]
+    fn forget(
+        &self,
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u64>,
+        method: &str,
+        tolerance: Option<f64>,
+        steps: Option<usize>,
+        measure: bool,
+    ) -> PyResult<Evidence> {
+        let gone = input::named(ids.as_slice()?);
+        let options = Options { tolerance, steps, measure };
+        let short = self.read(py, |inner| is_short(&inner.model, method));
+        let inner = match short {
+            true => self.at_once(py, |inner| inner.forget(method, &options, &gone))?,
+            false => self.in_time(py, |inner| inner.forget(method, &options, &gone))?,
+        };
+        Ok(Evidence { inner })
+    }
+
+    /// Adds rows under new ids.
+    #[pyo3(signature = (x, y, ids, weights=None))]
+    fn learn(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        y: PyReadonlyArray2<'_, f64>,
+        ids: PyReadonlyArray1<'_, u64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Evidence> {
+        let new = input::rows(py, x, &y, &ids, weights.as_ref())?;
+        Ok(Evidence { inner: self.in_time(py, |inner| inner.learn(&new))? })
+    }
+
+    /// Replaces the content of rows.
+    #[pyo3(signature = (x, y, ids, weights=None))]
+    fn amend(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        y: PyReadonlyArray2<'_, f64>,
+        ids: PyReadonlyArray1<'_, u64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Evidence> {
+        let corrected = input::rows(py, x, &y, &ids, weights.as_ref())?;
+        Ok(Evidence { inner: self.in_time(py, |inner| inner.amend(&corrected))? })
+    }
+
+    /// The scores of rows, one column per output.
+    fn predict<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let features = input::features(py, x)?;
+        let scores = self.read(py, |inner| inner.model.predict(&features));
+        let scores = scores.map_err(|error| errors::core(py, error))?;
+        parameters::by_row(py, &scores)
+    }
+
+    /// The scores of the model's own rows, in the order of `ids`.
+    fn predict_own<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let scores = self.read(py, |inner| inner.model.predict(&state::features_of(&inner.rows)?));
+        let scores = scores.map_err(|error| errors::core(py, error))?;
+        parameters::by_row(py, &scores)
+    }
+
+    /// The parameters by name, as arrays.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = self.read(py, |inner| parameters::of(&inner.model));
+        parameters::dict(py, found)
+    }
+
+    /// Folds waiting changes into the curvature.
+    fn settle(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.at_once(py, |inner| inner.model.settle())?.rows)
+    }
+
+    /// The ids of the rows, in the order in which the model keeps them.
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        let ids = self.read(py, |inner| inner.rows.ids().map(|id| id.0).collect());
+        PyArray1::from_vec(py, ids)
+    }
+
+    /// How many rows the model stands for.
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> usize {
+        self.read(py, |inner| inner.rows.len())
+    }
+
+    /// The bytes that the model's own copy of the rows takes.
+    #[getter]
+    fn row_bytes(&self, py: Python<'_>) -> usize {
+        self.read(py, |inner| inner.rows.bytes())
+    }
+
+    /// The targets of the rows, in the order of `ids`.
+    #[getter]
+    fn targets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (values, rows, outputs) = self.read(py, |inner| {
+            let values: Vec<f64> = inner.rows.iter().flat_map(|view| view.targets.to_vec()).collect();
+            (values, inner.rows.len(), inner.rows.outputs())
+        });
+        parameters::shaped(py, values, rows, outputs)
+    }
+
+    /// The steps of the last training, for models that are trained in steps.
+    #[getter]
+    fn iterations(&self, py: Python<'_>) -> usize {
+        self.read(py, |inner| match &inner.model {
+            AnyModel::Logistic(model) => model.steps(),
+            AnyModel::KMeans(model) => model.iterations(),
+            _ => 0,
+        })
+    }
+
+    /// The whole model with its rows, as a safetensors file; `note` is kept with it.
+    fn to_bytes<'py>(&self, py: Python<'py>, note: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.at_once(py, |inner| {
+            inner.model.settle()?;
+            state::write(inner, note)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The model and the note of a safetensors file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<(Self, String)> {
+        let stop = Stop::default();
+        let (inner, note) = py.detach(|| state::read(bytes)).map_err(|error| errors::core(py, error))?;
+        let Inner { recipe, model, rows } = inner;
+        Ok((Self::with(recipe, model, rows.watched(&stop), stop), note))
+    }
+}

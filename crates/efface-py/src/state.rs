@@ -1,0 +1,345 @@
+//! A model with its rows as a safetensors file: arrays as tensors, the rest as JSON. Nothing in such a file is code, and
+//! nothing of it is believed before it was checked.
+//!
+//! Tensors `rows.*` are the rows, `model.*` the model's arrays. The metadata has one entry, `efface`, a JSON object:
+//! `format`, `version`, `recipe`, `head` (small facts of the model) and `note` (what the estimator adds).
+
+use std::collections::HashMap;
+
+use efface::models::logistic::LogisticHead;
+use efface::{
+    AnyModel, AnyRecipe, Csr, Dense, Error, Features, LogisticModel, LogisticState, Result, RidgeModel,
+    RidgeState, RowId, RowRef, RowStore, Rows,
+};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::model::Inner;
+
+/// The version of this form.
+const FORMAT: u32 = 1;
+
+fn damaged(what: impl std::fmt::Display) -> Error {
+    Error::Damaged(what.to_string())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Cover {
+    format: u32,
+    version: String,
+    recipe: AnyRecipe,
+    head: Head,
+    note: String,
+}
+
+/// The small half of a model.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Head {
+    Ridge {
+        drift: f64,
+        b_drift: f64,
+        targets: f64,
+        at_optimum: bool,
+        refactorisations: usize,
+    },
+    Logistic {
+        head: Box<LogisticHead>,
+        numbers: Vec<String>,
+        counts: Vec<String>,
+    },
+    /// The model is one JSON document in the tensor `model.json`.
+    Document,
+}
+
+/// The tensors of a file under way.
+#[derive(Default)]
+struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
+
+impl Tensors {
+    fn numbers(&mut self, name: &str, values: &[f64]) {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.0.push((name.into(), Dtype::F64, vec![values.len()], bytes));
+    }
+
+    fn singles(&mut self, name: &str, values: &[f32]) {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.0.push((name.into(), Dtype::F32, vec![values.len()], bytes));
+    }
+
+    fn counts(&mut self, name: &str, values: impl ExactSizeIterator<Item = u64>) {
+        let length = values.len();
+        self.0.push((name.into(), Dtype::U64, vec![length], values.flat_map(u64::to_le_bytes).collect()));
+    }
+
+    fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
+        self.0.push((name.into(), Dtype::U8, vec![bytes.len()], bytes));
+    }
+}
+
+/// The features of all rows as one table.
+pub(crate) fn features_of(rows: &Rows) -> Result<Features> {
+    let width = rows.width();
+    let (mut doubles, mut singles) = (Vec::new(), Vec::new());
+    let (mut starts, mut columns) = (vec![0], Vec::new());
+    for view in rows.iter() {
+        match view.features {
+            RowRef::Dense64(values) => doubles.extend_from_slice(values),
+            RowRef::Dense32(values) => singles.extend_from_slice(values),
+            RowRef::Sparse64(at, values) => {
+                columns.extend_from_slice(at);
+                doubles.extend_from_slice(values);
+            }
+            RowRef::Sparse32(at, values) => {
+                columns.extend_from_slice(at);
+                singles.extend_from_slice(values);
+            }
+        }
+        starts.push(columns.len());
+    }
+    let single = matches!(
+        rows.iter().next().map(|view| view.features),
+        Some(RowRef::Dense32(_) | RowRef::Sparse32(..))
+    );
+    Ok(match (rows.is_sparse(), single) {
+        (true, true) => Csr::from_parts(starts, columns, singles, width)?.into(),
+        (true, false) => Csr::from_parts(starts, columns, doubles, width)?.into(),
+        (false, true) => Dense::new(singles, width)?.into(),
+        (false, false) => Dense::new(doubles, width)?.into(),
+    })
+}
+
+fn write_rows(rows: &Rows, out: &mut Tensors) {
+    let (mut doubles, mut singles) = (Vec::new(), Vec::new());
+    let (mut starts, mut columns) = (vec![0u64], Vec::new());
+    let mut single = false;
+    for view in rows.iter() {
+        let (at, sparse): (&[u32], bool) = match view.features {
+            RowRef::Sparse64(at, _) | RowRef::Sparse32(at, _) => (at, true),
+            _ => (&[], false),
+        };
+        match view.features {
+            RowRef::Dense64(values) | RowRef::Sparse64(_, values) => doubles.extend_from_slice(values),
+            RowRef::Dense32(values) | RowRef::Sparse32(_, values) => {
+                single = true;
+                singles.extend_from_slice(values);
+            }
+        }
+        if sparse {
+            columns.extend(at.iter().map(|&column| u64::from(column)));
+            starts.push(columns.len() as u64);
+        }
+    }
+    if single {
+        out.singles("rows.values", &singles)
+    } else {
+        out.numbers("rows.values", &doubles)
+    }
+    if rows.is_sparse() {
+        out.counts("rows.starts", starts.into_iter());
+        out.counts("rows.columns", columns.into_iter());
+    }
+    let targets: Vec<f64> = rows.iter().flat_map(|view| view.targets.to_vec()).collect();
+    out.numbers("rows.targets", &targets);
+    let weights: Vec<f64> = rows.iter().map(|view| view.weight).collect();
+    if weights.iter().any(|weight| *weight != 1.0) {
+        out.numbers("rows.weights", &weights);
+    }
+    let ids: Vec<u64> = rows.ids().map(|id| id.0).collect();
+    out.counts("rows.ids", ids.into_iter());
+    out.counts("rows.shape", vec![rows.len() as u64, rows.width() as u64, rows.outputs() as u64].into_iter());
+}
+
+/// The file of a settled model.
+pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
+    let mut out = Tensors::default();
+    write_rows(&inner.rows, &mut out);
+    let document = |out: &mut Tensors, json: serde_json::Result<Vec<u8>>| {
+        out.bytes("model.json", json.map_err(damaged)?);
+        Ok::<_, Error>(Head::Document)
+    };
+    let mut recipe = inner.recipe.clone();
+    let head = match &inner.model {
+        AnyModel::Ridge(model) => {
+            let state = model.to_state()?;
+            // With the form that was chosen, so that it is not chosen again.
+            recipe = AnyRecipe::Ridge(state.settings);
+            for (name, values) in ridge_arrays(&state) {
+                out.numbers(&format!("model.{name}"), values);
+            }
+            out.counts("model.support", state.support.iter().copied());
+            let RidgeState { drift, b_drift, targets, at_optimum, refactorisations, .. } = state;
+            Head::Ridge { drift, b_drift, targets, at_optimum, refactorisations }
+        }
+        AnyModel::Logistic(model) => {
+            let LogisticState { head, numbers, counts } = model.to_state()?;
+            for (name, values) in &numbers {
+                out.numbers(&format!("model.{name}"), values);
+            }
+            for (name, values) in &counts {
+                out.counts(&format!("model.{name}"), values.iter().copied());
+            }
+            let numbers = numbers.into_iter().map(|(name, _)| name).collect();
+            let counts = counts.into_iter().map(|(name, _)| name).collect();
+            Head::Logistic { head: Box::new(head), numbers, counts }
+        }
+        AnyModel::MultinomialNb(model) => document(&mut out, serde_json::to_vec(model))?,
+        AnyModel::GaussianNb(model) => document(&mut out, serde_json::to_vec(model))?,
+        AnyModel::KMeans(model) => document(&mut out, serde_json::to_vec(model))?,
+        AnyModel::Sisa(model) => document(&mut out, serde_json::to_vec(model))?,
+    };
+    let cover =
+        Cover { format: FORMAT, version: env!("CARGO_PKG_VERSION").into(), recipe, head, note: note.into() };
+    let cover = serde_json::to_string(&cover).map_err(damaged)?;
+    let views = out
+        .0
+        .iter()
+        .map(|(name, kind, shape, bytes)| {
+            Ok((name.as_str(), TensorView::new(*kind, shape.clone(), bytes).map_err(damaged)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    safetensors::serialize(views, Some(HashMap::from([("efface".into(), cover)]))).map_err(damaged)
+}
+
+fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 5] {
+    [
+        ("origin", &state.origin),
+        ("inverse_scale", &state.inverse_scale),
+        ("theta", &state.theta),
+        ("a", &state.a),
+        ("b", &state.b),
+    ]
+}
+
+/// The tensors of a file that was read.
+struct Source<'a>(SafeTensors<'a>);
+
+impl Source<'_> {
+    fn find(&self, name: &str, kind: Dtype) -> Result<Option<&[u8]>> {
+        match self.0.tensor(name) {
+            Ok(view) if view.dtype() == kind => Ok(Some(view.data())),
+            Ok(_) => Err(damaged(format!("the tensor {name} has another type"))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn need(&self, name: &str, kind: Dtype) -> Result<&[u8]> {
+        self.find(name, kind)?.ok_or_else(|| damaged(format!("the tensor {name} is missing")))
+    }
+
+    fn numbers(&self, name: &str) -> Result<Vec<f64>> {
+        Ok(words(self.need(name, Dtype::F64)?).map(f64::from_le_bytes).collect())
+    }
+
+    fn counts(&self, name: &str) -> Result<Vec<u64>> {
+        Ok(words(self.need(name, Dtype::U64)?).map(u64::from_le_bytes).collect())
+    }
+}
+
+/// Pieces of eight, or of any other size.
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.as_chunks::<N>().0.iter().copied()
+}
+
+fn read_rows(source: &Source<'_>) -> Result<Rows> {
+    let shape = source.counts("rows.shape")?;
+    let &[count, width, outputs] = shape.as_slice() else { return Err(damaged("the shape of its rows")) };
+    let (count, width, outputs) = (count as usize, width as usize, outputs as usize);
+    let single = source.find("rows.values", Dtype::F32).ok().flatten();
+    let sparse = source.find("rows.starts", Dtype::U64)?.is_some();
+    let features: Features = if sparse {
+        let starts = source.counts("rows.starts")?.into_iter().map(|start| start as usize).collect();
+        let columns = source.counts("rows.columns")?;
+        let columns = columns.into_iter().map(|column| u32::try_from(column).map_err(damaged));
+        let columns = columns.collect::<Result<Vec<u32>>>()?;
+        match single {
+            Some(bytes) => {
+                Csr::from_parts(starts, columns, words(bytes).map(f32::from_le_bytes).collect(), width)?
+                    .into()
+            }
+            None => Csr::from_parts(starts, columns, source.numbers("rows.values")?, width)?.into(),
+        }
+    } else {
+        match single {
+            Some(bytes) => Dense::new(words(bytes).map(f32::from_le_bytes).collect(), width)?.into(),
+            None => Dense::new(source.numbers("rows.values")?, width)?.into(),
+        }
+    };
+    if features.rows() != count {
+        return Err(damaged("its rows differ in number"));
+    }
+    let ids = source.counts("rows.ids")?.into_iter().map(RowId).collect();
+    let rows = Rows::with_ids(ids, features, source.numbers("rows.targets")?, outputs)?;
+    match source.find("rows.weights", Dtype::F64)? {
+        Some(bytes) => rows.weighted(words(bytes).map(f64::from_le_bytes).collect()),
+        None => Ok(rows),
+    }
+}
+
+/// The model of a file, and its note.
+pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+    let cover = header.metadata().as_ref().and_then(|entries| entries.get("efface"));
+    let cover = cover.ok_or_else(|| damaged("this safetensors file holds no efface model"))?;
+    let cover: Cover = serde_json::from_str(cover).map_err(damaged)?;
+    if cover.format > FORMAT {
+        return Err(damaged(format!(
+            "its format is {}, and {FORMAT} is the newest known here",
+            cover.format
+        )));
+    }
+    let source = Source(SafeTensors::deserialize(bytes).map_err(damaged)?);
+    let rows = read_rows(&source)?;
+    let document = || source.need("model.json", Dtype::U8);
+    let model = match (&cover.recipe, cover.head) {
+        (
+            AnyRecipe::Ridge(settings),
+            Head::Ridge { drift, b_drift, targets, at_optimum, refactorisations },
+        ) => {
+            let number = |name: &str| source.numbers(&format!("model.{name}"));
+            let state = RidgeState {
+                settings: *settings,
+                rows: rows.len(),
+                outputs: rows.outputs(),
+                features: rows.width(),
+                origin: number("origin")?,
+                inverse_scale: number("inverse_scale")?,
+                theta: number("theta")?,
+                a: number("a")?,
+                b: number("b")?,
+                support: source.counts("model.support")?,
+                drift,
+                b_drift,
+                targets,
+                at_optimum,
+                refactorisations,
+            };
+            AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, &rows)?))
+        }
+        (AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_), Head::Logistic { head, numbers, counts }) => {
+            let numbers = numbers
+                .into_iter()
+                .map(|name| Ok((name.clone(), source.numbers(&format!("model.{name}"))?)))
+                .collect::<Result<_>>()?;
+            let counts = counts
+                .into_iter()
+                .map(|name| Ok((name.clone(), source.counts(&format!("model.{name}"))?)))
+                .collect::<Result<_>>()?;
+            let state = LogisticState { head: *head, numbers, counts };
+            AnyModel::Logistic(Box::new(LogisticModel::from_state(state, &rows)?))
+        }
+        (AnyRecipe::MultinomialNb(_), Head::Document) => AnyModel::MultinomialNb(parse(document()?)?),
+        (AnyRecipe::GaussianNb(_), Head::Document) => AnyModel::GaussianNb(parse(document()?)?),
+        (AnyRecipe::KMeans(_), Head::Document) => AnyModel::KMeans(parse(document()?)?),
+        (AnyRecipe::Sisa(_), Head::Document) => AnyModel::Sisa(parse(document()?)?),
+        _ => return Err(damaged("its recipe and its state are of different models")),
+    };
+    if model.rows() != rows.len() || model.features() != rows.width() {
+        return Err(damaged("its model and its rows differ in size"));
+    }
+    Ok((Inner { recipe: cover.recipe, model, rows }, cover.note))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(damaged)
+}

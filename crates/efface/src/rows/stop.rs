@@ -1,0 +1,35 @@
+//! How long work is told to stop. Whoever waits for it holds a clone; whoever works looks now and then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A request to stop, shared between the rows that are worked on and whoever may lose patience.
+///
+/// Rows that [carry one](super::Rows::watched) hand it to their copies. Training looks at it between passes and
+/// blocks, gives up with [`Error::Stopped`], and changes nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks whatever works on the rows to give up.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the request back, so that the rows can be worked on again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// An error once it was asked to stop.
+    pub fn go_on(&self) -> Result<()> {
+        if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,47 @@
+//! Work that is asked to stop gives up with an error that says so, in every family, and can be taken up again.
+
+use efface::models::BaseRecipe;
+use efface::{
+    AnyRecipe, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Options, Ridge, RowId, Rows,
+    Sisa, Stop,
+};
+
+fn rows(stop: &Stop) -> Rows {
+    let n = 600;
+    let x: Vec<f64> = (0..n * 2).map(|at| (at * 7 % 13) as f64).collect();
+    let y: Vec<f64> = (0..n).map(|at| if at * 5 % 7 < 3 { -1.0 } else { 1.0 }).collect();
+    Rows::new(Dense::new(x, 2).unwrap(), y, 1).unwrap().watched(stop)
+}
+
+fn recipes() -> Vec<AnyRecipe> {
+    vec![
+        AnyRecipe::Ridge(Ridge::default()),
+        AnyRecipe::Logistic(Logistic::default()),
+        AnyRecipe::GaussianNb(GaussianNb::default()),
+        AnyRecipe::MultinomialNb(MultinomialNb::default()),
+        AnyRecipe::KMeans(KMeans::quantised(3, 0.1)),
+        AnyRecipe::KMeans(KMeans::divided(3, 1, 2)),
+        AnyRecipe::Sisa(Sisa::new(BaseRecipe::Ridge(Ridge::default()), 2, 1)),
+    ]
+}
+
+#[test]
+fn a_fit_that_is_asked_to_stop_stops() {
+    let stop = Stop::default();
+    let rows = rows(&stop);
+    for recipe in recipes() {
+        stop.stop();
+        assert_eq!(recipe.fit(&rows).unwrap_err(), Error::Stopped, "{recipe:?}");
+        stop.reset();
+        let model = recipe.fit(&rows).unwrap();
+        // Copies of the rows listen to the same request.
+        stop.stop();
+        let forgotten = model.forget("retrain", &Options::default(), &rows, &[RowId(3)]);
+        assert_eq!(forgotten.unwrap_err(), Error::Stopped, "{recipe:?}");
+        stop.reset();
+        assert_eq!(
+            model.forget("retrain", &Options::default(), &rows, &[RowId(3)]).unwrap().evidence.rows,
+            599
+        );
+    }
+}

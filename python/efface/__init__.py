@@ -1,0 +1,59 @@
+"""Models that forget, with scikit-learn's names and settings.
+
+>>> import numpy as np
+>>> import efface
+>>> X = np.random.default_rng(0).normal(size=(100, 3))
+>>> y = X @ [1.0, 2.0, 3.0]
+>>> model = efface.Ridge(alpha=0.1).fit(X, y)
+>>> evidence = model.forget([4, 17])
+>>> evidence.rows
+98
+>>> evidence.bound < 1e-9  # how far from a model that never saw them it can be
+True
+"""
+
+from ._core import Evidence, __version__, methods
+from ._errors import (
+    BadModelError,
+    DuplicateRowError,
+    NotConvergedError,
+    NotDeterminedError,
+    RefusedError,
+    UnknownRowError,
+    VerificationError,
+)
+from ._persist import load
+from .bayes import GaussianNB, MultinomialNB
+from .clusters import KMeans
+from .files import ModelFile, Receipt, Report, create, open, verify
+from .linear import LogisticRegression, Ridge, RidgeClassifier
+from .sisa import Sisa
+from .text import MiniLM
+
+__all__ = [
+    "BadModelError",
+    "DuplicateRowError",
+    "Evidence",
+    "GaussianNB",
+    "KMeans",
+    "LogisticRegression",
+    "MiniLM",
+    "ModelFile",
+    "MultinomialNB",
+    "NotConvergedError",
+    "NotDeterminedError",
+    "Receipt",
+    "RefusedError",
+    "Report",
+    "Ridge",
+    "RidgeClassifier",
+    "Sisa",
+    "UnknownRowError",
+    "VerificationError",
+    "__version__",
+    "create",
+    "load",
+    "methods",
+    "open",
+    "verify",
+]

@@ -1,0 +1,178 @@
+"""What all estimators share: a model in the native half, rows that come and go, saving and loading."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from . import _input
+from ._core import Evidence, Model
+
+Self = TypeVar("Self", bound="Forgetting")
+
+
+class Fitted:
+    """A native model, the parameters as they were last asked for, and the first position that is free."""
+
+    __slots__ = ("_known", "model", "next_id")
+
+    def __init__(self, model: Model, next_id: int) -> None:
+        self.model = model
+        self.next_id = next_id
+        self._known: dict[str, Any] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters; asked of the model once after every change."""
+        if self._known is None:
+            self._known = self.model.parameters()
+        return self._known
+
+    def changed(self, ids: _input.UInts) -> None:
+        """After rows came or went."""
+        self._known = None
+        if len(ids):
+            self.next_id = max(self.next_id, int(ids.max()) + 1)
+
+
+class Forgetting(BaseEstimator):
+    """An estimator that can forget rows, take them in, and correct them.
+
+    Rows have ids: whole numbers that the caller chooses with ``row_ids``, or else their position, counted through all
+    calls. ``row_ids_`` lists the rows that the model stands for.
+    """
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _held(self) -> Fitted:
+        held: Fitted | None = self.__dict__.get("_fitted")
+        if held is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before "
+                "using this estimator."
+            )
+        return held
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _begin(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> None:
+        """Fits the native model and takes it over once it is there."""
+        ids = _input.ids_for(row_ids, X.shape[0], 0)
+        recipe = json.dumps(self._recipe(targets.shape[1]))
+        model = Model.fit(recipe, _input.native(X), targets, ids, weights)
+        fitted = Fitted(model, 0)
+        fitted.changed(ids)
+        self._fitted = fitted
+
+    def _join(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> Evidence:
+        held = self._held()
+        ids = _input.ids_for(row_ids, X.shape[0], held.next_id)
+        evidence = held.model.learn(_input.native(X), targets, ids, weights)
+        held.changed(ids)
+        return evidence
+
+    def _replace(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> Evidence:
+        held = self._held()
+        ids = _input.ids_for(row_ids, X.shape[0], 0)
+        evidence = held.model.amend(_input.native(X), targets, ids, weights)
+        held.changed(ids)
+        return evidence
+
+    def forget(
+        self,
+        row_ids: Any,
+        method: str = "auto",
+        *,
+        tolerance: float | None = None,
+        steps: int | None = None,
+        measure: bool = False,
+    ) -> Evidence:
+        """Takes rows out of the model, and out of its memory.
+
+        Parameters
+        ----------
+        row_ids : int, array-like of int, or boolean mask
+            The rows to forget, each named once. A mask has one entry for every row in ``row_ids_``, in that order.
+        method : str, default="auto"
+            How. ``efface.methods`` lists the names; one that makes no sense for the model is refused with the reason.
+        tolerance : float, optional
+            The relative distance bound that ``auto`` must reach.
+        steps, measure : optional
+            The steps of ``newton`` on a logistic model, and whether it reads the rows that stay to measure its result.
+
+        Returns
+        -------
+        Evidence
+            What was done, and how far from retraining the result can be.
+        """
+        held = self._held()
+        ids = self._named(held, row_ids)
+        evidence = held.model.forget(ids, method, tolerance, steps, measure)
+        held._known = None
+        return evidence
+
+    @staticmethod
+    def _named(held: Fitted, row_ids: Any) -> _input.UInts:
+        if type(row_ids) is int:
+            return _input.ids(row_ids)
+        array = np.asarray(row_ids)
+        if array.dtype != np.bool_:
+            return _input.ids(array if array.dtype.kind != "O" else row_ids)
+        here = held.model.ids
+        if array.shape != here.shape:
+            raise ValueError(f"the mask has shape {array.shape} and the model {len(here)} rows; give one entry for each")
+        return here[array]
+
+    @property
+    def row_ids_(self) -> npt.NDArray[np.uint64]:
+        """The ids of the rows that the model stands for, in the order of masks."""
+        return self._held().model.ids
+
+    @property
+    def n_rows_(self) -> int:
+        """How many rows the model stands for."""
+        return self._held().model.rows
+
+    def settle(self: Self) -> Self:
+        """Folds waiting changes into the curvature now, so that nothing of a forgotten row is left in it."""
+        self._held().model.settle()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        held = state.get("_fitted")
+        if isinstance(held, Fitted):
+            # Plain arrays and numbers, so that readers which trust no code can restore it.
+            state["_fitted"] = np.frombuffer(held.model.to_bytes(""), dtype=np.uint8).copy()
+            state["_next_id"] = held.next_id
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        held = state.get("_fitted")
+        if isinstance(held, np.ndarray):
+            model, _ = Model.from_bytes(held.tobytes())
+            state["_fitted"] = Fitted(model, int(state.pop("_next_id")))
+        super().__setstate__(state)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fitted estimator with its rows: safetensors and JSON, nothing that could be code.
+
+        The file holds the rows, because forgetting needs them. ``efface.load`` reads it.
+        """
+        from ._persist import write
+
+        Path(path).write_bytes(write(self))

@@ -1,0 +1,235 @@
+"""Naive Bayes: models that are sums over their rows, and forget by subtraction."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_non_negative
+
+from . import _input
+from ._base import Forgetting
+from ._core import Evidence
+from ._labels import classes_of, numbers_of, targets
+from .linear import _number
+
+B = TypeVar("B", bound="_NaiveBayes")
+
+Array = npt.NDArray[Any]
+
+
+class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
+    """Classes by the likelihood of features that are taken to be independent."""
+
+    classes_: Array
+
+    def _given_priors(self) -> Any:
+        """Priors that the user has set, where there are some."""
+        raise NotImplementedError
+
+    def _fixed_priors(self) -> Any:
+        """Priors that do not follow from the rows, where there are some."""
+        return self._given_priors()
+
+    def _check(self, X: Any) -> None:
+        """Whether the features can be what the likelihood takes them for."""
+
+    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
+        X, y = _input.features(self, X, reset=True, y=y)
+        self._check(X)
+        found, numbers = classes_of(y, classes)
+        self._check_priors(len(found))
+        self._begin(X, targets(numbers, len(found)), row_ids, _input.weights(sample_weight, X))
+        self.classes_ = found
+
+    def fit(self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> B:
+        """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
+        self._fit(X, y, None, row_ids, sample_weight)
+        return self
+
+    def partial_fit(
+        self: B, X: Any, y: Any, classes: Any = None, row_ids: Any = None, sample_weight: Any = None
+    ) -> B:
+        """Adds rows to the model; the first call fits and should name all ``classes``."""
+        if not self.__sklearn_is_fitted__():
+            self._fit(X, y, classes, row_ids, sample_weight)
+            return self
+        X, y = _input.features(self, X, reset=False, y=y)
+        self._check(X)
+        table = targets(numbers_of(y, self.classes_), len(self.classes_))
+        self._join(X, table, row_ids, _input.weights(sample_weight, X))
+        return self
+
+    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+        """Replaces the content of rows; the result is that of fitting the rows as corrected."""
+        self._held()
+        X, y = _input.features(self, X, reset=False, y=y)
+        self._check(X)
+        table = targets(numbers_of(y, self.classes_), len(self.classes_))
+        return self._replace(X, table, row_ids, _input.weights(sample_weight, X))
+
+    def _check_priors(self, classes: int) -> None:
+        priors = self._given_priors()
+        if priors is None:
+            return
+        if len(priors) != classes:
+            raise ValueError("Number of priors must match number of classes.")
+        if (priors < 0).any():
+            raise ValueError("Priors must be non-negative.")
+        if not np.isclose(priors.sum(), 1.0):
+            raise ValueError("The sum of the priors should be 1.")
+
+    def predict_joint_log_proba(self, X: Any) -> _input.Floats:
+        """log P(class) + log P(row | class), one column for each class."""
+        held = self._held()
+        X = _input.features(self, X, reset=False)
+        self._check(X)
+        scores = held.model.predict(_input.native(X))[:, : len(self.classes_)]
+        priors = self._fixed_priors()
+        if priors is not None:
+            learned = held.parameters()["class_prior"][: len(self.classes_)]
+            with np.errstate(divide="ignore"):
+                shift = np.log(priors) - np.log(np.where(learned > 0, learned, 1.0))
+            # A class without rows stays impossible, whatever its prior.
+            scores = np.where(learned > 0, scores + shift, scores)
+        return scores
+
+    def predict(self, X: Any) -> Array:
+        """The most likely class of each row."""
+        numbers = self.predict_joint_log_proba(X).argmax(axis=1)
+        return self.classes_[numbers]
+
+    def predict_log_proba(self, X: Any) -> _input.Floats:
+        """The logarithm of the probability of every class."""
+        joint = self.predict_joint_log_proba(X)
+        return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> _input.Floats:
+        """The probability of every class, one line for each row."""
+        return np.exp(self.predict_log_proba(X))
+
+    def _known(self, name: str) -> _input.Floats:
+        held = self._held()
+        values: _input.Floats = held.parameters()[name]
+        return values[: len(self.classes_)]
+
+    @property
+    def class_count_(self) -> _input.Floats:
+        """The weight of the rows of each class."""
+        return self._known("class_count")
+
+
+class GaussianNB(_NaiveBayes):
+    """Gaussian naive Bayes, as scikit-learn's ``GaussianNB``, that can forget.
+
+    Parameters
+    ----------
+    priors : array-like, optional
+        The probabilities of the classes; their share of the rows where none are given.
+    var_smoothing : float, default=1e-9
+        The share of the largest variance of a feature that is added to all variances.
+
+    Examples
+    --------
+    >>> from efface import GaussianNB
+    >>> model = GaussianNB().fit([[0.0], [1.0], [4.0], [5.0], [9.0]], [0, 0, 1, 1, 1])
+    >>> model.forget([4]).bound
+    0.0
+    >>> model.theta_.ravel().tolist()
+    [0.5, 4.5]
+    """
+
+    def __init__(self, *, priors: Any = None, var_smoothing: float = 1e-9) -> None:
+        self.priors = priors
+        self.var_smoothing = var_smoothing
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return {"family": "gaussian_nb", "var_smoothing": _number("var_smoothing", self.var_smoothing, least=0.0)}
+
+    def _given_priors(self) -> Any:
+        return None if self.priors is None else np.asarray(self.priors, dtype=np.float64)
+
+    @property
+    def theta_(self) -> _input.Floats:
+        """The mean of each feature in each class."""
+        return self._known("theta")
+
+    @property
+    def var_(self) -> _input.Floats:
+        """The variance of each feature in each class."""
+        return self._known("var")
+
+    @property
+    def epsilon_(self) -> float:
+        """What is added to all variances."""
+        return float(self._held().parameters()["epsilon"][0])
+
+    @property
+    def class_prior_(self) -> _input.Floats:
+        """The probability of each class."""
+        priors = self._fixed_priors()
+        return self._known("class_prior") if priors is None else priors
+
+
+class MultinomialNB(_NaiveBayes):
+    """Naive Bayes over counts, as scikit-learn's ``MultinomialNB``, that can forget.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Added to every count; above 0.
+    fit_prior : bool, default=True
+        Whether the classes' shares of the rows count; otherwise all are alike.
+    class_prior : array-like, optional
+        The probabilities of the classes.
+
+    Examples
+    --------
+    >>> from efface import MultinomialNB
+    >>> model = MultinomialNB().fit([[2, 0], [1, 1], [0, 3]], ["a", "a", "b"])
+    >>> model.forget([1]).claim
+    'exact'
+    >>> model.predict([[1, 0]])
+    array(['a'], dtype='<U1')
+    """
+
+    def __init__(self, *, alpha: float = 1.0, fit_prior: bool = True, class_prior: Any = None) -> None:
+        self.alpha = alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        # As scikit-learn says of its own: on numbers that are no counts it does badly.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check(self, X: Any) -> None:
+        check_non_negative(X, "MultinomialNB (input X)")
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return {"family": "multinomial_nb", "alpha": _number("alpha", self.alpha, above=0.0)}
+
+    def _given_priors(self) -> Any:
+        return None if self.class_prior is None else np.asarray(self.class_prior, dtype=np.float64)
+
+    def _fixed_priors(self) -> Any:
+        if self.class_prior is None and not self.fit_prior:
+            return np.full(len(self.classes_), 1.0 / len(self.classes_))
+        return self._given_priors()
+
+    @property
+    def feature_log_prob_(self) -> _input.Floats:
+        """log P(feature | class)."""
+        return self._known("feature_log_prob")
+
+    @property
+    def class_log_prior_(self) -> _input.Floats:
+        """The logarithm of the probability of each class."""
+        priors = self._fixed_priors()
+        with np.errstate(divide="ignore"):
+            return np.log(self._known("class_prior") if priors is None else priors)

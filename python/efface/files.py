@@ -1,0 +1,275 @@
+"""Model files and receipts: what the command `efface` writes, from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._core import Evidence
+from ._html import table
+
+
+class Receipt:
+    """A signed receipt with its proofs: what an auditor needs, and no content of any row."""
+
+    def __init__(self, bundle: bytes | str) -> None:
+        self._bytes = bundle.encode() if isinstance(bundle, str) else bytes(bundle)
+        self._bundle: dict[str, Any] = json.loads(self._bytes)
+        self._receipt: dict[str, Any] = self._bundle["signed"]["receipt"]
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return str(self._receipt["id"])
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the log, from 0."""
+        return int(self._receipt["sequence"])
+
+    @property
+    def kind(self) -> str:
+        """What was asked for: ``fit``, ``forget``, ``learn``, …."""
+        return str(self._receipt["kind"])
+
+    @property
+    def outcome(self) -> str:
+        """What came of it."""
+        return str(self._receipt["outcome"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The receipt alone, as it was signed."""
+        return dict(self._receipt)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the receipt's file, proofs included."""
+        return self._bytes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file that ``efface verify`` reads."""
+        Path(path).write_bytes(self._bytes)
+
+    def __repr__(self) -> str:
+        rows = self._receipt["rows"]
+        return (
+            f"Receipt(sequence={self.sequence}, kind={self.kind!r}, outcome={self.outcome!r}, "
+            f"removed={rows['removed']}, added={rows['added']}, id={self.id!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        return table("Receipt", self._receipt)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Receipt) and self._bytes == other._bytes
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+
+class Report:
+    """What a change to a model file did."""
+
+    def __init__(self, fields: dict[str, Any], evidence: Evidence, receipt: Receipt | None) -> None:
+        self._fields = fields
+        self.evidence = evidence
+        self.receipt = receipt
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("_fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return dict(self._fields)
+
+    def __repr__(self) -> str:
+        shown = ("outcome", "method", "claim", "forgotten", "learned", "rows", "bound")
+        return f"Report({', '.join(f'{name}={self._fields[name]!r}' for name in shown)})"
+
+    def _repr_html_(self) -> str:
+        return table("Report", {name: value for name, value in self._fields.items() if name != "evidence"})
+
+
+class ModelFile:
+    """A model in a file: every change is one transaction and leaves a signed receipt.
+
+    :func:`open` makes one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self._file = _core.ModelFile(os.fspath(path), read_only)
+
+    def forget(
+        self,
+        row_ids: str | Iterable[str] | None = None,
+        *,
+        subject: tuple[str, str] | None = None,
+        method: str = "auto",
+        tolerance: float | None = None,
+        request_id: str | None = None,
+        allow_missing: bool = False,
+        dry_run: bool = False,
+    ) -> Report:
+        """Takes rows out of the model and out of the file.
+
+        Parameters
+        ----------
+        row_ids : str or list of str, optional
+            The rows, as the id column names them.
+        subject : (column, value), optional
+            All rows of one person instead.
+        request_id : str, optional
+            The caller's name for the request: one effect, however often it comes.
+        allow_missing : bool
+            Whether rows that are not here are passed over.
+        dry_run : bool
+            Compute everything and write nothing.
+        """
+        ids = None if row_ids is None else [row_ids] if isinstance(row_ids, str) else [str(each) for each in row_ids]
+        fields, evidence = self._file.forget(ids, subject, method, tolerance, request_id, allow_missing, dry_run)
+        return self._report(fields, evidence)
+
+    def learn(self, source: str | os.PathLike[str]) -> Report:
+        """Adds the rows of a file."""
+        return self._report(*self._file.learn(os.fspath(source)))
+
+    def amend(self, source: str | os.PathLike[str]) -> Report:
+        """Replaces rows by those of the same id in a file."""
+        return self._report(*self._file.amend(os.fspath(source)))
+
+    def _report(self, fields: dict[str, Any], evidence: Evidence) -> Report:
+        logged = fields.get("receipt")
+        receipt = None if logged is None else self.receipt(logged["sequence"])
+        return Report(fields, evidence, receipt)
+
+    def predict(self, source: str | os.PathLike[str]) -> list[dict[str, Any]]:
+        """The scores, and for a classifier the label, of every row of a file."""
+        return self._file.predict(os.fspath(source))
+
+    def receipt(self, which: int | str) -> Receipt:
+        """The receipt of this number or id, with its proofs."""
+        return Receipt(self._file.bundle(str(which)))
+
+    def receipts(self) -> list[Receipt]:
+        """All receipts, oldest first."""
+        return [self.receipt(each["sequence"]) for each in self._file.receipts()]
+
+    @property
+    def public_key(self) -> str:
+        """The public key that the log began with: what :func:`verify` wants."""
+        return self._file.public_keys()[0]
+
+    def checkpoint(self) -> str:
+        """The signed head of the log."""
+        return self._file.checkpoint()
+
+    def verify(self, key: str | None = None) -> list[dict[str, Any]]:
+        """Recomputes from what is stored all that the log says; every check says whether it ``passed``."""
+        return self._file.verify(key)
+
+    def summary(self) -> dict[str, Any]:
+        """What the file holds."""
+        return self._file.summary()
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters, by name."""
+        return self._file.parameters()
+
+    def settle(self) -> dict[str, Any]:
+        """Gives back the places of forgotten rows."""
+        return self._file.settle()
+
+    def __repr__(self) -> str:
+        summary = self.summary()
+        return f"ModelFile({os.fspath(self.path)!r}, model={summary['model']!r}, rows={summary['rows']})"
+
+    def _repr_html_(self) -> str:
+        return table("ModelFile", self.summary())
+
+
+def open(path: str | os.PathLike[str], *, read_only: bool = False) -> ModelFile:
+    """Opens a model file that the command ``efface fit`` or :func:`create` wrote.
+
+    >>> import efface, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> table = os.path.join(folder, "houses.csv")
+    >>> rows = ["house,owner,rooms,price", "h1,ann,3,210", "h2,bob,5,340", "h3,ann,2,150", "h4,cy,4,280"]
+    >>> with __builtins__["open"](table, "w") as file:
+    ...     _ = file.write("\\n".join(rows))
+    >>> model = efface.create(table, os.path.join(folder, "houses.efface"), target="price", id="house", subject="owner")
+    >>> report = model.forget(subject=("owner", "ann"))
+    >>> report.forgotten, report.claim
+    (2, 'exact')
+    >>> efface.verify(report.receipt, model.public_key).kind
+    'forget'
+    """
+    return ModelFile(path, read_only=read_only)
+
+
+def create(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    target: str | Iterable[str] = (),
+    model: str = "ridge",
+    alpha: float = 1.0,
+    id: str | None = None,
+    subject: str | None = None,
+    text: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    n_clusters: int = 8,
+    overwrite: bool = False,
+) -> ModelFile:
+    """Fits a model to the rows of a file (CSV, JSON lines, Parquet, svmlight) and writes it to `path`.
+
+    Parameters
+    ----------
+    target : str or list of str
+        The columns to predict; none for k-means and svmlight.
+    model : {"ridge", "ridge_classifier", "logistic", "softmax", "gaussian_nb", "multinomial_nb", "kmeans"}
+    alpha : float
+        The penalty of the linear models.
+    id, subject : str, optional
+        The columns that name a row, and the person that it belongs to.
+    text, ignore : list of str
+        Columns read as words, and columns left out.
+    """
+    targets = [target] if isinstance(target, str) else list(target)
+    _core.fit_file(
+        os.fspath(source), os.fspath(path), targets, model, alpha, id, subject, list(text), list(ignore), n_clusters,
+        overwrite,
+    )  # fmt: skip
+    return ModelFile(path)
+
+
+def verify(receipt: Receipt | bytes | str | os.PathLike[str], key: str) -> Receipt:
+    """Checks a receipt against the public key that its log began with: signature, place in the log, head of the log.
+
+    Parameters
+    ----------
+    receipt : Receipt, the bytes or text of its file, or the path of the file
+    key : str
+        The public key, as ``ModelFile.public_key`` or ``efface keys`` gives it.
+
+    Returns
+    -------
+    Receipt
+        The receipt, verified. Anything that does not hold raises :class:`~efface.VerificationError`.
+    """
+    if not isinstance(receipt, Receipt):
+        if isinstance(receipt, os.PathLike) or (isinstance(receipt, str) and not receipt.lstrip().startswith("{")):
+            receipt = Path(receipt).read_bytes()
+        if not isinstance(receipt, (bytes, str)):
+            raise TypeError(f"a receipt is its bytes, its text or its file, not a {type(receipt).__name__}")
+        data = receipt.encode() if isinstance(receipt, str) else receipt
+        _core.verify_bundle(data, key)
+        return Receipt(data)
+    _core.verify_bundle(receipt.to_bytes(), key)
+    return receipt

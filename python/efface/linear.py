@@ -1,0 +1,429 @@
+"""Linear models: ridge regression, its classifier face, and logistic regression."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+
+from . import _core, _input
+from ._base import Forgetting
+from ._core import Evidence
+from ._labels import classes_of, numbers_of, targets
+
+L = TypeVar("L", bound="_Linear")
+C = TypeVar("C", bound="_LinearClassifier")
+
+Array = npt.NDArray[Any]
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs = {n_jobs!r} is out of range; it must be None, 1 or more, or below 0 for all cores")
+    cores = os.cpu_count() or 1
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def _number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+    """A setting as a number within its range."""
+    range_ = f"above {above:g}" if above is not None else f"{least:g} or more"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a number {range_}")
+    number = float(value)
+    if np.isnan(number) or (above is not None and number <= above) or (least is not None and number < least):
+        raise ValueError(f"{name} = {value} is out of range; it must be {range_}")
+    return number
+
+
+class _Linear(Forgetting):
+    """Scores that are sums."""
+
+    def _scores(self, X: Any) -> _input.Floats:
+        held = self._held()
+        X = _input.features(self, X, reset=False)
+        known = held.parameters()
+        scores = safe_sparse_dot(X, known["coef"].T, dense_output=True) + known["intercept"]
+        return np.asarray(scores, dtype=np.float64)
+
+    def _onnx(self, coef: _input.Floats, intercept: _input.Floats, activation: str, path: Any) -> bytes:
+        model = _core.head(
+            np.ascontiguousarray(coef, dtype=np.float32),
+            np.ascontiguousarray(intercept, dtype=np.float32),
+            activation,
+        )
+        if path is not None:
+            Path(path).write_bytes(model)
+        return model
+
+
+class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
+    """Least squares with a quadratic penalty, as scikit-learn's ``Ridge``, that can forget.
+
+    Minimises ``||y - Xw||^2 + alpha * ||w||^2``. Forgetting is exact: the parameters afterwards are those of fitting the
+    rows that are left, up to a bound that every request reports.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The penalty, 0 or more.
+    fit_intercept : bool, default=True
+        Whether to fit a constant, which is not penalised.
+    form : {"auto", "factor", "inverse", "rows", "iterative"}, default="auto"
+        How the curvature is kept. ``rows`` forgets fastest and takes the most memory.
+    tol : float, default=1e-9
+        The relative distance bound above which the model refactors itself.
+    n_jobs : int, optional
+        Threads for the large products; -1 is all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from efface import Ridge
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0]])
+    >>> y = np.array([0.0, 1.0, 2.0, 50.0])
+    >>> model = Ridge(alpha=1e-6).fit(X, y, row_ids=[7, 8, 9, 10])
+    >>> evidence = model.forget([10])
+    >>> evidence.claim, evidence.rows
+    ('exact', 3)
+    >>> np.round(model.predict([[3.0]]), 3)
+    array([3.])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        form: str = "auto",
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.form = form
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return _ridge(self)
+
+    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Ridge:
+        """Fits the model from scratch.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        row_ids : array-like of int, optional
+            A name for each row; its position where none is given.
+        sample_weight : array-like, optional
+        """
+        X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
+        flat = y.ndim == 1
+        weights = _input.weights(sample_weight, X)
+        self._begin(X, _columns(y), row_ids, weights)
+        self._flat = flat
+        return self
+
+    def partial_fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Ridge:
+        """Adds rows to the model; the result is that of fitting all rows."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, row_ids, sample_weight)
+        X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
+        self._join(X, _columns(y), row_ids, _input.weights(sample_weight, X))
+        return self
+
+    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+        """Replaces the content of rows; the result is that of fitting the rows as corrected.
+
+        >>> import numpy as np
+        >>> from efface import Ridge
+        >>> model = Ridge(alpha=1e-6).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 20.0])
+        >>> model.amend([[2.0]], [2.0], row_ids=[2]).learned
+        1
+        >>> float(np.round(model.coef_[0], 3))
+        1.0
+        """
+        self._held()
+        X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
+        return self._replace(X, _columns(y), row_ids, _input.weights(sample_weight, X))
+
+    def predict(self, X: Any) -> _input.Floats:
+        """The predicted targets."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+    @property
+    def coef_(self) -> _input.Floats:
+        """The coefficients, of shape (n_features,) or (n_targets, n_features)."""
+        coef: _input.Floats = self._held().parameters()["coef"]
+        return coef[0] if self._flat else coef
+
+    @property
+    def intercept_(self) -> Any:
+        """The constant, or one for each target; 0 without one."""
+        intercept = self._held().parameters()["intercept"]
+        return float(intercept[0]) if self._flat else intercept
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """The model as ONNX, from ``features`` to ``scores``, in single precision; written to `path` where one is given."""
+        known = self._held().parameters()
+        return self._onnx(known["coef"], known["intercept"], "none", path)
+
+
+def _columns(y: Any) -> _input.Floats:
+    table = np.ascontiguousarray(y, dtype=np.float64)
+    return table.reshape(-1, 1) if table.ndim == 1 else table
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number, 1 or more")
+    if value < 1:
+        raise ValueError(f"{name} = {value} is out of range; it must be 1 or more")
+    return int(value)
+
+
+def _ridge(estimator: Any) -> dict[str, Any]:
+    """The recipe of a ridge model."""
+    forms = ("auto", "factor", "inverse", "rows", "iterative")
+    if estimator.form not in forms:
+        raise ValueError(f"form = {estimator.form!r} does not exist; {', '.join(forms)} do")
+    return {
+        "family": "ridge",
+        "lambda": _number("alpha", estimator.alpha, least=0.0),
+        "intercept": bool(estimator.fit_intercept),
+        "form": estimator.form,
+        "tolerance": _number("tol", estimator.tol, above=0.0),
+        "threads": _threads(estimator.n_jobs),
+        "settle_after": 32,
+        "max_iterations": 10_000,
+    }
+
+
+class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
+    """Classes by scores."""
+
+    classes_: Array
+
+    # What a row has in the columns of other classes.
+    _low = 0.0
+
+    def _check_classes(self, classes: Array) -> None:
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the data, but the data contains only "
+                f"one class: {classes[0]!r}"
+            )
+
+    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
+        X, y = _input.features(self, X, reset=True, y=y)
+        found, numbers = classes_of(y, classes)
+        self._check_classes(found)
+        weights = _input.weights(sample_weight, X)
+        self._begin(X, targets(numbers, len(found), self._low), row_ids, weights)
+        self.classes_ = found
+
+    def fit(self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> C:
+        """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
+        self._fit(X, y, None, row_ids, sample_weight)
+        return self
+
+    def partial_fit(
+        self: C, X: Any, y: Any, classes: Any = None, row_ids: Any = None, sample_weight: Any = None
+    ) -> C:
+        """Adds rows to the model; the result is that of fitting all rows.
+
+        The first call fits. It may name ``classes`` that have no row yet where the model can do without them.
+        """
+        if not self.__sklearn_is_fitted__():
+            self._fit(X, y, classes, row_ids, sample_weight)
+            return self
+        X, y = _input.features(self, X, reset=False, y=y)
+        table = self._targets(y)
+        self._join(X, table, row_ids, _input.weights(sample_weight, X))
+        return self
+
+    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+        """Replaces the content of rows; the result is that of fitting the rows as corrected."""
+        self._held()
+        X, y = _input.features(self, X, reset=False, y=y)
+        table = self._targets(y)
+        return self._replace(X, table, row_ids, _input.weights(sample_weight, X))
+
+    def _targets(self, y: Any) -> _input.Floats:
+        return targets(numbers_of(y, self.classes_), len(self.classes_), self._low)
+
+    def decision_function(self, X: Any) -> _input.Floats:
+        """The scores: one a row for two classes, above 0 for the second; else one for each class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """The most likely class of each row."""
+        scores = self.decision_function(X)
+        numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[numbers]
+
+    @property
+    def coef_(self) -> _input.Floats:
+        """The coefficients, of shape (1, n_features) for two classes, else (n_classes, n_features)."""
+        coef: _input.Floats = self._held().parameters()["coef"]
+        return coef
+
+    @property
+    def intercept_(self) -> _input.Floats:
+        """The constants, one for each score; 0 without one."""
+        intercept: _input.Floats = self._held().parameters()["intercept"]
+        return intercept
+
+
+class RidgeClassifier(_LinearClassifier):
+    """Ridge regression on -1 and 1, decided by the largest score, as scikit-learn's ``RidgeClassifier``.
+
+    The parameters are those of :class:`Ridge`.
+
+    Examples
+    --------
+    >>> from efface import RidgeClassifier
+    >>> model = RidgeClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["no", "no", "yes", "yes"])
+    >>> model.forget([0]).claim
+    'exact'
+    >>> model.predict([[4.5]])
+    array(['yes'], dtype='<U3')
+    """
+
+    _low = -1.0
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        form: str = "auto",
+        tol: float = 1e-9,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.form = form
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return _ridge(self)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """The scores as ONNX, from ``features`` to ``scores``; see :meth:`Ridge.to_onnx`."""
+        known = self._held().parameters()
+        return self._onnx(known["coef"], known["intercept"], "none", path)
+
+
+class LogisticRegression(_LinearClassifier):
+    """Logistic regression, binary or multinomial, as scikit-learn's ``LogisticRegression``, that can forget.
+
+    Minimises ``C * sum of losses + ||w||^2 / 2``; the constant is not penalised. Training goes to the optimum, and the
+    solver is always the same. ``forget`` takes a Newton step on kept curvature and reports how far from retraining it can
+    be; where that is more than ``forget_tol``, it goes on until it is not.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The inverse of the penalty, above 0; ``numpy.inf`` is no penalty.
+    penalty : {"l2", None}, default="l2"
+        ``None`` is the same as ``C=numpy.inf``.
+    fit_intercept : bool, default=True
+    tol : float, default=1e-10
+        Training stops at this norm of the gradient of the sum of losses.
+    max_iter : int, default=200
+        Steps before giving up with :class:`~efface.NotConvergedError`.
+    forget_tol : float, default=1e-6
+        The relative distance bound that ``forget``, ``partial_fit`` and ``amend`` must reach.
+    n_jobs : int, optional
+        Threads for passes over the rows; -1 is all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from efface import LogisticRegression
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> model = LogisticRegression(C=10.0).fit(X, [0, 0, 1, 0, 1, 1])
+    >>> evidence = model.forget([2])
+    >>> evidence.relative_bound < 1e-6
+    True
+    >>> again = LogisticRegression(C=10.0).fit(np.delete(X, 2, axis=0), [0, 0, 0, 1, 1])
+    >>> np.allclose(model.coef_, again.coef_, atol=1e-5)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        penalty: str | None = "l2",
+        fit_intercept: bool = True,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+        forget_tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.forget_tol = forget_tol
+        self.n_jobs = n_jobs
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        if self.penalty not in ("l2", None):
+            raise ValueError(f"penalty = {self.penalty!r} is not supported; it must be 'l2' or None")
+        inverse = _number("C", self.C, above=0.0)
+        recipe = {
+            "family": "logistic" if outputs == 1 else "softmax",
+            "lambda": 0.0 if self.penalty is None or np.isinf(inverse) else 1.0 / inverse,
+            "intercept": bool(self.fit_intercept),
+            "gradient": _number("tol", self.tol, above=0.0),
+            "tolerance": _number("forget_tol", self.forget_tol, above=0.0),
+            "threads": _threads(self.n_jobs),
+            "max_iterations": _whole("max_iter", self.max_iter),
+            "curvature": True,
+        }
+        if outputs == 1:
+            recipe["privacy"] = None
+        return recipe
+
+    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
+        super()._fit(X, y, classes, row_ids, sample_weight)
+        steps = max(1, self._held().model.iterations)
+        self.n_iter_ = np.array([steps], dtype=np.int32)
+
+    def predict_proba(self, X: Any) -> _input.Floats:
+        """The probability of every class, one line for each row."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            positive = expit(scores)
+            return np.hstack([1.0 - positive, positive])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> _input.Floats:
+        """The logarithms of :meth:`predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """The probabilities of all classes as ONNX, from ``features`` to ``scores``; see :meth:`Ridge.to_onnx`."""
+        known = self._held().parameters()
+        coef, intercept = known["coef"], known["intercept"]
+        if len(intercept) == 1:
+            # softmax(0, s) is (1 - p, p).
+            coef = np.vstack([np.zeros_like(coef), coef])
+            intercept = np.append(0.0, intercept)
+        return self._onnx(coef, intercept, "softmax", path)

@@ -1,0 +1,202 @@
+"""Rows that come, go and change: ids, masks, routing, methods, evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import efface
+
+rng = np.random.default_rng(7)
+X = rng.normal(size=(80, 5))
+Y = X @ [1.0, -1.0, 0.5, 0.0, 2.0] + 0.1 * rng.normal(size=80)
+LABELS = np.where(X[:, 0] + 0.3 * rng.normal(size=80) > 0, "yes", "no")
+MANY = np.digitize(X[:, 0], [-0.7, 0.7])
+
+MODELS = [
+    (efface.Ridge(), Y),
+    (efface.Ridge(), np.column_stack([Y, -Y])),
+    (efface.RidgeClassifier(), LABELS),
+    (efface.RidgeClassifier(), MANY),
+    (efface.LogisticRegression(), LABELS),
+    (efface.LogisticRegression(), MANY),
+    (efface.GaussianNB(), LABELS),
+    (efface.MultinomialNB(), MANY),
+    (efface.KMeans(n_clusters=3), None),
+    (efface.Sisa(efface.Ridge(), n_shards=3), Y),
+    (efface.Sisa(efface.LogisticRegression(), n_shards=3, n_slices=2), MANY),
+    (efface.Sisa(efface.GaussianNB(), n_shards=3), LABELS),
+]
+
+
+def table(model):
+    return np.abs(np.round(X * 3)) if isinstance(model, efface.MultinomialNB) else X
+
+
+def of(y, which):
+    return None if y is None else y[which]
+
+
+def scores(model, x):
+    if isinstance(model, efface.KMeans):
+        return model.transform(x)
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(x)
+    return model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
+
+
+def names(case):
+    return type(case).__name__ if not isinstance(case, np.ndarray) else f"{case.dtype.kind}{case.ndim}"
+
+
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=names)
+def test_forget_equals_a_fit_without_the_rows(model, y):
+    x = table(model)
+    ids = np.arange(80) * 10
+    fitted = sklearn.clone(model).fit(x, y, row_ids=ids)
+    gone = [30, 210, 790]
+    evidence = fitted.forget(gone)
+    stays = ~np.isin(ids, gone)
+    fresh = sklearn.clone(model).fit(x[stays], of(y, stays), row_ids=ids[stays])
+    assert np.allclose(scores(fitted, x), scores(fresh, x), atol=1e-6)
+    assert (evidence.forgotten, evidence.rows, fitted.n_rows_) == (3, 77, 77)
+    assert not np.isin(fitted.row_ids_, gone).any()
+
+
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=names)
+def test_a_mask_is_a_choice_of_rows(model, y):
+    x = table(model)
+    mask = np.arange(80) % 20 == 3
+    a = sklearn.clone(model).fit(x, y)
+    b = sklearn.clone(model).fit(x, y)
+    a.forget(mask)
+    b.forget(np.flatnonzero(mask))
+    assert np.array_equal(scores(a, x), scores(b, x))
+
+
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=names)
+def test_partial_fit_and_amend_equal_a_fit(model, y):
+    x = table(model)
+    wrong = x.copy()
+    wrong[5] = wrong[6] + 1
+    first, rest = np.arange(60), np.arange(60, 80)
+    fitted = sklearn.clone(model).fit(wrong[first], of(y, first))
+    fitted.partial_fit(x[rest], of(y, rest))
+    assert fitted.row_ids_.max() == 79
+    evidence = fitted.amend(x[[5]], of(y, [5]), row_ids=[5])
+    assert (evidence.forgotten, evidence.learned) == (1, 1)
+    fresh = sklearn.clone(model).fit(x, y)
+    assert np.allclose(scores(fitted, x), scores(fresh, x), atol=1e-6)
+
+
+def test_positions_go_on_after_the_largest_id():
+    model = efface.Ridge().fit(X[:2], Y[:2], row_ids=[5, 100])
+    model.forget([100])
+    model.partial_fit(X[2:4], Y[2:4])
+    assert model.row_ids_.tolist() == [5, 101, 102]
+
+
+@pytest.mark.parametrize("method", ["retrain", "exact", "newton", "summation", "influence"])
+def test_methods_by_name(method):
+    model = efface.Ridge().fit(X, Y)
+    evidence = model.forget([1], method=method)
+    assert evidence.method == method
+    assert evidence.claim == ("approximate" if method == "influence" else "exact")
+
+
+def test_a_method_of_another_model_is_refused_with_the_reason():
+    model = efface.LogisticRegression().fit(X, LABELS)
+    with pytest.raises(ValueError, match="no closed form; use newton"):
+        model.forget([1], method="exact")
+    with pytest.raises(ValueError, match="magic"):
+        model.forget([1], method="magic")
+    assert model.n_rows_ == 80
+    assert model.forget([1], method="newton", steps=2, measure=True).method == "newton"
+    assert model.forget([2], tolerance=1e-9).relative_bound <= 1e-9
+
+
+def test_evidence_reads_well():
+    evidence = efface.Ridge().fit(X, Y).forget(3)
+    assert repr(evidence).startswith('Evidence(method="exact", claim="exact", forgotten=1, learned=0, rows=79, bound=')
+    told = evidence.to_dict()
+    assert told["claim"] == {"kind": "exact"}
+    assert told["rows_read"] == 1 and told["bound"] == evidence.bound
+    assert "<table>" in evidence._repr_html_() and "relative_bound" in evidence._repr_html_()
+    assert evidence.reason is not None and evidence.not_covered == []
+
+
+def test_an_empty_request_changes_nothing():
+    model = efface.Ridge().fit(X, Y)
+    before = model.coef_.copy()
+    assert model.forget([]).forgotten == 0
+    assert np.array_equal(model.coef_, before)
+
+
+def test_the_old_arrays_stay_as_they_were():
+    model = efface.Ridge().fit(X, Y)
+    before = model.coef_
+    kept = before.copy()
+    model.forget([0])
+    assert np.array_equal(before, kept) and not np.array_equal(model.coef_, kept)
+
+
+def test_the_model_keeps_its_own_rows():
+    mine = X.copy()
+    model = efface.Ridge().fit(mine, Y)
+    mine[:] = 0.0
+    model.forget([0])
+    assert np.allclose(model.coef_, efface.Ridge().fit(X[1:], Y[1:]).coef_, atol=1e-10)
+
+
+def test_row_ids_travel_through_a_pipeline():
+    ids = np.arange(80) + 1000
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), efface.LogisticRegression().set_fit_request(row_ids=True))
+        pipe.fit(X, LABELS, row_ids=ids)
+    assert pipe[-1].row_ids_.tolist() == ids.tolist()
+    assert pipe[-1].forget([1007]).rows == 79
+
+
+def test_row_ids_travel_through_a_grid_search():
+    ids = np.arange(80) + 1000
+    seen = []
+
+    class Spy(efface.Ridge):
+        def fit(self, X, y, row_ids=None, sample_weight=None):
+            seen.append(np.asarray(row_ids))
+            return super().fit(X, y, row_ids, sample_weight)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        steps = Pipeline([("scale", StandardScaler()), ("model", Spy().set_fit_request(row_ids=True))])
+        search = GridSearchCV(steps, {"model__alpha": [0.1, 1.0]}, cv=3).fit(X, Y, row_ids=ids)
+    assert len(seen) == 7
+    assert all(set(each) <= set(ids) for each in seen)
+    best = search.best_estimator_[-1]
+    assert best.row_ids_.tolist() == ids.tolist()
+    assert best.forget([1000, 1079]).rows == 78
+
+
+def test_a_class_may_disappear_where_the_model_allows_it():
+    y = np.array([0] * 79 + [1])
+    nb = efface.GaussianNB().fit(X, y)
+    nb.forget([79])
+    assert (nb.predict(X) == 0).all()
+    logistic = efface.LogisticRegression().fit(X, y)
+    before = logistic.coef_.copy()
+    with pytest.raises(ValueError, match="class 1 of 2 would have no row"):
+        logistic.forget([79])
+    assert np.array_equal(logistic.coef_, before) and logistic.n_rows_ == 80
+
+
+def test_thousands_of_rows_one_by_one():
+    x = rng.normal(size=(1500, 6))
+    y = x @ np.arange(6.0)
+    model = efface.Ridge().fit(x, y)
+    for row in range(1000):
+        model.forget(row)
+    fresh = efface.Ridge().fit(x[1000:], y[1000:])
+    assert np.allclose(model.coef_, fresh.coef_, atol=1e-9)
