@@ -23,6 +23,7 @@ from ._errors import (
     VerificationError,
 )
 from ._persist import load
+from .auditing import Audit, Injection, audit, feature_injection
 from .bayes import GaussianNB, MultinomialNB
 from .clusters import KMeans
 from .files import ModelFile, Receipt, Report, create, open, verify
@@ -31,10 +32,12 @@ from .sisa import Sisa
 from .text import MiniLM
 
 __all__ = [
+    "Audit",
     "BadModelError",
     "DuplicateRowError",
     "Evidence",
     "GaussianNB",
+    "Injection",
     "KMeans",
     "LogisticRegression",
     "MiniLM",
@@ -51,7 +54,9 @@ __all__ = [
     "UnknownRowError",
     "VerificationError",
     "__version__",
+    "audit",
     "create",
+    "feature_injection",
     "load",
     "methods",
     "open",

@@ -55,6 +55,7 @@ class Model:
         steps: int | None = None,
         measure: bool = False,
     ) -> Evidence: ...
+    def time_forget(self, ids: npt.NDArray[np.uint64]) -> list[float]: ...
     def learn(
         self,
         x: Any,
@@ -134,3 +135,24 @@ def fit_file(
     overwrite: bool,
 ) -> dict[str, Any]: ...
 def head(coef: npt.NDArray[np.float32], intercept: npt.NDArray[np.float32], activation: str) -> bytes: ...
+def audit(
+    recipe: str,
+    x: Any,
+    y: npt.NDArray[np.float64],
+    ids: npt.NDArray[np.uint64],
+    weights: npt.NDArray[np.float64] | None,
+    gone: npt.NDArray[np.uint64],
+    classes: bool,
+    methods: list[str],
+    oracles: int,
+    seed: int,
+    threads: int,
+) -> dict[str, Any]: ...
+def injection(
+    recipe: str,
+    x: Any,
+    y: npt.NDArray[np.float64],
+    ids: npt.NDArray[np.uint64],
+    gone: npt.NDArray[np.uint64],
+    methods: list[str],
+) -> dict[str, Any]: ...

