@@ -1,6 +1,6 @@
 //! Model files: the engine from Python.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use efface::{KMeans, Logistic, Options, Ridge, Softmax};
@@ -31,7 +31,7 @@ impl ModelFile {
     }
 }
 
-fn source(py: Python<'_>, path: &PathBuf) -> PyResult<Source> {
+fn source(py: Python<'_>, path: &Path) -> PyResult<Source> {
     Source::open(path, None).map_err(|error| errors::engine(py, error.into()))
 }
 

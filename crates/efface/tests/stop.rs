@@ -1,5 +1,7 @@
 //! Work that is asked to stop gives up with an error that says so, in every family, and can be taken up again.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+
 use efface::models::BaseRecipe;
 use efface::{
     AnyRecipe, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Options, Ridge, RowId, Rows,

@@ -201,7 +201,7 @@ impl RidgeState {
         }
         let penalty = Penalty::new(&basis, self.settings.lambda);
         let par = crate::linalg::par(self.settings.threads);
-        let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par);
+        let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
         state.a = (0..basis.width()).flat_map(|j| &sums.a.col_as_slice(j)[j..]).copied().collect();
         state.b = columns(&sums.b);
         (state.drift, state.b_drift, state.targets) = (sums.drift, sums.b_drift, sums.targets);
