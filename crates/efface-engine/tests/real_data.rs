@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use efface::Options;
-use efface::features::{Cell, WordSource};
-use efface_engine::{Engine, FitRequest, Parameters, Silent, Who, fit};
+use efface::features::{Augmenter, Cell, Synonyms, WordSource};
+use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, Silent, Who, fit};
 use efface_io::{Record, Source};
 
 /// A file of the data folder: EFFACE_DATA, or `shared/data` beside the repository.
@@ -131,4 +131,37 @@ fn adult_with_levels_and_classes() {
     let (off, _, gone) = compare(&path, prepare, &Who::Ids(ids), rest);
     // Incomes in dollars beside shares of a thousand people: retraining twice does not agree to more digits.
     assert!(off < 1e-8 && gone == 20, "{off:e} {gone}");
+}
+
+/// The news as the source paper has them: 2,225 articles become 2,325. 99 of them are there twice, which an audit tells.
+#[test]
+fn a_hundred_articles_more_and_the_twins_among_them() {
+    let Some(path) = data("bbc/bbc-text.csv") else { return };
+    let Some(words) = data("wordnet/wordnet30-synonyms.tsv") else { return };
+    let table = Synonyms::read(std::io::BufReader::new(std::fs::File::open(words).unwrap())).unwrap();
+    assert!((40_000..=44_599).contains(&table.len()), "{}", table.len());
+    let mut texts = Vec::new();
+    for record in efface_io::open(&path, None).unwrap().table().unwrap() {
+        if let Some(Cell::Text(text)) = record.unwrap().cells.pop() {
+            texts.push(text);
+        }
+    }
+    let made = Augmenter::new(&table, 1).more(&texts, 100).unwrap();
+    assert_eq!(texts.len() + made.len(), 2325);
+    assert!(made.iter().all(|(at, text)| *text != texts[*at] && !texts.contains(text)));
+
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("news.efface");
+    let mut request = FitRequest::new(efface_io::open(&path, None).unwrap());
+    request.targets = vec!["category".into()];
+    request.text = vec!["text".into()];
+    request.words = WordSource::Learned(200);
+    request.classify = true;
+    fit(&request, &model, false, &Silent).unwrap();
+    let engine = Engine::open_read_only(&model).unwrap();
+    let asked = AuditRequest { oracles: 0, ..AuditRequest::new(AuditRows::Sample(20)) };
+    let report = engine.audit(&asked, &Silent).unwrap();
+    // 99 pairs, and a few more that differ only in words beyond the two hundred.
+    assert!((198..300).contains(&report.twins.rows_with_twins), "{:?}", report.twins);
+    assert!(report.state("auto").unwrap().distance.unwrap().fraction.unwrap() < 1e-8);
 }
