@@ -268,7 +268,7 @@ fn sample(rows: &Rows, count: usize, seed: u64) -> Result<Vec<RowId>> {
 /// What an audit does not show, and what the model itself says it cannot undo.
 fn not_claimed(not_covered: Vec<String>) -> Vec<String> {
     let general = [
-        "that no attack exists: these attackers are the strongest known for such models, and there may be stronger ones",
+        "that no attack succeeds: those tried here are published ones, and stronger ones may come",
         "that other copies of the rows are gone: backups, exports and models made elsewhere are not looked at",
         "anything of rows other than those named: another request needs another audit",
         "that people cannot be told from what similar people left behind: what all rows say together is not forgotten",

@@ -77,7 +77,7 @@ fn tell(report: &AuditReport, terminal: &Terminal) -> Result {
         terminal.result(&format!("\n{}", exposures(&membership.exposures)))?;
         let (oracles, retained) = (membership.oracles, membership.retained);
         terminal.message(&format!(
-            "{oracles} oracles, {} and {} attacked; 0.5 is a coin",
+            "{oracles} oracles, {} and {} attacked; 0.5 is a coin, KLoM is that of the 95th in a hundred forgotten rows",
             count(membership.forgotten, "forgotten row"),
             count(retained, "retained row"),
         ));
@@ -120,7 +120,7 @@ fn tell_twins(report: &AuditReport, terminal: &Terminal) {
 
 /// The first table: every state of the model.
 fn nearness(report: &AuditReport) -> String {
-    let mut header = vec!["state", "claim", "time", "distance", "of the way", "scores", "injected"];
+    let mut header = vec!["state", "claim", "time", "distance", "way left", "scores", "injected"];
     let held_out = report.states.iter().any(|state| state.held_out.is_some());
     let measure = measure(report);
     header.push(measure);
@@ -188,8 +188,7 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
 
 /// The second table: what attackers found.
 fn exposures(exposures: &[Exposure]) -> String {
-    let header =
-        ["state", "U-LiRA, forgotten", "TPR at 1 %", "0.1 %", "LiRA, retained", "threshold", "KLoM, 95th"];
+    let header = ["state", "forgotten: U-LiRA", "TPR at 1 %", "0.1 %", "retained: LiRA", "threshold", "KLoM"];
     let rate = |attack: &Attack, at: usize| match attack.rates.get(at) {
         Some(rate) if rate.resolved => format!("{:.1} %", 100.0 * rate.tpr),
         _ => "–".into(),
@@ -243,7 +242,7 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
     {
         let found = &exposure.forgotten;
         let can = if found.auc_interval.covers(truth.forgotten.auc) { "cannot" } else { "can" };
-        let words = format!("{}: {can} be told from retraining by U-LiRA", exposure.state);
+        let words = format!("{}: U-LiRA {can} tell it from retraining here", exposure.state);
         said.push(Finding { words, areas: Some((found.auc, truth.forgotten.auc)) });
     }
     said
