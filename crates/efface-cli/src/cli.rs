@@ -53,7 +53,45 @@ pub(crate) enum Command {
     Keys(Keys),
     Policy(Policy),
     Settle(Settle),
+    Reproduce(Reproduce),
     Completions(Completions),
+}
+
+/// Measure the paper's tables and figures again and write a report
+#[derive(Debug, Args)]
+#[command(after_help = help::REPRODUCE)]
+pub(crate) struct Reproduce {
+    /// What to measure, see below
+    #[arg(value_name = "PART", default_value = "all")]
+    pub(crate) parts: Vec<String>,
+
+    /// Folder for the report and the record of the run; the same folder goes on with it
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+
+    /// Small sizes and few trials: all of it in two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Folder with the real data sets [default: generated data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Trials of every cell [default: as many as the paper]
+    #[arg(long, value_name = "N")]
+    pub(crate) trials: Option<usize>,
+
+    /// Fixes everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Threads for training [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+
+    /// Begin anew in a folder that holds another run; its record stays under another name
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// See every method forget one person, next to retraining; needs no files

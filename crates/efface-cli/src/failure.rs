@@ -99,6 +99,21 @@ impl From<efface::Error> for Failure {
     }
 }
 
+impl From<efface_reproduce::Error> for Failure {
+    fn from(error: efface_reproduce::Error) -> Self {
+        use efface_reproduce::Error as E;
+        let kind = match error {
+            E::Core(error) => return error.into(),
+            E::Reader(error) => return error.into(),
+            E::UnknownPart(_) | E::Setting { .. } => ErrorKind::Usage,
+            E::OtherRun { .. } | E::NotARun(_) | E::Stopped => ErrorKind::Refused,
+            E::File { .. } => ErrorKind::Io,
+            _ => ErrorKind::Data,
+        };
+        Self { hint: error.hint(), ..Self::new(kind, error.to_string()) }
+    }
+}
+
 /// Writing to standard output failed.
 impl From<io::Error> for Failure {
     fn from(cause: io::Error) -> Self {

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Keys(args) => commands::upkeep::keys(&args, &terminal),
         Command::Policy(args) => commands::upkeep::policy(&args, &terminal),
         Command::Settle(args) => commands::upkeep::settle(&args, &terminal),
+        Command::Reproduce(args) => commands::reproduce::run(&args, &terminal),
         Command::Completions(args) => commands::completions::run(&args, &terminal),
     };
     match outcome {

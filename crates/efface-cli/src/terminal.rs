@@ -79,7 +79,12 @@ impl Terminal {
 
     /// Progress bars on standard error, or none off a terminal and when quiet.
     pub(crate) fn bars(&self) -> Bars {
-        Bars::new(!self.quiet && io::stderr().is_terminal())
+        Bars::new(self.shows_bars())
+    }
+
+    /// Whether there is somebody to look at bars.
+    pub(crate) fn shows_bars(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
     }
 }
 

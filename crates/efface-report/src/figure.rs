@@ -75,13 +75,13 @@ pub struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<Point>,
     pub(crate) joined: bool,
-    pub(crate) reference: bool,
+    pub(crate) reference: Option<String>,
 }
 
 impl Series {
     /// A series without points yet, which will be joined by a line.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), points: Vec::new(), joined: true, reference: false }
+        Self { name: name.into(), points: Vec::new(), joined: true, reference: None }
     }
 
     /// Adds a point with the same error to both sides; 0 for none.
@@ -101,9 +101,9 @@ impl Series {
         self
     }
 
-    /// Numbers from elsewhere, such as a paper's: drawn lighter, with hollow marks.
-    pub fn reference(mut self) -> Self {
-        self.reference = true;
+    /// Numbers from elsewhere, such as a paper's, for the series `of`: its marks, but hollow, and a thin line.
+    pub fn reference(mut self, of: impl Into<String>) -> Self {
+        self.reference = Some(of.into());
         self
     }
 }
@@ -201,6 +201,13 @@ impl Figure {
         names
     }
 
+    /// The number of a series' look: its place among those that were measured, or that of the series it is compared with.
+    pub(crate) fn look(&self, series: &Series) -> usize {
+        let name = series.reference.as_ref().unwrap_or(&series.name);
+        let measured = self.names().into_iter().filter(|known| known.reference.is_none());
+        measured.map(|known| &known.name).position(|known| known == name).unwrap_or(5)
+    }
+
     pub(crate) fn html(&self) -> String {
         let mut out = format!(
             "<figure class=\"plot\" id=\"{id}\"><figcaption>{caption} <a class=\"csv\" href=\"{id}.csv\">CSV</a></figcaption>\n",
@@ -209,9 +216,10 @@ impl Figure {
         );
         let names = self.names();
         if names.len() > 1 {
-            let entries = names.iter().enumerate().map(|(look, series)| {
-                format!("<li>{}{}</li>", svg::sample(look, series), escape(&series.name))
-            });
+            let entry = |series: &&Series| {
+                format!("<li>{}{}</li>", svg::sample(self.look(series), series), escape(&series.name))
+            };
+            let entries = names.iter().map(entry);
             out.push_str(&format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>()));
         }
         let class = if self.panels.len() > 1 { "panels" } else { "panels one" };

@@ -55,6 +55,20 @@ impl Number {
         format!("{value:?}")
     }
 
+    /// The form for readers of a margin of error of this number: no finer than the number itself, unless it would vanish.
+    pub fn show_margin(&self, margin: f64) -> String {
+        let shown = self.show();
+        let fitting = match self.style {
+            Style::Digits(_) if !shown.contains('×') => {
+                let decimals = shown.split_once('.').map_or(0, |(_, rest)| rest.len());
+                Number::new(margin, Style::Fixed(decimals)).show()
+            }
+            style => Number::new(margin, style).show(),
+        };
+        let vanishes = margin != 0.0 && !fitting.contains(|c: char| ('1'..='9').contains(&c));
+        if vanishes { Number::new(margin, Style::Digits(1)).show() } else { fitting }
+    }
+
     /// The form for readers.
     pub fn show(&self) -> String {
         let value = self.value;
@@ -82,7 +96,7 @@ fn seconds(value: f64) -> String {
         s if s < 0.9995e-6 => format!("{} ns", short(value * 1e9)),
         s if s < 0.9995e-3 => format!("{} µs", short(value * 1e6)),
         s if s < 0.9995 => format!("{} ms", short(value * 1e3)),
-        s if s < 119.5 => format!("{} s", short(value)),
+        s if s < 599.5 => format!("{} s", short(value)),
         s if s < 7170.0 => format!("{} min", short(value / 60.0)),
         _ => format!("{} h", short(value / 3600.0)),
     }
@@ -171,13 +185,24 @@ mod tests {
         assert_eq!(show(0.934_8, Style::Percent(1)), "93.5 %");
         assert_eq!(show(3.2e-6, Style::Seconds), "3.2 µs");
         assert_eq!(show(0.0213, Style::Seconds), "21 ms");
-        assert_eq!(show(180.0, Style::Seconds), "3 min");
+        assert_eq!(show(160.0, Style::Seconds), "160 s");
+        assert_eq!(show(1720.0, Style::Seconds), "29 min");
         assert_eq!(show(18e6, Style::Bytes), "18 MB");
         assert_eq!(show(999_900.0, Style::Bytes), "1.0 MB");
         assert_eq!(show(5500.0, Style::Times), "5,500×");
         assert_eq!(show(f64::NAN, Style::Count), "–");
         assert_eq!(show(f64::INFINITY, Style::Fixed(1)), "∞");
         assert_eq!(superscript(-4567890), "⁻⁴⁵⁶⁷⁸⁹⁰");
+    }
+
+    #[test]
+    fn margins_are_no_finer_than_their_numbers() {
+        let margin = |value, margin, style| Number::new(value, style).show_margin(margin);
+        assert_eq!(margin(5169.0, 13.42, Style::Digits(3)), "13");
+        assert_eq!(margin(0.54, 0.067, Style::Digits(2)), "0.07");
+        assert_eq!(margin(0.54, 0.0002, Style::Digits(2)), "2×10⁻⁴");
+        assert_eq!(margin(3.1e-9, 2e-10, Style::Digits(2)), "2.0×10⁻¹⁰");
+        assert_eq!(margin(1.0, 0.0, Style::Fixed(2)), "0.00");
     }
 
     #[test]

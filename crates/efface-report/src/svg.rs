@@ -41,8 +41,10 @@ pub(crate) fn panel(figure: &Figure, panel: &Panel) -> String {
     axes(&mut out, figure, panel, &frame, &x, &y);
     let names = figure.names();
     for series in &panel.series {
-        let look = names.iter().position(|known| known.name == series.name).unwrap_or(0);
-        draw(&mut out, series, look, names.len(), &x, &y);
+        let place = names.iter().position(|known| known.name == series.name).unwrap_or(0);
+        // Points at the same place would hide each other's error bars: each series stands a little to the side.
+        let aside = (place as f64 - (names.len() as f64 - 1.0) / 2.0) * 3.0;
+        draw(&mut out, series, figure.look(series), aside, &x, &y);
     }
     out + "</svg>\n"
 }
@@ -112,11 +114,10 @@ fn axes(out: &mut String, figure: &Figure, panel: &Panel, frame: &Frame, x: &Rul
     debug_assert!(width > right);
 }
 
-fn draw(out: &mut String, series: &Series, look: usize, looks: usize, x: &Ruler, y: &Ruler) {
-    // Points at the same place would hide each other's error bars: each series stands a little to the side.
-    let aside = (look as f64 - (looks as f64 - 1.0) / 2.0) * 3.0;
+fn draw(out: &mut String, series: &Series, look: usize, aside: f64, x: &Ruler, y: &Ruler) {
+    let reference = series.reference.is_some();
     let place = |point: &Point| Some((x.at(point.x)? + aside, y.at(point.y)?));
-    let _ = writeln!(out, "<g class=\"s{}{}\">", look % 6, if series.reference { " ref" } else { "" });
+    let _ = writeln!(out, "<g class=\"s{}{}\">", look % 6, if reference { " ref" } else { "" });
     if series.joined {
         let mut path = String::new();
         let mut pen = 'M';
@@ -143,7 +144,7 @@ fn draw(out: &mut String, series: &Series, look: usize, looks: usize, x: &Ruler,
                 "<path class=\"bar\" d=\"M{px:.1} {low:.1}V{high:.1}M{a:.1} {low:.1}H{b:.1}M{a:.1} {high:.1}H{b:.1}\"/>"
             );
         }
-        out.push_str(&mark(look, px, py, series.reference));
+        out.push_str(&mark(look, px, py, reference));
     }
     out.push_str("</g>\n");
 }
@@ -171,8 +172,8 @@ pub(crate) fn sample(look: usize, series: &Series) -> String {
     format!(
         "<svg viewBox=\"0 0 44 16\" width=\"44\" height=\"16\" aria-hidden=\"true\"><g class=\"s{}{}\">{line}{}</g></svg>",
         look % 6,
-        if series.reference { " ref" } else { "" },
-        mark(look, 22.0, 8.0, series.reference).trim_end()
+        if series.reference.is_some() { " ref" } else { "" },
+        mark(look, 22.0, 8.0, series.reference.is_some()).trim_end()
     )
 }
 

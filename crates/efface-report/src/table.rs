@@ -3,7 +3,7 @@
 use crate::csv::CsvFile;
 use crate::escape::{escape, slug};
 use crate::number::{Number, Style};
-use crate::text::{Text, data};
+use crate::text::{Text, data, data_as};
 
 /// A table with its caption and, below it, notes.
 #[derive(Debug, Clone)]
@@ -98,13 +98,15 @@ impl From<usize> for Cell {
 
 impl Cell {
     fn html(&self) -> String {
-        // The margin of error follows the style of its number, without repeating a unit.
         let beside = |number: &Number, value: f64| data(&Number::new(value, number.style));
+        let margin = |number: &Number, value: f64| {
+            data_as(&Number::new(value, number.style), &number.show_margin(value))
+        };
         match self {
             Self::Words(words) => escape(words),
             Self::Number(number) => data(number),
             Self::WithError(number, error) => {
-                format!("{}<span class=\"e\"> ± {}</span>", data(number), beside(number, *error))
+                format!("{}<span class=\"e\"> ± {}</span>", data(number), margin(number, *error))
             }
             Self::WithRange(number, low, high) => format!(
                 "{}<span class=\"e\"> ({} to {})</span>",
@@ -123,7 +125,7 @@ impl Cell {
         match self {
             Self::Words(words) => words.clone(),
             Self::Number(number) | Self::Strong(number) => number.show(),
-            Self::WithError(number, error) => format!("{} ± {}", number.show(), beside(number, *error)),
+            Self::WithError(number, error) => format!("{} ± {}", number.show(), number.show_margin(*error)),
             Self::WithRange(number, low, high) => {
                 format!("{} ({} to {})", number.show(), beside(number, *low), beside(number, *high))
             }

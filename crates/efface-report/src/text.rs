@@ -104,7 +104,12 @@ impl From<String> for Text {
 
 /// The one way in which a number is written to a page.
 pub(crate) fn data(number: &Number) -> String {
-    format!("<data value=\"{}\">{}</data>", escape(&number.exact()), escape(&number.show()))
+    data_as(number, &number.show())
+}
+
+/// The same with another form for readers.
+pub(crate) fn data_as(number: &Number, shown: &str) -> String {
+    format!("<data value=\"{}\">{}</data>", escape(&number.exact()), escape(shown))
 }
 
 #[cfg(test)]

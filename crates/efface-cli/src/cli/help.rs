@@ -20,6 +20,28 @@ pub(super) const DEMO: &str = "\
 Writes 2100 product reviews of its own, fits a ridge model on their words, and takes out one person
 who uses words that nobody else does. Takes a few seconds.";
 
+pub(super) const REPRODUCE: &str = "\
+The parts:
+  table1      how long forgetting takes, as a share of retraining; and an injected feature in reviews
+  table2      how long a text network takes, and its accuracy
+  table3      an injected feature in a network's head
+  table4      what is left of an injected feature, by sparsity
+  table5      its weight before
+  l2          the distance to retraining on outliers, of Izzo et al.
+  figure1     table 3 against the number of rows
+  figure2     table 3 against the width
+  membership  what an attacker can tell, which the paper does not ask
+  all         all of these
+
+DIR/index.html is the report, with the paper's numbers beside ours; every number is in a CSV beside
+it. Each finished trial is written to DIR/state.jsonl: a run that was interrupted goes on when the
+same command is given again.
+
+Examples:
+  efface reproduce --quick --out report
+  efface reproduce table4 l2 --out report-linear
+  efface reproduce --data data --out report-full";
+
 pub(super) const FIT: &str = "\
 Without --text every column but target, id, subject and weight is a feature: a number when all its
 values are, else one feature per value. With --text only the columns named as text, categorical or

@@ -1,0 +1,236 @@
+//! The report, from the record of a run. Nothing is measured here, and every number goes to the page as a `Number`.
+
+mod distance;
+mod findings;
+mod head;
+mod injection;
+mod membership;
+mod network;
+mod times;
+
+use efface_report::{Cell, Number, Page, Section, Style, Text};
+
+use crate::part::Study;
+use crate::run::Settings;
+use crate::state::Record;
+use crate::statistics::{Summary, summary};
+use crate::studies::Context;
+
+/// The records, to be asked for cells.
+pub(crate) struct Results<'a> {
+    records: &'a [Record],
+}
+
+impl<'a> Results<'a> {
+    pub(crate) fn new(records: &'a [Record]) -> Self {
+        Self { records }
+    }
+
+    fn of(&self, study: Study, cell: &str) -> impl Iterator<Item = &'a Record> {
+        let (study, cell) = (study.name(), cell.to_string());
+        self.records.iter().filter(move |record| record.study == study && record.cell == cell)
+    }
+
+    /// A value over the trials of a cell.
+    fn get(&self, study: Study, cell: &str, name: &str) -> Option<Summary> {
+        summary(self.of(study, cell).filter_map(|record| record.values.get(name).copied()))
+    }
+
+    fn has(&self, study: Study) -> bool {
+        self.records.iter().any(|record| record.study == study.name())
+    }
+
+    /// The trials of the cell that has the fewest, and of the one that has the most.
+    fn trials(&self, study: Study, cells: impl IntoIterator<Item = String>) -> (usize, usize) {
+        let counts: Vec<usize> = cells.into_iter().map(|cell| self.of(study, &cell).count()).collect();
+        (counts.iter().copied().min().unwrap_or(0), counts.iter().copied().max().unwrap_or(0))
+    }
+}
+
+/// What a progress bar calls a study.
+pub(crate) fn title(study: Study) -> &'static str {
+    match study {
+        Study::Times => "table 1",
+        Study::ReviewInjection => "table 1, injection",
+        Study::NetworkTimes => "table 2",
+        Study::HeadInjection => "table 3, figures 1 and 2",
+        Study::Injection => "tables 4 and 5",
+        Study::Distance => "l2",
+        Study::Membership => "membership",
+    }
+}
+
+/// Where a run repeats less than the paper, and why.
+pub(crate) fn reasons(context: &Context, quick: bool) -> Vec<String> {
+    let plan = &context.plan;
+    if quick {
+        return vec![format!(
+            "quick settings: tables 4 and 5 and l2 at d = {} in place of 1500, {} trials in place of 50, short trainings; \
+             the directions are the paper's, the sizes are not",
+            plan.injection.width, plan.injection.trials
+        )];
+    }
+    vec![
+        format!(
+            "table 1: retraining is timed {} times a cell and not {}, because it varies little and is most of the work",
+            plan.times.retrainings, plan.times.trials
+        ),
+        format!(
+            "table 1, injection: {} trials a cell and not {}, because each is a fit of its own",
+            plan.review_injection.trials, plan.times.trials
+        ),
+        format!(
+            "table 2: {} runs and not {} of what trains a whole network, because each takes minutes",
+            plan.network.retrainings, plan.network.runs
+        ),
+    ]
+}
+
+/// The page and the findings that open it.
+pub(crate) fn build(context: &Context, records: &[Record], settings: &Settings) -> (Page, Vec<Text>) {
+    let results = Results::new(records);
+    let found = findings::findings(context, &results);
+    let mut page =
+        Page::new("The paper's tables, measured again").subtitle(subtitle(context, records, settings));
+    for text in &found {
+        page = page.opening(text.clone());
+    }
+    if results.has(Study::Times) {
+        page = page.section(times::section(context, &results));
+    }
+    if results.has(Study::ReviewInjection) {
+        page = page.section(times::injection_section(context, &results));
+    }
+    if results.has(Study::NetworkTimes) {
+        page = page.section(network::section(context, &results));
+    }
+    if results.has(Study::HeadInjection) {
+        page = page.section(head::table(context, &results));
+        page = page.section(head::figures(context, &results));
+    }
+    if results.has(Study::Injection) {
+        page = page.section(injection::left(context, &results));
+        page = page.section(injection::before(context, &results));
+    }
+    if results.has(Study::Distance) {
+        page = page.section(distance::section(context, &results));
+    }
+    if results.has(Study::Membership) {
+        page = page.section(membership::section(context, &results));
+    }
+    page = page.section(method(context, settings));
+    (page.footer(footer(records, settings)), found)
+}
+
+fn subtitle(context: &Context, records: &[Record], settings: &Settings) -> Text {
+    let sort = if settings.quick { "Quick settings" } else { "The paper's settings" };
+    let data = match context.data.is_real() {
+        true => "BBC news, AG News, product reviews and generated rows",
+        false => "generated data only",
+    };
+    Text::new(format!("{sort}; {data}; "))
+        .number("trials", Number::count(records.len()))
+        .and(" trials; ")
+        .number("threads", Number::count(settings.threads))
+        .and(if settings.threads == 1 { " thread; seed " } else { " threads; seed " })
+        .number("seed", Number::new(settings.seed as f64, Style::Fixed(0)))
+        .and(".")
+}
+
+fn footer(records: &[Record], settings: &Settings) -> Text {
+    let seconds: f64 = records.iter().map(|record| record.seconds).sum();
+    let quick = if settings.quick { " --quick" } else { "" };
+    let data = if settings.data.is_some() { " --data DIR" } else { "" };
+    let trials = settings.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
+    Text::new("Made by ")
+        .code(format!("efface reproduce{quick}{data}{trials} --seed {} --threads {} --out DIR", settings.seed, settings.threads))
+        .and(", version ")
+        .and(env!("CARGO_PKG_VERSION"))
+        .and(", in ")
+        .number("seconds of all trials", Number::new(seconds, Style::Seconds))
+        .and(" of measuring. Every number on this page is in the CSV files beside it, with all its digits; those of the text \
+              are in ")
+        .code("text.csv")
+        .and(".")
+}
+
+/// How the page is to be read.
+fn method(context: &Context, settings: &Settings) -> Section {
+    let mut lines = vec![
+        Text::new("")
+            .strong("INF")
+            .and(" is the influence update (one step with the Hessian of all rows), ")
+            .strong("PRU")
+            .and(" the projection residual update with the printed errors put right, ")
+            .strong("exact")
+            .and(" the closed form that equals retraining, ")
+            .strong("retrain")
+            .and(" a fit from scratch on the rows that are left."),
+        Text::new(
+            "A number after ± is the standard error over the trials of that cell: of the mean, or, for times and where it says \
+             so, of the median.",
+        ),
+        Text::new(
+            "Squared loss, λ = 1e-4, no intercept in the linear tables, as in the paper; the heads of networks have λ = 1 and an \
+             intercept.",
+        ),
+        Text::new(
+            "“Kept” is the memory of everything that was made ahead of time and that a forget profits from. It holds traces of \
+             rows until it has been brought up to date, which efface's engine does before it commits.",
+        ),
+    ];
+    lines.extend(reasons(context, settings.quick).into_iter().map(|reason| Text::new(sentence(&reason))));
+    Section::new("How to read this page").list(lines)
+}
+
+/// The words with a capital and a full stop.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// The mean with its error.
+fn mean(found: Option<Summary>, scale: f64, style: Style) -> Cell {
+    match found {
+        None => Cell::Missing("not run"),
+        Some(found) => with_error(found.mean * scale, found.error * scale, style),
+    }
+}
+
+/// The median with its error.
+fn median(found: Option<Summary>, scale: f64, style: Style) -> Cell {
+    match found {
+        None => Cell::Missing("not run"),
+        Some(found) => with_error(found.median * scale, found.median_error * scale, style),
+    }
+}
+
+fn with_error(value: f64, error: f64, style: Style) -> Cell {
+    // One trial has no error, and neither has what came out as nothing every time.
+    match error.is_nan() || (error == 0.0 && value == 0.0) {
+        true => Cell::Number(Number::new(value, style)),
+        false => Cell::WithError(Number::new(value, style), error),
+    }
+}
+
+/// A number of the paper, which may have none here.
+fn printed(value: Option<f64>, style: Style) -> Cell {
+    value.map_or(Cell::Missing("–"), |value| Cell::Number(Number::new(value, style)))
+}
+
+/// `37` or `between 36 and 37` trials.
+fn trials_text((least, most): (usize, usize)) -> Text {
+    match least == most {
+        true => Text::default().number("trials", Number::count(most)).and(if most == 1 {
+            " trial"
+        } else {
+            " trials"
+        }),
+        false => Text::new("between ")
+            .number("fewest trials", Number::count(least))
+            .and(" and ")
+            .number("most trials", Number::count(most))
+            .and(" trials"),
+    }
+}

@@ -1,0 +1,124 @@
+//! Table 2: the times of a network, and its accuracy.
+
+use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
+
+use super::{Results, median, printed};
+use crate::paper;
+use crate::part::Study;
+use crate::statistics::Summary;
+use crate::studies::Context;
+use crate::studies::network_times::{HEADS, TRAINED, cell};
+use crate::studies::networks::{describe, sets};
+
+/// The rows of the table: the name of the method and how the record calls it among the heads.
+const HEAD_ROWS: [(&str, &str); 4] = [
+    ("influence", "INF"),
+    ("projection_residual", "PRU"),
+    ("exact", "exact"),
+    ("retrain_head", "retrain head"),
+];
+
+struct Found {
+    seconds: Option<Summary>,
+    accuracy: Option<Summary>,
+    kept: Option<Summary>,
+}
+
+fn find(results: &Results<'_>, set: &str, method: &str) -> Found {
+    if TRAINED.contains(&method) {
+        let get = |name: &str| results.get(Study::NetworkTimes, &cell(set, method), name);
+        return Found { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") };
+    }
+    let name = HEAD_ROWS.iter().find(|(known, _)| *known == method).map_or(method, |(_, name)| name);
+    let get = |suffix: &str| results.get(Study::NetworkTimes, &cell(set, HEADS), &format!("{name} {suffix}"));
+    Found { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") }
+}
+
+pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+    let plan = &context.plan.network;
+    let mut section = Section::new("Table 2: how long a network takes").add(Text::new(format!(
+        "A run forgets {} articles. Retraining trains the whole network again; “augmented” does so on a set with {} more articles \
+         that were made from others by replacing a word, leaving one out or changing their order; SISA trains the touched ones \
+         of {} whole networks again. The other methods work on the head alone: what the encoder learned from the articles stays \
+         in it, and their times must not be read as those of forgetting altogether.",
+        plan.deletions, plan.augmented, plan.shards
+    )));
+    for set in sets(context, true) {
+        section = section.add(table(context, results, set));
+    }
+    section.note(
+        "Where the numbers differ. The paper's INF and PRU take 110 to 170 seconds, little less than its retraining: they \
+         include most of a training. Here an update of the head is an update of the head, and retraining is listed beside it. \
+         Its totals are those of ten runs; ours are the mean of the runs made, times ten.",
+    )
+}
+
+fn table(context: &Context, results: &Results<'_>, set: &str) -> Table {
+    let plan = &context.plan.network;
+    let mut table = Table::new(
+        &format!("table2 {set}"),
+        format!(
+            "Time of a run and accuracy afterwards; {set}; {}, d = {}",
+            describe(set, &plan.training),
+            plan.width
+        ),
+    );
+    table.columns([
+        Column::label("method"),
+        Column::number("fastest").group("paper"),
+        Column::number("slowest").group("paper"),
+        Column::number("ten runs").group("paper"),
+        Column::number("runs").group("here"),
+        Column::number("fastest").group("here"),
+        Column::number("slowest").group("here"),
+        Column::number("median").group("here"),
+        Column::number("ten runs").group("here"),
+        Column::number("faster").group("here"),
+        Column::number("accuracy after").group("here"),
+        Column::number("kept").group("here"),
+    ]);
+    let retrain = find(results, set, "retrain").seconds;
+    for method in TRAINED.into_iter().chain(HEAD_ROWS.iter().map(|(method, _)| *method)) {
+        if method == "influence" {
+            table.rule();
+        }
+        let Found { seconds, accuracy, kept } = find(results, set, method);
+        let print = paper::table2(method);
+        let time = |pick: fn(&Summary) -> f64| {
+            seconds.as_ref().map_or(Cell::Missing("not run"), |s| Number::new(pick(s), Style::Seconds).into())
+        };
+        let faster = match (&retrain, &seconds) {
+            (Some(retrain), Some(seconds)) => {
+                Number::new(retrain.median / seconds.median, Style::Times).into()
+            }
+            _ => Cell::Missing("–"),
+        };
+        table.row([
+            method.into(),
+            printed(print.map(|(fastest, _, _)| fastest), Style::Seconds),
+            printed(print.map(|(_, slowest, _)| slowest), Style::Seconds),
+            printed(print.map(|(_, _, total)| total), Style::Seconds),
+            seconds.as_ref().map_or(Cell::Missing("none"), |s| s.trials.into()),
+            time(|s| s.least),
+            time(|s| s.most),
+            median(seconds, 1.0, Style::Seconds),
+            time(|s| s.mean * 10.0),
+            faster,
+            accuracy.map_or(Cell::Missing("–"), |a| Number::new(a.mean, Style::Percent(1)).into()),
+            kept.map_or(Cell::Missing("–"), |kept| Number::new(kept.median, Style::Bytes).into()),
+        ]);
+    }
+    let (before, after) = paper::TABLE2_ACCURACY;
+    let here = results.get(Study::NetworkTimes, &cell(set, HEADS), "accuracy before");
+    let mut note = Text::new("Accuracy before forgetting: ");
+    if let Some(here) = here {
+        note = note.number("accuracy before", Number::new(here.mean, Style::Percent(1))).and(" here, ");
+    }
+    table.note(
+        note.number("accuracy before, paper", Number::new(before, Style::Percent(2)))
+            .and(" in the paper, and about ")
+            .number("accuracy after PRU, paper", Number::new(after, Style::Percent(0)))
+            .and(" after PRU there. One article in five is kept for testing."),
+    );
+    table
+}

@@ -1,0 +1,256 @@
+//! What is measured, how large and how often: the paper's settings, the quick ones, and those of the tests. Where the full
+//! settings repeat something less often than the paper, a reason is kept and printed.
+
+use crate::paper;
+
+/// All sizes of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) times: Times,
+    pub(crate) review_injection: ReviewInjection,
+    pub(crate) network: NetworkTimes,
+    pub(crate) head: HeadInjection,
+    pub(crate) injection: Injection,
+    pub(crate) distance: Distance,
+    pub(crate) membership: Membership,
+}
+
+/// Table 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Times {
+    pub(crate) widths: Vec<usize>,
+    pub(crate) deletions: Vec<usize>,
+    /// Rows a feature for generated rows.
+    pub(crate) rows_per_feature: usize,
+    pub(crate) trials: usize,
+    /// Retraining is timed in the first so many trials.
+    pub(crate) retrainings: usize,
+}
+
+/// Table 1, read as what its caption says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReviewInjection {
+    pub(crate) widths: Vec<usize>,
+    pub(crate) deletions: Vec<usize>,
+    /// As many reviews as the paper has.
+    pub(crate) reviews: usize,
+    pub(crate) trials: usize,
+}
+
+/// How a network is made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Training {
+    /// Articles to generate where there is no data.
+    pub(crate) articles: usize,
+    pub(crate) hidden: usize,
+    pub(crate) max_tokens: usize,
+    pub(crate) epochs: usize,
+}
+
+/// Table 2.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NetworkTimes {
+    pub(crate) training: Training,
+    pub(crate) width: usize,
+    /// Rows forgotten in each run.
+    pub(crate) deletions: usize,
+    pub(crate) runs: usize,
+    /// Runs of what trains a whole network.
+    pub(crate) retrainings: usize,
+    pub(crate) shards: usize,
+    /// Articles made from others.
+    pub(crate) augmented: usize,
+}
+
+/// Table 3, figures 1 and 2.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HeadInjection {
+    pub(crate) training: Training,
+    pub(crate) widths: Vec<usize>,
+    pub(crate) deletions: Vec<usize>,
+    pub(crate) trials: usize,
+    pub(crate) shards: usize,
+}
+
+/// Tables 4 and 5.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Injection {
+    pub(crate) width: usize,
+    pub(crate) rows: usize,
+    pub(crate) deletions: Vec<usize>,
+    pub(crate) keeps: Vec<f64>,
+    pub(crate) trials: usize,
+}
+
+/// Izzo's L2 table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Distance {
+    pub(crate) width: usize,
+    pub(crate) rows: usize,
+    pub(crate) deletions: Vec<usize>,
+    pub(crate) scales: Vec<f64>,
+    pub(crate) trials: usize,
+}
+
+/// Membership inference.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Membership {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    pub(crate) forgotten: usize,
+    pub(crate) oracles: usize,
+}
+
+/// The penalty of the linear studies, as in the paper.
+pub(crate) const LAMBDA: f64 = 1e-4;
+
+impl Plan {
+    /// The paper's own settings.
+    pub(crate) fn full() -> Self {
+        let training = Training { articles: 2225, hidden: 96, max_tokens: 250, epochs: 12 };
+        Self {
+            times: Times {
+                widths: paper::TABLE1_WIDTHS.to_vec(),
+                deletions: paper::TABLE1_DELETIONS.to_vec(),
+                rows_per_feature: 10,
+                trials: 100,
+                retrainings: 5,
+            },
+            review_injection: ReviewInjection {
+                widths: paper::TABLE1_WIDTHS.to_vec(),
+                deletions: paper::TABLE1_DELETIONS.to_vec(),
+                reviews: 2100,
+                trials: 5,
+            },
+            network: NetworkTimes {
+                training: training.clone(),
+                width: 1000,
+                deletions: 10,
+                runs: 10,
+                retrainings: 3,
+                shards: 5,
+                augmented: 100,
+            },
+            head: HeadInjection {
+                training,
+                widths: paper::TABLE3_WIDTHS.to_vec(),
+                deletions: paper::TABLE3_DELETIONS.to_vec(),
+                trials: 10,
+                shards: 5,
+            },
+            injection: Injection {
+                width: 1500,
+                rows: 15_000,
+                deletions: paper::TABLE4_DELETIONS.to_vec(),
+                keeps: paper::TABLE4_KEEPS.to_vec(),
+                trials: 50,
+            },
+            distance: Distance {
+                width: 1500,
+                rows: 15_000,
+                deletions: paper::L2_DELETIONS.to_vec(),
+                scales: paper::L2_SCALES.to_vec(),
+                trials: 10,
+            },
+            membership: Membership { rows: 1000, width: 100, forgotten: 100, oracles: 256 },
+        }
+    }
+
+    /// Everything once, small enough for two minutes on two cores.
+    pub(crate) fn quick() -> Self {
+        let training = Training { articles: 600, hidden: 24, max_tokens: 60, epochs: 14 };
+        let full = Self::full();
+        Self {
+            times: Times {
+                widths: vec![1000, 1500],
+                rows_per_feature: 10,
+                trials: 5,
+                retrainings: 3,
+                ..full.times
+            },
+            review_injection: ReviewInjection {
+                widths: vec![1000],
+                deletions: vec![1, 10, 50],
+                trials: 2,
+                ..full.review_injection
+            },
+            network: NetworkTimes {
+                training: training.clone(),
+                runs: 3,
+                retrainings: 1,
+                augmented: 20,
+                ..full.network
+            },
+            head: HeadInjection { training, widths: vec![1000, 1500], trials: 2, ..full.head },
+            injection: Injection { width: 400, rows: 4000, trials: 3, ..full.injection },
+            distance: Distance { width: 400, rows: 4000, trials: 3, ..full.distance },
+            membership: Membership { rows: 300, width: 40, forgotten: 40, oracles: 64 },
+        }
+    }
+
+    /// So small that a test can run it all.
+    #[cfg(test)]
+    pub(crate) fn tiny() -> Self {
+        let training = Training { articles: 60, hidden: 4, max_tokens: 20, epochs: 1 };
+        let quick = Self::quick();
+        Self {
+            times: Times {
+                widths: vec![40],
+                deletions: vec![1, 5],
+                trials: 2,
+                retrainings: 2,
+                ..quick.times
+            },
+            review_injection: ReviewInjection {
+                widths: vec![40],
+                deletions: vec![1, 5],
+                reviews: 80,
+                trials: 2,
+            },
+            network: NetworkTimes {
+                training: training.clone(),
+                width: 12,
+                deletions: 2,
+                runs: 2,
+                retrainings: 1,
+                shards: 2,
+                augmented: 4,
+            },
+            head: HeadInjection {
+                training,
+                widths: vec![12, 16],
+                deletions: vec![1, 5],
+                trials: 2,
+                shards: 2,
+            },
+            injection: Injection {
+                width: 30,
+                rows: 120,
+                deletions: vec![5],
+                keeps: vec![0.5, 0.25],
+                trials: 2,
+            },
+            distance: Distance {
+                width: 20,
+                rows: 100,
+                deletions: vec![1, 5],
+                scales: vec![1.0, 10.0],
+                trials: 2,
+            },
+            membership: Membership { rows: 80, width: 6, forgotten: 16, oracles: 16 },
+        }
+    }
+
+    /// The same with so many trials everywhere; what is timed by training anew keeps its own, smaller number.
+    pub(crate) fn trials(mut self, trials: usize) -> Self {
+        self.times.trials = trials;
+        self.times.retrainings = self.times.retrainings.min(trials);
+        self.review_injection.trials = trials;
+        self.network.runs = trials;
+        self.network.retrainings = self.network.retrainings.min(trials);
+        self.head.trials = trials;
+        self.injection.trials = trials;
+        self.distance.trials = trials;
+        self
+    }
+}

@@ -1,0 +1,175 @@
+//! A run: check what was asked, open or begin the record, do what is missing, write the page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use efface_report::Page;
+
+use crate::data::Data;
+use crate::draw::mix;
+use crate::error::{Error, Result};
+use crate::page;
+use crate::part::{Part, Study};
+use crate::plan::Plan;
+use crate::state::{Identity, Record, State};
+use crate::studies::{Context, Job, measure};
+use crate::watch::Watch;
+
+/// What is to be measured, and how.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The tables and figures.
+    pub parts: Vec<Part>,
+    /// Small sizes and few trials: two minutes for everything.
+    pub quick: bool,
+    /// A folder with the real sets; generated data without.
+    pub data: Option<PathBuf>,
+    /// Where the page, the CSV files and the record go.
+    pub out: PathBuf,
+    /// Trials a cell; the paper's without.
+    pub trials: Option<usize>,
+    /// Fixes everything that is drawn.
+    pub seed: u64,
+    /// Threads for training; forgetting and retraining alike.
+    pub threads: usize,
+    /// Begin anew where the folder holds another run, whose record is kept under another name.
+    pub force: bool,
+}
+
+/// What came out.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The page.
+    pub index: PathBuf,
+    /// All files that were written.
+    pub files: Vec<PathBuf>,
+    /// The findings in plain words.
+    pub findings: Vec<String>,
+    /// Trials done now, and trials that were there already.
+    pub trials: (usize, usize),
+}
+
+/// Work shows as thousandths of an estimated second.
+const UNIT: f64 = 1000.0;
+
+/// Measures what is missing and writes the report.
+pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Finished> {
+    let plan = if settings.quick { Plan::quick() } else { Plan::full() };
+    with_plan(settings, plan, watch)
+}
+
+pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) -> Result<Finished> {
+    for (name, value) in [("trials", settings.trials.unwrap_or(1)), ("threads", settings.threads)] {
+        if value == 0 || value > 100_000 {
+            return Err(Error::Setting { name, value: value.to_string(), range: "1 to 100000" });
+        }
+    }
+    let studies = studies(&settings.parts);
+    let has = |study| studies.contains(&study);
+    let data = Data::new(settings.data.as_deref());
+    data.check(
+        has(Study::Times) || has(Study::ReviewInjection) || has(Study::Membership),
+        has(Study::NetworkTimes) || has(Study::HeadInjection),
+        has(Study::NetworkTimes),
+    )?;
+    let Settings { quick, data: folder, trials, seed, threads, out, .. } = settings;
+    let identity = Identity::new(*quick, folder.clone(), *trials, *seed, *threads);
+    let mut state = State::open(out, &identity, settings.force)?;
+    let plan = trials.map_or(plan.clone(), |trials| plan.trials(trials));
+    let context = Context { plan, data, seed: mix(*seed, 0, 0), threads: *threads, cache: out.join("cache") };
+    let jobs: Vec<Job> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
+    let is_missing = |state: &State, job: &Job| !state.has(job.study.name(), &job.cell, job.trial);
+    let missing: Vec<&Job> = jobs.iter().filter(|job| is_missing(&state, job)).collect();
+    let seconds: f64 = missing.iter().map(|job| job.cost).sum();
+    let there = jobs.len() - missing.len();
+    watch.say(&format!(
+        "{} trials to do{}, about {} on two idle cores",
+        missing.len(),
+        if there > 0 { format!(", {there} are there already") } else { String::new() },
+        minutes(seconds)
+    ));
+    for reason in page::reasons(&context, *quick) {
+        watch.say(&reason);
+    }
+    let done = missing.len();
+    let mut finished = write(&context, &state, settings)?;
+    for &study in &studies {
+        let missing: Vec<&Job> = missing.iter().copied().filter(|job| job.study == study).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        do_all(study, &missing, &context, &mut state, watch)?;
+        finished = write(&context, &state, settings)?;
+    }
+    finished.trials = (done, there);
+    Ok(finished)
+}
+
+fn do_all(
+    study: Study,
+    jobs: &[&Job],
+    context: &Context,
+    state: &mut State,
+    watch: &mut dyn Watch,
+) -> Result<()> {
+    let amount = |jobs: &[&Job]| (jobs.iter().map(|job| job.cost).sum::<f64>() * UNIT) as u64;
+    watch.start(page::title(study), amount(jobs).max(1));
+    let mut measure = measure(study, context);
+    for (at, job) in jobs.iter().enumerate() {
+        if watch.stop() {
+            watch.finish();
+            return Err(Error::Stopped);
+        }
+        let start = Instant::now();
+        let values = measure.run(job, watch)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (study, cell) = (study.name().to_string(), job.cell.clone());
+        // What is no number has no place in JSON, and in a table it is the same as missing.
+        let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
+        state.add(Record { study, cell, trial: job.trial, seconds, values })?;
+        watch.at(amount(&jobs[..=at]));
+    }
+    watch.finish();
+    Ok(())
+}
+
+fn studies(parts: &[Part]) -> Vec<Study> {
+    let mut studies: Vec<Study> = parts.iter().flat_map(|part| part.studies()).copied().collect();
+    studies.sort();
+    studies.dedup();
+    studies
+}
+
+/// Writes the page and its CSV files from what is in the record so far.
+fn write(context: &Context, state: &State, settings: &Settings) -> Result<Finished> {
+    let (page, findings) = page::build(context, &state.records, settings);
+    let mut files = Vec::new();
+    let index = settings.out.join("index.html");
+    put(&index, &page.html())?;
+    files.push(index.clone());
+    for file in Page::csv(&page) {
+        let path = settings.out.join(&file.name);
+        put(&path, &file.text)?;
+        files.push(path);
+    }
+    let findings = findings.iter().map(|text| text.plain()).collect();
+    Ok(Finished { index, files, findings, trials: (0, 0) })
+}
+
+/// A file is replaced whole or not at all.
+fn put(path: &Path, text: &str) -> Result<()> {
+    let failed = |cause| Error::file(path, "written", cause);
+    let temporary = path.with_extension("part");
+    fs::write(&temporary, text).map_err(failed)?;
+    fs::rename(&temporary, path).map_err(failed)
+}
+
+/// A time for people.
+fn minutes(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{:.0} seconds", s.max(1.0)),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
+}

@@ -1,0 +1,75 @@
+//! Tables 4 and 5: the feature injection test on sparse rows, as Izzo et al. construct it. One draw of the data, one fit, one
+//! retraining and one request per method a trial.
+
+use efface::eval::weight_on;
+use efface::synthetic::{FeatureInjection, Linear};
+use efface::{Dense, Fit, RowId, Rows};
+
+use super::{Context, Job, METHODS, Measure, forget, kept_bytes, recipe, without};
+use crate::draw::mix;
+use crate::error::{Error, Result};
+use crate::part::Study;
+use crate::state::Values;
+use crate::watch::Watch;
+
+pub(super) struct InjectionStudy {
+    context: Context,
+}
+
+pub(crate) fn cell(k: usize, keep: f64) -> String {
+    format!("k={k}, p={keep}")
+}
+
+impl InjectionStudy {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+impl Measure for InjectionStudy {
+    fn jobs(&self) -> Vec<Job> {
+        let plan = &self.context.plan.injection;
+        let (n, d) = (plan.rows as f64, plan.width as f64);
+        let cost = 4.0 * n * d * d / 2e10;
+        let mut jobs = Vec::new();
+        // All cells of a trial before the next trial: an early end leaves every cell with about as many.
+        for trial in 0..plan.trials {
+            for &k in &plan.deletions {
+                for &keep in &plan.keeps {
+                    jobs.push(Job { study: Study::Injection, cell: cell(k, keep), trial, cost });
+                }
+            }
+        }
+        jobs
+    }
+
+    fn run(&mut self, job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+        let plan = &self.context.plan.injection;
+        let mut cells = plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
+        let Some((k, keep)) = cells.find(|(k, keep)| cell(*k, *keep) == job.cell) else {
+            return Ok(Values::new());
+        };
+        if k >= plan.rows {
+            let why = format!("forgetting {k} of them");
+            return Err(Error::TooFewRows { name: "table 4".into(), found: plan.rows, needed: k + 1, why });
+        }
+        let seed = mix(self.context.seed, 10 + k as u64, ((keep * 1e4) as u64) << 16 | job.trial as u64);
+        let base = Linear { rows: plan.rows, width: plan.width, seed };
+        let made = FeatureInjection { base, removed: k, keep }.generate()?;
+        let rows = Rows::new(Dense::new(made.x, plan.width)?, made.y, 1)?;
+        let recipe = recipe(self.context.threads);
+        let gone: Vec<RowId> = (0..k as u64).map(RowId).collect();
+        let last = plan.width - 1..plan.width;
+        let model = recipe.fit(&rows)?;
+        let before = weight_on(&model, last.clone())?;
+        let retrained = weight_on(&recipe.fit(&without(&rows, &gone))?, last.clone())?;
+        let mut values = Values::from([("before".into(), before), ("retrain".into(), retrained / before)]);
+        for (method, name) in METHODS {
+            let forgot = forget(method, &model, &rows, &gone)?;
+            values.insert(name.into(), weight_on(&forgot.model, last.clone())? / before);
+            values.insert(format!("{name} s"), forgot.seconds);
+            values.insert("kept bytes".into(), kept_bytes(&forgot.evidence));
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,71 @@
+//! Membership inference: can an attacker with many models of their own tell that a forgotten row was once there? Not in the
+//! paper, but the question behind it. U-LiRA with retrained oracles, on reviews.
+
+use efface::eval::{Task, Trials, Way, membership_inference};
+use efface::{AnyRecipe, Ridge, RowId, RowStore};
+
+use super::{Context, Job, METHODS, Measure};
+use crate::data::{REVIEWS, count_rows, reviews};
+use crate::draw::{choose, mix};
+use crate::error::Result;
+use crate::part::Study;
+use crate::plan::LAMBDA;
+use crate::state::Values;
+use crate::watch::Watch;
+
+pub(super) struct MembershipStudy {
+    context: Context,
+}
+
+/// There is one cell: all methods are attacked in the same games.
+pub(crate) const CELL: &str = "reviews";
+
+impl MembershipStudy {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+impl Measure for MembershipStudy {
+    fn jobs(&self) -> Vec<Job> {
+        let plan = &self.context.plan.membership;
+        let d = plan.width as f64;
+        let cost = plan.oracles as f64 * (d * d * plan.rows as f64 + d.powi(3)) * 4.0 / 2e9 + 1.0;
+        vec![Job { study: Study::Membership, cell: CELL.into(), trial: 0, cost }]
+    }
+
+    fn run(&mut self, _job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+        let Context { plan, data, seed, threads, .. } = &self.context;
+        let plan = &plan.membership;
+        let set = &REVIEWS[0];
+        let texts = data.texts(set, || reviews(plan.rows.max(100), *seed))?;
+        let rows = count_rows(set.name, &texts, plan.rows, plan.width, mix(*seed, 70, 0))?;
+        let ids: Vec<RowId> = rows.ids().collect();
+        let gone = choose(&ids, plan.forgotten, mix(*seed, 71, 0));
+        let recipe = AnyRecipe::Ridge(Ridge::new(LAMBDA));
+        let ways = METHODS.map(|(method, _)| Way::new(method));
+        let trials = Trials {
+            oracles: plan.oracles,
+            retained: plan.forgotten,
+            threads: *threads,
+            seed: mix(*seed, 72, 0),
+            ..Trials::default()
+        };
+        let found = membership_inference(&recipe, Task::Classes, &rows, &gone, &ways, &trials, &|_, _| {})?;
+        let mut values =
+            Values::from([("oracles".into(), found.oracles as f64), ("rows".into(), rows.len() as f64)]);
+        for exposure in &found.exposures {
+            let known = METHODS.iter().find(|(method, _)| *method == exposure.state);
+            let name = known.map_or(exposure.state.as_str(), |(_, name)| name);
+            for (which, attack) in [("forgotten", &exposure.forgotten), ("retained", &exposure.retained)] {
+                values.insert(format!("{name} {which} auc"), attack.auc);
+                values.insert(format!("{name} {which} low"), attack.auc_interval.low);
+                values.insert(format!("{name} {which} high"), attack.auc_interval.high);
+                for rate in attack.rates.iter().filter(|rate| rate.fpr >= 0.009) {
+                    values.insert(format!("{name} {which} tpr"), rate.tpr);
+                }
+            }
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,105 @@
+//! The measurements, one file a study. A study lists its jobs and does them one by one; what it needs for several (a fitted
+//! model, a trained network) it keeps between them. Everything goes through efface's public API.
+
+pub(crate) mod distance;
+pub(crate) mod head_injection;
+pub(crate) mod injection;
+pub(crate) mod membership;
+pub(crate) mod network_times;
+pub(crate) mod networks;
+pub(crate) mod review_injection;
+pub(crate) mod times;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use efface::{AnyModel, AnyRecipe, Evidence, Options, Ridge, RowId, RowStore, Rows};
+
+use crate::data::Data;
+use crate::error::Result;
+use crate::part::Study;
+use crate::plan::{LAMBDA, Plan};
+use crate::state::Values;
+use crate::watch::Watch;
+
+/// The methods of the paper beside ours, in the order of the tables, by the names of the core and as the paper calls them.
+pub(crate) const METHODS: [(&str, &str); 3] =
+    [("influence", "INF"), ("projection_residual", "PRU"), ("exact", "exact")];
+
+/// One trial to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Job {
+    pub(crate) study: Study,
+    pub(crate) cell: String,
+    pub(crate) trial: usize,
+    /// Estimated seconds on two cores.
+    pub(crate) cost: f64,
+}
+
+/// What all studies share.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) plan: Plan,
+    pub(crate) data: Data,
+    pub(crate) seed: u64,
+    pub(crate) threads: usize,
+    /// Where trained networks wait for the next job.
+    pub(crate) cache: PathBuf,
+}
+
+/// A measurement that consists of jobs.
+pub(crate) trait Measure {
+    /// All its jobs, in the order in which they are best done.
+    fn jobs(&self) -> Vec<Job>;
+
+    /// Does one of them.
+    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values>;
+}
+
+/// The measurement of a study.
+pub(crate) fn measure(study: Study, context: &Context) -> Box<dyn Measure> {
+    let context = context.clone();
+    match study {
+        Study::Times => Box::new(times::TimesStudy::new(context)),
+        Study::ReviewInjection => Box::new(review_injection::ReviewInjectionStudy::new(context)),
+        Study::NetworkTimes => Box::new(network_times::NetworkTimesStudy::new(context)),
+        Study::HeadInjection => Box::new(head_injection::HeadInjectionStudy::new(context)),
+        Study::Injection => Box::new(injection::InjectionStudy::new(context)),
+        Study::Distance => Box::new(distance::DistanceStudy::new(context)),
+        Study::Membership => Box::new(membership::MembershipStudy::new(context)),
+    }
+}
+
+/// The recipe of the linear studies: squared loss, the paper's penalty, no intercept.
+pub(crate) fn ridge(threads: usize) -> Ridge {
+    Ridge::new(LAMBDA).intercept(false).threads(threads)
+}
+
+pub(crate) fn recipe(threads: usize) -> AnyRecipe {
+    AnyRecipe::Ridge(ridge(threads))
+}
+
+/// A forget by name, and the seconds it took.
+pub(crate) fn forget(method: &str, model: &AnyModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Forgot> {
+    let start = Instant::now();
+    let outcome = model.forget(method, &Options::default(), rows, gone)?;
+    Ok(Forgot { seconds: start.elapsed().as_secs_f64(), model: outcome.model, evidence: outcome.evidence })
+}
+
+/// What came out of it.
+pub(crate) struct Forgot {
+    pub(crate) seconds: f64,
+    pub(crate) model: AnyModel,
+    pub(crate) evidence: Evidence,
+}
+
+/// The rows without some.
+pub(crate) fn without(rows: &Rows, gone: &[RowId]) -> Rows {
+    let gone: std::collections::HashSet<RowId> = gone.iter().copied().collect();
+    rows.filter(|id| !gone.contains(&id))
+}
+
+/// The memory of what was made ahead of time.
+pub(crate) fn kept_bytes(evidence: &Evidence) -> f64 {
+    evidence.precomputed.iter().map(|part| part.bytes as f64).sum()
+}

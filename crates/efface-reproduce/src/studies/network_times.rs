@@ -1,0 +1,168 @@
+//! Table 2: how long a network takes to forget, by retraining it whole, by SISA over whole networks, and by its head; and what
+//! accuracy is left.
+
+use std::time::Instant;
+
+use efface::methods::SisaForget;
+use efface::{Features, Fit, Forget, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
+use efface_nn::{HeadMethod, Network, NetworkRecipe, Quiet};
+
+use super::head_injection::training_cost;
+use super::networks::{Lab, cache_name, sets, trained};
+use super::{Context, Job, METHODS, Measure, kept_bytes, without};
+use crate::augment::augmented;
+use crate::draw::{choose, mix};
+use crate::error::Result;
+use crate::part::Study;
+use crate::state::Values;
+use crate::watch::Watch;
+
+pub(super) struct NetworkTimesStudy {
+    context: Context,
+    ready: Option<(&'static str, Ready)>,
+}
+
+/// A set and its network.
+struct Ready {
+    lab: Lab,
+    recipe: NetworkRecipe,
+    network: Network,
+    training: f64,
+    encoded: Rows,
+    test: Features,
+    sisa: Option<SisaModel<NetworkRecipe>>,
+}
+
+/// What is timed by training networks, and the heads, which are timed together.
+pub(crate) const TRAINED: [&str; 3] = ["retrain", "retrain, augmented", "sisa"];
+pub(crate) const HEADS: &str = "heads";
+
+pub(crate) fn cell(set: &str, what: &str) -> String {
+    format!("{set}: {what}")
+}
+
+impl NetworkTimesStudy {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context, ready: None }
+    }
+
+    fn prepare(&self, set: &'static str, watch: &mut dyn Watch) -> Result<Ready> {
+        let Context { plan, seed, threads, cache, .. } = &self.context;
+        let lab = Lab::open(&self.context, set, &plan.network.training)?;
+        let recipe = lab.recipe(plan.network.width, mix(*seed, 43, plan.network.width as u64), *threads);
+        let name = cache_name(lab.name, plan.network.width);
+        let (network, training) = trained(cache, &name, &recipe, &lab.rows, watch)?;
+        let encoded = network.encode(&lab.rows)?;
+        let network = network.with_head(&recipe.head, &encoded)?;
+        let test = network.features(&lab.test)?;
+        Ok(Ready { lab, recipe, network, training, encoded, test, sisa: None })
+    }
+}
+
+impl Ready {
+    /// Seconds and accuracy of a network trained from scratch on these rows.
+    fn retrain(&self, rows: &Rows) -> Result<Values> {
+        let start = Instant::now();
+        let trained = self.recipe.train(rows, &mut Quiet)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let test = trained.network.features(&self.lab.test)?;
+        let accuracy = self.lab.accuracy(trained.network.head(), &test)?;
+        Ok(Values::from([
+            ("s".into(), seconds),
+            ("accuracy".into(), accuracy),
+            ("rows".into(), rows.len() as f64),
+        ]))
+    }
+
+    fn sisa(&mut self, shards: usize, seed: u64, gone: &[RowId]) -> Result<Values> {
+        if self.sisa.is_none() {
+            self.sisa = Some(Sisa::new(self.recipe.clone(), shards, 1).seed(seed).fit(&self.lab.rows)?);
+        }
+        let Some(model) = &self.sisa else { return Ok(Values::new()) };
+        let start = Instant::now();
+        let outcome = SisaForget.forget(model, &self.lab.rows, gone)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let accuracy = self.voted(&outcome.model)?;
+        let bytes = kept_bytes(&outcome.evidence);
+        Ok(Values::from([("s".into(), seconds), ("accuracy".into(), accuracy), ("kept bytes".into(), bytes)]))
+    }
+
+    fn voted(&self, model: &SisaModel<NetworkRecipe>) -> Result<f64> {
+        let scores = model.predict(&self.lab.test)?;
+        let right = self.lab.answers.iter().enumerate().filter(|&(at, answer)| {
+            let line: Vec<f64> = (0..scores.ncols()).map(|c| scores[(at, c)]).collect();
+            self.lab.classes.decide(&line) == *answer
+        });
+        Ok(right.count() as f64 / self.lab.answers.len().max(1) as f64)
+    }
+
+    fn heads(&self, gone: &[RowId]) -> Result<Values> {
+        let before = self.lab.accuracy(self.network.head(), &self.test)?;
+        let mut values = Values::from([
+            ("accuracy before".into(), before),
+            ("training s".into(), self.training),
+            ("rows".into(), self.encoded.len() as f64),
+        ]);
+        let methods = METHODS.into_iter().chain([("retrain_head", "retrain head")]);
+        for (method, name) in methods {
+            let Some(method) = HeadMethod::by_name(method) else { continue };
+            let start = Instant::now();
+            let outcome = self.network.forget(&method, &self.encoded, gone)?;
+            values.insert(format!("{name} s"), start.elapsed().as_secs_f64());
+            let accuracy = self.lab.accuracy(outcome.model.head(), &self.test)?;
+            values.insert(format!("{name} accuracy"), accuracy);
+            values.insert(format!("{name} kept bytes"), kept_bytes(&outcome.evidence));
+        }
+        Ok(values)
+    }
+}
+
+impl Measure for NetworkTimesStudy {
+    fn jobs(&self) -> Vec<Job> {
+        let plan = &self.context.plan.network;
+        let training = training_cost(&self.context);
+        let mut jobs = Vec::new();
+        for set in sets(&self.context, true) {
+            for trial in 0..plan.runs {
+                let cost = if trial == 0 { training } else { 1.0 };
+                jobs.push(Job { study: Study::NetworkTimes, cell: cell(set, HEADS), trial, cost });
+            }
+            for what in TRAINED {
+                for trial in 0..plan.retrainings {
+                    let twice = if what == "sisa" && trial == 0 { 2.0 } else { 1.0 };
+                    let cost = training * twice;
+                    jobs.push(Job { study: Study::NetworkTimes, cell: cell(set, what), trial, cost });
+                }
+            }
+        }
+        jobs
+    }
+
+    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values> {
+        let whats = || TRAINED.into_iter().chain([HEADS]);
+        let mut places =
+            sets(&self.context, true).into_iter().flat_map(|set| whats().map(move |what| (set, what)));
+        let Some((set, what)) = places.find(|(set, what)| cell(set, what) == job.cell) else {
+            return Ok(Values::new());
+        };
+        if self.ready.as_ref().is_none_or(|(at, _)| *at != set) {
+            self.ready = None;
+            self.ready = Some((set, self.prepare(set, watch)?));
+        }
+        let Context { plan, data, seed, .. } = &self.context;
+        let Some((_, ready)) = &mut self.ready else { return Ok(Values::new()) };
+        let ids: Vec<RowId> = ready.lab.rows.ids().collect();
+        let gone = choose(&ids, plan.network.deletions, mix(*seed, 60, job.trial as u64));
+        match what {
+            "retrain" => ready.retrain(&without(&ready.lab.rows, &gone)),
+            "retrain, augmented" => {
+                let texts = augmented(data, &ready.lab.texts, plan.network.augmented, mix(*seed, 61, 0))?;
+                let mut rows = without(&ready.lab.rows, &gone);
+                rows.append(&ready.lab.more_rows(&texts)?)?;
+                ready.retrain(&rows)
+            }
+            "sisa" => ready.sisa(plan.network.shards, *seed, &gone),
+            _ => ready.heads(&gone),
+        }
+    }
+}
