@@ -30,6 +30,14 @@ def verify_signed(signed, keys):
         raise Refused("signature", "the signature of the receipt is wrong")
 
 
+def read_signed(line, keys):
+    """A receipt of a log, by itself."""
+    signed = parse(line, MAX_RECEIPT)
+    SIGNED(signed)
+    verify_signed(signed, keys)
+    return signed
+
+
 def follow(keys, signed):
     """Trusts the key that a rotation names, and retires the one that signed it."""
     verify_signed(signed, keys)
@@ -99,9 +107,7 @@ def verify_log(lines, note, *key_texts):
     heads = {0: edge.root()}
     oldest = 0
     for line in lines:
-        signed = parse(line, MAX_RECEIPT)
-        SIGNED(signed)
-        verify_signed(signed, keys)
+        signed = read_signed(line, keys)
         receipt = signed["receipt"]
         if receipt["sequence"] != edge.size:
             raise Refused("inclusion", f"receipt {receipt['sequence']} stands at {edge.size}")

@@ -51,6 +51,10 @@ pub(crate) const PACKAGE: Environment = Environment {
     ],
 };
 
+/// What the second verifier of receipts needs.
+pub(crate) const VERIFIER: Environment =
+    Environment { folder: "venv-verify", requirements: &["cryptography==50.0.2"] };
+
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
     pub(crate) fn interpreter(&self) -> Result<PathBuf> {

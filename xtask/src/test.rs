@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 
+use crate::python::VERIFIER;
 use crate::{package, root, tidy};
 
 pub(crate) fn run() -> Result<()> {
@@ -30,14 +31,30 @@ fn torture() -> Result<()> {
     crate::run(&program, &["repeats", "5000"])
 }
 
-/// The second verifier on the shared vectors, where its one library is there.
+/// The second verifier on the shared vectors, on every machine that has Python. Where its one library can neither be
+/// found nor fetched, that is said.
 fn verifier() -> Result<()> {
-    let there = std::process::Command::new("python3").args(["-c", "import cryptography"]).output();
-    if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: python3 has no `cryptography` (pip install cryptography), verify/ is not run");
+    if python("python3", "").is_none() {
+        eprintln!("skipped: there is no python3, verify/ is not run");
         return Ok(());
     }
-    crate::run("python3", &["-m", "unittest", "discover", "verify"])
+    let interpreter = match python("python3", "import cryptography") {
+        Some(system) => system,
+        None => match VERIFIER.interpreter() {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(error) => {
+                eprintln!("skipped: `cryptography` cannot be installed, verify/ is not run: {error:#}");
+                return Ok(());
+            }
+        },
+    };
+    crate::run(&interpreter, &["-m", "unittest", "discover", "verify"])
+}
+
+/// The interpreter, if it is there and can do this.
+fn python(name: &str, code: &str) -> Option<String> {
+    let output = std::process::Command::new(name).args(["-c", code]).output();
+    output.is_ok_and(|output| output.status.success()).then(|| name.to_owned())
 }
 
 fn documentation() -> Result<()> {

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod export;
 mod failure;
+mod list;
 mod output;
 mod progress;
 mod report;

@@ -512,6 +512,38 @@ fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
     sound(&engine);
 }
 
+/// A refusal that holds for every user, the administrator too: a folder lies where SQLite's journal would, and a file
+/// where a folder would.
+#[test]
+fn a_place_that_cannot_be_written_to_changes_nothing() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let before = std::fs::read(bench.path("model")).unwrap();
+    std::fs::create_dir(bench.path("model-journal")).unwrap();
+    std::fs::write(bench.path("model-journal").join("kept"), "").unwrap();
+    let more = csv(&table(&lines(44)[40..]));
+    let io = |result: Result<(), efface_engine::Error>| {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.to_string().contains("model"), "{error}");
+    };
+    io(engine.forget(&person("p1"), "auto", &PLAIN, false).map(drop));
+    io(engine.learn(&more, &Silent).map(drop));
+    io(engine.settle().map(drop));
+    io(engine.export("json", None).map(drop));
+    io(engine.set_policy(&batch(2)).map(drop));
+    let answers = engine.forget_many(&[request(person("p1"), "a"), request(person("p2"), "b")]);
+    answers.into_iter().for_each(|answer| io(answer.map(drop)));
+    std::fs::remove_dir_all(bench.path("model-journal")).unwrap();
+    assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
+    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    sound(&engine);
+    std::fs::write(bench.path("file"), "").unwrap();
+    let wanted = dense(&table(&lines(10)));
+    io(efface_engine::fit(&wanted, &bench.path("file").join("model"), false, &Silent).map(drop));
+    assert_eq!(std::fs::read(bench.path("file")).unwrap(), b"");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_that_cannot_be_written_to_changes_nothing() {

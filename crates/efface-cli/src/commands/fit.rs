@@ -12,6 +12,7 @@ use efface_io::Compression;
 use super::open;
 use crate::cli::{Fit, Model};
 use crate::failure::{Failure, Result};
+use crate::list;
 use crate::output::refuse_existing;
 use crate::report::{bytes, count, recipe, seconds};
 use crate::terminal::Terminal;
@@ -68,10 +69,8 @@ fn words(args: &Fit) -> Result<WordSource> {
         (Some(buckets), _, _) => WordSource::Hashed(buckets),
         (_, Some(most), _) => WordSource::Learned(most),
         (_, _, Some(path)) => {
-            let text = std::fs::read_to_string(path).map_err(|cause| Failure::file(path, "read", &cause))?;
-            let text = text.trim_start_matches('\u{feff}');
-            let words = text.lines().map(str::trim).filter(|word| !word.is_empty());
-            WordSource::Supplied(words.map(str::to_owned).collect())
+            let words = list::read(path)?;
+            WordSource::Supplied(words.iter().map(|word| word.trim().to_owned()).collect())
         }
         _ => WordSource::default(),
     })

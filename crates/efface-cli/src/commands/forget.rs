@@ -1,7 +1,6 @@
 //! `efface forget`: take rows, or the rows of a person, out of a model.
 
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Write;
 
 use efface::Options;
 use efface_engine::{Engine, ForgetRequest, Report, Who};
@@ -9,12 +8,10 @@ use efface_engine::{Engine, ForgetRequest, Report, Who};
 use super::change::ending;
 use crate::cli::Forget;
 use crate::failure::{Failure, Result};
+use crate::list;
 use crate::output::Output;
 use crate::report::{certificate, count};
 use crate::terminal::Terminal;
-
-/// More than any list of ids has.
-const LARGEST: u64 = 256 << 20;
 
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
@@ -94,7 +91,7 @@ fn who(args: &Forget) -> Result<Who> {
         return Ok(Who::Subject { column: person.column.clone(), value: person.value.clone() });
     }
     let ids = match &args.ids_file {
-        Some(path) => lines(&read(path)?),
+        Some(path) => list::read(path)?,
         None => args.ids.clone(),
     };
     if let Some(at) = ids.iter().position(String::is_empty) {
@@ -103,35 +100,4 @@ fn who(args: &Forget) -> Result<Who> {
         );
     }
     Ok(Who::Ids(ids))
-}
-
-fn read(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let (name, outcome) = if path == Path::new("-") {
-        (Path::new("standard input"), std::io::stdin().lock().take(LARGEST).read_to_string(&mut text))
-    } else {
-        (path, std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text)))
-    };
-    outcome.map_err(|cause| Failure::file(name, "read", &cause))?;
-    if text.len() as u64 == LARGEST {
-        let failure = Failure::usage(format!("{} has 256 MiB or more", name.display()));
-        return Err(failure.hint("split the request"));
-    }
-    Ok(text)
-}
-
-/// One id a line; lines of nothing are no ids.
-fn lines(text: &str) -> Vec<String> {
-    let text = text.trim_start_matches('\u{feff}');
-    text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_lines() {
-        assert_eq!(lines("\u{feff}a b\r\n\n-5\n  \nc"), ["a b", "-5", "c"]);
-    }
 }
