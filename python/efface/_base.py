@@ -41,7 +41,7 @@ class Fitted:
             self.next_id = max(self.next_id, int(ids.max()) + 1)
 
 
-class Forgetting(BaseEstimator):
+class Forgetting(BaseEstimator):  # type: ignore[misc]
     """An estimator that can forget rows, take them in, and correct them.
 
     Rows have ids: whole numbers that the caller chooses with ``row_ids``, or else their position, counted through all
@@ -134,7 +134,7 @@ class Forgetting(BaseEstimator):
         here = held.model.ids
         if array.shape != here.shape:
             raise ValueError(f"the mask has shape {array.shape} and the model {len(here)} rows; give one entry for each")
-        return here[array]
+        return np.asarray(here[array])
 
     @property
     def row_ids_(self) -> npt.NDArray[np.uint64]:

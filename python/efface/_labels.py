@@ -32,7 +32,7 @@ def numbers_of(y: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
             f"y has {len(strange)} labels that are not among the {len(classes)} classes of the model; "
             "name all classes in the first call of partial_fit, or fit anew"
         )
-    return np.searchsorted(classes, labels)
+    return np.asarray(np.searchsorted(classes, labels), dtype=np.intp)
 
 
 def targets(numbers: npt.NDArray[np.intp], classes: int, low: float = 0.0) -> Floats:

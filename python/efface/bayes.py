@@ -100,7 +100,7 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """The most likely class of each row."""
         numbers = self.predict_joint_log_proba(X).argmax(axis=1)
-        return self.classes_[numbers]
+        return np.asarray(self.classes_[numbers])
 
     def predict_log_proba(self, X: Any) -> _input.Floats:
         """The logarithm of the probability of every class."""

@@ -135,7 +135,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """The number of the nearest centre."""
-        return self.transform(X).argmin(axis=1).astype(np.int32)
+        return np.asarray(self.transform(X).argmin(axis=1), dtype=np.int32)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The negative sum of squared distances to the nearest centre."""
@@ -153,7 +153,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
     @property
     def labels_(self) -> npt.NDArray[np.int32]:
         """The cluster of each row of the model, in the order of ``row_ids_``."""
-        return self._held().model.predict_own().argmin(axis=1).astype(np.int32)
+        return np.asarray(self._held().model.predict_own().argmin(axis=1), dtype=np.int32)
 
     @property
     def inertia_(self) -> float:

@@ -271,7 +271,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         """The most likely class of each row."""
         scores = self.decision_function(X)
         numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[numbers]
+        return np.asarray(self.classes_[numbers])
 
     @property
     def coef_(self) -> _input.Floats:
@@ -387,7 +387,7 @@ class LogisticRegression(_LinearClassifier):
         if self.penalty not in ("l2", None):
             raise ValueError(f"penalty = {self.penalty!r} is not supported; it must be 'l2' or None")
         inverse = _number("C", self.C, above=0.0)
-        recipe = {
+        recipe: dict[str, Any] = {
             "family": "logistic" if outputs == 1 else "softmax",
             "lambda": 0.0 if self.penalty is None or np.isinf(inverse) else 1.0 / inverse,
             "intercept": bool(self.fit_intercept),

@@ -177,7 +177,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         X = _input.features(self, X, reset=False)
         return held.model.predict(_input.native(X))
 
-    @available_if(_has_classes)
+    @available_if(_has_classes)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> _input.Floats:
         """The share of votes or the mean score: one a row for two classes, above 0 for the second; else one a class."""
         scores = self._scores(X)
@@ -193,7 +193,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         numbers = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[numbers]
 
-    @available_if(_has_proba)
+    @available_if(_has_proba)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> _input.Floats:
         """The share of shards that vote for each class, or the probabilities of the mean scores."""
         scores = self._scores(X)

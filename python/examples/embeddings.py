@@ -19,17 +19,17 @@ import numpy as np
 
 import efface
 
-TEXTS = [
-    ("sport", "The home side won the final in extra time."),
-    ("sport", "A late goal settled the derby."),
-    ("sport", "She broke the national record over 400 metres."),
-    ("business", "Shares fell after the bank cut its forecast."),
-    ("business", "The company will buy back part of its debt."),
-    ("business", "Oil prices rose for the third day."),
-    ("tech", "The new phone has a larger screen."),
-    ("tech", "A flaw in the browser lets attackers read files."),
-    ("tech", "The update makes searching faster."),
-]
+WHO = {
+    "sport": ["The home side", "The champion", "A young goalkeeper", "The relay team"],
+    "business": ["The bank", "The airline", "The oil company", "The central bank"],
+    "tech": ["The new phone", "The browser", "The search engine", "The robot"],
+}
+WHAT = {
+    "sport": ["won the final in extra time.", "broke the national record.", "was injured before the derby."],
+    "business": ["cut its forecast, and shares fell.", "will buy back its debt.", "raised prices again."],
+    "tech": ["has a flaw that lets attackers read files.", "is faster after the update.", "runs on a new chip."],
+}
+TEXTS = [(label, f"{who} {what}") for label in WHO for who in WHO[label] for what in WHAT[label]]
 
 
 def weights() -> Path | None:
@@ -58,14 +58,14 @@ def main() -> None:
     X = encoder.encode([text for _, text in rows])
     print(f"{len(rows)} texts became {X.shape[1]} numbers each, in {time.perf_counter() - started:.1f} s")
 
-    head = efface.LogisticRegression(C=10.0).fit(X, labels)
+    head = efface.RidgeClassifier(alpha=0.1).fit(X, labels)
     gone = [0, len(rows) // 2]
     started = time.perf_counter()
     evidence = head.forget(gone)
     print(f"forgotten in {(time.perf_counter() - started) * 1e3:.1f} ms: {evidence}")
 
     stays = np.setdiff1d(np.arange(len(rows)), gone)
-    fresh = efface.LogisticRegression(C=10.0).fit(X[stays], labels[stays])
+    fresh = efface.RidgeClassifier(alpha=0.1).fit(X[stays], labels[stays])
     distance = float(np.linalg.norm(head.coef_ - fresh.coef_) / np.linalg.norm(fresh.coef_))
     print(f"relative distance to a head that never saw them: {distance:.1e}")
     print(f"accuracy on the texts that stay: {head.score(X[stays], labels[stays]):.3f}")
