@@ -43,8 +43,27 @@ fn opening(report: &AuditReport) -> Text {
     if report.twins.surviving > 0 {
         text = text.strong("Some of them stay as twins. ");
     }
+    for state in report.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain")) {
+        let name = &state.state;
+        text = text.code(name.clone());
+        if let Some(left) = state.distance.as_ref().and_then(|far| far.fraction) {
+            let left = Number::new(left, SHORT);
+            text = text
+                .and(" leaves ")
+                .number(format!("way left by {name}"), left)
+                .and(" of the way to retraining");
+        }
+        if let Some(left) = super::injected(report, name) {
+            let left = Number::new(left, SHORT);
+            text =
+                text.and(" and ").number(format!("weight left by {name}"), left).and(" of a planted weight");
+        }
+        text = text.and(". ");
+    }
     for finding in super::findings(report) {
-        text = text.and(finding.words);
+        let (name, rest) = finding.words.split_once(": ").unwrap_or(("", &finding.words));
+        text = if finding.areas.is_some() { text.code(name) } else { text.and(name) };
+        text = text.and(": ").and(rest);
         if let Some((own, truth)) = finding.areas {
             text = text
                 .and(" (AUC ")
@@ -84,10 +103,10 @@ fn nearness(report: &AuditReport) -> Section {
         Column::label("claim"),
         Column::number("time"),
         Column::number("distance"),
-        Column::number("share of the way left"),
-        Column::number("largest change of a score"),
+        Column::number("way left"),
+        Column::number("score change"),
         Column::number("same class"),
-        Column::number("injected weight left"),
+        Column::number("injected left"),
     ]);
     for state in &report.states {
         let far = state.distance.as_ref();
@@ -105,7 +124,8 @@ fn nearness(report: &AuditReport) -> Section {
         ]);
     }
     table.note(
-        "Distance is the Euclidean norm between parameters. The injected weight is that of a planted feature which only the \
+        "Distance is the Euclidean norm between parameters, and the way left its share of the distance before. The score change \
+         is the largest over all rows, the same class the share of rows that both models decide alike. The injected weight is that of a planted feature which only the \
          forgotten rows have, as a share of what it was before; 0 is perfect.",
     );
     Section::new("How near to retraining").add(table)
@@ -116,12 +136,12 @@ fn attacks(report: &AuditReport) -> Section {
     let mut table = Table::new("attacks", "What attackers can tell: area under the ROC curve, 0.5 is a coin");
     table.columns([
         Column::label("state"),
-        Column::number("U-LiRA, forgotten rows"),
-        Column::number("TPR at 1 % FPR"),
-        Column::number("TPR at 0.1 % FPR"),
-        Column::number("LiRA, retained rows"),
-        Column::number("loss threshold, forgotten"),
-        Column::number("loss threshold, retained"),
+        Column::number("U-LiRA").group("forgotten rows"),
+        Column::number("TPR at 1 %").group("forgotten rows"),
+        Column::number("at 0.1 %").group("forgotten rows"),
+        Column::number("threshold").group("forgotten rows"),
+        Column::number("LiRA").group("retained rows"),
+        Column::number("threshold").group("retained rows"),
     ]);
     let mut margins =
         Table::new("klom", "KLoM: how different margins are from those of retrained models, in nats");
@@ -141,9 +161,9 @@ fn attacks(report: &AuditReport) -> Section {
             auc(&exposure.forgotten),
             rate(&exposure.forgotten, 0),
             rate(&exposure.forgotten, 1),
+            plain(&exposure.population_forgotten),
             auc(&exposure.retained),
-            auc(&exposure.population_forgotten),
-            auc(&exposure.population_retained),
+            plain(&exposure.population_retained),
         ]);
         let of = |klom: &Klom| [klom.median, klom.p95, klom.worst].map(|v| Cell::from(Number::new(v, SHORT)));
         let cells = [of(&exposure.klom_forgotten), of(&exposure.klom_retained)].concat();
@@ -153,7 +173,7 @@ fn attacks(report: &AuditReport) -> Section {
     }
     table.note("Intervals are 95 %, from resampled oracles. A rate is left out where there were too few games to see it.");
     margins.note(
-        "Of `retrain`: one half of the retrained models against the other, which is the noise of the others.",
+        "Of retrain: one half of the retrained models against the other, which is the noise of the others.",
     );
     let names = membership.exposures.iter().map(|exposure| exposure.state.clone());
     let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
@@ -194,6 +214,11 @@ fn cell(number: Option<Number>) -> Cell {
 
 fn auc(attack: &Attack) -> Cell {
     Cell::WithRange(Number::new(attack.auc, AUC), attack.auc_interval.low, attack.auc_interval.high)
+}
+
+/// Without its interval, which is in audit.json: a page is only so wide.
+fn plain(attack: &Attack) -> Cell {
+    Number::new(attack.auc, AUC).into()
 }
 
 fn rate(attack: &Attack, at: usize) -> Cell {
