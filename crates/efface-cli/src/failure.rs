@@ -37,6 +37,11 @@ impl Failure {
         Self::new(ErrorKind::NotFound, message)
     }
 
+    /// The data cannot be used.
+    pub(crate) fn data(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Data, message)
+    }
+
     /// The model file is not what it should be.
     pub(crate) fn bad_model(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::BadModel, message)

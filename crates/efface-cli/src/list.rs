@@ -1,9 +1,11 @@
-//! Lists with an entry a line: ids to forget, words of a vocabulary. However long a line or a list is, no more than the
-//! limits are held in memory.
+//! What is read as a whole: lists with an entry a line (ids to forget, words of a vocabulary) and tables on standard input.
+//! However long a line or all of it is, no more than the limits are held in memory.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+
+use efface_io::Limits;
 
 use crate::failure::{Failure, Result};
 
@@ -20,6 +22,48 @@ pub(crate) fn read(path: &Path) -> Result<Vec<String>> {
     }
     let file = File::open(path).map_err(|cause| Failure::file(path, "read", &cause))?;
     lines(BufReader::new(file), path, LINE, LIST)
+}
+
+/// The most that standard input may hold of a table. Files are read in passes and know no such limit.
+const TABLE: u64 = 1 << 30;
+
+/// All of standard input. Lines, where the format has lines, are as long as in a file at most.
+pub(crate) fn table(has_lines: bool) -> Result<Vec<u8>> {
+    let longest = if has_lines { Limits::default().line_bytes as u64 } else { TABLE };
+    whole(std::io::stdin().lock(), longest, TABLE)
+}
+
+fn whole(mut reader: impl BufRead, longest: u64, most: u64) -> Result<Vec<u8>> {
+    let name = Path::new("standard input");
+    let mut all = Vec::new();
+    let (mut line, mut length) = (1u64, 0u64);
+    loop {
+        let some = match reader.fill_buf() {
+            Ok(some) => some,
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(cause) => return Err(Failure::file(name, "read", &cause)),
+        };
+        if some.is_empty() {
+            return Ok(all);
+        }
+        for piece in some.split_inclusive(|byte| *byte == b'\n') {
+            length += piece.len() as u64;
+            if length > longest {
+                let what = format!("standard input: line {line} is longer than {longest} bytes");
+                return Err(Failure::data(what).hint("split it, or close an open quote"));
+            }
+            if piece.ends_with(b"\n") {
+                (line, length) = (line + 1, 0);
+            }
+        }
+        if all.len() as u64 + some.len() as u64 > most {
+            let what = format!("standard input: more than {most} bytes at line {line}");
+            return Err(Failure::data(what).hint("save it to a file: files may have any size"));
+        }
+        all.extend_from_slice(some);
+        let taken = some.len();
+        reader.consume(taken);
+    }
 }
 
 fn lines(mut reader: impl BufRead, name: &Path, longest: u64, most: u64) -> Result<Vec<String>> {
@@ -82,6 +126,24 @@ mod tests {
             *self.0 += buffer.len() as u64;
             Ok(buffer.len())
         }
+    }
+
+    #[test]
+    fn a_table_without_an_end_is_refused_before_it_fills_memory() {
+        let told = |found: Result<Vec<u8>>| found.err().map(|failure| failure.message).unwrap_or_default();
+        for (byte, expected) in
+            [(b'x', "standard input: line 2 is longer than"), (b'\n', "standard input: more than")]
+        {
+            let mut asked = 0;
+            let reader = BufReader::new(b"id,y\n".chain(Endless(&mut asked, byte)));
+            let failure = told(whole(reader, LINE, 4 * LINE));
+            assert!(failure.starts_with(expected), "{failure}");
+            assert!(asked < 5 * LINE, "{asked} bytes were read");
+        }
+        let found = whole(b"id,y\na,1".as_slice(), 5, 9).unwrap_or_default();
+        assert_eq!(found, b"id,y\na,1");
+        assert!(told(whole(b"id,y\na,1".as_slice(), 4, 9)).contains("line 1"));
+        assert!(told(whole(b"id,y\na,1".as_slice(), 5, 7)).contains("at line 2"));
     }
 
     #[test]

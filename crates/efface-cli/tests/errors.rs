@@ -133,3 +133,59 @@ fn ids_with_control_characters_do_no_harm() {
     let ended = folder.words(&["forget", "houses.efface", "--ids", "h1", "--request", "a\u{7}b"]);
     assert_eq!(ended.code, 2, "{ended:?}");
 }
+
+/// A real line of ten gigabytes, in files that take no room, under a limit on memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_of_ten_gigabytes() {
+    let folder = Folder::with_houses();
+    let before = std::fs::read(folder.path("houses.efface")).unwrap();
+    for (name, start) in [
+        ("big.csv", "id,y\na,1\n"),
+        ("big.tsv", "id\ty\na\t1\n"),
+        ("big.jsonl", "{\"y\":1}\n"),
+        ("big.svm", "1 1:2\n"),
+        ("list", "h1\n"),
+        ("more.csv", "house,owner,city,rooms,price\nz1,ann,Lyon,3,210\n"),
+    ] {
+        folder.write(name, start);
+        let file = std::fs::File::options().write(true).open(folder.path(name)).unwrap();
+        file.set_len(10 << 30).unwrap();
+    }
+    let run = |line: &str, input: &str| {
+        let script = format!("ulimit -v 2000000 && exec \"$0\" {line} < {input}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_efface")])
+            .current_dir(folder.directory.path())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        common::Ended {
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    };
+    let limit = "is longer than 67108864 bytes";
+    for (line, input, code, says) in [
+        ("fit big.csv --target y -o m.efface", "/dev/null", 3, ["line 3", limit]),
+        ("fit big.tsv --target y -o m.efface", "/dev/null", 3, ["line 3", limit]),
+        ("fit big.jsonl --target y -o m.efface", "/dev/null", 3, ["line 2", limit]),
+        ("fit big.svm -o m.efface", "/dev/null", 3, ["line 2", limit]),
+        ("fit - --format csv --target y -o m.efface", "big.csv", 3, ["line 3", limit]),
+        ("learn houses.efface more.csv", "/dev/null", 3, ["line 3", limit]),
+        ("predict houses.efface more.csv -o p.csv", "/dev/null", 3, ["line 3", limit]),
+        ("forget houses.efface --ids-file list", "/dev/null", 2, ["line 2", "is longer than 1048576 bytes"]),
+        ("forget houses.efface --ids-file -", "list", 2, ["line 2", "is longer than 1048576 bytes"]),
+        (
+            "fit houses.csv --target price --text city --vocab-file list -o m.efface",
+            "/dev/null",
+            2,
+            ["line 2", "is longer than 1048576 bytes"],
+        ),
+    ] {
+        common::check_failure(line, &run(line, input), code, &says);
+        assert!(!folder.path("m.efface").exists());
+    }
+    assert_eq!(std::fs::read(folder.path("houses.efface")).unwrap(), before);
+}

@@ -14,13 +14,13 @@ pub(crate) mod reproduce;
 pub(crate) mod upkeep;
 pub(crate) mod verify;
 
-use std::io::Read;
 use std::path::Path;
 
 use efface_io::{Format, Source};
 
 use crate::cli::Data;
 use crate::failure::{Failure, Result};
+use crate::list;
 
 /// Opens a data file, or takes standard input for one.
 fn open(data: &Data) -> Result<Source> {
@@ -32,9 +32,7 @@ fn open(data: &Data) -> Result<Source> {
         let failure = Failure::usage("standard input has no extension that would tell its format");
         return Err(failure.hint("add --format, for example --format csv"));
     }
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|cause| Failure::file(Path::new("standard input"), "read", &cause))?;
+    let bytes = list::table(format != Some(Format::Parquet))?;
     Ok(Source::from_bytes("standard input", bytes, format)?)
 }
 
