@@ -19,6 +19,7 @@ const HELP: &str = "\
 cargo xtask <command>
 
   test           format, lints, tidy, every test and doctest: all that CI runs
+  python         the part of it that is about the Python package: wheel, tests, doctests, types
   tidy           the invariants of ARCHITECTURE.md that a text search can check
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, fit, stream, injection; all of these without one
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let done = match args.first().map(String::as_str) {
         Some("test") => test::run(),
         Some("tidy") => tidy::run(),
+        Some("python") => package::test(),
         Some("bench") => bench::run(rest),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),

@@ -34,6 +34,10 @@ fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
 
 /// The tests, the examples in docstrings, and the types of the example scripts.
 pub(crate) fn test() -> Result<()> {
+    if !new_enough() {
+        eprintln!("skipped: there is no python3 of version 3.10 or newer, the Python package is not tested");
+        return Ok(());
+    }
     let python = install(&PACKAGE, false)?;
     run(&python, &["-m", "pytest", "python/tests"], "")?;
     let doctests =
@@ -52,6 +56,13 @@ pub(crate) fn bench(args: &[String]) -> Result<()> {
     let mut line = vec!["xtask/bench/package.py"];
     line.extend(args.iter().map(String::as_str));
     run(&python, &line, "")
+}
+
+/// Whether there is a Python that the package could run on.
+fn new_enough() -> bool {
+    let code = "import sys, venv; sys.exit(sys.version_info < (3, 10))";
+    let output = Command::new("python3").args(["-c", code]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Runs the interpreter in a folder of the repository.
