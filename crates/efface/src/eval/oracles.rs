@@ -17,10 +17,13 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bootstrap::Bootstrap;
 use crate::error::{Error, Result};
+use crate::models::ridge::MOST_NUMBERS;
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Groups that the rest is dealt into, at most.
 pub(super) const GROUPS: usize = 32;
+/// And at least: half of eight groups can be drawn in 70 ways.
+const LEAST_GROUPS: usize = 8;
 /// Fewer oracles leave fewer than four margins to fit a normal distribution to.
 const LEAST_ORACLES: usize = 16;
 /// Fewer retained rows make no oracles that differ.
@@ -68,6 +71,12 @@ pub fn sample(rows: &Rows, count: usize, seed: u64) -> Vec<RowId> {
     ids
 }
 
+/// As many groups as have room for their sums in 2 GiB, if that leaves enough to draw from.
+fn groups_for(width: usize) -> usize {
+    let room = MOST_NUMBERS / (width + 1).saturating_mul(width + 1);
+    room.clamp(LEAST_GROUPS, GROUPS)
+}
+
 /// The draws of all oracles.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -112,7 +121,7 @@ impl Plan {
         let mut rest: Vec<RowId> = rows.ids().filter(|id| !out.contains(id)).collect();
         rest.shuffle(&mut stream(trials.seed, 0));
         let retained = rest.split_off(left - trials.retained.min(left / 4));
-        let count = GROUPS.min(rest.len());
+        let count = groups_for(rows.width()).min(rest.len());
         let mut groups = vec![Vec::with_capacity(rest.len() / count + 1); count];
         rest.into_iter().enumerate().for_each(|(at, id)| groups[at % count].push(id));
         let picked = ((trials.keep * count as f64).round() as usize).clamp(1, count - 1);
@@ -224,6 +233,11 @@ mod tests {
         assert_eq!(distinct.len(), members.len());
         assert_eq!(members.len() - plan.members(&draw, false).len(), plan.forgotten_in(&draw).len());
         assert_ne!(plan.draw(2).groups, draw.groups);
+    }
+
+    #[test]
+    fn wide_rows_fall_into_fewer_groups() {
+        assert_eq!([10, 2895, 4000, 5792, 100_000].map(groups_for), [32, 32, 16, 8, 8]);
     }
 
     #[test]

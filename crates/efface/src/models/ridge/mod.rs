@@ -34,7 +34,7 @@ use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Bound, Ledger, Step, relative_to};
 pub(crate) use dense::{DenseBody, clear};
 pub(crate) use gathered::Gathered;
-pub(crate) use parts::Parts;
+pub(crate) use parts::{MOST_NUMBERS, Parts};
 pub(crate) use wide::WideBody;
 
 /// A fitted ridge model with what it needs in order to forget.

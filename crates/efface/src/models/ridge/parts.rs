@@ -12,7 +12,7 @@ use crate::linalg::par;
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Beyond this the sums of all groups together are not worth their memory: 2 GiB.
-const MOST_NUMBERS: usize = 1 << 28;
+pub(crate) const MOST_NUMBERS: usize = 1 << 28;
 
 /// The sums of every group, in common coordinates.
 pub(crate) struct Parts {
