@@ -292,6 +292,23 @@ fn attacks_refuse_what_they_cannot_do() {
     assert!(told.contains("class 2 of 3 would have no row"), "{told}");
 }
 
+/// Whoever loses patience stops the whole, whichever part of it is at work.
+#[test]
+fn long_work_can_be_stopped() {
+    let stop = efface::Stop::default();
+    let rows = regression(80, 5, 2).watched(&stop);
+    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let (gone, ways, trials) = (first(5), [Way::new("exact")], Trials::default());
+    let after_two = |done: usize, _: usize| {
+        if done == 2 {
+            stop.stop();
+        }
+    };
+    let found = membership_inference(&recipe, Task::Regression, &rows, &gone, &ways, &trials, &after_two);
+    assert_eq!(found, Err(Error::Stopped));
+    assert_eq!(feature_injection(&recipe, &rows, &gone, &ways), Err(Error::Stopped));
+}
+
 #[test]
 fn one_threshold_for_all_rows_sees_an_overfitted_model() {
     let rows = regression(60, 40, 2);

@@ -125,7 +125,10 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
         weights.push(row.weight);
         ids.push(row.id);
     }
-    let injected = Rows::with_ids(ids, features, targets, outputs)?;
+    let mut injected = Rows::with_ids(ids, features, targets, outputs)?;
+    if let Some(stop) = rows.stop() {
+        injected = injected.watched(stop);
+    }
     if weights.iter().all(|weight| *weight == 1.0) { Ok(injected) } else { injected.weighted(weights) }
 }
 

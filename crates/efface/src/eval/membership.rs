@@ -29,7 +29,7 @@ use super::shadow::Shadows;
 use super::task::{Task, check_family, judge};
 use crate::error::{Error, Result};
 use crate::models::{AnyModel, AnyRecipe};
-use crate::rows::{RowId, Rows};
+use crate::rows::{RowId, RowStore, Rows};
 
 /// What attackers found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,8 +94,11 @@ pub fn membership_inference(
     let shadows = Shadows::new(&plan, recipe, rows)?;
     let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
     let run = |oracle: usize| {
-        states(&plan, &shadows, &probe, task, &ways, oracle)
-            .map_err(|cause| Error::Oracle { oracle, cause: Box::new(cause) })
+        rows.go_on()?;
+        states(&plan, &shadows, &probe, task, &ways, oracle).map_err(|cause| match cause {
+            Error::Stopped => Error::Stopped,
+            cause => Error::Oracle { oracle, cause: Box::new(cause) },
+        })
     };
     let seen = in_parallel(plan.oracles, trials.threads, run, progress)?;
     let names = ["before", "retrain"].into_iter().chain(ways.iter().map(|way| way.method.as_str()));

@@ -12,7 +12,7 @@ use super::oracles::{Draw, Plan};
 use crate::error::{Error, Result};
 use crate::models::ridge::Parts;
 use crate::models::{AnyModel, AnyRecipe};
-use crate::rows::{RowId, RowStore, RowView, Rows};
+use crate::rows::{RowId, RowStore, RowView, Rows, Stop};
 use crate::traits::Fit;
 
 /// What all oracles share.
@@ -135,6 +135,10 @@ impl RowStore for Subset<'_> {
             Some(id) => Err(Error::UnknownRow(*id)),
             None => self.rows.visit(ids, see),
         }
+    }
+
+    fn stop(&self) -> Option<&Stop> {
+        self.rows.stop()
     }
 
     fn all(&self) -> Result<Cow<'_, Rows>> {
