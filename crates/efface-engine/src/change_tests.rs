@@ -77,3 +77,40 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         assert_eq!(std::fs::read(&copy).unwrap(), before);
     }
 }
+
+#[test]
+fn a_failure_leaves_what_waits_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut engine = model(&path);
+    let later = crate::PolicyChange { settle_after: Some(9), ..Default::default() };
+    engine.set_policy(&later).unwrap();
+    let one = |at: usize| Who::Ids(vec![format!("r{at}")]);
+    let more = Source::from_bytes("a.csv", "id,t,y\nnew,common,3\n", None).unwrap();
+    for waiting in 0..3 {
+        let before = std::fs::read(&path).unwrap();
+        FAIL.set(true);
+        assert!(engine.forget(&one(waiting), "auto", &PLAIN, false).is_err());
+        assert!(engine.settle().is_err());
+        assert!(engine.learn(&more, &Silent).is_err());
+        assert!(engine.export("json", None).is_err());
+        assert!(engine.set_policy(&later).is_err());
+        FAIL.set(false);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(engine.summary().unwrap().unscrubbed, waiting);
+        assert!(!engine.forget(&one(waiting), "auto", &PLAIN, false).unwrap().scrubbed);
+    }
+    // A crash between the two steps: whoever opens the file next finds the first one done.
+    let copy = folder.path().join("crashed");
+    std::fs::copy(folder.path().join("model.key"), folder.path().join("crashed.key")).unwrap();
+    COPY.set(Some(copy.clone()));
+    FAIL.set(true);
+    assert!(engine.settle().is_err());
+    FAIL.set(false);
+    let mut crashed = Engine::open(&copy).unwrap();
+    assert_eq!((crashed.summary().unwrap().rows, crashed.summary().unwrap().unscrubbed), (37, 3));
+    assert_eq!(crashed.settle().unwrap().scrubbed, 3);
+    assert!(crashed.verify(None).unwrap().iter().all(|check| check.passed));
+    assert_eq!(engine.settle().unwrap().scrubbed, 3);
+    assert_eq!(engine.parameters().unwrap(), crashed.parameters().unwrap());
+}

@@ -37,7 +37,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Engine {
-    /// Opens a model in order to change it.
+    /// Opens a model in order to change it. Forgotten rows that have waited to be scrubbed for as long as the policy
+    /// allows are scrubbed here.
     pub fn open(path: &Path) -> Result<Self> {
         Self::with(path, true)
     }

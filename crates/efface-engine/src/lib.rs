@@ -2,7 +2,8 @@
 //!
 //! [`fit`] reads a table and writes a model file; an [`Engine`] opens it, forgets rows by id or by the person they
 //! belong to, learns new rows, corrects known ones, and predicts. Every change is one transaction. After a forget no
-//! byte of the row is left in the file: not its content, not its id, not a word that it alone held.
+//! byte of the row is left in the file: not its content, not its id, not a word that it alone held. A policy may put the
+//! overwriting off for a while, see [`PolicyChange::settle_after`]; until then nothing reads the row.
 //!
 //! ```
 //! use efface::Options;
