@@ -45,7 +45,7 @@ impl FittedNetwork {
     /// Joins a training's result with the rows it came from.
     pub fn from_trained(trained: Trained, texts: Rows) -> Self {
         let Trained { network, encoded, checkpoint } = trained;
-        let most = network.max_tokens;
+        let most = network.max_tokens();
         let cut = texts.iter().filter(|view| is_full(view.features, most)).count();
         Self { network, texts, encoded, history: checkpoint.history, cut }
     }
@@ -84,7 +84,7 @@ impl FittedNetwork {
         }
         let out: HashSet<RowId> = gone.iter().copied().collect();
         let texts = self.texts.filter(|id| !out.contains(&id));
-        let recipe = self.network.recipe.clone();
+        let recipe = self.network.recipe().clone();
         let trained = recipe.train(&texts, progress)?;
         let mut evidence = trained.network.retrained(&trained.encoded, "retrain", gone.len())?;
         evidence.reason = self.cut_texts();
@@ -102,7 +102,7 @@ impl FittedNetwork {
             (why, cut) => why.or(cut),
         };
         let leaving = gone.iter().filter_map(|&id| self.texts.get(id));
-        let cut = leaving.filter(|view| is_full(view.features, self.network.max_tokens)).count();
+        let cut = leaving.filter(|view| is_full(view.features, self.network.max_tokens())).count();
         // Both hold the same ids, and the request has been checked: neither removal can fail alone.
         self.texts.check(gone)?;
         self.encoded.remove(gone)?;
@@ -113,7 +113,7 @@ impl FittedNetwork {
     }
 
     fn cut_texts(&self) -> Option<String> {
-        let most = self.network.max_tokens;
+        let most = self.network.max_tokens();
         (self.cut > 0).then(|| format!("of {} texts only the first {most} words were ever read", self.cut))
     }
 }

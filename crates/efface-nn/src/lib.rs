@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod activation;
+mod backbone;
 mod embedding;
 mod encoder;
 mod error;
@@ -32,10 +33,12 @@ mod plan;
 mod pool;
 mod pooling;
 mod recipe;
+mod sealed;
 mod store;
 mod texts;
 mod train;
 
+pub use backbone::{Backbone, not_covered};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
 pub use fitted::FittedNetwork;
@@ -44,5 +47,6 @@ pub use head::{Head, HeadRecipe};
 pub use network::Network;
 pub use plan::{EncoderSettings, Plan, Pooling, Slot, Squash};
 pub use recipe::{NetworkRecipe, Trained};
+pub use sealed::{Sealed, SealedRecipe, seal, unseal};
 pub use texts::{TextRows, text_rows};
 pub use train::{Checkpoint, EpochReport, Flow, Progress, Quiet, StepReport, TrainSettings, Trainer};

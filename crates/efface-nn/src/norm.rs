@@ -2,7 +2,8 @@
 
 use crate::pool::Pool;
 
-const EPSILON: f32 = 1e-5;
+/// ε, which keeps a constant column from being divided by 0.
+pub(crate) const EPSILON: f32 = 1e-5;
 
 /// What the backward pass needs.
 pub(crate) struct NormTrace {

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use efface::{Fit, RowStore, Rows};
+use sha2::{Digest, Sha256};
 
 use crate::embedding::Embedding;
 use crate::encoder::Weights;
 use crate::error::{Error, Result};
 use crate::head::HeadRecipe;
-use crate::network::{Network, copy_features, encode, encoded_rows};
+use crate::backbone::{Backbone, copy_features, encode, encoded_rows};
+use crate::network::Network;
 use crate::plan::{EncoderSettings, Plan};
 use crate::texts::Lessons;
 use crate::train::{Checkpoint, Progress, Quiet, TrainSettings, Trainer, mix};
@@ -51,9 +53,12 @@ impl NetworkRecipe {
         rows: &Rows,
         progress: &mut dyn Progress,
     ) -> Result<Trained> {
-        if checkpoint.settings != self.training {
+        // A training that left the numbers is taken up again at a lower rate.
+        let TrainSettings { learning_rate, clip, .. } = self.training;
+        if (TrainSettings { learning_rate, clip, ..checkpoint.settings }) != self.training {
             return Err(Error::Damaged("the checkpoint was made with other training settings".into()));
         }
+        let checkpoint = Checkpoint { settings: self.training, ..checkpoint };
         self.run(rows, Some(checkpoint), progress)
     }
 
@@ -62,11 +67,17 @@ impl NetworkRecipe {
         let plan = self.plan(lessons.class_count)?;
         self.training.check()?;
         let frozen = self.embedding.table();
+        let source = self.source(&lessons);
         let mut trainer = match from {
+            Some(state) if state.source != source => {
+                return Err(Error::Damaged(
+                    "the checkpoint was made with other rows, words or settings of the encoder".into(),
+                ));
+            }
             Some(state) => Trainer::from_checkpoint(&plan, frozen, &lessons, state)?,
             None => {
                 let drawn = plan.draw(&self.embedding, mix(self.training.seed, 0, u64::MAX));
-                Trainer::new(&plan, frozen, &lessons, self.training, drawn)?
+                Trainer::new(&plan, frozen, &lessons, self.training, drawn, source)?
             }
         };
         trainer.run(progress)?;
@@ -88,15 +99,30 @@ impl NetworkRecipe {
         let features = encode(weights, &self.embedding, &copy_features(rows)?)?;
         let encoded = encoded_rows(rows, features)?;
         let head = self.head.fit(&encoded)?;
-        let network = Network {
+        let backbone = Backbone {
             recipe: self.clone(),
             plan: Arc::new(plan),
             parameters: Arc::new(parameters),
             steps,
             max_tokens: rows.width(),
-            head,
         };
+        let network = Network { backbone, head };
         Ok(Trained { network, encoded, checkpoint })
+    }
+
+    /// A hash of all that the steps of a training follow from beside its settings.
+    fn source(&self, lessons: &Lessons) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{:?} {:?}", self.encoder, self.embedding.trained));
+        for value in self.embedding.table() {
+            hash.update(value.to_le_bytes());
+        }
+        for ((text, class), weight) in lessons.texts.iter().zip(&lessons.classes).zip(&lessons.weights) {
+            for number in [text.len() as u32, *class as u32, weight.to_bits()].iter().chain(text) {
+                hash.update(number.to_le_bytes());
+            }
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub(crate) fn plan(&self, classes: usize) -> Result<Plan> {
@@ -107,14 +133,15 @@ impl NetworkRecipe {
     pub fn train_from(&self, start: &Network, rows: &Rows, progress: &mut dyn Progress) -> Result<Trained> {
         let lessons = Lessons::read(rows, &self.embedding)?;
         let plan = self.plan(lessons.class_count)?;
-        if plan.slots() != start.plan.slots() {
+        if plan.slots() != start.backbone.plan.slots() {
             return Err(Error::Damaged("the network to start from has another shape".into()));
         }
-        let parameters = start.parameters.to_vec();
-        let mut trainer = Trainer::new(&plan, self.embedding.table(), &lessons, self.training, parameters)?;
+        let parameters = start.backbone.parameters.to_vec();
+        let (frozen, source) = (self.embedding.table(), self.source(&lessons));
+        let mut trainer = Trainer::new(&plan, frozen, &lessons, self.training, parameters, source)?;
         trainer.run(progress)?;
         let checkpoint = trainer.finish();
-        let steps = start.steps + checkpoint.step;
+        let steps = start.steps() + checkpoint.step;
         self.close(rows, plan, checkpoint.best().to_vec(), steps, checkpoint)
     }
 }
@@ -135,6 +162,6 @@ impl Fit for NetworkRecipe {
             crate::Head::Ridge(ridge) => ridge.precomputed().iter().map(|part| part.bytes).sum(),
             crate::Head::Classifier(_) => 0,
         };
-        model.parameters.len() * size_of::<f32>() + head
+        model.backbone.parameters.len() * size_of::<f32>() + head
     }
 }

@@ -193,6 +193,8 @@ pub struct Checkpoint {
     pub batch: usize,
     /// Epochs reported so far.
     pub history: Vec<EpochReport>,
+    /// SHA-256, in hexadecimal, of the rows, words and shape that it belongs to.
+    pub(crate) source: String,
     pub(crate) parameters: Vec<f32>,
     pub(crate) means: Vec<f32>,
     pub(crate) squares: Vec<f32>,
@@ -252,6 +254,7 @@ impl<'a> Trainer<'a> {
         lessons: &'a Lessons,
         settings: TrainSettings,
         parameters: Vec<f32>,
+        source: String,
     ) -> Result<Self> {
         let zeros = vec![0.0; parameters.len()];
         let state = Checkpoint {
@@ -260,6 +263,7 @@ impl<'a> Trainer<'a> {
             epoch: 0,
             batch: 0,
             history: Vec::new(),
+            source,
             parameters,
             means: zeros.clone(),
             squares: zeros,

@@ -77,6 +77,18 @@ pub enum Error {
         /// Positions that the encoder knows.
         most: usize,
     },
+    /// Tokens that no text of this encoder can have.
+    #[error(
+        "text {text} (counted from 0) has tokens that are not this encoder's; it knows {known}, and reads 1 to {most} a text"
+    )]
+    Tokens {
+        /// Which text.
+        text: usize,
+        /// Tokens that the encoder knows.
+        known: usize,
+        /// The most that it reads.
+        most: usize,
+    },
     /// The weights are so large that a text's vector is not finite.
     #[error(
         "the vector of text {text} (counted from 0) is not finite; the weights are not those of a trained encoder"

@@ -121,8 +121,23 @@ impl MiniLm {
     /// Encodes texts, a row each. `progress` hears how many are done, from the calling thread.
     pub fn encode(&self, texts: &[&str], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.tokenize(text)).collect();
-        let batches = batches(&tokens);
-        let mut rows = vec![0.0f32; texts.len() * self.width()];
+        self.encode_tokens(&tokens, progress)
+    }
+
+    /// The same for texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. A token that the encoder does
+    /// not know is refused, and so are more than it reads.
+    pub fn encode_tokens(&self, tokens: &[Vec<u32>], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
+        let known = self.config.vocab_size;
+        for (text, tokens) in tokens.iter().enumerate() {
+            if tokens.is_empty()
+                || tokens.len() > self.max_tokens
+                || tokens.iter().any(|&token| token as usize >= known)
+            {
+                return Err(Error::Tokens { text, known, most: self.max_tokens });
+            }
+        }
+        let batches = batches(tokens);
+        let mut rows = vec![0.0f32; tokens.len() * self.width()];
         let mut done = 0;
         let mut keep = |batch: &[usize], out: &[f32]| {
             for (&text, row) in batch.iter().zip(out.chunks_exact(self.width())) {
@@ -135,14 +150,14 @@ impl MiniLm {
         if threads <= 1 {
             let mut scratch = Scratch::default();
             for batch in &batches {
-                keep(batch, self.encode_batch(&tokens, batch, &mut scratch));
+                keep(batch, self.encode_batch(tokens, batch, &mut scratch));
             }
         } else {
             let next = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 let (sender, receiver) = mpsc::channel();
                 for _ in 0..threads {
-                    let (sender, next, batches, tokens) = (sender.clone(), &next, &batches, &tokens);
+                    let (sender, next, batches) = (sender.clone(), &next, &batches);
                     scope.spawn(move || {
                         let mut scratch = Scratch::default();
                         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {

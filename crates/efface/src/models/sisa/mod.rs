@@ -132,6 +132,23 @@ impl<F: Fit> SisaModel<F> {
             .into()
     }
 
+    /// The same shards with every model in another form, such as one that can be written down.
+    pub fn convert<G: Fit>(
+        &self,
+        recipe: G,
+        mut with: impl FnMut(&F::Model) -> Result<G::Model>,
+    ) -> Result<SisaModel<G>> {
+        let Sisa { shards, slices, seed, aggregation, threads, .. } = self.recipe;
+        let mut converted = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            let checkpoints = shard.checkpoints.iter().map(|checkpoint| checkpoint.convert(&mut with));
+            let checkpoints = checkpoints.collect::<Result<_>>()?;
+            converted.push(Arc::new(Shard { slices: shard.slices.clone(), checkpoints }));
+        }
+        let recipe = Sisa { recipe, shards, slices, seed, aggregation, threads };
+        Ok(SisaModel { recipe, width: self.width, outputs: self.outputs, shards: converted })
+    }
+
     fn evidence(&self, method: &str) -> Evidence {
         let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
         Evidence { precomputed: self.precomputed(), ..start }

@@ -20,6 +20,18 @@ pub enum Checkpoint<M> {
     AsBefore,
 }
 
+impl<M> Checkpoint<M> {
+    /// The same with its model in another form.
+    pub(super) fn convert<N>(&self, with: &mut impl FnMut(&M) -> Result<N>) -> Result<Checkpoint<N>> {
+        Ok(match self {
+            Self::Trained(model) => Checkpoint::Trained(with(model)?),
+            Self::Constant(means) => Checkpoint::Constant(means.clone()),
+            Self::Abstains => Checkpoint::Abstains,
+            Self::AsBefore => Checkpoint::AsBefore,
+        })
+    }
+}
+
 /// The slices of a shard and the checkpoints behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shard<M> {

@@ -1,0 +1,223 @@
+//! Everything of a network but its head: the recipe, the parameters of the encoder, and how texts become features.
+
+use std::sync::Arc;
+
+use efface::{Dense, Features, RowStore, Rows};
+
+use crate::embedding::Embedding;
+use crate::encoder::Weights;
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::network::Network;
+use crate::norm;
+use crate::onnx;
+use crate::plan::{Linear, Plan, Pooling, Squash};
+use crate::pool::Pool;
+use crate::recipe::NetworkRecipe;
+use crate::texts::row_ids;
+use crate::train::in_chunks;
+
+/// What stays behind when only the head forgets.
+const LEARNED: &str =
+    "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it";
+/// What no retraining undoes.
+const CHOSEN: &str = "which words have a vector: they were chosen from all texts";
+
+/// An encoder. Clones share its parameters.
+#[derive(Debug, Clone)]
+pub struct Backbone {
+    pub(crate) recipe: NetworkRecipe,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) parameters: Arc<Vec<f32>>,
+    /// Training steps that the encoder has behind it.
+    pub(crate) steps: u64,
+    /// The width of a row of ids: longer texts were cut.
+    pub(crate) max_tokens: usize,
+}
+
+impl Backbone {
+    /// The recipe it was made by.
+    pub fn recipe(&self) -> &NetworkRecipe {
+        &self.recipe
+    }
+
+    /// The words it knows.
+    pub fn embedding(&self) -> &Embedding {
+        &self.recipe.embedding
+    }
+
+    /// Training steps that the encoder has behind it; 0 for one that was drawn and never trained.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// d: the width of what the head reads.
+    pub fn width(&self) -> usize {
+        self.plan.settings.features()
+    }
+
+    /// Classes that it was trained to tell.
+    pub fn classes(&self) -> usize {
+        self.plan.head.output
+    }
+
+    /// Words of a text that it reads; longer texts are cut.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// Arrays by name, shape and values.
+    pub fn arrays(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
+        let slots = self.plan.slots().iter();
+        slots.map(|slot| (slot.name.as_str(), slot.shape.as_slice(), &self.parameters[slot.range.clone()]))
+    }
+
+    /// The vectors of all ids, one after the other: those of the training where it changed them.
+    pub fn vectors(&self) -> &[f32] {
+        match &self.plan.table {
+            Some(table) => &self.parameters[table.clone()],
+            None => self.embedding().table(),
+        }
+    }
+
+    /// The head's rows for rows of word ids.
+    pub fn features(&self, texts: &Features) -> Result<Features> {
+        if texts.width() > self.max_tokens {
+            let (found, expected) = (texts.width(), self.max_tokens);
+            return Err(efface::Error::Shape { what: "word ids a row", found, expected }.into());
+        }
+        let weights =
+            Weights { plan: &self.plan, parameters: &self.parameters, frozen: self.embedding().table() };
+        encode(weights, self.embedding(), texts)
+    }
+
+    /// The same for rows under ids, with their targets and weights: what the head is fitted from and forgets from. Keep them:
+    /// a text encoded again in other company differs in the last digit, and exact forgetting wants the very rows that were
+    /// learned.
+    pub fn encode(&self, rows: &Rows) -> Result<Rows> {
+        encoded_rows(rows, self.features(&copy_features(rows)?)?)
+    }
+
+    /// The network of this encoder and a head, which must fit it.
+    pub fn with_head(self, head: Head) -> Result<Network> {
+        let found = head.parameters().0;
+        if found.nrows() != self.width() || found.ncols() != outputs(self.classes()) {
+            return Err(Error::Damaged("its head does not fit its encoder".into()));
+        }
+        Ok(Network { backbone: self, head })
+    }
+
+    /// What a forgetting head leaves uncovered.
+    pub fn not_covered(&self) -> Vec<String> {
+        not_covered(self.steps, self.embedding().public)
+    }
+
+    /// The encoder as the ONNX writer wants it, with a head where one is given.
+    pub fn to_onnx<'a>(&'a self, head: Option<onnx::Head<'a>>) -> onnx::TextLstm<'a> {
+        let at = |range: &std::ops::Range<usize>| &self.parameters[range.clone()];
+        let linear = |linear: &Linear| onnx::Linear {
+            weight: at(&linear.weight),
+            bias: at(&linear.bias),
+            inputs: linear.input,
+            outputs: linear.output,
+            order: onnx::Order::InputsOutputs,
+        };
+        let lstm = |lstm: &crate::lstm::Lstm| onnx::Lstm {
+            inputs: lstm.input,
+            hidden: lstm.hidden,
+            input_weight: at(&lstm.weight_input),
+            recurrent_weight: at(&lstm.weight_hidden),
+            order: onnx::Order::InputsOutputs,
+            bias: at(&lstm.bias),
+            recurrent_bias: None,
+        };
+        let layers = self.plan.layers.iter().filter_map(|layer| {
+            let norm = layer.norm.as_ref().map(|(gain, shift)| onnx::Norm {
+                scale: at(gain),
+                shift: at(shift),
+                epsilon: norm::EPSILON,
+            });
+            Some(onnx::LstmLayer {
+                norm_before: norm,
+                forward: lstm(layer.directions.first()?),
+                backward: layer.directions.get(1).map(lstm),
+                residual: layer.residual,
+                norm_after: None,
+            })
+        });
+        onnx::TextLstm {
+            embedding: self.vectors(),
+            vocabulary: self.vectors().len() / self.embedding().width(),
+            width: self.embedding().width(),
+            layers: layers.collect(),
+            pooling: match self.plan.settings.pooling {
+                Pooling::Mean => onnx::Pooling::Mean,
+                Pooling::Max => onnx::Pooling::Max,
+                Pooling::Last => onnx::Pooling::Last,
+            },
+            projection: self.plan.projection.as_ref().map(|found| onnx::Projection {
+                linear: linear(found),
+                squash: match self.plan.settings.squash {
+                    Squash::Tanh => onnx::Squash::Tanh,
+                    Squash::Relu => onnx::Squash::Relu,
+                },
+            }),
+            head,
+        }
+    }
+}
+
+/// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words from here or elsewhere.
+pub fn not_covered(steps: u64, public_words: bool) -> Vec<String> {
+    let learned = (steps > 0).then(|| LEARNED.to_string());
+    learned.into_iter().chain((!public_words).then(|| CHOSEN.to_string())).collect()
+}
+
+/// Scores of a head for so many classes.
+pub(crate) fn outputs(classes: usize) -> usize {
+    if classes == 2 { 1 } else { classes }
+}
+
+/// The features of all rows, similar lengths together.
+pub(crate) fn encode(weights: Weights<'_>, embedding: &Embedding, texts: &Features) -> Result<Features> {
+    let known = embedding.table().len() / embedding.width();
+    let ids: Vec<Vec<u32>> =
+        (0..texts.rows()).map(|slot| row_ids(texts.row(slot), known)).collect::<Result<_>>()?;
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_by_key(|&slot| ids[slot].len());
+    let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot].as_slice()).collect();
+    let d = weights.plan.settings.features();
+    let mut values = vec![0.0f32; d * ids.len()];
+    let (mut start, mut pool) = (0, Pool::default());
+    for chunk in in_chunks(&sorted) {
+        let rows = weights.features(chunk, &mut pool);
+        for (&slot, row) in order[start..].iter().zip(rows.chunks_exact(d)) {
+            values[slot * d..(slot + 1) * d].copy_from_slice(row);
+        }
+        start += chunk.len();
+    }
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(Error::Damaged("its encoder gives numbers that are not finite".into()));
+    }
+    Ok(Dense::new(values, d)?.into())
+}
+
+/// Features under the ids, targets and weights of other rows.
+pub(crate) fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
+    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    for view in rows.iter() {
+        targets.extend_from_slice(view.targets);
+        weights.push(view.weight);
+    }
+    let encoded = Rows::with_ids(rows.ids().collect(), features, targets, rows.outputs())?;
+    Ok(if weights.iter().all(|weight| *weight == 1.0) { encoded } else { encoded.weighted(weights)? })
+}
+
+/// The ids of all rows that are there, as a table of their own.
+pub(crate) fn copy_features(rows: &Rows) -> Result<Features> {
+    let mut table = efface::Csr::<f32>::new(rows.width());
+    for view in rows.iter() {
+        table.push(&view.features.entries())?;
+    }
+    Ok(table.into())
+}
