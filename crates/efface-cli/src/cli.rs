@@ -2,6 +2,7 @@
 
 mod audit;
 mod help;
+mod network;
 mod parse;
 mod settings;
 
@@ -11,6 +12,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::Format;
 
 pub(crate) use audit::Audit;
+pub(crate) use network::{HeadName, Network, PoolingName};
 pub(crate) use parse::{Delay, Grid, Person};
 pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
 
@@ -201,6 +203,9 @@ pub(crate) struct Fit {
 
     #[command(flatten)]
     pub(crate) settings: Settings,
+
+    #[command(flatten)]
+    pub(crate) network: Network,
 }
 
 /// Take rows, or all rows of a person, out of a model
@@ -241,6 +246,14 @@ pub(crate) struct Forget {
     #[arg(long)]
     pub(crate) measure: bool,
 
+    /// Rounds of projection_residual on the head of a network [default: 1]
+    #[arg(long, value_name = "T")]
+    pub(crate) rounds: Option<usize>,
+
+    /// Share of the way that a round of projection_residual goes, above 0 and at most 1 [default: 1]
+    #[arg(long, value_name = "α", allow_hyphen_values = true)]
+    pub(crate) step: Option<f64>,
+
     /// Say what would happen and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -271,6 +284,10 @@ pub(crate) struct Learn {
 
     #[command(flatten)]
     pub(crate) data: Data,
+
+    /// Folder of the pretrained encoder [default: where it was at the fit]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) encoder: Option<PathBuf>,
 }
 
 /// Replace rows of a model by corrected ones
@@ -282,6 +299,10 @@ pub(crate) struct Amend {
 
     #[command(flatten)]
     pub(crate) data: Data,
+
+    /// Folder of the pretrained encoder [default: where it was at the fit]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) encoder: Option<PathBuf>,
 }
 
 /// Score the rows of a file
@@ -293,6 +314,10 @@ pub(crate) struct Predict {
 
     #[command(flatten)]
     pub(crate) data: Data,
+
+    /// Folder of the pretrained encoder [default: where it was at the fit]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) encoder: Option<PathBuf>,
 
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -320,6 +345,10 @@ pub(crate) struct Export {
     /// How to write them
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
     pub(crate) format: ExportFormat,
+
+    /// Folder of the pretrained encoder [default: where it was at the fit]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) encoder: Option<PathBuf>,
 
     /// File to write [default: standard output for json, else next to the model]
     #[arg(short, long, value_name = "FILE")]
@@ -494,6 +523,8 @@ pub(crate) enum ExportFormat {
     Json,
     Safetensors,
     Npz,
+    /// A network with its encoder
+    Onnx,
 }
 
 impl ExportFormat {
@@ -503,6 +534,7 @@ impl ExportFormat {
             Self::Json => "json",
             Self::Safetensors => "safetensors",
             Self::Npz => "npz",
+            Self::Onnx => "onnx",
         }
     }
 }

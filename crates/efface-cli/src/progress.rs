@@ -1,20 +1,40 @@
 //! Progress bars over the engine's reports, drawn on standard error and cleared when their work is over.
 
-use std::sync::{Mutex, PoisonError};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use efface_engine::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+use crate::failure::{Failure, Result};
 
 /// One bar at a time.
 pub(crate) struct Bars {
     shown: bool,
+    /// Whether what stays is told where no bar can be shown.
+    told: bool,
     bar: Mutex<Option<ProgressBar>>,
+    /// Set by the first ctrl-C, where somebody listens.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Bars {
-    pub(crate) fn new(shown: bool) -> Self {
-        Self { shown, bar: Mutex::new(None) }
+    pub(crate) fn new(shown: bool, told: bool) -> Self {
+        Self { shown, told, bar: Mutex::new(None), interrupted: Arc::default() }
+    }
+
+    /// From here on the first ctrl-C asks a training to stop and keep the best that it has; a second one ends the command.
+    pub(crate) fn listen(&self) -> Result {
+        let armed = || {
+            // In this order: the second signal must find the flag that the first one set.
+            flag::register_conditional_shutdown(SIGINT, 130, self.interrupted.clone())?;
+            flag::register(SIGINT, self.interrupted.clone())
+        };
+        armed().map(drop).map_err(|cause| Failure::internal(format!("ctrl-C cannot be watched: {cause}")))
     }
 
     fn replace(&self, next: Option<ProgressBar>) {
@@ -50,6 +70,25 @@ impl Progress for Bars {
 
     fn finish(&self) {
         self.replace(None);
+    }
+
+    fn tell(&self, what: &str) {
+        if let Some(bar) = &*self.bar.lock().unwrap_or_else(PoisonError::into_inner) {
+            bar.set_message(what.to_owned());
+        }
+    }
+
+    fn note(&self, what: &str) {
+        match &*self.bar.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(bar) => bar.println(what),
+            // Standard error may be closed, and then there is nobody to tell.
+            None if self.told => drop(writeln!(std::io::stderr().lock(), "{what}")),
+            None => {}
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 }
 

@@ -79,7 +79,7 @@ impl Terminal {
 
     /// Progress bars on standard error, or none off a terminal and when quiet.
     pub(crate) fn bars(&self) -> Bars {
-        Bars::new(self.shows_bars())
+        Bars::new(self.shows_bars(), !self.quiet && !self.json)
     }
 
     /// Whether there is somebody to look at bars.

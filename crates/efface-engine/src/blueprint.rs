@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// The target column of a file that has no columns.
 pub(crate) const LABEL: &str = "label";
 
+/// The longest text that an encoder may read.
+pub(crate) const MOST_TOKENS: usize = 1 << 20;
+
 /// Everything but the encoder that must be known to read another file for the same model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Blueprint {
@@ -23,6 +26,18 @@ pub(crate) struct Blueprint {
     pub(crate) width: usize,
     /// For svmlight, the index of the first feature: 0 or 1.
     pub(crate) first_index: Option<u32>,
+    /// For a network, the texts that its encoder reads.
+    #[serde(default)]
+    pub(crate) texts: Option<Texts>,
+}
+
+/// What an encoder reads of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Texts {
+    /// The columns, read one after the other.
+    pub(crate) columns: Vec<String>,
+    /// Words or tokens of a text; what follows is not read.
+    pub(crate) max_tokens: usize,
 }
 
 /// What the target values mean.
@@ -49,9 +64,17 @@ pub(crate) enum Layout {
     Sparse64,
     /// Counts and indicators: single precision holds them exactly.
     Sparse32,
+    /// What an encoder made of a text.
+    Dense32,
+    /// The same, beside the ids of the words that it was made from.
+    Encoded,
 }
 
 impl Layout {
+    pub(crate) fn is_sparse(self) -> bool {
+        matches!(self, Self::Sparse64 | Self::Sparse32)
+    }
+
     pub(crate) fn of(encoder: &Encoder) -> Self {
         if !encoder.is_sparse() {
             Self::Dense64
@@ -114,6 +137,17 @@ impl Blueprint {
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.targets.is_empty() != (self.goal == Goal::Nothing) {
             return Some("its target columns and what they mean do not go together");
+        }
+        let encoded = matches!(self.layout, Layout::Dense32 | Layout::Encoded);
+        match &self.texts {
+            None if encoded => return Some("its rows were encoded, and nothing says from what"),
+            Some(texts) if texts.columns.is_empty() || !(1..=MOST_TOKENS).contains(&texts.max_tokens) => {
+                return Some("what its encoder reads makes no sense");
+            }
+            Some(_) if self.classes().is_none() || self.first_index.is_some() => {
+                return Some("a network has classes and columns");
+            }
+            _ => {}
         }
         match &self.goal {
             Goal::Classes { names, rows, .. } if names.names().len() != rows.len() => {

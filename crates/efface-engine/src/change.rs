@@ -3,37 +3,43 @@
 //! file is as it was before.
 
 pub(crate) mod forget;
+mod network;
 pub(crate) mod scrub;
+mod told;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{Amend, AnyModel, Evidence, Options, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, Evidence, Options, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
 use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Settled, Signed, Time};
 
 use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
-use crate::ingest::{self, Batch, Named, Purpose};
+use crate::ingest::{Batch, Named};
 use crate::ledger::{self, Entry, Findings, Journal, Members, Stage, copies};
 use crate::look;
-use crate::model::{self, State};
+use crate::model::{self, Live, State};
+use crate::network::Renewal;
 use crate::report::{Logged, Report};
 use crate::request::Progress;
-use crate::store::{self, Directory, Manifest, Outgoing, Store, StoreRows, Transaction, Waiting};
+use crate::store::{self, Directory, Manifest, Outgoing, Shape, Store, StoreRows, Transaction, Waiting};
 use crate::time;
 use scrub::Quick;
+use told::{empty, logged, report};
 
 pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
     let mut change = Change::begin(engine, true)?;
-    let mut batch = change.gather(source, progress)?;
+    let stage = change.stage()?;
+    let mut batch = change.gather(source, stage.as_ref(), progress)?;
     change.unknown = batch.unknown;
     batch.number(change.manifest.next_position);
     change.check_new(&batch)?;
     let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
-    let (new, names) = batch.into_rows(numbers, change.manifest.blueprint.outputs())?;
+    let (new, names, words) = change.encoded(batch, numbers, stage.as_ref(), progress)?;
+    change.words = words;
     let rows = change.rows();
     let outcome =
         change.model().and_then(|model| Ok(model.learn(&rows, &new)?)).map_err(|error| change.name(error))?;
@@ -47,16 +53,18 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
     if change.manifest.blueprint.id.is_none() {
         return Err(Error::NoIds);
     }
-    let batch = change.gather(source, progress)?;
+    let stage = change.stage()?;
+    let batch = change.gather(source, stage.as_ref(), progress)?;
     change.unknown = batch.unknown;
     let gone = change.find(&batch.ids)?;
     // An amended row gets a new number in the file. A model that goes by numbers must hear of it.
-    let renumbered = model::knows_numbers(&change.manifest.model.recipe);
+    let renumbered = model::knows_numbers(&change.manifest);
     let numbers = match renumbered {
         true => (change.manifest.next_row..).take(batch.len()).map(RowId).collect(),
         false => gone.clone(),
     };
-    let (new, names) = batch.into_rows(numbers, change.manifest.blueprint.outputs())?;
+    let (new, names, words) = change.encoded(batch, numbers, stage.as_ref(), progress)?;
+    change.words = words;
     let rows = change.rows();
     let outcome = change
         .model()
@@ -72,7 +80,7 @@ pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -
 }
 
 /// The model with rows taken out and others put in under numbers of their own.
-fn replaced(model: &AnyModel, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<AnyModel>> {
+fn replaced(model: &Live, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Live>> {
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = rows.all()?.filter(|id| !out.contains(&id));
     if retained.is_empty() {
@@ -104,7 +112,11 @@ pub(crate) struct Change<'a> {
     /// Words and levels of new rows that the model has no feature for.
     unknown: u64,
     /// The model as a scrub left it, for the next change.
-    settled: Option<AnyModel>,
+    settled: Option<Live>,
+    /// The words of new rows, where they are kept beside their features.
+    words: Vec<Vec<u32>>,
+    /// A whole network that was trained anew.
+    renewal: Option<Renewal>,
 }
 
 /// A row that goes.
@@ -121,7 +133,7 @@ struct Leaver {
 /// What a change did to the model, before anybody signed for it.
 struct Worked {
     evidence: Evidence,
-    model: AnyModel,
+    model: Live,
     /// The rows that came, as leaves of the training set.
     come: Vec<Hash>,
     before: (efface_receipt::SetState, Hash),
@@ -156,6 +168,8 @@ impl<'a> Change<'a> {
             dropped: 0,
             unknown: 0,
             settled: None,
+            words: Vec::new(),
+            renewal: None,
         })
     }
 
@@ -164,7 +178,7 @@ impl<'a> Change<'a> {
     }
 
     /// The model, ready to change: the one that the last change of this engine left, or else from the file.
-    pub(crate) fn model(&self) -> Result<Arc<AnyModel>> {
+    pub(crate) fn model(&self) -> Result<Arc<Live>> {
         if let Some(ledger) = &self.manifest.ledger
             && let Some(model) = self.engine.remembered(&ledger.root)
         {
@@ -182,10 +196,6 @@ impl<'a> Change<'a> {
         work: impl FnOnce(&Directory<'_>) -> std::result::Result<T, store::Fault>,
     ) -> Result<T> {
         self.store.with(|connection| work(&self.manifest.directory(connection)))
-    }
-
-    pub(crate) fn gather(&self, source: &Source, progress: &dyn Progress) -> Result<Batch> {
-        ingest::gather(source, &self.manifest.blueprint, self.encoder.as_ref(), Purpose::Learn, progress)
     }
 
     /// For each id, whether a row of it is here.
@@ -271,7 +281,7 @@ impl<'a> Change<'a> {
     }
 
     /// Writes all of it with a receipt, and commits.
-    fn finish(mut self, kind: Kind, outcome: Outcome<AnyModel>, new: (Rows, Named)) -> Result<Report> {
+    fn finish(mut self, kind: Kind, outcome: Outcome<Live>, new: (Rows, Named)) -> Result<Report> {
         let worked = self.work(outcome, Some(new), None)?;
         let mut entry = Entry::new(kind, efface_receipt::Outcome::Done, self.received_at);
         entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
@@ -289,13 +299,14 @@ impl<'a> Change<'a> {
 
     fn findings(&self, evidence: &Evidence, options: &Options) -> Findings {
         Findings::new(evidence, &self.manifest.model.recipe, options)
+            .with_network(self.manifest.network.as_ref())
     }
 
     /// Settles the model and, unless this is a dry run, writes it and the rows. With `later`, the number of receipts to
     /// come, the model is stored with its old sums and the rows are left to be scrubbed, where policy and model allow it.
     fn work(
         &mut self,
-        outcome: Outcome<AnyModel>,
+        outcome: Outcome<Live>,
         new: Option<(Rows, Named)>,
         later: Option<u64>,
     ) -> Result<Worked> {
@@ -329,6 +340,11 @@ impl<'a> Change<'a> {
         };
         let scrubbing = if quick.is_some() { None } else { manifest.waiting.take() };
         evidence.not_covered = model::not_covered(manifest, self.encoder.as_ref(), scaled);
+        if self.renewal.is_some() || self.gone.is_empty() {
+            // The encoder owes these rows nothing: it was trained without them, or before they came.
+            let learned = efface_nn::not_covered(1, true);
+            evidence.not_covered.retain(|sentence| !learned.contains(sentence));
+        }
         if self.unknown > 0 {
             evidence.not_covered.push(format!(
                 "{} words or levels of the new rows: they were not there at fit, so this model has no feature for them, \
@@ -361,7 +377,8 @@ impl<'a> Change<'a> {
         new: Option<(Rows, Named)>,
     ) -> Result<(Vec<Hash>, usize)> {
         let salt = ledger::salt(&self.manifest);
-        let Self { store, manifest, encoder, gone, .. } = self;
+        let renewal = self.renewal.take();
+        let Self { store, manifest, encoder, gone, words, .. } = self;
         store.with(|connection| {
             let mut directory = manifest.directory(connection);
             for Leaver { row, id, subject, forgotten, .. } in gone.iter() {
@@ -384,13 +401,14 @@ impl<'a> Change<'a> {
                         subject,
                         weight: row.weight,
                         targets: row.targets,
+                        words: words.get(slot).map_or(&[][..], Vec::as_slice),
                         features: row.features,
                     };
                     // An amended row gets a new number too: it may have another length, and is never moved in place.
                     let number = manifest.next_row;
                     manifest.next_row += 1;
-                    let layout = manifest.blueprint.layout;
-                    let content = store::rows::insert(connection, number, layout, &row, &mut buffer)?;
+                    let shape = Shape::of(&manifest.blueprint);
+                    let content = store::rows::insert(connection, number, shape, &row, &mut buffer)?;
                     come.push(salt.row(id.as_bytes(), &content));
                     directory.insert(number, id, subject)?;
                 }
@@ -403,7 +421,10 @@ impl<'a> Change<'a> {
                         store::compact(connection)?;
                         manifest.husks = 0;
                     }
-                    manifest.parts = model::save(connection, state, encoder.as_ref())?;
+                    if let Some(renewal) = renewal {
+                        renewal.put_down(connection, manifest)?;
+                    }
+                    manifest.parts = model::save(connection, state, encoder.as_ref(), &manifest.parts)?;
                 }
                 (None, Some(quick)) => {
                     store::parts::replace(connection, &mut manifest.parts, "theta", &quick.theta)?;
@@ -517,7 +538,7 @@ impl<'a> Change<'a> {
     }
 
     /// Makes it all last, and keeps the model for the next change.
-    fn commit(self, model: AnyModel) -> Result<()> {
+    fn commit(self, model: Live) -> Result<()> {
         #[cfg(test)]
         tests::interrupt(self.store)?;
         self.transaction.commit()?;
@@ -549,36 +570,6 @@ impl<'a> Change<'a> {
             other => other,
         }
     }
-}
-
-fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_dropped: usize) -> Report {
-    Report {
-        method: evidence.method.clone(),
-        claim: evidence.claim.name().into(),
-        forgotten: evidence.forgotten,
-        learned: evidence.learned,
-        rows: evidence.rows,
-        bound: evidence.bound,
-        seconds,
-        dry_run,
-        features_dropped,
-        outcome: "done".into(),
-        reason: None,
-        missing: 0,
-        withdrawn: 0,
-        scrubbed: true,
-        replayed: false,
-        receipt: None,
-        evidence,
-    }
-}
-
-fn logged(signed: &Signed) -> Logged {
-    Logged { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
-}
-
-fn empty() -> efface_receipt::SetState {
-    efface_receipt::training_set::Node::EMPTY.state()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! An open model file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use efface::Options;
 use efface::features::Encoder;
-use efface::{AnyModel, Options};
 use efface_io::Source;
 use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
@@ -13,7 +13,7 @@ use crate::audit::{self, AuditReport, AuditRequest};
 use crate::change;
 use crate::error::{Error, Result};
 use crate::look;
-use crate::model;
+use crate::model::{self, Live};
 use crate::policy::{self, PolicyChange, ReleasePolicy};
 use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
 use crate::request::{ForgetRequest, Progress, Who};
@@ -27,7 +27,9 @@ use crate::verify::{self, Check};
 pub struct Engine {
     pub(crate) store: Store,
     /// The model as the last change of this engine left it, by the root of the log: nobody else's change has that root.
-    last: Mutex<Option<(Hash, Arc<AnyModel>)>>,
+    last: Mutex<Option<(Hash, Arc<Live>)>>,
+    /// Where a pretrained encoder is, if not where it was at the fit.
+    encoder: Option<PathBuf>,
 }
 
 /// A model as it is inside one transaction.
@@ -49,7 +51,7 @@ impl Engine {
     }
 
     fn with(path: &Path, write: bool) -> Result<Self> {
-        let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None) };
+        let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None), encoder: None };
         // A file that cannot be read is better found out now than in the middle of a change.
         let manifest = engine.store.with(Manifest::load)?;
         if write && upkeep::due(&manifest) {
@@ -68,12 +70,21 @@ impl Engine {
         self.store.patience(patience)
     }
 
-    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<AnyModel>> {
+    /// Where the pretrained encoder of a network is now. Without this, it is looked for where it was at the fit.
+    pub fn set_encoder(&mut self, folder: &Path) {
+        self.encoder = Some(folder.to_owned());
+    }
+
+    pub(crate) fn encoder_folder(&self) -> Option<&Path> {
+        self.encoder.as_deref()
+    }
+
+    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<Live>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|(of, _)| of == root).map(|(_, model)| model.clone())
     }
 
-    pub(crate) fn remember(&self, root: Hash, model: AnyModel) {
+    pub(crate) fn remember(&self, root: Hash, model: Live) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, Arc::new(model)));
     }
 

@@ -238,6 +238,28 @@ pub enum Error {
     /// The mathematics refused.
     #[error(transparent)]
     Core(#[from] efface::Error),
+    /// A network could not be trained, or its words could not be read.
+    #[error(transparent)]
+    Network(Box<efface_nn::Error>),
+    /// A pretrained encoder could not be used.
+    #[error(transparent)]
+    Encoder(#[from] efface_nn::minilm::Error),
+    /// A pretrained encoder, but not the one that the model was fitted with.
+    #[error(
+        "the encoder in {} is another one than the model was fitted with: its fingerprint is {}… and not {}…",
+        folder.display(), start(found), start(expected)
+    )]
+    OtherEncoder {
+        /// The folder.
+        folder: PathBuf,
+        /// Its fingerprint.
+        found: String,
+        /// That of the fit.
+        expected: String,
+    },
+    /// Somebody stopped it before there was anything to keep.
+    #[error("interrupted before the training began; nothing was written")]
+    Interrupted,
 }
 
 /// The result of everything in this crate that can fail.
@@ -322,6 +344,18 @@ impl Error {
             Self::Io { .. } => ErrorKind::Io,
             Self::Read(error) => read_kind(&error.fault),
             Self::Core(error) => core_kind(error),
+            Self::Network(error) => match error.as_ref() {
+                efface_nn::Error::Setting { .. } => ErrorKind::Usage,
+                efface_nn::Error::Vectors { .. } | efface_nn::Error::NoKnownWord { .. } => ErrorKind::Data,
+                efface_nn::Error::Damaged(_) => ErrorKind::BadModel,
+                _ => ErrorKind::Refused,
+            },
+            Self::Encoder(error) => match error {
+                efface_nn::minilm::Error::Read { .. } => ErrorKind::Io,
+                efface_nn::minilm::Error::MaxTokens { .. } => ErrorKind::Usage,
+                _ => ErrorKind::Data,
+            },
+            Self::OtherEncoder { .. } | Self::Interrupted => ErrorKind::Refused,
         }
     }
 
@@ -367,6 +401,17 @@ impl Error {
             Self::UnknownSubject { .. } => {
                 Some("with --request or --allow-missing the log records that nothing was found".into())
             }
+            Self::OtherEncoder { .. } => {
+                Some("name the folder of the encoder that the model was fitted with: --encoder DIR".into())
+            }
+            Self::Encoder(efface_nn::minilm::Error::Read { .. }) => {
+                Some("name the folder with --encoder DIR".into())
+            }
+            Self::Network(error) if matches!(error.as_ref(), efface_nn::Error::Diverged { .. }) => Some(
+                "with --checkpoint FILE the state before that step is kept there, and a lower --learning-rate goes on \
+                 from it"
+                    .into(),
+            ),
             Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
             _ => None,
         }
@@ -417,6 +462,20 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
         },
         _ => ErrorKind::Internal,
     }
+}
+
+impl From<efface_nn::Error> for Error {
+    fn from(error: efface_nn::Error) -> Self {
+        match error {
+            efface_nn::Error::Core(error) => Self::Core(error),
+            other => Self::Network(Box::new(other)),
+        }
+    }
+}
+
+/// The first digits of a fingerprint, enough to tell two apart.
+fn start(fingerprint: &str) -> &str {
+    fingerprint.get(..12).unwrap_or(fingerprint)
 }
 
 impl From<FeatureError> for Error {

@@ -4,37 +4,51 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use efface::{AnyModel, AnyRecipe, Fit, Form, Options, RowId, RowStore};
+use efface::features::Encoder;
+use efface::{AnyModel, AnyRecipe, Fit, Form, Options, RowId, RowStore, Rows};
 
 use crate::blueprint::Blueprint;
 use crate::choice;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ingest::{self, Purpose};
+use crate::ingest::{self, Named, Purpose};
 use crate::ledger::{self, Findings, founding, key};
-use crate::model;
-use crate::report::FitReport;
+use crate::model::{self, Live};
+use crate::network::{self, EncoderInfo, NetworkInfo};
+use crate::report::{FitReport, Summary};
 use crate::request::{FitRequest, Progress};
-use crate::store::{self, Manifest, Outgoing, Salt, Store};
+use crate::store::{self, Manifest, Outgoing, Part, Salt, Shape, Store};
+
+/// What a model file is made of.
+pub(crate) struct Prepared {
+    pub(crate) blueprint: Blueprint,
+    pub(crate) encoder: Option<Encoder>,
+    pub(crate) rows: Rows,
+    /// The words behind the rows of a network; empty where none are kept.
+    pub(crate) words: Vec<Vec<u32>>,
+    pub(crate) names: Named,
+    pub(crate) recipe: AnyRecipe,
+    pub(crate) model: Live,
+    pub(crate) network: Option<NetworkInfo>,
+    pub(crate) backbone: Option<Vec<u8>>,
+    /// Texts of which an encoder reads the beginning only.
+    pub(crate) cut: u64,
+}
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
 pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Progress) -> Result<FitReport> {
     let started = Instant::now();
     refuse(path, overwrite)?;
-    let (mut blueprint, encoder) = ingest::observe(request, progress)?;
-    let mut batch = ingest::gather(&request.source, &blueprint, encoder.as_ref(), Purpose::Fit, progress)?;
-    batch.number(0);
-    let numbers = (0..batch.len() as u64).map(RowId).collect();
-    let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
-    rows.iter().for_each(|row| blueprint.count(row.targets, true));
-
-    progress.start("fitting", None);
-    let mut recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
-    let mut fitted = working(&recipe).fit(&rows)?;
+    let prepared = match &request.network {
+        Some(network) => network::prepare(request, network, progress)?,
+        None => prepare(request, progress)?,
+    };
+    let Prepared { blueprint, encoder, rows, words, names, mut recipe, .. } = prepared;
+    let Prepared { model: mut fitted, network, backbone, cut, .. } = prepared;
     // A request for nothing is how a model tells its bound.
     let mut evidence = fitted.forget("auto", &Options::default(), &rows, &[])?.evidence;
     let state = model::settle(&mut fitted, &mut evidence)?;
-    if let (AnyRecipe::Ridge(ridge), AnyModel::Ridge(fitted)) = (&mut recipe, &fitted)
+    if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) = (&mut recipe, &fitted)
         && ridge.form == Form::Auto
     {
         ridge.form = fitted.form();
@@ -48,12 +62,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     file.with(|connection| {
-        let Blueprint { layout, .. } = blueprint;
+        let shape = Shape::of(&blueprint);
         let mut manifest = Manifest::new(
             Salt::random(connection)?,
             blueprint,
             model::head(recipe, state.details(), &evidence),
         );
+        manifest.network = network;
         let total = rows.len() as u64;
         (manifest.next_row, manifest.next_position) = (total, total);
         let mut directory = manifest.directory(connection);
@@ -62,9 +77,16 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         let mut buffer = Vec::new();
         for (slot, row) in rows.iter().enumerate() {
             let (id, subject) = (names.ids[slot].as_str(), names.subject(slot));
-            let row =
-                Outgoing { id, subject, weight: row.weight, targets: row.targets, features: row.features };
-            let content = store::rows::insert(connection, slot as u64, layout, &row, &mut buffer)?;
+            let words = words.get(slot).map_or(&[][..], Vec::as_slice);
+            let row = Outgoing {
+                id,
+                subject,
+                weight: row.weight,
+                targets: row.targets,
+                words,
+                features: row.features,
+            };
+            let content = store::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
             leaves.push(salt.row(id.as_bytes(), &content));
             progress.at(slot as u64);
         }
@@ -72,9 +94,12 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             directory.insert(slot as u64, id, names.subject(slot))?;
         }
         (manifest.rows, manifest.tally) = (directory.rows, directory.tally);
-        manifest.parts = model::save(connection, &state, encoder.as_ref())?;
+        let lasting = backbone.as_ref().map(|bytes| Part::Bytes("backbone", bytes));
+        let lasting = lasting.map(|part| store::parts::save_lasting(connection, part)).transpose()?;
+        manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
-        let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default());
+        let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default())
+            .with_network(manifest.network.as_ref());
         founding::found(connection, &mut manifest, &secret, leaves, Some(findings), None)?;
         manifest.save(connection)
     })?;
@@ -88,11 +113,42 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     draft.publish(path)?;
     key::keep_only(path, &secret)?;
     let summary = Engine::open_read_only(path)?.summary()?;
-    Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64() })
+    forget_checkpoint(request, &summary);
+    Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64(), cut })
+}
+
+/// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.
+fn forget_checkpoint(request: &FitRequest, summary: &Summary) {
+    let stopped = summary.network.as_ref().is_some_and(|network| match &network.encoder {
+        EncoderInfo::Lstm { interrupted, .. } => *interrupted,
+        EncoderInfo::MiniLm { .. } => false,
+    });
+    let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_ref());
+    if let (false, Some(path)) = (stopped, checkpoint) {
+        // It may never have been written.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// The rows of a file and a model of them.
+fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<Prepared> {
+    let (mut blueprint, encoder) = ingest::observe(request, progress)?;
+    let reader = encoder.as_ref().into();
+    let mut batch = ingest::gather(&request.source, &blueprint, reader, Purpose::Fit, progress)?;
+    batch.number(0);
+    let numbers = (0..batch.len() as u64).map(RowId).collect();
+    let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
+    rows.iter().for_each(|row| blueprint.count(row.targets, true));
+
+    progress.start("fitting", None);
+    let recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
+    let model = Live::Plain(working(&recipe).fit(&rows)?);
+    let (words, network, backbone) = (Vec::new(), None, None);
+    Ok(Prepared { blueprint, encoder, rows, words, names, recipe, model, network, backbone, cut: 0 })
 }
 
 /// The recipe in the form that the fit works in; the file holds the same in every form.
-fn working(recipe: &AnyRecipe) -> AnyRecipe {
+pub(crate) fn working(recipe: &AnyRecipe) -> AnyRecipe {
     match recipe {
         AnyRecipe::Ridge(ridge) => AnyRecipe::Ridge(ridge.form(model::working_form(ridge.form))),
         other => other.clone(),

@@ -60,6 +60,7 @@ mod ingest;
 mod ledger;
 mod look;
 mod model;
+mod network;
 mod pack;
 mod policy;
 mod report;
@@ -75,6 +76,10 @@ pub use efface_receipt::Audit;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
+pub use network::{
+    EncoderChoice, EncoderInfo, EncoderSettings, EpochReport, HeadRecipe, NetworkInfo, NetworkRequest,
+    Pooling, ProjectionRounds, ShardInfo, Squash, TrainSettings, VectorInfo, Vectors, method_names,
+};
 pub use policy::{Noise, PolicyChange, ReleasePolicy};
 pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
 pub use request::{Choice, FitRequest, ForgetRequest, Likelihood, Progress, Sharding, Silent, Who};
@@ -82,5 +87,5 @@ pub use upkeep::Settled;
 pub use verify::Check;
 
 /// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
-/// and format 2 had no log; both are read, and become format 3 with the first change.
-pub const FORMAT: u32 = 3;
+/// format 2 had no log, format 3 no networks; all are read, and become format 4 with the first change.
+pub const FORMAT: u32 = 4;

@@ -11,7 +11,8 @@ use crate::engine::{Engine, Snapshot};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Purpose};
 use crate::ledger::copies;
-use crate::model;
+use crate::model::{self, Live};
+use crate::network::{self, NetworkInfo, Stage};
 use crate::report::{Parameters, Prediction, Summary};
 use crate::request::Silent;
 use crate::store::{Details, Manifest, ModelHead, Store, StoreRows};
@@ -37,11 +38,12 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         blueprint,
         ledger,
         waiting,
+        network,
         model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
     Ok(Summary {
-        model: name(&recipe),
+        model: title(network.as_ref(), &recipe),
         version: manifest.version,
         format: crate::FORMAT,
         rows: manifest.rows as usize,
@@ -55,8 +57,9 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
             _ => None,
         },
         recipe: without_secret(recipe),
+        network,
         certificate,
-        sparse: blueprint.layout != crate::blueprint::Layout::Dense64,
+        sparse: blueprint.layout.is_sparse(),
         target: blueprint.targets,
         id: blueprint.id,
         subject: blueprint.subject,
@@ -89,7 +92,10 @@ fn feature_columns(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(Str
         Some(encoder) => {
             encoder.columns().iter().map(|c| (c.name().into(), c.kind().into(), c.width())).collect()
         }
-        None => vec![("index".into(), "numeric".into(), blueprint.width)],
+        None => match &blueprint.texts {
+            Some(texts) => vec![(texts.columns.join(" "), "encoded".into(), blueprint.width)],
+            None => vec![("index".into(), "numeric".into(), blueprint.width)],
+        },
     }
 }
 
@@ -98,6 +104,7 @@ fn feature(blueprint: &Blueprint, encoder: Option<&Encoder>, column: usize) -> O
     let column = u32::try_from(column).ok()?;
     match encoder {
         Some(encoder) => encoder.name(column).map(Into::into),
+        None if blueprint.texts.is_some() => Some(format!("feature {column}")),
         None => Some((u64::from(column) + u64::from(blueprint.first_index.unwrap_or(0))).to_string()),
     }
 }
@@ -119,6 +126,16 @@ fn output_names(manifest: &Manifest) -> Vec<String> {
     match blueprint.classes() {
         Some(classes) if bayes => classes.names().to_vec(),
         _ => blueprint.output_names(),
+    }
+}
+
+/// What to call a network by its encoder and its head, and any other model by its family.
+fn title(network: Option<&NetworkInfo>, recipe: &AnyRecipe) -> String {
+    let head = name(recipe);
+    match network {
+        Some(network) if network.shards.is_some() => format!("{} with {head} head in shards", network.kind()),
+        Some(network) => format!("{} with {head} head", network.kind()),
+        None => head,
     }
 }
 
@@ -176,7 +193,18 @@ pub(crate) fn parameters_of(
     let rows = StoreRows::new(store, manifest);
     let (mut vectors, mut tables) = (Vec::new(), Vec::new());
     // Every table features × outputs.
-    match model::scorer(store, manifest, &rows)? {
+    let in_shards = |shards: usize| {
+        let reason = format!(
+            "a model in {shards} shards has no parameters of its own, only those of every shard; fit without shards to \
+             export, or use predict"
+        );
+        Err(efface::Error::Unsupported { method: "export", reason }.into())
+    };
+    let found = match model::scorer(store, manifest, &rows)? {
+        Live::Plain(model) => model,
+        Live::Shards(model) => return in_shards(model.settings().shards),
+    };
+    match found {
         AnyModel::Ridge(model) => {
             let (coefficients, intercept) = model.parameters();
             vectors.push(("intercept", intercept));
@@ -196,14 +224,7 @@ pub(crate) fn parameters_of(
             vectors.push(("intercept", intercept));
             tables.push(("coefficients", coefficients));
         }
-        AnyModel::Sisa(model) => {
-            let reason = format!(
-                "a model in {} shards has no parameters of its own, only those of every shard; fit without shards to \
-                 export, or use predict",
-                model.settings().shards
-            );
-            return Err(efface::Error::Unsupported { method: "export", reason }.into());
-        }
+        AnyModel::Sisa(model) => return in_shards(model.settings().shards),
         AnyModel::KMeans(model) => tables.push(("centers", model.centers().transpose().to_owned())),
     }
     let named: Vec<(usize, String)> = (0..manifest.blueprint.width)
@@ -215,7 +236,7 @@ pub(crate) fn parameters_of(
         named.iter().map(line).collect()
     };
     Ok(Parameters {
-        model: name(&manifest.model.recipe),
+        model: title(manifest.network.as_ref(), &manifest.model.recipe),
         lambda: lambda(&manifest.model.recipe),
         rows: manifest.rows as usize,
         outputs: output_names(manifest),
@@ -229,7 +250,10 @@ pub(crate) fn parameters_of(
 /// Every number that an export could hold, in an order that stays the same; empty for a model that cannot be exported.
 pub(crate) fn numbers(store: &Store, manifest: &Manifest) -> Result<Vec<f64>> {
     let rows = StoreRows::new(store, manifest);
-    Ok(numbers_of(&model::scorer(store, manifest, &rows)?))
+    Ok(match model::scorer(store, manifest, &rows)? {
+        Live::Plain(model) => numbers_of(&model),
+        Live::Shards(_) => Vec::new(),
+    })
 }
 
 /// The same of a model in memory.
@@ -260,19 +284,26 @@ pub(crate) fn predict(
     let Snapshot { manifest, encoder } = engine.snapshot()?;
     let rows = StoreRows::new(&engine.store, &manifest);
     let model = model::scorer(&engine.store, &manifest, &rows)?;
+    let stage = network::open(&engine.store, &manifest, engine.encoder_folder())?;
     // All that a score needs is in memory: let writers go on while the file is read.
     drop(transaction);
     let blueprint = &manifest.blueprint;
-    let mut waiting = Waiting::new(&model, blueprint);
+    let mut waiting = Waiting::new(&model, blueprint, stage.as_ref());
+    let reader = match &stage {
+        Some(stage) => ingest::Reader::Texts(stage),
+        None => encoder.as_ref().into(),
+    };
     let mut score = |example: ingest::Example<'_>| waiting.push(example, see);
-    let rows = ingest::each(source, blueprint, encoder.as_ref(), Purpose::Predict, &Silent, &mut score)?;
+    let rows = ingest::each(source, blueprint, reader, Purpose::Predict, &Silent, &mut score)?;
     waiting.flush(see)?;
     Ok(rows)
 }
 
 /// Rows that wait to be scored together: some models make tables first, which is too much for every single row.
 struct Waiting<'a> {
-    model: &'a AnyModel,
+    model: &'a Live,
+    /// What texts pass through first.
+    stage: Option<&'a Stage>,
     classes: Option<&'a Classes>,
     width: usize,
     features: Csr<f64>,
@@ -282,9 +313,10 @@ struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     const MOST: usize = 512;
 
-    fn new(model: &'a AnyModel, blueprint: &'a Blueprint) -> Self {
-        let (width, classes) = (blueprint.width, blueprint.classes());
-        Self { model, classes, width, features: Csr::new(width), names: Vec::new() }
+    fn new(model: &'a Live, blueprint: &'a Blueprint, stage: Option<&'a Stage>) -> Self {
+        let width = blueprint.texts.as_ref().map_or(blueprint.width, |texts| texts.max_tokens);
+        let classes = blueprint.classes();
+        Self { model, stage, classes, width, features: Csr::new(width), names: Vec::new() }
     }
 
     fn push(
@@ -299,12 +331,18 @@ impl<'a> Waiting<'a> {
 
     fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
         let features = std::mem::replace(&mut self.features, Csr::new(self.width));
-        let all = self.model.predict(&features.into())?;
+        let mut features = features.into();
+        if let Some(stage) = self.stage {
+            features = stage.features(features, &Silent)?;
+        }
+        let all = self.model.predict(&features)?;
         for (slot, (id, line)) in self.names.drain(..).enumerate() {
             let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
             let label = match (self.classes, self.model) {
                 (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
-                (None, AnyModel::KMeans(_)) => nearest(&scores).map(|cluster| cluster.to_string()),
+                (None, Live::Plain(AnyModel::KMeans(_))) => {
+                    nearest(&scores).map(|cluster| cluster.to_string())
+                }
                 (None, _) => None,
             };
             see(Prediction { id, line, scores, label })?;

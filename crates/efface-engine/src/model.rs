@@ -3,15 +3,21 @@
 //! Ridge keeps its arrays side by side, so that scores need not read the large ones. A model that is small beside its
 //! rows is one array, see [`pack`].
 
+mod live;
+
+pub(crate) use live::Live;
+
 use efface::features::Encoder;
 use efface::models::logistic::LogisticHead;
 use efface::{
     Amend, AnyModel, AnyRecipe, Evidence, Form, LogisticModel, LogisticState, RidgeModel, RidgeState,
     RowStore,
 };
+use efface_nn::NetworkRecipe;
 use rusqlite::Connection;
 
 use crate::error::{Error, Result};
+use crate::network::NetworkInfo;
 use crate::pack;
 use crate::store::{self, Details, Fault, Manifest, ModelHead, Part, PartHead, Store, damaged, parts};
 
@@ -74,6 +80,7 @@ pub(crate) fn save(
     connection: &Connection,
     state: &State,
     encoder: Option<&Encoder>,
+    old: &[PartHead],
 ) -> std::result::Result<Vec<PartHead>, Fault> {
     let Ok(words) = encoder.map(serde_json::to_vec).transpose() else {
         return damaged("its encoder cannot be written");
@@ -96,15 +103,15 @@ pub(crate) fn save(
         State::Packed(bytes) => vec![Part::Bytes(pack::PART, bytes)],
     };
     list.extend(words.as_deref().map(|words| Part::Bytes("encoder", words)));
-    parts::save(connection, &list)
+    parts::save(connection, &list, old)
 }
 
-/// The encoder; None when the model was fitted on svmlight.
+/// The encoder of columns; None when the model was fitted on svmlight, or is a network.
 pub(crate) fn encoder(
     connection: &Connection,
     manifest: &Manifest,
 ) -> std::result::Result<Option<Encoder>, Fault> {
-    if manifest.blueprint.first_index.is_some() {
+    if manifest.blueprint.first_index.is_some() || manifest.blueprint.texts.is_some() {
         return Ok(None);
     }
     let bytes = parts::bytes(connection, &manifest.parts, "encoder")?;
@@ -125,7 +132,34 @@ pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::resul
 }
 
 /// The model, ready to change. O(d³/3) in the dense forms of ridge.
-pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
+pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
+    match in_shards(manifest) {
+        true => shards(store, manifest),
+        false => Ok(Live::Plain(plain(store, manifest, rows)?)),
+    }
+}
+
+/// Whether every shard is a network of its own.
+fn in_shards(manifest: &Manifest) -> bool {
+    manifest.network.as_ref().is_some_and(|network| network.shards.is_some())
+}
+
+/// Networks in shards.
+fn shards(store: &Store, manifest: &Manifest) -> Result<Live> {
+    let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
+    let (sealed, recipe) = store.with(|connection| {
+        let bytes = |name| parts::bytes(connection, &manifest.parts, name);
+        Ok((pack::read(&bytes(pack::PART)?)?, bytes("backbone")?))
+    })?;
+    let (recipe, _) = NetworkRecipe::from_bytes(&recipe).map_err(|error| damaged(error.to_string()))?;
+    let model = efface_nn::unseal(&sealed, &recipe).map_err(|error| damaged(error.to_string()))?;
+    if model.rows() as u64 != manifest.rows || model.outputs() != manifest.blueprint.outputs() {
+        return Err(damaged("its shards stand for other rows".into()));
+    }
+    Ok(Live::Shards(Box::new(model)))
+}
+
+fn plain(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
     if let AnyRecipe::Ridge(settings) = &manifest.model.recipe {
         let state = store.with(|connection| {
             let mut state = light(connection, manifest)?;
@@ -157,15 +191,18 @@ pub(crate) fn working_form(kept: Form) -> Form {
 }
 
 /// The model for scores alone. A ridge model without its sums looks like an iterative one, and takes no time to make.
-pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
+pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
+    if in_shards(manifest) {
+        return shards(store, manifest);
+    }
     if let AnyRecipe::Ridge(_) = manifest.model.recipe {
         let mut state = store.with(|connection| light(connection, manifest))?;
         state.settings.form = Form::Iterative;
         // That form wants a penalty; scores do not depend on it.
         state.settings.lambda = 1.0;
-        return Ok(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?)));
+        return Ok(Live::Plain(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?))));
     }
-    unpack(store, manifest, rows, false)
+    Ok(Live::Plain(unpack(store, manifest, rows, false)?))
 }
 
 /// The state of a ridge model without its sums.
@@ -288,7 +325,7 @@ fn classes(model: &AnyModel) -> Option<usize> {
 }
 
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
-pub(crate) fn settle(model: &mut AnyModel, evidence: &mut Evidence) -> Result<State> {
+pub(crate) fn settle(model: &mut Live, evidence: &mut Evidence) -> Result<State> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
     // From the file, what comes first is all that was there before; a factor was made for this change.
@@ -298,22 +335,29 @@ pub(crate) fn settle(model: &mut AnyModel, evidence: &mut Evidence) -> Result<St
 
 /// The parameters of a model that can be stored with its sums as they were before `gone` rows left, and whether they
 /// are the minimum. None where that would save nothing: a family that keeps no sums, a change that made them anew.
-pub(crate) fn quick(model: &AnyModel, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
+pub(crate) fn quick(model: &Live, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
     match model {
-        AnyModel::Ridge(model) if model.waiting() >= gone && !evidence.resummed && !evidence.refactored => {
+        Live::Plain(AnyModel::Ridge(model))
+            if model.waiting() >= gone && !evidence.resummed && !evidence.refactored =>
+        {
             Some(model.quick_state())
         }
         _ => None,
     }
 }
 
-/// Whether forgets from models of this recipe can be scrubbed later.
-pub(crate) fn defers(recipe: &AnyRecipe) -> bool {
-    matches!(recipe, AnyRecipe::Ridge(ridge) if ridge.form != Form::Iterative)
+/// Whether forgets from this model can be scrubbed later.
+pub(crate) fn defers(manifest: &Manifest) -> bool {
+    let ridge = matches!(&manifest.model.recipe, AnyRecipe::Ridge(ridge) if ridge.form != Form::Iterative);
+    ridge && !in_shards(manifest)
 }
 
 /// What is stored of a settled model.
-pub(crate) fn state(model: &AnyModel) -> Result<State> {
+pub(crate) fn state(model: &Live) -> Result<State> {
+    let model = match model {
+        Live::Shards(model) => return Ok(State::Packed(pack::write(&efface_nn::seal(model)?)?)),
+        Live::Plain(model) => model,
+    };
     Ok(match model {
         AnyModel::Ridge(model) => State::Ridge(Box::new(model.to_state()?)),
         AnyModel::MultinomialNb(model) => State::Packed(pack::write(model)?),
@@ -328,14 +372,15 @@ pub(crate) fn state(model: &AnyModel) -> Result<State> {
 }
 
 /// Whether the numbers of rows are part of the model, so that a row which gets another number is another row.
-pub(crate) fn knows_numbers(recipe: &AnyRecipe) -> bool {
-    matches!(recipe, AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_))
+pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
+    matches!(manifest.model.recipe, AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_)) || in_shards(manifest)
 }
 
 /// What a forget cannot take out of a model, in plain sentences.
 pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<String> {
     let mut sentences = manifest.model.not_covered.clone();
     sentences.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
+    sentences.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
     let empty = manifest.blueprint.empty_classes();
     if empty > 0 {
         sentences.push(format!(

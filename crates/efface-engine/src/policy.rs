@@ -101,7 +101,7 @@ impl From<&Manifest> for ReleasePolicy {
             moved: policy.published.then_some(policy.moved),
             settle_after: policy.settle_after,
             settle_within_seconds: policy.settle_within_seconds,
-            can_defer: model::defers(&manifest.model.recipe),
+            can_defer: model::defers(manifest),
         }
     }
 }

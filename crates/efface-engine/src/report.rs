@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::ledger::key;
+use crate::network::NetworkInfo;
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +62,8 @@ pub struct FitReport {
     pub summary: Summary,
     /// Wall time, reading included.
     pub seconds: f64,
+    /// Texts of which the encoder of a network reads the beginning only.
+    pub cut: u64,
 }
 
 /// The scores of one row.
@@ -83,6 +86,8 @@ pub struct Summary {
     pub model: String,
     /// What it was fitted with. The seed of a certified model's noise is secret and reads 0.
     pub recipe: AnyRecipe,
+    /// The encoder in front of it, for a network; the recipe above is then that of the head.
+    pub network: Option<NetworkInfo>,
     /// What stands behind a model that was trained with noise.
     pub certificate: Option<Certificate>,
     /// The version of efface that wrote the file last.
@@ -184,6 +189,8 @@ impl Parameters {
 pub struct Exported {
     /// What to write.
     pub parameters: Parameters,
+    /// The whole file, where the format takes the encoder of a network along.
+    pub file: Option<Vec<u8>>,
     /// The number of the copy.
     pub number: u64,
     /// What whoever publishes it should know.

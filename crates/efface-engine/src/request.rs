@@ -5,6 +5,8 @@ use efface::{Aggregation, KMeans, Logistic, Options, Ridge, Softmax};
 use efface_io::Source;
 use efface_receipt::Time;
 
+use crate::network::{NetworkRequest, ProjectionRounds};
+
 /// What a fit is asked to do.
 #[derive(Debug, Clone)]
 pub struct FitRequest {
@@ -39,6 +41,8 @@ pub struct FitRequest {
     pub model: Choice,
     /// In how many parts to train it, where it is not trained as a whole.
     pub sharding: Option<Sharding>,
+    /// A text network in place of the model above.
+    pub network: Option<NetworkRequest>,
 }
 
 impl FitRequest {
@@ -61,6 +65,7 @@ impl FitRequest {
             positive: Vec::new(),
             model: Choice::default(),
             sharding: None,
+            network: None,
         }
     }
 }
@@ -157,6 +162,8 @@ pub struct ForgetRequest {
     pub method: String,
     /// What else is asked of it.
     pub options: Options,
+    /// The rounds of `projection_residual` on the head of a network; None for one round.
+    pub rounds: Option<ProjectionRounds>,
     /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
     /// is in the log whatever it is.
     pub id: Option<String>,
@@ -173,6 +180,7 @@ impl ForgetRequest {
             who,
             method: "auto".into(),
             options: Options::default(),
+            rounds: None,
             id: None,
             allow_missing: false,
             requested_at: None,
@@ -188,6 +196,14 @@ pub trait Progress {
     fn at(&self, _done: u64) {}
     /// The stage is over.
     fn finish(&self) {}
+    /// Something to tell about the stage as it is now, such as the loss of a training.
+    fn tell(&self, _what: &str) {}
+    /// Something to tell that stays, such as an epoch that is over.
+    fn note(&self, _what: &str) {}
+    /// Whether a training should stop here and keep the best that it has.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// Reports to nobody.

@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::{self, Entry, copies, key};
 use crate::look;
+use crate::network;
 use crate::report::{Exported, Logged};
 use crate::store::{self, Manifest};
 use crate::time;
@@ -55,6 +56,16 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     if let Some(deviation) = release.noise {
         parameters.blur(deviation)?;
     }
+    let file = match network::open(&engine.store, &change.manifest, engine.encoder_folder())? {
+        Some(encoder) => network::export(&encoder, &parameters, format)?,
+        None if format == "onnx" => {
+            return Err(Error::request(
+                "onnx is for networks, whose encoder goes along",
+                "use json, safetensors or npz",
+            ));
+        }
+        None => None,
+    };
     change.manifest.policy.released();
     let number = engine
         .store
@@ -64,7 +75,7 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     let stage = ledger::Stage { copies: engine.store.with(copies::list)?, ..stage };
     entries.push(entry);
     let receipt = change.note_all(&stage, entries)?;
-    Ok(Exported { parameters, number, warning, receipt })
+    Ok(Exported { parameters, file, number, warning, receipt })
 }
 
 /// Another key signs from here on.

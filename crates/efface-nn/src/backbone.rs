@@ -203,7 +203,7 @@ pub(crate) fn encode(weights: Weights<'_>, embedding: &Embedding, texts: &Featur
 }
 
 /// Features under the ids, targets and weights of other rows.
-pub(crate) fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
+pub fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
     let (mut targets, mut weights) = (Vec::new(), Vec::new());
     for view in rows.iter() {
         targets.extend_from_slice(view.targets);

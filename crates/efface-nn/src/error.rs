@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// The loss or a gradient stopped being a number.
     #[error(
-        "training left the numbers at step {step} (epoch {epoch}): the {what} is {value}; lower the learning rate or the \
+        "training left the numbers at step {step} (epoch {epoch}): the {what} is {value:.1e}; lower the learning rate or the \
          clipping norm. The state before that step is kept in this error"
     )]
     Diverged {
@@ -46,7 +46,7 @@ pub enum Error {
         step: u64,
         /// The epoch, from 1.
         epoch: usize,
-        /// `loss` or `gradient norm`.
+        /// `loss`, `gradient norm` or `largest parameter`.
         what: &'static str,
         /// What it was.
         value: f64,

@@ -38,7 +38,7 @@ mod store;
 mod texts;
 mod train;
 
-pub use backbone::{Backbone, not_covered};
+pub use backbone::{Backbone, encoded_rows, not_covered};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
 pub use fitted::FittedNetwork;

@@ -5,6 +5,8 @@ use crate::plan::Plan;
 const KEEP_MEAN: f32 = 0.9;
 const KEEP_SQUARE: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
+/// More rates than a step can go: (1 − β₁)/√(1 − β₂) is 3.2, and less after the corrections of early steps.
+pub(crate) const LONGEST_STEP: f64 = 16.0;
 
 /// One step. `step` counts from 1.
 pub(crate) fn step(

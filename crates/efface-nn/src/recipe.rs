@@ -6,11 +6,11 @@ use std::sync::Arc;
 use efface::{Fit, RowStore, Rows};
 use sha2::{Digest, Sha256};
 
+use crate::backbone::{Backbone, copy_features, encode, encoded_rows};
 use crate::embedding::Embedding;
 use crate::encoder::Weights;
 use crate::error::{Error, Result};
 use crate::head::HeadRecipe;
-use crate::backbone::{Backbone, copy_features, encode, encoded_rows};
 use crate::network::Network;
 use crate::plan::{EncoderSettings, Plan};
 use crate::texts::Lessons;

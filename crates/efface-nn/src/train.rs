@@ -394,6 +394,16 @@ impl<'a> Trainer<'a> {
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;
         let rate = settings.rate(self.state.step, total);
+        // What the step could make of the largest parameter: one that would leave the numbers is not taken, so that the state
+        // before it is still good.
+        let largest = self.state.parameters.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let decay = 1.0 + f64::from(rate) * f64::from(settings.weight_decay);
+        let reach = f64::from(largest) * decay + optimiser::LONGEST_STEP * f64::from(rate);
+        if reach > f64::from(f32::MAX) / 16.0 {
+            let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
+            let last_good = Box::new(self.state.clone());
+            return Err(Error::Diverged { step, epoch, what: "largest parameter", value: reach, last_good });
+        }
         let state = &mut self.state;
         state.step += 1;
         let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);

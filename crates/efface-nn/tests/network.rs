@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use efface::methods::Newton;
 use efface::models::sisa::SisaForget;
-use efface::{Aggregation, Fit, Forget, Logistic, Predict, Ridge, RowId, RowStore, Rows, Sisa};
+use efface::{Aggregation, Features, Fit, Forget, Logistic, Predict, Ridge, RowId, RowStore, Rows, Sisa};
 use efface_nn::{
-    Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Flow, Head, HeadMethod,
-    HeadRecipe, Network, NetworkRecipe, Pooling, Progress, ProjectionRounds, Quiet, StepReport,
+    Backbone, Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Flow, Head,
+    HeadMethod, HeadRecipe, Network, NetworkRecipe, Pooling, Progress, ProjectionRounds, Quiet, StepReport,
     TrainSettings, text_rows,
 };
 
@@ -322,4 +322,55 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
         assert!(error.contains("its header claims"), "{error}");
         assert!(Checkpoint::from_bytes(&bytes).is_err());
     }
+}
+
+#[test]
+fn parts_of_a_network_come_back_alone() {
+    let (embedding, rows) = rows(30, 3);
+    let recipe = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let network = recipe.fit(&rows).unwrap();
+    let bytes = network.backbone().to_bytes().unwrap();
+    let back = Backbone::from_bytes(&bytes).unwrap();
+    assert!(back.to_bytes().unwrap() == bytes && Network::from_bytes(&bytes).is_err());
+    let again = back.with_head(network.head().clone()).unwrap();
+    let list = |rows: Rows| rows.iter().map(|view| view.features.entries()).collect::<Vec<_>>();
+    assert_eq!(list(again.encode(&rows).unwrap()), list(network.encode(&rows).unwrap()));
+    let (alone, most) = NetworkRecipe::from_bytes(&recipe.to_bytes(12).unwrap()).unwrap();
+    assert!(alone == recipe && most == 12);
+    assert!(Backbone::from_bytes(&recipe.to_bytes(12).unwrap()).is_err());
+}
+
+#[test]
+fn shards_are_sealed_without_words_and_unsealed_with_them() {
+    let (embedding, rows) = rows(40, 3);
+    let recipe = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let model = Sisa::new(recipe.clone(), 2, 2).fit(&rows).unwrap();
+    let sealed = efface_nn::seal(&model).unwrap();
+    let text = serde_json::to_string(&sealed).unwrap();
+    let back = efface_nn::unseal(&serde_json::from_str(&text).unwrap(), &recipe).unwrap();
+    let ids: Features = {
+        let mut table = efface::Csr::<f32>::new(rows.width());
+        rows.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
+        table.into()
+    };
+    assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
+    let other = NetworkRecipe { encoder: EncoderSettings::bilstm(7), ..recipe.clone() };
+    assert!(efface_nn::unseal(&sealed, &other).is_err());
+    // An unsealed model forgets like the one that was sealed.
+    let gone = [RowId(3), RowId(17)];
+    let (a, b) =
+        (SisaForget.forget(&model, &rows, &gone).unwrap(), SisaForget.forget(&back, &rows, &gone).unwrap());
+    assert_eq!(a.model.predict(&ids).unwrap(), b.model.predict(&ids).unwrap());
+}
+
+#[test]
+fn a_checkpoint_belongs_to_its_rows() {
+    let (embedding, all) = rows(40, 3);
+    let recipe = recipe(&embedding);
+    let part = recipe.train(&all, &mut StopAfter(3)).unwrap();
+    let (_, fewer) = rows(39, 3);
+    let error = recipe.continue_from(part.checkpoint.clone(), &fewer, &mut Quiet).unwrap_err().to_string();
+    assert!(error.contains("other rows"), "{error}");
+    let slower = NetworkRecipe { training: TrainSettings { learning_rate: 1e-3, ..training() }, ..recipe };
+    slower.continue_from(part.checkpoint, &all, &mut Quiet).unwrap();
 }

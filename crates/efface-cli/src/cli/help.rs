@@ -54,6 +54,14 @@ The models:
   naive-bayes  classes; counts (multinomial) or numbers (Gaussian); forgets exactly, by subtracting
   kmeans       --clusters K groups of like rows, no target; forgets exactly: a lattice or a tree
                keeps most of the work from depending on any one row
+  bilstm       classes of texts: a bidirectional LSTM over word vectors, and a linear head
+  lstm         the same with LSTM layers on top of each other
+  minilm       the same with a pretrained encoder, --encoder DIR, which stays as it is
+
+The head of a network forgets like ridge (or like softmax, with --head softmax). What a trained
+encoder learned from the rows stays in it, and every report says so; `forget --method retrain`
+trains the whole network anew, and with --sisa a forget trains one shard. While an encoder is
+trained, ctrl-C stops it and keeps the best so far; a second one ends the command.
 
 What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
   factor     its Cholesky factor
@@ -78,7 +86,9 @@ Examples:
   efface fit reviews.csv --text text --target stars --subject user_id --id review_id
   efface fit reviews.csv --model naive-bayes --text text --target stars --id review_id
   efface fit reviews.csv --model softmax --text text --target stars --sisa 8x4 --id review_id
-  efface fit points.csv --model kmeans --clusters 8 --cell 0.1 --id point";
+  efface fit points.csv --model kmeans --clusters 8 --cell 0.1 --id point
+  efface fit news.csv --model bilstm --text text --target topic --embeddings glove.txt --id doc
+  efface fit news.csv --model minilm --text text --target topic --encoder all-MiniLM-L6-v2 --id doc";
 
 /// With the table of methods that the library keeps.
 pub(super) fn forget() -> String {
@@ -88,6 +98,9 @@ The methods, for d features, c classes, n rows, k of them to forget, s non-zeros
 {}
 An approximate method leaves a trace of the rows, which the report bounds. A method that makes no
 sense for a model is refused.
+
+The head of a network forgets by the methods of its family, and its encoder stays. retrain_head
+makes a new head; retrain trains the whole network anew, with the settings and the seed of the fit.
 
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
 happened. The report bounds the distance to a model that was fitted without the rows. A signed

@@ -60,7 +60,7 @@ pub(crate) fn time(text: &str) -> Result<Time, String> {
 
 /// The methods that the library has.
 pub(crate) fn methods() -> PossibleValuesParser {
-    PossibleValuesParser::new(efface::methods::table::method_names())
+    PossibleValuesParser::new(efface_engine::method_names())
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ pub(crate) enum Model {
     NaiveBayes,
     #[value(name = "kmeans")]
     KMeans,
+    Bilstm,
+    Lstm,
+    Minilm,
 }
 
 impl Model {
@@ -25,6 +28,9 @@ impl Model {
             Self::Softmax => "softmax",
             Self::NaiveBayes => "naive-bayes",
             Self::KMeans => "kmeans",
+            Self::Bilstm => "bilstm",
+            Self::Lstm => "lstm",
+            Self::Minilm => "minilm",
         }
     }
 }
@@ -130,7 +136,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse::grid, conflicts_with = "cell", help_heading = "k-means")]
     pub(crate) tree: Option<Grid>,
 
-    /// What the start of k-means, or the places of rows in shards, follow from [default: 0]
+    /// What the start of k-means, the places of rows in shards, or a training follow from [default: 0]
     #[arg(long, value_name = "N", help_heading = "k-means")]
     pub(crate) seed: Option<u64>,
 }

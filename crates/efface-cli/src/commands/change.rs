@@ -10,13 +10,17 @@ use crate::terminal::Terminal;
 
 pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = terminal.change(&args.model)?.learn(&source, &terminal.bars())?;
+    let mut engine = terminal.change(&args.model)?;
+    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    let report = engine.learn(&source, &terminal.bars())?;
     tell("learned", &report, terminal)
 }
 
 pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
-    let report = terminal.change(&args.model)?.amend(&source, &terminal.bars())?;
+    let mut engine = terminal.change(&args.model)?;
+    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    let report = engine.amend(&source, &terminal.bars())?;
     tell("amended", &report, terminal)
 }
 

@@ -21,15 +21,19 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
     };
     let mut out = open(path.as_ref(), args.force)?;
     let name = path.as_ref().map(|path| path.display().to_string());
-    let exported = terminal.change(&args.model)?.export(args.format.name(), name.as_deref())?;
+    let mut engine = terminal.change(&args.model)?;
+    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
+    let exported = engine.export(args.format.name(), name.as_deref())?;
     let parameters = exported.parameters;
     if let Some(warning) = &exported.warning {
         terminal.warn(warning);
     }
     let file = match args.format {
+        _ if exported.file.is_some() => exported.file.unwrap_or_default(),
         ExportFormat::Json => export::json(&parameters)?,
         ExportFormat::Safetensors => export::safetensors(&parameters)?,
         ExportFormat::Npz => export::npz(&parameters)?,
+        ExportFormat::Onnx => return Err(Failure::internal("the export has no file")),
     };
     out.write_all(&file).map_err(|cause| Failure::file(out.name(), "written", &cause))?;
     out.finish()?;

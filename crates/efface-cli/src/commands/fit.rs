@@ -1,12 +1,13 @@
 //! `efface fit`: from a data file to a model file.
 
 mod choice;
+mod network;
 
 use std::path::{Path, PathBuf};
 
 use efface::AnyRecipe;
 use efface::features::WordSource;
-use efface_engine::{FitReport, FitRequest, Summary};
+use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, Summary};
 use efface_io::Compression;
 
 use super::open;
@@ -23,13 +24,34 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
     refuse_existing(&output, args.force)?;
     let force = args.force;
     let request = request(args)?;
-    let report = efface_engine::fit(&request, &output, force, &terminal.bars())?;
+    let bars = terminal.bars();
+    let trains = request.network.as_ref().is_some_and(|network| {
+        matches!(network.encoder, EncoderChoice::Lstm { .. }) && request.sharding.is_none()
+    });
+    if trains {
+        bars.listen()?;
+    }
+    let report = efface_engine::fit(&request, &output, force, &bars)?;
+    drop(bars);
     if terminal.json() {
         return terminal.object(&report);
     }
     terminal.message(&sentence(&report, &output));
     terminal
         .note(&format!("its signing key is {}.key; without it the model cannot change", output.display()));
+    if let Some(EncoderInfo::Lstm { interrupted: true, best_epoch, .. }) =
+        report.summary.network.as_ref().map(|network| &network.encoder)
+    {
+        let kept = best_epoch.map_or("the last step".into(), |epoch| format!("epoch {epoch}"));
+        terminal.note(&format!("the training was stopped; the best so far, {kept}, was kept"));
+    }
+    if report.cut > 0 {
+        let most = report.summary.network.as_ref().map_or(0, |network| network.max_tokens);
+        let texts = count(report.cut as usize, "text");
+        terminal.note(&format!(
+            "{texts} fill the {most} tokens that are read; what may follow is not (--max-tokens)"
+        ));
+    }
     if report.summary.id.is_none() {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
     }
@@ -40,6 +62,7 @@ fn request(args: Fit) -> Result<FitRequest> {
     let words = words(&args)?;
     let source = open(&args.data)?;
     let (choice, sharding) = (choice::choose(&args)?, choice::sharding(&args));
+    let network = network::choose(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != Model::KMeans {
         let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
@@ -61,6 +84,7 @@ fn request(args: Fit) -> Result<FitRequest> {
         positive: args.positive,
         model: choice,
         sharding,
+        network,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use efface::Options;
-use efface_engine::{Engine, ForgetRequest, Report, Who};
+use efface_engine::{Engine, ForgetRequest, ProjectionRounds, Report, Who};
 
 use super::change::ending;
 use crate::cli::Forget;
@@ -18,10 +18,14 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let mut engine =
         if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
     let receipt = args.receipt.as_ref().map(|path| Output::file(path, true)).transpose()?;
+    let rounds = rounds(&args);
+    // A tolerance is what ends rounds, where there are some.
+    let tolerance = args.tolerance.filter(|_| rounds.is_none());
     let request = ForgetRequest {
         who,
         method: args.method,
-        options: Options { tolerance: args.tolerance, steps: args.steps, measure: args.measure },
+        options: Options { tolerance, steps: args.steps, measure: args.measure },
+        rounds,
         id: args.request,
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,
@@ -84,6 +88,17 @@ fn ended(report: &Report) -> Result {
         "refused" => Err(Failure::refused(reason)),
         _ => Ok(()),
     }
+}
+
+/// The rounds of algorithm 5, where the options ask for some.
+fn rounds(args: &Forget) -> Option<ProjectionRounds> {
+    let asked = args.rounds.is_some() || args.step.is_some();
+    let usual = ProjectionRounds::default();
+    asked.then(|| ProjectionRounds {
+        rounds: args.rounds.unwrap_or(usual.rounds),
+        step: args.step.unwrap_or(usual.step),
+        tolerance: args.tolerance.unwrap_or(usual.tolerance),
+    })
 }
 
 fn who(args: &Forget) -> Result<Who> {

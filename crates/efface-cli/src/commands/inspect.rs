@@ -1,7 +1,7 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
 use efface::AnyRecipe;
-use efface_engine::{Engine, Summary};
+use efface_engine::{EncoderInfo, Engine, NetworkInfo, Summary};
 
 use crate::cli::Inspect;
 use crate::failure::Result;
@@ -19,6 +19,9 @@ fn page(summary: &Summary) -> String {
         ("rows", summary.rows.to_string()),
         ("features", features(summary)),
     ];
+    if let Some(network) = &summary.network {
+        lines.extend(encoder(network));
+    }
     if !summary.target.is_empty() {
         lines.push(("target", shortened(&summary.target)));
     }
@@ -67,6 +70,59 @@ fn page(summary: &Summary) -> String {
         lines.push(("not covered", what.clone()));
     }
     pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
+}
+
+/// The encoder of a network, its words and its training.
+fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    match &network.encoder {
+        EncoderInfo::MiniLm { folder, fingerprint, layers } => {
+            let start = fingerprint.get(..12).unwrap_or(fingerprint);
+            let about = format!("pretrained, {}, fingerprint {start}…", count(*layers, "layer"));
+            lines.push(("encoder", format!("{about}, {} tokens a text", network.max_tokens)));
+            lines.push(("encoder folder", folder.display().to_string()));
+        }
+        EncoderInfo::Lstm { settings, vectors, history, best_epoch, steps, .. } => {
+            let (layers, kind) = (count(settings.layers, "layer"), network.kind());
+            let pooling = format!("{:?}", settings.pooling).to_lowercase();
+            lines.push((
+                "encoder",
+                format!(
+                    "{kind}, {layers} of {}, {pooling} pooling, {} words a text",
+                    settings.hidden, network.max_tokens
+                ),
+            ));
+            let origin = if vectors.public { "from a file" } else { "chosen from the texts" };
+            let trained = if vectors.trained { "trained" } else { "frozen" };
+            lines.push((
+                "word vectors",
+                format!("{} words of {} numbers, {origin}, {trained}", vectors.words, vectors.width),
+            ));
+            if let Some(shards) = &network.shards {
+                lines.push((
+                    "shards",
+                    format!("{} of {}", count(shards.shards, "shard"), count(shards.slices, "slice")),
+                ));
+            } else if let (Some(best), Some(last)) = (best_epoch, history.last()) {
+                let kept = history.iter().find(|report| report.epoch == *best).unwrap_or(last);
+                let judged =
+                    kept.validation.map(|(_, hits)| format!(", {:.1} % of validation rows", 100.0 * hits));
+                lines.push((
+                    "training",
+                    format!(
+                        "{}, {steps} steps; kept epoch {best}: loss {:.4}, {:.1} % of rows{}",
+                        count(last.epoch, "epoch"),
+                        kept.loss,
+                        100.0 * kept.accuracy,
+                        judged.unwrap_or_default()
+                    ),
+                ));
+            } else if *steps == 0 {
+                lines.push(("training", "none: the encoder is as it was drawn".into()));
+            }
+        }
+    }
+    lines
 }
 
 fn features(summary: &Summary) -> String {

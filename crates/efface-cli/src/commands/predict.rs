@@ -15,7 +15,8 @@ use crate::report::count;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
-    let engine = Engine::open_read_only(&args.model)?;
+    let mut engine = Engine::open_read_only(&args.model)?;
+    args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
     let summary = engine.summary()?;
     let source = open(&args.data)?;
     let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");

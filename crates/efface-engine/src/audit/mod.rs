@@ -23,6 +23,7 @@ use crate::change::Change;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::look;
+use crate::model::Live;
 use crate::request::Progress;
 
 /// The longest list of twins that is given by id.
@@ -97,11 +98,17 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
         return Err(efface::Error::Unsupported { method: "audit", reason }.into());
     }
     let mut rows = change.rows().all()?.into_owned();
-    let model = change.model()?.as_ref().clone();
+    let Live::Plain(model) = change.model()?.as_ref().clone() else {
+        let reason =
+            "a vote of shards has neither parameters nor a loss of its own; audit a network in one piece";
+        return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
+    };
+    // Of a network, the head is audited: rows are what the encoder made of them.
+    let stage = change.stage()?;
     let mut left_out = Vec::new();
     let mut next = change.manifest.next_row;
     let mut from_file = |source, what: &str| -> Result<Rows> {
-        let mut batch = change.gather(source, progress)?;
+        let mut batch = change.gather(source, stage.as_ref(), progress)?;
         if batch.unknown > 0 {
             left_out.push(format!(
                 "{} words or levels of the {what}: the model has no feature for them, or none any more",
@@ -116,7 +123,7 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
         }
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
-        Ok(batch.into_rows(numbers, change.manifest.blueprint.outputs())?.0)
+        Ok(change.encoded(batch, numbers, stage.as_ref(), progress)?.0)
     };
     let (mut gone, mut gone_before) = (Vec::new(), false);
     match &request.rows {

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use efface::methods::table;
-use efface::{AnyModel, Evidence, Outcome as Model, RowId};
+use efface::{Evidence, Outcome as Model, RowId};
 use efface_receipt::{Hash, Kind, Label, Outcome, Signed, sha256};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,7 @@ use super::{Change, logged, report};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::{self, Entry, requests};
+use crate::model::Live;
 use crate::pack;
 use crate::report::Report;
 use crate::request::{ForgetRequest, Who};
@@ -64,11 +64,11 @@ pub(crate) fn group(
     dry_run: bool,
 ) -> Result<Vec<Result<Report>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
-    let known = table::method_names();
+    let known = crate::network::method_names();
     if !known.contains(&first.method.as_str()) {
         return Err(Error::UnknownMethod { name: first.method.clone(), known });
     }
-    let change = Change::begin(engine, !dry_run)?;
+    let mut change = Change::begin(engine, !dry_run)?;
     let mut answers: Vec<Option<Result<Report>>> = requests.iter().map(|_| None).collect();
     let mut twins: Vec<(usize, usize)> = Vec::new();
     let plans = change.plan(requests, &mut answers, &mut twins)?;
@@ -77,11 +77,7 @@ pub(crate) fn group(
         let reports = if gone.is_empty() {
             change.nothing(requests, &plans)
         } else {
-            let rows = change.rows();
-            let outcome = change
-                .model()
-                .and_then(|model| Ok(model.forget(&first.method, &first.options, &rows, &gone)?))
-                .map_err(|error| change.name(error));
+            let outcome = change.without(first, &gone).map_err(|error| change.name(error));
             match outcome {
                 Ok(outcome) => change.erase(requests, &plans, outcome),
                 // Which of them is at fault only shows when each stands for itself.
@@ -229,7 +225,7 @@ impl Change<'_> {
         mut self,
         requests: &[ForgetRequest],
         plans: &[Plan],
-        outcome: Model<AnyModel>,
+        outcome: Model<Live>,
     ) -> Result<Vec<Report>> {
         for plan in plans {
             self.take_out(&plan.rows, true)?;
@@ -460,5 +456,8 @@ fn body(request: &ForgetRequest) -> Hash {
     }
     put(&request.method);
     put(&format!("{:?} {}", request.options, request.allow_missing));
+    if let Some(rounds) = &request.rounds {
+        put(&format!("{rounds:?}"));
+    }
     sha256(&bytes)
 }

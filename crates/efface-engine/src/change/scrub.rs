@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use efface::{Amend, AnyModel, Evidence};
+use efface::{Amend, Evidence};
 use efface_receipt::{Kind, Outcome, Settled, Time};
 
 use super::Change;
 use crate::error::Result;
 use crate::ledger::Entry;
-use crate::model;
+use crate::model::{self, Live};
 use crate::store::{self, Details, Waiting};
 
 /// What the first step stores of a model.
@@ -28,12 +28,7 @@ pub(crate) fn entry(received_at: Time, now: Time, run: Settled) -> Entry {
 
 impl Change<'_> {
     /// Whether the rows that leave may wait to be scrubbed; notes them if so. `receipts` will tell of them.
-    pub(super) fn defer(
-        &mut self,
-        model: &AnyModel,
-        evidence: &mut Evidence,
-        receipts: u64,
-    ) -> Option<Quick> {
+    pub(super) fn defer(&mut self, model: &Live, evidence: &mut Evidence, receipts: u64) -> Option<Quick> {
         let newest = self.newest();
         let policy = &self.manifest.policy;
         let (mut rows, since) = match &self.manifest.waiting {
@@ -85,7 +80,7 @@ impl Change<'_> {
                 store::compact(connection)?;
                 manifest.husks = 0;
             }
-            manifest.parts = model::save(connection, &state, encoder.as_ref())?;
+            manifest.parts = model::save(connection, &state, encoder.as_ref(), &manifest.parts)?;
             Ok(())
         })?;
         let now = self.manifest.ledger.as_mut().map_or(self.received_at, |ledger| ledger.now());

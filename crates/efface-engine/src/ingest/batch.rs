@@ -1,10 +1,9 @@
 //! All rows of a file in memory, as the model wants them.
 
-use efface::features::Encoder;
 use efface::{Csr, Dense, Features, RowId, Rows};
 use efface_io::Source;
 
-use super::{Purpose, each};
+use super::{Purpose, Reader, each};
 use crate::blueprint::{Blueprint, Layout};
 use crate::error::{Error, Result};
 use crate::request::Progress;
@@ -19,6 +18,8 @@ pub(crate) struct Batch {
     pub(crate) lines: Vec<u64>,
     /// Words and levels of these rows that are no features, because they were not there at fit.
     pub(crate) unknown: u64,
+    /// Texts of which an encoder reads the beginning only.
+    pub(crate) cut: u64,
 }
 
 /// Features while they are being gathered.
@@ -29,9 +30,14 @@ enum Table {
 }
 
 impl Table {
-    fn new(layout: Layout, width: usize) -> Self {
-        match layout {
-            Layout::Dense64 => Self::Dense64(Vec::new(), width),
+    fn new(blueprint: &Blueprint) -> Self {
+        let width = blueprint.width;
+        // What is gathered of texts are word ids, whatever an encoder makes of them.
+        if let Some(texts) = &blueprint.texts {
+            return Self::Sparse32(Csr::new(texts.max_tokens));
+        }
+        match blueprint.layout {
+            Layout::Dense64 | Layout::Dense32 | Layout::Encoded => Self::Dense64(Vec::new(), width),
             Layout::Sparse64 => Self::Sparse64(Csr::new(width)),
             Layout::Sparse32 => Self::Sparse32(Csr::new(width)),
         }
@@ -55,20 +61,21 @@ impl Table {
 pub(crate) fn gather(
     source: &Source,
     blueprint: &Blueprint,
-    encoder: Option<&Encoder>,
+    reader: Reader<'_>,
     purpose: Purpose,
     progress: &dyn Progress,
 ) -> Result<Batch> {
     let mut batch = Batch {
-        features: Table::new(blueprint.layout, blueprint.width),
+        features: Table::new(blueprint),
         targets: Vec::new(),
         weights: Vec::new(),
         ids: Vec::new(),
         subjects: Vec::new(),
         lines: Vec::new(),
         unknown: 0,
+        cut: 0,
     };
-    let rows = each(source, blueprint, encoder, purpose, progress, &mut |example| {
+    let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
         batch.features.push(example.entries)?;
         batch.targets.extend_from_slice(example.targets);
         if blueprint.weight.is_some() {
@@ -80,6 +87,7 @@ pub(crate) fn gather(
         }
         batch.lines.push(example.line);
         batch.unknown += example.unknown;
+        batch.cut += u64::from(example.cut);
         Ok(())
     })?;
     if rows == 0 {

@@ -6,15 +6,18 @@ mod labels;
 mod observe;
 mod svmlight;
 mod table;
+mod texts;
 
 pub(crate) use batch::{Batch, Named, gather};
 pub(crate) use observe::observe;
+pub(crate) use texts::observe as observe_texts;
 
 use efface::features::Encoder;
 use efface_io::Source;
 
 use crate::blueprint::Blueprint;
 use crate::error::Result;
+use crate::network::Stage;
 use crate::request::Progress;
 
 /// What rows are read for.
@@ -39,20 +42,38 @@ pub(crate) struct Example<'a> {
     pub(crate) entries: &'a [(u32, f64)],
     /// Words and levels that were not there at fit.
     pub(crate) unknown: u64,
+    /// Whether an encoder reads less of the text than there is.
+    pub(crate) cut: bool,
+}
+
+/// What turns the cells of a row into numbers.
+#[derive(Clone, Copy)]
+pub(crate) enum Reader<'a> {
+    Columns(&'a Encoder),
+    Texts(&'a Stage),
+    /// The numbers are in the file, by their indices.
+    Indices,
+}
+
+impl<'a> From<Option<&'a Encoder>> for Reader<'a> {
+    fn from(encoder: Option<&'a Encoder>) -> Self {
+        encoder.map_or(Self::Indices, Self::Columns)
+    }
 }
 
 /// Shows every row of the file, in order; returns how many there were.
 pub(crate) fn each(
     source: &Source,
     blueprint: &Blueprint,
-    encoder: Option<&Encoder>,
+    reader: Reader<'_>,
     purpose: Purpose,
     progress: &dyn Progress,
     see: &mut dyn FnMut(Example<'_>) -> Result<()>,
 ) -> Result<u64> {
-    match encoder {
-        Some(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
-        None => svmlight::each(source, blueprint, purpose, progress, see),
+    match reader {
+        Reader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
+        Reader::Texts(stage) => texts::each(source, blueprint, stage, purpose, progress, see),
+        Reader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
     }
 }
 

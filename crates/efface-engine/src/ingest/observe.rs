@@ -121,6 +121,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         layout: Layout::of(&encoder),
         width: encoder.width(),
         first_index: None,
+        texts: None,
     };
     Ok((blueprint, Some(encoder)))
 }
@@ -159,6 +160,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         layout: Layout::Sparse64,
         width: (most - first) as usize + 1,
         first_index: Some(first),
+        texts: None,
     };
     Ok((blueprint, None))
 }

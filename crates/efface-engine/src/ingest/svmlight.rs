@@ -60,6 +60,7 @@ pub(super) fn each(
             targets: &numbers,
             entries: &entries,
             unknown: 0,
+            cut: false,
         })?;
         ticker.row();
     }

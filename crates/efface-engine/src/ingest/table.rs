@@ -1,6 +1,6 @@
 //! Rows of a table. Columns are found by name, so that their order may change from file to file.
 
-use efface::features::{Encoder, FeatureError};
+use efface::features::{Cell, Encoder, FeatureError};
 use efface_io::{Record, Source};
 
 use super::labels::Labels;
@@ -20,6 +20,75 @@ fn find<'a>(name: &'a Option<String>, columns: &[String]) -> Result<Option<(usiz
     name.as_deref().map(|name| Ok((place(name, columns)?, name))).transpose()
 }
 
+/// Where everything but the features of a row stands.
+pub(super) struct Roles<'a> {
+    blueprint: &'a Blueprint,
+    purpose: Purpose,
+    labels: Labels<'a>,
+    id: Option<(usize, &'a str)>,
+    subject: Option<(usize, &'a str)>,
+    weight: Option<(usize, &'a str)>,
+    targets: Vec<(usize, &'a str)>,
+}
+
+/// What a row says of itself beside its features and targets.
+pub(super) struct Told {
+    pub(super) id: Option<String>,
+    pub(super) subject: Option<String>,
+    pub(super) weight: f64,
+}
+
+impl<'a> Roles<'a> {
+    pub(super) fn find(blueprint: &'a Blueprint, columns: &[String], purpose: Purpose) -> Result<Self> {
+        let id = match find(&blueprint.id, columns) {
+            Err(_) if purpose == Purpose::Predict => None,
+            found => found?,
+        };
+        let (mut subject, mut weight, mut targets) = (None, None, Vec::new());
+        if purpose != Purpose::Predict {
+            (subject, weight) = (find(&blueprint.subject, columns)?, find(&blueprint.weight, columns)?);
+            for name in &blueprint.targets {
+                targets.push((place(name, columns)?, name.as_str()));
+            }
+        }
+        let labels = Labels::new(&blueprint.goal);
+        Ok(Self { blueprint, purpose, labels, id, subject, weight, targets })
+    }
+
+    /// Reads one row; `numbers` becomes its targets.
+    pub(super) fn read(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<Told> {
+        let id = match self.id {
+            Some((at, column)) => match text(&cells[at]) {
+                None if self.purpose != Purpose::Predict => {
+                    let problem = "there is no id; every row needs one";
+                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
+                }
+                id => id,
+            },
+            None => None,
+        };
+        let weight = match self.weight {
+            Some((at, column)) => match finite(&cells[at], line, column, None)? {
+                value if value < 0.0 => {
+                    let problem = "a weight must be 0 or more";
+                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
+                }
+                value => value,
+            },
+            None => 1.0,
+        };
+        numbers.clear();
+        for &(at, column) in &self.targets {
+            self.labels.append(&cells[at], line, column, numbers)?;
+        }
+        if self.blueprint.goal == Goal::Nothing && self.purpose != Purpose::Predict {
+            numbers.push(0.0);
+        }
+        let subject = self.subject.and_then(|(at, _)| text(&cells[at]));
+        Ok(Told { id, subject, weight })
+    }
+}
+
 /// See [`super::each`].
 pub(super) fn each(
     source: &Source,
@@ -32,51 +101,13 @@ pub(super) fn each(
     let mut table = source.table()?;
     let columns = table.columns().to_vec();
     let binding = encoder.bind(&columns)?;
-    let id = match find(&blueprint.id, &columns) {
-        Err(_) if purpose == Purpose::Predict => None,
-        found => found?,
-    };
-    let (mut subject, mut weight, mut targets) = (None, None, Vec::new());
-    if purpose != Purpose::Predict {
-        (subject, weight) = (find(&blueprint.subject, &columns)?, find(&blueprint.weight, &columns)?);
-        for name in &blueprint.targets {
-            targets.push((place(name, &columns)?, name.as_str()));
-        }
-    }
-    let labels = Labels::new(&blueprint.goal);
+    let roles = Roles::find(blueprint, &columns, purpose)?;
     let mut ticker = Ticker::start(progress, "encoding rows", source);
     let (mut record, mut entries, mut numbers) = (Record::default(), Vec::new(), Vec::new());
     while table.read(&mut record)? {
-        let (line, cells) = (record.line, &record.cells);
-        let encoded = binding.encode(cells, line, &mut entries)?;
-        let id = match id {
-            Some((at, column)) => match text(&cells[at]) {
-                None if purpose != Purpose::Predict => {
-                    let problem = "there is no id; every row needs one";
-                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
-                }
-                id => id,
-            },
-            None => None,
-        };
-        let weight = match weight {
-            Some((at, column)) => match finite(&cells[at], line, column, None)? {
-                value if value < 0.0 => {
-                    let problem = "a weight must be 0 or more";
-                    return Err(Error::Cell { line, column: column.into(), problem, hint: None });
-                }
-                value => value,
-            },
-            None => 1.0,
-        };
-        numbers.clear();
-        for &(at, column) in &targets {
-            labels.append(&cells[at], line, column, &mut numbers)?;
-        }
-        if blueprint.goal == Goal::Nothing && purpose != Purpose::Predict {
-            numbers.push(0.0);
-        }
-        let subject = subject.and_then(|(at, _)| text(&cells[at]));
+        let line = record.line;
+        let encoded = binding.encode(&record.cells, line, &mut entries)?;
+        let Told { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
         see(Example {
             line,
             id,
@@ -85,6 +116,7 @@ pub(super) fn each(
             targets: &numbers,
             entries: &entries,
             unknown: encoded.unknown_levels + encoded.unknown_words,
+            cut: false,
         })?;
         ticker.row();
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Ledger, key};
 use crate::look;
+use crate::network::NetworkInfo;
 use crate::store::{Fault, PartHead};
 
 /// Integers beyond this lose digits in JSON.
@@ -165,6 +166,18 @@ impl Findings {
             bound: Bound::new(evidence.bound, evidence.relative_bound, source),
             not_covered,
         }
+    }
+}
+
+impl Findings {
+    /// Also says which encoder the model reads through.
+    pub(crate) fn with_network(mut self, network: Option<&NetworkInfo>) -> Self {
+        if let Some(network) = network {
+            let mut settings = network.settings();
+            narrow(&mut settings);
+            self.settings.insert("network".into(), settings);
+        }
+        self
     }
 }
 

@@ -11,6 +11,7 @@ use super::parts::PartHead;
 use super::{Fault, Salt, damaged, schema};
 use crate::blueprint::Blueprint;
 use crate::ledger::{Ledger, Policy};
+use crate::network::NetworkInfo;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -49,6 +50,9 @@ pub(crate) struct Manifest {
     /// Rows that are forgotten and not yet scrubbed.
     #[serde(default)]
     pub(crate) waiting: Option<Waiting>,
+    /// The encoder in front of the model, for a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkInfo>,
 }
 
 /// Rows that are out of the parameters, the training set and the list of rows, and still lie in their places: their
@@ -167,6 +171,7 @@ impl Manifest {
             ledger: None,
             policy: Policy::default(),
             waiting: None,
+            network: None,
         }
     }
 
@@ -208,6 +213,9 @@ impl Manifest {
             && !(waiting.rows.is_sorted_by(|a, b| a < b) && waiting.rows.last() < Some(&manifest.next_row))
         {
             return damaged("its list of rows that wait to be scrubbed makes no sense");
+        }
+        if manifest.network.is_some() != manifest.blueprint.texts.is_some() {
+            return damaged("it has half of a network");
         }
         match manifest.blueprint.fault() {
             Some(fault) => damaged(fault),

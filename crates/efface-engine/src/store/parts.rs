@@ -24,6 +24,9 @@ pub(crate) struct PartHead {
     /// The number of its first piece.
     first: u64,
     sha256: String,
+    /// Whether it lies in the table that changes of the rows leave alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lasting: bool,
 }
 
 impl PartHead {
@@ -36,14 +39,35 @@ impl PartHead {
     }
 }
 
-/// Replaces all arrays. The table is made anew, so that every page of the old one is cleared.
-pub(crate) fn save(connection: &Connection, parts: &[Part<'_>]) -> Result<Vec<PartHead>, Fault> {
+/// Replaces all arrays but those that last, whose heads are taken over from `old`. The table is made anew, so that every
+/// page of the old one is cleared.
+pub(crate) fn save(
+    connection: &Connection,
+    parts: &[Part<'_>],
+    old: &[PartHead],
+) -> Result<Vec<PartHead>, Fault> {
     connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
-    let mut statement = connection.prepare(r#"INSERT INTO "parts" VALUES (?1, ?2, ?3)"#)?;
+    let mut heads = write(connection, "parts", parts)?;
+    heads.extend(old.iter().filter(|head| head.lasting).cloned());
+    Ok(heads)
+}
+
+/// Replaces the one array that lasts: an encoder, which is large and changes only when it is trained anew.
+pub(crate) fn save_lasting(connection: &Connection, part: Part<'_>) -> Result<PartHead, Fault> {
+    connection.execute_batch(&format!(r#"DROP TABLE IF EXISTS "backbone"; {};"#, schema::BACKBONE))?;
+    match write(connection, "backbone", &[part])?.pop() {
+        Some(head) => Ok(PartHead { lasting: true, ..head }),
+        None => damaged("its encoder cannot be written"),
+    }
+}
+
+fn write(connection: &Connection, table: &str, parts: &[Part<'_>]) -> Result<Vec<PartHead>, Fault> {
+    let mut statement = connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1, ?2, ?3)"#))?;
     let mut next = 0_u64;
     let mut heads = Vec::with_capacity(parts.len());
     for part in parts {
-        let mut head = PartHead { name: String::new(), bytes: 0, first: next, sha256: String::new() };
+        let mut head =
+            PartHead { name: String::new(), bytes: 0, first: next, sha256: String::new(), lasting: false };
         let mut digest = Sha256::new();
         let mut put = |name: &str, piece: &[u8]| -> Result<(), Fault> {
             statement.execute(params![next, name, piece])?;
@@ -144,8 +168,10 @@ fn load(
     let Some(head) = heads.iter().find(|head| head.name == name) else {
         return damaged(format!("it has no array `{name}`"));
     };
-    let mut statement = connection
-        .prepare_cached(r#"SELECT bytes FROM "parts" WHERE part >= ?1 AND part < ?2 ORDER BY part"#)?;
+    let table = if head.lasting { "backbone" } else { "parts" };
+    let mut statement = connection.prepare_cached(&format!(
+        r#"SELECT bytes FROM "{table}" WHERE part >= ?1 AND part < ?2 ORDER BY part"#
+    ))?;
     let pieces = head.bytes.div_ceil(PIECE as u64);
     let mut rows = statement.query(params![head.first, head.first.saturating_add(pieces)])?;
     let mut digest = Sha256::new();

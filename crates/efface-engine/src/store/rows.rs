@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use efface::{Csr, Dense, Features, RowId, RowStore, RowView, Rows};
+use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -48,7 +48,7 @@ fn one(connection: &Connection, shape: Shape, number: u64) -> Result<Option<(Sto
     let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     match bytes {
         Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-            Ok(Some((payload::decode(number, shape, &bytes)?, payload::content(&bytes))))
+            Ok(Some((payload::decode(number, shape, &bytes)?, payload::content(shape, &bytes))))
         }
         _ => Ok(None),
     }
@@ -89,7 +89,7 @@ pub(crate) fn each(
     while let Some(row) = rows.next()? {
         let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
         if bytes.iter().any(|byte| *byte != 0) && hidden.binary_search(&number).is_err() {
-            see(number, payload::decode(number, shape, bytes)?, payload::content(bytes))?;
+            see(number, payload::decode(number, shape, bytes)?, payload::content(shape, bytes))?;
         }
     }
     Ok(())
@@ -109,7 +109,7 @@ impl RowStore for StoreRows<'_> {
     }
 
     fn is_sparse(&self) -> bool {
-        self.shape.layout != Layout::Dense64
+        self.shape.layout.is_sparse()
     }
 
     fn contains(&self, id: RowId) -> efface::Result<bool> {
@@ -190,6 +190,7 @@ impl Gathered {
         self.weights.push(row.weight);
         match row.features {
             Vector::Dense64(values) => self.doubles.extend(values),
+            Vector::Dense32(values) => self.singles.extend(values),
             Vector::Sparse64(columns, values) => {
                 self.columns.extend(columns);
                 self.doubles.extend(values);
@@ -203,9 +204,10 @@ impl Gathered {
     }
 
     fn finish(self, weighted: bool) -> efface::Result<Rows> {
-        let Shape { layout, width, outputs } = self.shape;
+        let Shape { layout, width, outputs, .. } = self.shape;
         let features: Features = match layout {
             Layout::Dense64 => Dense::new(self.doubles, width)?.into(),
+            Layout::Dense32 | Layout::Encoded => Dense::new(self.singles, width)?.into(),
             Layout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
             Layout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
         };
@@ -219,14 +221,40 @@ impl Gathered {
 pub(crate) fn insert(
     connection: &Connection,
     number: u64,
-    layout: Layout,
+    shape: Shape,
     row: &Outgoing<'_>,
     buffer: &mut Vec<u8>,
 ) -> Result<Hash, Fault> {
-    payload::encode(number, layout, row, buffer);
+    payload::encode(number, shape.layout, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, buffer.as_slice()])?;
-    Ok(payload::content(buffer))
+    Ok(payload::content(shape, buffer))
+}
+
+/// Gives a row other features, in place: the bytes keep their number and the row its content.
+pub(crate) fn renew(
+    connection: &Connection,
+    number: u64,
+    layout: Layout,
+    stored: &Stored,
+    features: RowRef<'_>,
+) -> Result<(), Fault> {
+    let row = Outgoing {
+        id: &stored.id,
+        subject: stored.subject.as_deref(),
+        weight: stored.weight,
+        targets: &stored.targets,
+        words: &stored.words,
+        features,
+    };
+    let mut buffer = Vec::new();
+    payload::encode(number, layout, &row, &mut buffer);
+    let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
+    if connection.prepare_cached(sql)?.execute(params![number, buffer])? == 1 {
+        Ok(())
+    } else {
+        damaged(format!("row number {number} is missing"))
+    }
 }
 
 /// Overwrites a row with zeros of the same length, which SQLite does in place.

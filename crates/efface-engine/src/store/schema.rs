@@ -24,6 +24,10 @@ pub(super) const PRAGMAS: &str = "
 pub(super) const PARTS: &str =
     r#"CREATE TABLE "parts"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
+/// Only a network has one, and its name comes before all others.
+pub(super) const BACKBONE: &str =
+    r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
+
 const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
 const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
 const FORGOTTEN: &str =
@@ -67,6 +71,8 @@ pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
     let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let tables: &[&str] = if format < LOGGED { &OLD_TABLES } else { &TABLES };
+    let network = found.first().is_some_and(|table| table.as_deref() == Some(BACKBONE));
+    let found = if network { &found[1..] } else { &found[..] };
     if found.len() == tables.len()
         && found.iter().zip(tables).all(|(found, table)| found.as_deref() == Some(table))
     {

@@ -25,7 +25,7 @@ fn fault(error: impl Into<Error>) -> Fault {
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
 pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> Found {
     let rows = StoreRows::new(&engine.store, manifest);
-    let found: AnyModel = model::load(&engine.store, manifest, &rows).map_err(fault)?;
+    let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
     let evidence = found.forget("auto", &Options::default(), &rows, &[]).map_err(fault)?.evidence;
     judge(evidence.relative_bound, manifest, tolerance, "the stored model")
 }
@@ -61,6 +61,9 @@ pub(super) fn against(engine: &Engine, manifest: &Manifest, tolerance: f64, aske
         return Ok(Told::Unknown("the model was not computed from its rows; --rows does it".into()));
     }
     let rows = StoreRows::new(&engine.store, manifest);
+    if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
+        return Ok(Told::Unknown("for networks in shards that would be a training of its own".into()));
+    }
     match &manifest.model.recipe {
         AnyRecipe::Ridge(_) => ridge(engine, manifest, tolerance, &rows),
         AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {

@@ -56,8 +56,12 @@ impl Writer {
     }
 
     fn double(&mut self, name: impl Into<String>, values: &[f64]) {
+        self.table(name, vec![values.len()], values);
+    }
+
+    fn table(&mut self, name: impl Into<String>, shape: Vec<usize>, values: &[f64]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Array { kind: Dtype::F64, shape: vec![values.len()], bytes }));
+        self.0.push((name.into(), Array { kind: Dtype::F64, shape, bytes }));
     }
 
     fn counts(&mut self, name: impl Into<String>, values: &[u64]) {

@@ -128,12 +128,8 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
         (false, _) => return damaged("its words are not those that it was written with"),
     };
     file.training.check()?;
-    let recipe = NetworkRecipe {
-        embedding,
-        encoder: file.encoder,
-        training: file.training,
-        head: file.head_recipe,
-    };
+    let recipe =
+        NetworkRecipe { embedding, encoder: file.encoder, training: file.training, head: file.head_recipe };
     let backbone = match file.arrays {
         true => {
             let plan = recipe.plan(file.classes)?;
@@ -194,6 +190,49 @@ impl Backbone {
             Some(backbone) => Ok(backbone),
             None => damaged("it holds a recipe and no encoder"),
         }
+    }
+}
+
+/// The settings beside an export.
+#[derive(Serialize)]
+struct ExportFile<'a> {
+    #[serde(flatten)]
+    about: &'a serde_json::Value,
+    encoder: EncoderSettings,
+    max_tokens: usize,
+    /// What the ids before the words stand for.
+    first_ids: [&'static str; FIRST_WORD],
+}
+
+impl Backbone {
+    /// Encoder and head for other programs, as safetensors: `embedding` (the vectors in use) and `words` (one a line, of the
+    /// ids from 2), the arrays of every layer, and the head as `coefficients` (features × outputs) and `intercept` in f64.
+    pub fn export(
+        &self,
+        coefficients: &[Vec<f64>],
+        intercept: &[f64],
+        about: &serde_json::Value,
+    ) -> Result<Vec<u8>> {
+        let mut writer = Writer::default();
+        let embedding = self.embedding();
+        let rows = self.vectors().len() / embedding.width();
+        writer.single("embedding", vec![rows, embedding.width()], self.vectors());
+        writer.text("words", embedding.words().join("\n"));
+        for (name, shape, values) in self.arrays() {
+            // The head of the training served the training alone.
+            if name != "embedding" && !name.starts_with("head.") {
+                writer.single(name, shape.to_vec(), values);
+            }
+        }
+        let flat: Vec<f64> = coefficients.iter().flatten().copied().collect();
+        writer.table("coefficients", vec![coefficients.len(), intercept.len()], &flat);
+        writer.double("intercept", intercept);
+        writer.finish(&ExportFile {
+            about,
+            encoder: self.recipe.encoder,
+            max_tokens: self.max_tokens,
+            first_ids: ["absent", "unknown"],
+        })
     }
 }
 

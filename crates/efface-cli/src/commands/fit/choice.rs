@@ -14,7 +14,7 @@ const CELL: f64 = 0.05;
 /// The model with its settings.
 pub(super) fn choose(args: &Fit) -> Result<Choice> {
     let settings = &args.settings;
-    refuse_strangers(args.model, settings)?;
+    refuse_strangers(args)?;
     // Shards are trained side by side; within one there is nothing left to share out.
     let workers = if settings.sisa.is_some() { 1 } else { threads(settings.threads) };
     match args.model {
@@ -45,6 +45,8 @@ pub(super) fn choose(args: &Fit) -> Result<Choice> {
             LikelihoodName::Gaussian => Likelihood::Gaussian,
         }))),
         Model::KMeans => kmeans(settings).map(Choice::KMeans),
+        // The model of a network is its head, which stands beside its encoder.
+        Model::Bilstm | Model::Lstm | Model::Minilm => Ok(Choice::default()),
     }
 }
 
@@ -97,12 +99,20 @@ fn kmeans(settings: &Settings) -> Result<KMeans> {
 }
 
 /// A setting of another model would be ignored, and whoever gave it would not know.
-fn refuse_strangers(model: Model, settings: &Settings) -> Result {
-    let linear = [Model::Ridge, Model::Logistic, Model::Softmax].as_slice();
-    let shards = [Model::Ridge, Model::Logistic, Model::Softmax, Model::NaiveBayes].as_slice();
+fn refuse_strangers(args: &Fit) -> Result {
+    let (model, settings, network) = (args.model, &args.settings, &args.network);
+    let all = [Model::Ridge, Model::Logistic, Model::Softmax, Model::Bilstm, Model::Lstm, Model::Minilm];
+    let linear = all.as_slice();
+    let lstm = &all[3..5];
+    let networks = &all[3..];
+    let shards =
+        [Model::Ridge, Model::Logistic, Model::Softmax, Model::NaiveBayes, Model::Bilstm, Model::Lstm]
+            .as_slice();
     let sharded = settings.sisa.is_some();
-    let ridge = [Model::Ridge].as_slice();
+    let ridge = [Model::Ridge, Model::Bilstm, Model::Lstm, Model::Minilm].as_slice();
     let clusters = [Model::KMeans].as_slice();
+    let seeded = [Model::KMeans, Model::Bilstm, Model::Lstm].as_slice();
+    let bags = [Model::Ridge, Model::Logistic, Model::Softmax, Model::NaiveBayes, Model::KMeans].as_slice();
     let list = [
         ("--lambda", settings.lambda.is_some(), linear),
         ("--no-intercept", settings.no_intercept, linear),
@@ -115,7 +125,27 @@ fn refuse_strangers(model: Model, settings: &Settings) -> Result {
         ("--clusters", settings.clusters.is_some(), clusters),
         ("--cell", settings.cell.is_some(), clusters),
         ("--tree", settings.tree.is_some(), clusters),
-        ("--seed", settings.seed.is_some() && !sharded, clusters),
+        ("--seed", settings.seed.is_some() && !sharded, seeded),
+        ("--head", network.head.is_some(), networks),
+        ("--max-tokens", network.max_tokens.is_some(), networks),
+        ("--encoder", network.encoder.is_some(), [Model::Minilm].as_slice()),
+        ("--hidden", network.hidden.is_some(), lstm),
+        ("--layers", network.layers.is_some(), lstm),
+        ("--pooling", network.pooling.is_some(), lstm),
+        ("--head-width", network.head_width.is_some(), lstm),
+        ("--embeddings", network.embeddings.is_some(), lstm),
+        ("--embedding-width", network.embedding_width.is_some(), lstm),
+        ("--freeze-embeddings", network.freeze_embeddings, lstm),
+        ("--train-embeddings", network.train_embeddings, lstm),
+        ("--epochs", network.epochs.is_some(), lstm),
+        ("--batch", network.batch.is_some(), lstm),
+        ("--learning-rate", network.learning_rate.is_some(), lstm),
+        ("--dropout", network.dropout.is_some(), lstm),
+        ("--validation", network.validation.is_some(), lstm),
+        ("--patience", network.patience.is_some(), lstm),
+        ("--checkpoint", network.checkpoint.is_some(), lstm),
+        ("--hash", args.hash.is_some(), bags),
+        ("--vocab-file", args.vocab_file.is_some(), bags),
     ];
     if sharded && model == Model::KMeans {
         let failure =

@@ -1,0 +1,96 @@
+//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit. The old encoder, every
+//! row's features and the head are replaced; rows keep their content, which is their words.
+
+use std::collections::HashSet;
+
+use efface::{Csr, Outcome, RowId, RowStore, Rows};
+use efface_nn::{Backbone, Quiet, Trained};
+
+use super::fit::{describe, live};
+use super::info::NetworkInfo;
+use super::stage::PART;
+use crate::error::{Error, Result};
+use crate::model::Live;
+use crate::store::{Fault, Manifest, Part, Store, StoreRows, damaged, parts, rows};
+
+/// What a retraining made, to be written with the change that asked for it.
+pub(crate) struct Renewal {
+    backbone: Vec<u8>,
+    encoded: Rows,
+    info: NetworkInfo,
+}
+
+/// Trains on all rows but those `gone`.
+pub(crate) fn retrain(
+    store: &Store,
+    manifest: &Manifest,
+    stored: &StoreRows<'_>,
+    gone: &[RowId],
+) -> Result<(Outcome<Live>, Renewal)> {
+    let Some(network) = &manifest.network else {
+        return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
+    };
+    stored.check(gone)?;
+    if gone.len() >= stored.len() {
+        return Err(efface::Error::NothingLeft { gone: gone.len(), rows: stored.len() }.into());
+    }
+    let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
+    let recipe = Backbone::from_bytes(&bytes)?.recipe().clone();
+    let texts = texts(store, stored, network.max_tokens, gone)?;
+    let Trained { network: trained, encoded, checkpoint } = recipe.train(&texts, &mut Quiet)?;
+    let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
+    evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
+    let (backbone, head) = trained.into_parts();
+    let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
+    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info };
+    Ok((Outcome { model: live(head), evidence }, renewal))
+}
+
+/// The retained rows as word ids.
+fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) -> Result<Rows> {
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retained = stored.all()?.filter(|id| !out.contains(&id));
+    let mut table = Csr::<f32>::new(width);
+    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    for view in retained.iter() {
+        let row = stored.read(view.id.0).map_err(|fault| fault.at(store.path()))?;
+        let row = row.ok_or(efface::Error::UnknownRow(view.id))?;
+        let entries: Vec<(u32, f64)> = (0u32..).zip(row.words.iter().map(|word| f64::from(*word))).collect();
+        table.push(&entries)?;
+        targets.extend_from_slice(view.targets);
+        weights.push(view.weight);
+    }
+    let rows = Rows::with_ids(retained.ids().collect(), table, targets, retained.outputs())?;
+    Ok(if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? })
+}
+
+impl Renewal {
+    /// Puts the new encoder and the new features down. The arrays of the head are saved after this.
+    pub(crate) fn put_down(
+        self,
+        connection: &rusqlite::Connection,
+        manifest: &mut Manifest,
+    ) -> std::result::Result<(), Fault> {
+        let shape = crate::store::Shape::of(&manifest.blueprint);
+        let mut fresh = Vec::with_capacity(self.encoded.len());
+        rows::each(connection, shape, &[], |number, stored, _| {
+            if self.encoded.get(RowId(number)).is_some() {
+                fresh.push((number, stored));
+            }
+            Ok(())
+        })?;
+        if fresh.len() != self.encoded.len() {
+            return damaged("rows went missing while the network was trained");
+        }
+        for (number, stored) in &fresh {
+            if let Some(view) = self.encoded.get(RowId(*number)) {
+                rows::renew(connection, *number, shape.layout, stored, view.features)?;
+            }
+        }
+        let head = parts::save_lasting(connection, Part::Bytes(PART, &self.backbone))?;
+        manifest.parts.retain(|part| part.name() != PART);
+        manifest.parts.push(head);
+        manifest.network = Some(self.info);
+        Ok(())
+    }
+}
