@@ -100,7 +100,7 @@ fn speed(context: &Context, results: &Results<'_>) -> Option<Text> {
                 let Some(time) = results.get(Study::Times, &cell, &format!("k={k} exact s")) else {
                     continue;
                 };
-                let share = time.median / retrain.median;
+                let share = time.median / retrain.least;
                 shares.push(share);
                 if let Some(printed) = paper::table1(k, d) {
                     cells += 1;

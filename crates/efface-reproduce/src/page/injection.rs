@@ -56,7 +56,7 @@ pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
         .add(figure(context, results))
         .note(
             "Where the numbers differ. INF is a ratio of two numbers that both vary from draw to draw, so that its mean follows \
-             its largest trials; the paper's 3.11 at k = 50, p = 0.1 is one such cell. PRU falls with p as printed. Exact \
+             its largest trials; the paper's 3.11 at k = 50, p = 0.1 looks like one such cell. Exact \
              forgetting leaves what retraining leaves: the column of a feature that no row has any more is cleared.",
         )
 }
