@@ -2,14 +2,20 @@
 
     python package.py [fit] [forget] [call]
 
-Times are the least of several runs, the two sides in turn, so that other work on the machine weighs on both.
+Times are the least of several runs, the two sides in turn, so that other work on the machine weighs on both. Both have one
+thread: OpenBLAS with more of them waits by spinning, and suffers out of proportion on a busy machine.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    # Read when numpy is loaded.
+    os.environ[name] = "1"
 
 import numpy as np
 import sklearn
@@ -17,7 +23,7 @@ from sklearn import cluster, linear_model, naive_bayes
 
 import efface
 
-JOBS = 2
+JOBS = 1
 
 
 def least(runs, *works):
@@ -39,7 +45,7 @@ def problem(rows, width, kind=np.float64):
 
 
 def fits():
-    print(f"\n## Fit beside scikit-learn {sklearn.__version__}, {JOBS} threads\n")
+    print(f"\n## Fit beside scikit-learn {sklearn.__version__}, one thread\n")
     print("| model | rows × features | efface | scikit-learn | efface ÷ scikit-learn |\n|---|---|---|---|---|")
 
     def line(name, shape, ours, theirs, runs=3):
