@@ -48,9 +48,7 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
     if report.cut > 0 {
         let most = report.summary.network.as_ref().map_or(0, |network| network.max_tokens);
         let texts = count(report.cut as usize, "text");
-        terminal.note(&format!(
-            "{texts} fill the {most} tokens that are read; what may follow is not (--max-tokens)"
-        ));
+        terminal.note(&format!("only the first {most} tokens are read of {texts} (--max-tokens)"));
     }
     if report.summary.id.is_none() {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
