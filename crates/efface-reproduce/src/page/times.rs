@@ -17,7 +17,8 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         "The time of one request as a share of retraining, ×10⁻⁴. The paper's caption speaks of an assessment of feature \
          injection, but its text, and the table of Izzo et al. that it follows, are about time; the next section reads it the \
          other way. All methods here work on the same model, which keeps x·A⁻¹ for every row; PRU needs that for its hat \
-         matrix. One thread; the median time of a request by the fastest retraining.",
+         matrix. One thread; the median time of a request by the fastest retraining. A model measures how far it is from retraining \
+         whenever the bound that it carries passes 1e-6.",
     ));
     for source in sources(context) {
         let cells = plan.widths.iter().map(|&d| cell(source, d));
