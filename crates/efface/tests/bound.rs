@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
 use efface::methods::{self, Exact};
-use efface::{Dense, Fit, Fitted, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
+use efface::{Dense, Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
 
 /// An unevaluated sum of two doubles.
 #[derive(Clone, Copy)]
@@ -106,6 +106,7 @@ fn rows(kind: &str, seed: u64) -> Rows {
         "target" => y[7] = [1e6, 1e9, 1e12][seed as usize % 3],
         "row" => x[7 * d..8 * d].iter_mut().for_each(|x| *x *= [1e2, 1e5, 1e7][seed as usize % 3]),
         "collinear" => (0..n).for_each(|i| x[i * d + 3] = x[i * d + 2] + 1e-5 * numbers.next()),
+        "dead" => (0..n).for_each(|i| x[i * d + 2] *= [1e-12, 1e-33, 1e-100][seed as usize % 3]),
         "units" => (0..n).for_each(|i| {
             x[i * d] += 1990.0;
             x[i * d + 1] *= 1e5;
@@ -119,7 +120,7 @@ fn rows(kind: &str, seed: u64) -> Rows {
     rows
 }
 
-const KINDS: [&str; 6] = ["plain", "target", "row", "collinear", "units", "weights"];
+const KINDS: [&str; 7] = ["plain", "target", "row", "collinear", "dead", "units", "weights"];
 
 #[test]
 fn no_method_exceeds_its_bound() {
@@ -190,6 +191,19 @@ fn digits_lost_to_a_large_target_come_back() {
             assert!(off < 1e-12 && outcome.evidence.resummed, "{method} {form:?}: {off:e}");
             assert!(outcome.evidence.relative_bound < 1e-9);
             assert!(outcome.evidence.rows_read > 50);
+        }
+    }
+}
+
+/// A column of next to nothing, as encoders have them, must not cost the bound its meaning.
+#[test]
+fn a_dead_column_leaves_a_bound_that_says_something() {
+    for seed in 0..3 {
+        let rows = rows("dead", seed);
+        for form in [Form::Factor, Form::Inverse, Form::Rows] {
+            let model = Ridge::new(1.0).form(form).fit(&rows).unwrap();
+            let evidence = Exact.forget(&model, &rows, &[RowId(7)]).unwrap().evidence;
+            assert!(evidence.relative_bound < 1e-9, "{form:?} seed {seed}: {:e}", evidence.relative_bound);
         }
     }
 }

@@ -3,7 +3,9 @@
 //! Column 0 is the intercept's column of ones, if there is one. A dense feature x_j enters as (x_j − c_j)/s_j: s_j is
 //! the power of two nearest its spread, so the division is exact and the condition of A no longer depends on the
 //! units of the columns; c_j is zero unless the mean dwarfs the spread (years, longitudes, time stamps), where sums of
-//! raw squares would cancel, and is then the mean rounded to a multiple of s_j. Neither changes the model: the penalty is
+//! raw squares would cancel, and is then the mean rounded to a multiple of s_j. A column so small that the penalty
+//! outweighs all its rows is left small (s_j ≥ √(λ/n)): blown up to the size of the others it would carry a penalty that no
+//! sum can hold beside them. Neither changes the model: the penalty is
 //! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. Sparse features
 //! are never shifted, because that would fill them, and only scaled where they are large.
 
@@ -44,7 +46,7 @@ impl Basis {
     }
 
     /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a rough one is enough.
-    pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool) -> Self {
+    pub(crate) fn choose(rows: &Rows, features: usize, intercept: bool, lambda: f64) -> Self {
         if rows.is_sparse() {
             return Self::choose_sparse(rows, features, intercept);
         }
@@ -65,6 +67,8 @@ impl Basis {
                 square[j] += d * d;
             });
         }
+        let least = (lambda / rows.len() as f64).sqrt();
+        let scale = |size: f64| power_of_two(size.max(least));
         let mut origin = vec![0.0; features];
         let mut inverse_scale = vec![1.0; features];
         for j in 0..features {
@@ -73,11 +77,11 @@ impl Basis {
             let spread = (square[j] / count - shift * shift).max(0.0).sqrt();
             let noise = 1e-15 * mean.abs();
             if intercept && mean.abs() > FAR * spread {
-                let scale = if spread > noise { power_of_two(spread) } else { 1.0 };
-                origin[j] = if spread > noise { (mean / scale).round() * scale } else { mean };
-                inverse_scale[j] = 1.0 / scale;
+                let unit = if spread > noise { scale(spread) } else { 1.0 };
+                origin[j] = if spread > noise { (mean / unit).round() * unit } else { mean };
+                inverse_scale[j] = 1.0 / unit;
             } else if spread > 0.0 || mean != 0.0 {
-                inverse_scale[j] = 1.0 / power_of_two(spread.hypot(mean));
+                inverse_scale[j] = 1.0 / scale(spread.hypot(mean));
             }
         }
         Self::transformed(features, intercept, origin, inverse_scale)
@@ -267,7 +271,7 @@ mod tests {
     fn there_and_back() {
         let x = Dense::new(vec![1990.0, 3e-5, 7.0, 2005.0, -1e-5, 7.0, 2020.0, 0.0, 7.0], 3).unwrap();
         let rows = Rows::new(x, vec![0.0; 3], 1).unwrap();
-        let basis = Basis::choose(&rows, 3, true);
+        let basis = Basis::choose(&rows, 3, true, 0.0);
         let theta = Mat::from_fn(4, 2, |i, j| 0.3 * i as f64 - j as f64);
         let (coefficients, intercept) = basis.to_caller(&theta);
         assert!((basis.to_inner(&coefficients, &intercept) - &theta).norm_max() < 1e-9);

@@ -131,7 +131,7 @@ impl Settings {
         // Certified rows are scaled by their norm, in units that no row chose.
         let basis = match self.is_private() {
             true => Basis::plain(rows.width(), intercept),
-            false => Basis::choose(rows, rows.width(), intercept),
+            false => Basis::choose(rows, rows.width(), intercept, self.logistic.lambda),
         };
         let row_set = private::fingerprint(rows.ids());
         let extra = self.extra(&basis, outputs, row_set);

@@ -35,7 +35,7 @@ impl Parts {
         {
             return Ok(None);
         }
-        let basis = Basis::choose(rows, rows.width(), settings.intercept);
+        let basis = Basis::choose(rows, rows.width(), settings.intercept, settings.lambda);
         let penalty = Penalty::new(&basis, settings.lambda);
         let nothing = vec![0.0; width];
         let sum = |ids: &Vec<RowId>| {
