@@ -91,7 +91,8 @@ def verify_bundle(data, *key_texts):
 
 def scrub(receipt, waiting):
     """The run of receipts whose rows wait to be scrubbed, after this one. A settle scrubs all that wait."""
-    if receipt["settles"] is not None:
+    settle = receipt["kind"] == "settle" and receipt["outcome"] == "done"
+    if settle or receipt["settles"] is not None:
         if receipt["settles"] != waiting:
             raise Refused("chain", f"receipt {receipt['sequence']} settles others than those that wait")
         waiting = None

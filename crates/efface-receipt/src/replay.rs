@@ -88,7 +88,8 @@ impl LogReplay {
     /// A settle scrubs all rows that wait, and none that do not.
     fn scrub(&mut self, receipt: &Receipt) -> Result<(), Fault> {
         let sequence = receipt.sequence;
-        if receipt.settles.is_some() && receipt.settles != self.waiting.take() {
+        let settle = receipt.kind == Kind::Settle && receipt.outcome == Outcome::Done;
+        if (settle || receipt.settles.is_some()) && receipt.settles != self.waiting.take() {
             return Err(Fault::Chain { sequence, what: "the rows that wait to be scrubbed" });
         }
         if receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none() {

@@ -262,16 +262,17 @@ fn log_vectors() {
 
     // Settles that name others than those that wait, by which a forget would never be scrubbed, or twice.
     let whole = grown_log();
-    let unsettled = |name: &'static str, runs: &[(u64, u64)]| {
+    let unsettled = |name: &'static str, runs: &[Option<(u64, u64)>]| {
         let mut other = Log::new();
         for signed in &whole.signed[..11] {
             let key = if signed.receipt.key_id == new.id() { next_secret() } else { secret() };
             other.push_as_is(signed.receipt.clone(), &key);
         }
-        for (at, &(first, last)) in (11..).zip(runs) {
+        for (at, run) in (11..).zip(runs) {
             let mut settle = whole.signed[11].receipt.clone();
             settle.sequence = at;
-            settle.settles = Some(Settled { first, last });
+            settle.settles = run.map(|(first, last)| Settled { first, last });
+            settle.times.scrubbed_at = settle.times.scrubbed_at.filter(|_| run.is_some());
             other.push(settle, &new);
         }
         let lines = other.leaves.iter().cloned().map(text).collect::<Vec<_>>();
@@ -297,9 +298,10 @@ fn log_vectors() {
             whole.checkpoint(&new),
             "ok",
         ),
-        unsettled("a settle that leaves one out", &[(8, 9)]),
-        unsettled("a settle that starts too late", &[(10, 10)]),
-        unsettled("settled twice", &[(8, 10), (8, 10)]),
+        unsettled("a settle that leaves one out", &[Some((8, 9))]),
+        unsettled("a settle that starts too late", &[Some((10, 10))]),
+        unsettled("a settle that leaves all out", &[None]),
+        unsettled("settled twice", &[Some((8, 10)), Some((8, 10))]),
     ]
     .into_iter()
     .map(|(name, lines, note, expected)| {
