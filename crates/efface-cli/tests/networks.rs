@@ -116,6 +116,39 @@ fn every_method_of_the_head_and_the_whole_network() {
 }
 
 #[test]
+fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
+    let folder = Folder::new();
+    let marked = "m1,anne,fish,seaa seab markerone\nm2,bert,bird,skya skyb markertwo\n";
+    folder.write("docs.csv", texts(0, 40) + marked);
+    folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} {TINY}"));
+    folder.done("policy docs.efface --settle-after 10");
+    let found = |name: &str| {
+        let bytes = std::fs::read(folder.path("docs.efface")).unwrap();
+        bytes.windows(name.len()).any(|window| window == name.as_bytes())
+    };
+    // A row that waits: what is said of it does not promise that its words go with it.
+    let report = folder.json("forget docs.efface --ids m1 --json");
+    let left = report["evidence"]["not_covered"].to_string();
+    assert!(left.contains("the next settle erases them") && !left.contains("they alone held"), "{left}");
+    assert!(left.contains("stay in the file by name"), "{left}");
+    folder.done("settle docs.efface");
+    assert!(!found("anne") && found("markerone"));
+    let report = folder.json("forget docs.efface --ids d3 --method retrain --json");
+    let left = report["evidence"]["not_covered"].as_array().unwrap();
+    assert_eq!(left.iter().filter(|text| text.as_str().unwrap().starts_with("which words")).count(), 1);
+    assert!(!found("markerone") && found("markertwo"));
+    folder.done("verify docs.efface");
+    folder.done("predict docs.efface docs.csv");
+    folder.done("export docs.efface --format onnx");
+    // The encoder leaves as it is, so that under noise it stays.
+    folder.done("policy docs.efface --noise 0.1");
+    for format in ["onnx", "safetensors"] {
+        folder.fails(&format!("export docs.efface --format {format} --force"), 5, &["gets no noise", "json"]);
+    }
+    folder.done("export docs.efface --format npz");
+}
+
+#[test]
 fn a_softmax_head_and_a_network_in_shards() {
     let folder = folder();
     folder.done(&format!("fit docs.csv --model bilstm --head softmax {COLUMNS} {TINY}"));

@@ -388,10 +388,15 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
         ));
     }
     if let Some(waiting) = &manifest.waiting {
+        // The words of a network are its encoder's, and a settle leaves those alone.
+        let words = encoder.map_or("", |_| ", the words that they alone held,");
+        let count = match waiting.rows.len() {
+            1 => "1 forgotten row".to_owned(),
+            rows => format!("{rows} forgotten rows"),
+        };
         sentences.push(format!(
-            "the bytes of {} forgotten rows, the words that they alone held, and their share of the stored sums: \
-             nothing that is asked of the model reads them, and the next settle erases them",
-            waiting.rows.len()
+            "the bytes of {count}{words} and their share of the stored sums: nothing that is asked of the model reads \
+             them, and the next settle erases them"
         ));
     }
     if manifest.forgotten > 0 {
@@ -408,5 +413,8 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
                 .into(),
         );
     }
+    // A method and the encoder may have the same to say.
+    let mut told = std::collections::HashSet::new();
+    sentences.retain(|sentence| told.insert(sentence.clone()));
     sentences
 }

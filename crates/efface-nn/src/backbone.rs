@@ -21,7 +21,8 @@ use crate::train::in_chunks;
 const LEARNED: &str =
     "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it";
 /// What no retraining undoes.
-const CHOSEN: &str = "which words have a vector: they were chosen from all texts";
+const CHOSEN: &str = "which words have a vector: they were chosen from all texts, and stay in the file by name; training the \
+                      whole network anew drops the names that no row holds any more, and their places stay";
 
 /// An encoder. Clones share its parameters.
 #[derive(Debug, Clone)]

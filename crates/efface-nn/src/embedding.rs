@@ -4,7 +4,7 @@
 //! by every word without a vector, the words follow. Readers take anything readable, stop at a limit and name the place of
 //! what they refuse.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Read};
 
 use efface::features::{VocabularyLearner, tokens};
@@ -199,6 +199,18 @@ impl Embedding {
         Self { trained, ..self }
     }
 
+    /// The same without the names of words whose ids are not in use. They keep their places, and no text finds them.
+    pub fn name_only(&self, used: &HashSet<u32>) -> Self {
+        let mut left = self.clone();
+        for (at, word) in left.words.iter_mut().enumerate() {
+            if !used.contains(&((at + FIRST_WORD) as u32)) {
+                word.clear();
+            }
+        }
+        left.ids.retain(|_, id| used.contains(id));
+        left
+    }
+
     /// The numbers of a word's vector.
     pub fn width(&self) -> usize {
         self.width
@@ -284,6 +296,19 @@ mod tests {
             let error = read(bytes).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn names_out_of_use_go_and_places_stay() {
+        let words = ["the", "secret", "cat"].map(String::from).to_vec();
+        let all = Embedding::random(words, 2, 1).unwrap();
+        let left = all.name_only(&HashSet::from([2, 4]));
+        assert_eq!(left.words(), ["the", "", "cat"]);
+        assert_eq!(
+            (all.ids("the secret cat", 9).0, left.ids("the secret cat", 9).0),
+            (vec![2, 3, 4], vec![2, 1, 4])
+        );
+        assert_eq!((left.table(), left.public, left.trained), (all.table(), false, true));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! row's features and the head are replaced; rows keep their content, which is their words.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use efface::{Csr, Outcome, RowId, RowStore, Rows};
 use efface_nn::{Backbone, Quiet, Trained};
 
 use super::fit::{describe, live};
 use super::info::NetworkInfo;
-use super::stage::PART;
+use super::stage::{PART, list};
 use crate::error::{Error, Result};
 use crate::model::Live;
 use crate::store::{Fault, Manifest, Part, Store, StoreRows, damaged, parts, rows};
@@ -35,8 +36,13 @@ pub(crate) fn retrain(
         return Err(efface::Error::NothingLeft { gone: gone.len(), rows: stored.len() }.into());
     }
     let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
-    let recipe = Backbone::from_bytes(&bytes)?.recipe().clone();
+    let mut recipe = Backbone::from_bytes(&bytes)?.recipe().clone();
     let texts = texts(store, stored, network.max_tokens, gone)?;
+    if !recipe.embedding.public {
+        // A word that no row holds any more is not in the file by name either.
+        let used = texts.iter().flat_map(|row| list(row.features, 0)).collect();
+        recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
+    }
     let Trained { network: trained, encoded, checkpoint } = recipe.train(&texts, &mut Quiet)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
