@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::{self, Entry, copies, key};
 use crate::look;
-use crate::network;
+use crate::network::{self, NetworkInfo};
 use crate::report::{Exported, Logged};
 use crate::store::{self, Manifest};
 use crate::time;
@@ -53,11 +53,23 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     let destination = destination.map(|name| salt.commit(Label::RowId, name.as_bytes()));
     let moved = change.manifest.policy.moved;
     let release = change.manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
-    if let Some(deviation) = release.noise {
+    let noise = release.noise.filter(|deviation| *deviation > 0.0);
+    if let Some(deviation) = noise {
         parameters.blur(deviation)?;
     }
     let file = match network::open(&engine.store, &change.manifest, engine.encoder_folder())? {
-        Some(encoder) => network::export(&encoder, &parameters, format)?,
+        Some(encoder) => {
+            let file = network::export(&encoder, &parameters, format)?;
+            let trained = change.manifest.network.as_ref().is_some_and(NetworkInfo::holds_rows);
+            if file.is_some() && noise.is_some() && trained {
+                let reason = format!(
+                    "{format} takes the encoder along, which was trained on rows and gets no noise; json and npz hold the \
+                     head alone, and `efface policy --noise 0` publishes both as they are"
+                );
+                return Err(efface::Error::Unsupported { method: "export", reason }.into());
+            }
+            file
+        }
         None if format == "onnx" => {
             return Err(Error::request(
                 "onnx is for networks, whose encoder goes along",
@@ -66,7 +78,7 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
         }
         None => None,
     };
-    change.manifest.policy.released();
+    change.manifest.policy.released(release.noise);
     let number = engine
         .store
         .with(|connection| copies::add(connection, format, destination.as_ref(), &stage.after.1, now))?;

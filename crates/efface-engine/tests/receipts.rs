@@ -326,6 +326,9 @@ fn noise_follows_from_what_it_has_to_hide() {
     assert!((sigma / (SIGMA * moved) - 1.0).abs() < 1e-8);
     let noise = distance(&exported, &numbers(&engine.parameters().unwrap()));
     assert!(noise > 0.0 && noise < 10.0 * sigma * (exported.len() as f64).sqrt());
+    // A second copy without noise would show what the first one hid.
+    engine.export("json", None).unwrap();
+    assert_eq!(receipts(&engine).pop().unwrap().release.unwrap().noise, Some(sigma));
     // A distance that was given beforehand is kept to, and what moved further is not published.
     engine.set_policy(&promise(Some(moved / 2.0))).unwrap();
     assert!(engine.export("json", None).is_ok());

@@ -21,6 +21,10 @@ pub(crate) struct Policy {
     /// At most so far did the parameters move since the last export.
     #[serde(default)]
     pub(crate) moved: f64,
+    /// The same since the last export that had no noise. What noise hid must stay hidden: another export with less of
+    /// it would show what the first one kept back.
+    #[serde(default)]
+    pub(crate) unseen: f64,
     /// Requests since the last export.
     pub(crate) waiting: u64,
     /// When the first of them came, in milliseconds since 1970.
@@ -55,6 +59,7 @@ impl Default for Policy {
             noise: None,
             promise: None,
             moved: 0.0,
+            unseen: 0.0,
             waiting: 0,
             since: None,
             published: false,
@@ -75,8 +80,10 @@ impl Policy {
     pub(crate) fn travel(&mut self, distance: f64) {
         if self.published {
             // A distance that is no number is as far as numbers go, which the manifest can hold and infinity it cannot.
-            let all = self.moved + distance * (1.0 + 1e-9);
-            self.moved = if all.is_nan() { f64::MAX } else { all.min(f64::MAX) };
+            for sum in [&mut self.moved, &mut self.unseen] {
+                let all = *sum + distance * (1.0 + 1e-9);
+                *sum = if all.is_nan() { f64::MAX } else { all.min(f64::MAX) };
+            }
         }
     }
 
@@ -84,11 +91,13 @@ impl Policy {
     pub(crate) fn export(&self) -> Result<Release, f64> {
         let mut release = self.release();
         let Some(Promise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
+        // A file of an older efface knows the first of them only.
+        let unseen = self.moved.max(self.unseen);
         let hidden = match sensitivity {
             Some(allowed) if self.moved > allowed => return Err(allowed),
-            None if self.moved == f64::MAX => return Err(0.0),
+            None if unseen == f64::MAX => return Err(0.0),
             Some(allowed) => allowed,
-            None => self.moved,
+            None => unseen,
         };
         release.noise = Some(hidden * gaussian::deviation(epsilon, delta));
         if let Some(calibration) = &mut release.calibration {
@@ -135,8 +144,10 @@ impl Policy {
         }
     }
 
-    /// Notes an export.
-    pub(crate) fn released(&mut self) {
+    /// Notes an export with this much noise.
+    pub(crate) fn released(&mut self, noise: Option<f64>) {
+        let hidden = noise.is_some_and(|deviation| deviation > 0.0);
+        self.unseen = if hidden { self.moved.max(self.unseen) } else { 0.0 };
         (self.waiting, self.since, self.published, self.moved) = (0, None, true, 0.0);
     }
 }
@@ -146,11 +157,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_noise_hid_stays_hidden() {
+        let promise = Some(Promise { epsilon: 1.0, delta: 1e-5, sensitivity: None });
+        let mut policy = Policy { promise, ..Policy::default() };
+        let mut export = |travelled: f64| {
+            policy.travel(travelled);
+            let noise = policy.export().unwrap().noise;
+            policy.released(noise);
+            noise.unwrap() / gaussian::deviation(1.0, 1e-5)
+        };
+        assert_eq!(export(0.0), 0.0, "nothing was published that it could be compared with");
+        assert!((export(2.0) - 2.0).abs() < 1e-6);
+        // With no noise or less of it, the second of two copies would show where the first one lay.
+        assert!((export(0.0) - 2.0).abs() < 1e-6);
+        assert!((export(0.5) - 2.5).abs() < 1e-6);
+        // Who publishes them as they are has nothing left to hide.
+        policy.released(None);
+        assert_eq!(policy.export().unwrap().noise, Some(0.0));
+    }
+
+    #[test]
     fn an_export_waits_for_company_or_for_time() {
         let mut policy = Policy { minimum_batch: 3, delay_seconds: 60, ..Policy::default() };
         policy.count(1, 1_000);
         assert_eq!(policy.held(1_000), 0, "nothing was published that it could be compared with");
-        policy.released();
+        policy.released(None);
         assert_eq!(policy.held(2_000), 0, "nothing is new");
         policy.count(1, 10_000);
         assert!(policy.warning().is_some());
@@ -160,7 +191,7 @@ mod tests {
         policy.count(2, 20_000);
         assert_eq!((policy.held(20_000), policy.warning()), (0, None));
         // A clock that runs backwards releases nothing.
-        policy.released();
+        policy.released(None);
         policy.count(1, 100_000);
         assert_eq!(policy.held(0), 2);
     }

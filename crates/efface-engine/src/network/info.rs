@@ -90,6 +90,11 @@ impl NetworkInfo {
         matches!(self.encoder, EncoderInfo::Lstm { .. }) && self.shards.is_none()
     }
 
+    /// Whether rows of the model went into the numbers of its encoder.
+    pub(crate) fn holds_rows(&self) -> bool {
+        matches!(self.encoder, EncoderInfo::Lstm { steps: 1.., .. })
+    }
+
     /// What a forget leaves in the encoder. A training on the retained rows, of all of it or of the shards that saw the
     /// rows, leaves nothing but the choice of words.
     pub(crate) fn not_covered(&self) -> Vec<String> {
