@@ -12,6 +12,7 @@ use crate::ledger::gaussian::{DELTA, EPSILON};
 use crate::ledger::{Entry, Promise};
 use crate::model;
 use crate::store::Manifest;
+use crate::upkeep;
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
 const MOST_WAITING: u64 = 10_000;
@@ -132,8 +133,13 @@ pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy
     let mut entry = Entry::new(Kind::Policy, Outcome::Done, change.received_at());
     entry.release = Some(change.manifest.policy.release());
     entry.settings = settings(&found);
+    let mut entries = vec![entry];
+    // Rows that wait and by the new rules may not any more.
+    if upkeep::due(&change.manifest) {
+        entries.extend(change.scrub()?);
+    }
     let stage = change.standing();
-    change.note_down(&stage, entry)?;
+    change.note_all(&stage, entries)?;
     Ok(found)
 }
 

@@ -161,6 +161,25 @@ fn none_waits_longer_than_the_policy_allows() {
 }
 
 #[test]
+fn a_clock_that_went_back_lets_nothing_wait() {
+    let bench = Bench::new();
+    let all = lines(30);
+    let (mut engine, _) = pair(&bench, &all);
+    let path = bench.path("model");
+    assert!(!forget(&mut engine, &all[0].id).scrubbed);
+    // As if the clock had been a year ahead then: by the log's own time, which never goes back, no time passes now.
+    change_manifest(&path, |manifest| {
+        let ahead = manifest["ledger"]["newest"].as_i64().unwrap() + 365 * 86_400_000;
+        manifest["ledger"]["newest"] = ahead.into();
+        manifest["waiting"]["since"] = ahead.into();
+    });
+    let mut engine = Engine::open(&path).unwrap();
+    assert_eq!(engine.summary().unwrap().unscrubbed, 0);
+    assert!(forget(&mut engine, &all[1].id).scrubbed);
+    sound(&engine);
+}
+
+#[test]
 fn every_other_change_settles_first() {
     let bench = Bench::new();
     let all = lines(44);
@@ -199,13 +218,16 @@ fn every_other_change_settles_first() {
     twin.forget(&ids(&[&all[4].id]), "retrain", &PLAIN, false).unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
-    // A key may change while rows wait, and a policy that allows none is kept at the next opening.
+    // A key may change while rows wait; a policy that lets them wait on leaves them, and one that does not scrubs them.
     both(&mut engine, &mut twin, 5);
     engine.rotate_key().unwrap();
-    engine.set_policy(&later(1, 0)).unwrap();
+    engine.set_policy(&later(2, 60)).unwrap();
     assert_eq!(engine.summary().unwrap().unscrubbed, 1);
-    let mut engine = Engine::open(&path).unwrap();
+    engine.set_policy(&later(1, 0)).unwrap();
     scrubbed(&engine);
+    let kinds: Vec<Kind> = receipts(&engine).iter().rev().take(2).map(|receipt| receipt.kind).collect();
+    assert_eq!(kinds, [Kind::Settle, Kind::Policy]);
+    assert_close(&engine, &twin);
     assert!(forget(&mut engine, &all[6].id).scrubbed);
 }
 

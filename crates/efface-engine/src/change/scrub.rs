@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::ledger::Entry;
 use crate::model::{self, Live};
 use crate::store::{self, Details, Waiting};
+use crate::time;
 
 /// What the first step stores of a model.
 pub(crate) struct Quick {
@@ -37,7 +38,9 @@ impl Change<'_> {
         };
         rows.extend(self.gone.iter().map(|leaver| leaver.row.0));
         rows.sort_unstable();
-        if rows.len() as u64 >= policy.settle_after || old(since, newest, policy.settle_within_seconds) {
+        if rows.len() as u64 >= policy.settle_after
+            || old(since, time::milliseconds(), policy.settle_within_seconds)
+        {
             return None;
         }
         let (theta, optimum) = model::quick(model, self.gone.len(), evidence)?;
@@ -89,9 +92,11 @@ impl Change<'_> {
     }
 }
 
-/// Whether rows that wait since then have waited long enough.
-pub(crate) fn old(since: i64, now: i64, within_seconds: u64) -> bool {
-    now.saturating_sub(since).max(0) as u64 / 1000 >= within_seconds
+/// Whether rows that wait since then have waited long enough by the clock as it is. The log's own time does not go back
+/// with the clock, and would stand still; when the clock says that rows wait since a time to come, nobody knows how long
+/// they have, so that they are scrubbed.
+pub(crate) fn old(since: i64, clock: i64, within_seconds: u64) -> bool {
+    clock < since || clock.saturating_sub(since) as u64 / 1000 >= within_seconds
 }
 
 fn finite(bound: f64) -> Option<f64> {
