@@ -113,7 +113,10 @@ impl Change<'_> {
         for (at, request) in requests.iter().enumerate() {
             let name = match &request.id {
                 Some(id) => match check_name(id) {
-                    Ok(id) => Some((salt.commit(Label::Request, id.as_bytes()), body(request))),
+                    Ok(id) => {
+                        let body = salt.commit(Label::Request, body(request).as_bytes());
+                        Some((salt.commit(Label::Request, id.as_bytes()), body))
+                    }
                     Err(error) => {
                         answers[at] = Some(Err(error));
                         continue;
@@ -128,7 +131,8 @@ impl Change<'_> {
                     None => None,
                 };
                 if let Some(known) = known {
-                    let same = known.body == *body;
+                    // An older efface kept the hash without the salt.
+                    let same = [*body, self::body(request)].contains(&known.body);
                     answers[at] = Some(if same { self.replay(&known) } else { Err(reused()) });
                     continue;
                 }
