@@ -121,6 +121,20 @@ fn a_request_has_one_effect() {
 }
 
 #[test]
+fn requests_that_ask_for_different_things_are_not_applied_as_one() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    let all = lines(3);
+    let plain = |at: usize| ForgetRequest::new(ids(&[&all[at].id]));
+    // Rounds are for the head of a network, which this model has not.
+    let rounds = ForgetRequest { rounds: Some(efface_engine::ProjectionRounds::default()), ..plain(1) };
+    let answers = engine.forget_many(&[plain(0), rounds, plain(2)]);
+    assert_eq!(answers[1].as_ref().unwrap_err().kind(), Usage);
+    assert!(answers[0].is_ok() && answers[2].is_ok());
+    assert_eq!(engine.summary().unwrap().rows, 38);
+}
+
+#[test]
 fn outcomes_other_than_erased() {
     let bench = Bench::new();
     let mut engine = model(&bench);

@@ -58,7 +58,11 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     }
     if report.features_dropped > 0 {
         let names = count(report.features_dropped, "feature name");
-        let erased = if report.dry_run { "would be erased" } else { "erased" };
+        let erased = match (report.dry_run, report.scrubbed) {
+            (true, _) => "would be erased",
+            (false, true) => "erased",
+            (false, false) => "out of use, and erased by the next settle",
+        };
         terminal.note(&format!("{names} {erased}: no other row has them"));
     }
     for what in report.reason.iter().filter(|_| report.missing > 0) {
