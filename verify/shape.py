@@ -176,11 +176,14 @@ def check_receipt(receipt):
     run = receipt["settles"]
     must(run is None or (kind == "settle" and run["first"] <= run["last"] < sequence), "it settles no earlier receipts")
     forgotten, scrubbed = receipt["times"]["forgotten_at"], receipt["times"]["scrubbed_at"]
+    # Times have one form of one length, so that their texts are in the order of the times.
+    received = receipt["times"]["received_at"]
+    for time in (forgotten, scrubbed):
+        must(time is None or received <= time, "done before the request was received")
     if kind == "settle":
         must(forgotten is None and (scrubbed is None) == (run is None), "a settle that scrubs says when")
     else:
         must(scrubbed is None or forgotten is not None, "scrubbed and never forgotten")
-        # Times have one form of one length, so that their texts are in the order of the times.
         must(scrubbed is None or forgotten <= scrubbed, "scrubbed before it was forgotten")
     must(kind != "policy" or receipt["release"] is not None, "a policy receipt holds the policy")
     must(kind != "audit" or outcome != "done" or receipt["audit"], "an audit has results")

@@ -130,6 +130,8 @@ def verify_log(lines, note, *key_texts):
                 meets = change["before"] == last[what]["after"] or together
             if not meets:
                 raise Refused("chain", f"receipt {edge.size} does not start where the one before it ended: {what}")
+        if last is not None and receipt["times"]["received_at"] < last["times"]["received_at"]:
+            raise Refused("chain", f"receipt {edge.size} is older than the one before it")
         last = receipt
         waiting = scrub(receipt, waiting)
         if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":

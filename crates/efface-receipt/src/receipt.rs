@@ -243,7 +243,11 @@ impl Receipt {
 
     /// A row is scrubbed when it is forgotten or later, and a settle that scrubs says when.
     fn check_times(&self) -> Result<(), Fault> {
-        let Times { forgotten_at, scrubbed_at, .. } = self.times;
+        let Times { received_at, forgotten_at, scrubbed_at, .. } = self.times;
+        if [forgotten_at, scrubbed_at].into_iter().flatten().any(|time| time < received_at) {
+            let problem = "nothing is forgotten or scrubbed before the request is received";
+            return Err(Fault::Contradiction { field: "times", problem });
+        }
         let good = match (self.kind, forgotten_at, scrubbed_at) {
             (Kind::Settle, None, scrubbed) => scrubbed.is_some() == self.settles.is_some(),
             (Kind::Settle, Some(_), _) => false,

@@ -1,5 +1,5 @@
 //! Reading a whole log from its first receipt: every signature, every place, every hand-over of keys, and that each
-//! receipt starts from the model that the one before it left.
+//! receipt starts from the model that the one before it left, at no earlier time.
 //!
 //! A log is read once, a receipt at a time. What is remembered is the edge of the tree and the roots since the head
 //! that the last receipt was written on, so memory grows with the number of receipts written together, not with the
@@ -14,6 +14,7 @@ use crate::{
     note::Checkpoint,
     receipt::{Change, Head, Kind, Outcome, Receipt, Settled},
     signature::{KeyRing, Signed},
+    time::Time,
     training_set::SetState,
 };
 
@@ -25,6 +26,8 @@ pub struct LogReplay {
     heads: VecDeque<Head>,
     origin: Option<String>,
     last: Option<(Change<SetState>, Change<Hash>)>,
+    /// When the last request was taken.
+    received_at: Option<Time>,
     /// The first and the last receipt whose rows are forgotten and not yet scrubbed.
     waiting: Option<Settled>,
 }
@@ -34,7 +37,15 @@ impl LogReplay {
     pub fn new(keys: &KeyRing) -> LogReplay {
         let frontier = Frontier::default();
         let heads = VecDeque::from([frontier.head()]);
-        LogReplay { keys: keys.clone(), frontier, heads, origin: None, last: None, waiting: None }
+        LogReplay {
+            keys: keys.clone(),
+            frontier,
+            heads,
+            origin: None,
+            last: None,
+            received_at: None,
+            waiting: None,
+        }
     }
 
     /// Reads the next receipt.
@@ -76,6 +87,10 @@ impl LogReplay {
             }
         }
         self.last = Some(change);
+        if self.received_at > Some(receipt.times.received_at) {
+            return Err(Fault::Chain { sequence, what: "the time" });
+        }
+        self.received_at = Some(receipt.times.received_at);
         self.scrub(receipt)?;
         if receipt.kind == Kind::KeyRotation && receipt.outcome == Outcome::Done {
             self.keys.follow(&signed)?;

@@ -215,6 +215,9 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         "schema",
     ));
     cases.push(("too deep", "[".repeat(1000), "limits"));
+    let early = plain.replace("\"forgotten_at\":\"2026-03-02T09:", "\"forgotten_at\":\"2026-03-02T08:");
+    assert_ne!(early, plain);
+    cases.push(("forgotten before it was received", early, "schema"));
     cases.push(("a time that does not exist", plain.replace("2026-03-02T", "2026-02-30T"), "schema"));
     cases
 }
@@ -260,6 +263,13 @@ fn log_vectors() {
     receipt.training_set.before = Some(set(1..20));
     broken.push(receipt, &secret());
 
+    // A receipt that says it is older than it can be.
+    let mut backdated = Log::new();
+    backdated.push(log.signed[0].receipt.clone(), &secret());
+    let mut receipt = log.signed[1].receipt.clone();
+    receipt.times.received_at = at(-60);
+    backdated.push(receipt, &secret());
+
     // Settles that name others than those that wait, by which a forget would never be scrubbed, or twice.
     let whole = grown_log();
     let unsettled = |name: &'static str, runs: &[Option<(u64, u64)>]| {
@@ -292,6 +302,12 @@ fn log_vectors() {
         ("first receipt cut off", lines[1..].to_vec(), late.clone(), "inclusion"),
         ("checkpoint of a fork", lines.clone(), forked.clone(), "fork"),
         ("states do not meet", broken_lines, broken.checkpoint(&secret()), "chain"),
+        (
+            "older than the receipt before it",
+            backdated.leaves.iter().cloned().map(text).collect(),
+            backdated.checkpoint(&secret()),
+            "chain",
+        ),
         (
             "scrubbed later",
             whole.leaves.iter().cloned().map(text).collect::<Vec<_>>(),
