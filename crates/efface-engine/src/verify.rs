@@ -185,6 +185,14 @@ fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>
     if listed != told {
         return damaged("the rows that wait to be scrubbed are not those of its log");
     }
+    if let Some(waiting) = &manifest.waiting {
+        let times = efface_receipt::Signed::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
+        let [from, to] = [times.received_at, times.forgotten_at.unwrap_or(times.received_at)];
+        // Who puts this off puts off the scrubbing.
+        if !(from.unix_milliseconds()..=to.unix_milliseconds()).contains(&waiting.since) {
+            return damaged("the rows that wait to be scrubbed do so since another time than its log says");
+        }
+    }
     let hidden = manifest.hidden();
     store::rows::waiting(connection, manifest)?;
     let sql = r#"SELECT rows.row FROM "rows" JOIN "keys" ON keys.row = rows.row

@@ -287,11 +287,15 @@ fn a_list_of_waiting_rows_that_was_tampered_with_is_found_out() {
     let path = bench.path("model");
     let whole = std::fs::read(&path).unwrap();
     type Forge = fn(&mut serde_json::Value);
-    let forgeries: [Forge; 5] = [
+    let forgeries: [Forge; 6] = [
         |manifest| manifest["waiting"] = serde_json::Value::Null,
         |manifest| manifest["waiting"]["rows"] = vec![0].into(),
         |manifest| manifest["waiting"]["rows"] = vec![0, 2].into(),
         |manifest| manifest["waiting"]["last"] = 2.into(),
+        |manifest| {
+            let since = manifest["waiting"]["since"].as_i64().unwrap();
+            manifest["waiting"]["since"] = (since + 60_000).into();
+        },
         |manifest| manifest["waiting"]["rows"] = vec![1, 0].into(),
     ];
     for (at, forgery) in forgeries.into_iter().enumerate() {
