@@ -109,10 +109,16 @@ impl<R: Rule> NaiveBayes<R> {
     }
 
     fn take_in(&mut self, rows: &Rows) -> Result<()> {
-        for view in rows.iter() {
+        let recipe = self.recipe;
+        let mut views = rows.iter().map(|view| {
             rows.go_on()?;
-            self.recipe.admit(&view)?;
-            self.tally.put(&view, 1.0);
+            recipe.admit(&view)?;
+            Ok(view)
+        });
+        if self.tally.rows == 0 && rows.iter().all(|view| view.weight == 1.0) {
+            self.tally.put_first(views)?;
+        } else {
+            views.try_for_each(|view| view.map(|view| self.tally.put(&view, 1.0)))?;
         }
         self.tally.tidy()
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::points::{Points, nearest};
 use crate::models::draw::{For, uniform};
-use crate::models::long_sum::LongSum;
+use crate::models::long_sum::{LongSum, add_row};
 
 /// What governs the iteration.
 #[derive(Debug, Clone, Copy)]
@@ -65,15 +65,16 @@ impl Stage {
             if weight == 0.0 {
                 continue;
             }
-            let (cluster, distance) = nearest(&self.centers, point);
+            let (cluster, distance) = pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || nearest(&self.centers, point),
+            );
             let members = &mut self.members[cluster];
             *members = if sign > 0.0 { *members + 1 } else { members.saturating_sub(1) };
             self.lost[0] += self.masses[cluster].add(weight);
             self.lost[2] += self.loss.add_product(weight, distance);
             let sums = &mut self.sums[cluster * width..(cluster + 1) * width];
-            for (sum, x) in sums.iter_mut().zip(point) {
-                self.lost[1] += sum.add_product(weight, *x);
-            }
+            self.lost[1] += add_row(sums, weight, point, false);
             if self.members[cluster] == 0 {
                 self.masses[cluster] = LongSum::default();
                 self.sums[cluster * width..(cluster + 1) * width].fill(LongSum::default());

@@ -11,7 +11,7 @@ use super::NaiveBayes;
 use super::rule::Rule;
 use super::tally::Tally;
 use crate::error::{Error, Result};
-use crate::models::long_sum::check_size;
+use crate::models::long_sum::{all, check_size};
 use crate::rows::{Features, RowView};
 
 /// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
@@ -71,6 +71,9 @@ impl Rule for MultinomialNb {
     }
 
     fn admit(&self, view: &RowView<'_>) -> Result<()> {
+        if all(&view.features, |x| x >= 0.0) {
+            return check_size(view);
+        }
         let mut negative = None;
         view.features.each(|j, x| {
             if x < 0.0 {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::long_sum::LongSum;
-use crate::rows::RowView;
+use crate::models::long_sum::{LongSum, add_row};
+use crate::rows::{RowRef, RowView};
 
 /// The sums of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,8 @@ impl Group {
         }
     }
 
-    fn put(&mut self, view: &RowView<'_>, weight: f64) {
+    /// Adds a row; `values` are its features where it is dense.
+    fn put(&mut self, view: &RowView<'_>, values: Option<&[f64]>, weight: f64) {
         if weight == 0.0 {
             return;
         }
@@ -42,6 +43,13 @@ impl Group {
             self.members = self.members.saturating_sub(1);
         }
         self.lost[0] += self.weight.add(weight);
+        if let Some(values) = values {
+            self.lost[1] += add_row(&mut self.first, weight, values, false);
+            if !self.second.is_empty() {
+                self.lost[2] += add_row(&mut self.second, weight, values, true);
+            }
+            return;
+        }
         view.features.each(|j, x| {
             if x != 0.0 {
                 self.lost[1] += self.first[j].add_product(weight, x);
@@ -50,6 +58,22 @@ impl Group {
                 }
             }
         });
+    }
+
+    /// Adds the rows of another group.
+    fn join(&mut self, other: &Self) {
+        self.members += other.members;
+        let sums = |sums: &mut [LongSum], others: &[LongSum]| {
+            sums.iter_mut().zip(others).map(|(sum, other)| sum.add_sum(*other)).sum::<f64>()
+        };
+        let lost = [
+            self.weight.add_sum(other.weight),
+            sums(&mut self.first, &other.first),
+            sums(&mut self.second, &other.second),
+        ];
+        for (mine, (lost, theirs)) in self.lost.iter_mut().zip(lost.iter().zip(&other.lost)) {
+            *mine += lost + theirs;
+        }
     }
 
     /// Whether a bit was ever lost.
@@ -80,10 +104,39 @@ impl Tally {
 
     /// Counts a row in (`sign` 1) or out (−1).
     pub(super) fn put(&mut self, view: &RowView<'_>, sign: f64) {
+        self.put_in(view, sign, true);
+    }
+
+    /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of the classes together,
+    /// and need not be gone through row by row.
+    pub(super) fn put_first<'a>(&mut self, views: impl Iterator<Item = Result<RowView<'a>>>) -> Result<()> {
+        for view in views {
+            self.put_in(&view?, 1.0, false);
+        }
+        if let Some((all, classes)) = self.groups.split_last_mut()
+            && self.squares
+        {
+            classes.iter().for_each(|class| all.join(class));
+        }
+        Ok(())
+    }
+
+    fn put_in(&mut self, view: &RowView<'_>, sign: f64, together: bool) {
         let class = decode(view.targets);
-        self.groups[class].put(view, sign * view.weight);
-        if let Some(all) = self.groups.get_mut(self.classes) {
-            all.put(view, sign);
+        let mut wide = Vec::new();
+        let values = match view.features {
+            RowRef::Dense64(values) => Some(values),
+            RowRef::Dense32(values) => {
+                wide.extend(values.iter().map(|&x| f64::from(x)));
+                Some(wide.as_slice())
+            }
+            RowRef::Sparse64(..) | RowRef::Sparse32(..) => None,
+        };
+        self.groups[class].put(view, values, sign * view.weight);
+        if let Some(all) = self.groups.get_mut(self.classes)
+            && together
+        {
+            all.put(view, values, sign);
         }
         self.rows = if sign > 0.0 { self.rows + 1 } else { self.rows.saturating_sub(1) };
     }
