@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 from . import _input
 from ._core import Evidence, Model
+from ._errors import BadModelError
 
 Self = TypeVar("Self", bound="Forgetting")
 
@@ -21,22 +24,22 @@ Self = TypeVar("Self", bound="Forgetting")
 class Fitted:
     """A native model, the parameters as they were last asked for, and the first position that is free."""
 
-    __slots__ = ("_known", "model", "next_id")
+    __slots__ = ("_known", "_version", "model", "next_id")
 
     def __init__(self, model: Model, next_id: int) -> None:
         self.model = model
         self.next_id = next_id
-        self._known: dict[str, Any] | None = None
+        self._known: tuple[int, dict[str, Any]] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters; asked of the model once after every change."""
-        if self._known is None:
-            self._known = self.model.parameters()
-        return self._known
+        """The parameters; asked of the model once after every change, whichever thread made it."""
+        known = self._known
+        if known is None or known[0] != self.model.version:
+            self._known = known = self.model.parameters()
+        return known[1]
 
-    def changed(self, ids: _input.UInts) -> None:
-        """After rows came or went."""
-        self._known = None
+    def took(self, ids: _input.UInts) -> None:
+        """After rows came under these ids."""
         if len(ids):
             self.next_id = max(self.next_id, int(ids.max()) + 1)
 
@@ -74,22 +77,59 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         recipe = json.dumps(self._recipe(targets.shape[1]))
         model = Model.fit(recipe, _input.native(X), targets, ids, weights)
         fitted = Fitted(model, 0)
-        fitted.changed(ids)
+        fitted.took(ids)
         self._fitted = fitted
+
+    def _take(self, model: Model, attributes: dict[str, Any], next_id: int) -> None:
+        """Takes over what a file held, if it fits together."""
+        classes = attributes.get("classes_")
+        wanted = {"n_features_in_": int, "_flat": bool, "feature_names_in_": np.ndarray, "classes_": np.ndarray}
+        outputs = model.targets.shape[1]
+        sound = (
+            all(name in (*wanted, "n_iter_") for name in attributes)
+            and all(isinstance(attributes[name], kind) for name, kind in wanted.items() if name in attributes)
+            and attributes.get("n_features_in_") == model.width
+            and is_classifier(self) == (classes is not None)
+            and (is_regressor(self) == ("_flat" in attributes))
+            and (outputs == 1 or not attributes.get("_flat", False))
+            and (classes is None or (len(classes) <= 2 if outputs == 1 else len(classes) == outputs))
+            and next_id >= 0
+            and json.loads(model.recipe)["family"] == self._recipe(outputs)["family"]
+        )
+        if not sound:
+            raise BadModelError("the file holds an estimator that does not fit its model")
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self._fitted = Fitted(model, next_id)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails, or is interrupted, leaves the estimator as it was, names and number of features included."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _join(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> Evidence:
         held = self._held()
         ids = _input.ids_for(row_ids, X.shape[0], held.next_id)
-        evidence = held.model.learn(_input.native(X), targets, ids, weights)
-        held.changed(ids)
-        return evidence
+        before = held.model.version
+        try:
+            return held.model.learn(_input.native(X), targets, ids, weights)
+        finally:
+            # An interrupt may come too late to stop the change.
+            if held.model.version != before:
+                held.took(ids)
 
     def _replace(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> Evidence:
         held = self._held()
+        if row_ids is None:
+            raise TypeError("amend needs row_ids: the names of the rows to replace")
         ids = _input.ids_for(row_ids, X.shape[0], 0)
-        evidence = held.model.amend(_input.native(X), targets, ids, weights)
-        held.changed(ids)
-        return evidence
+        return held.model.amend(_input.native(X), targets, ids, weights)
 
     def forget(
         self,
@@ -120,9 +160,9 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         """
         held = self._held()
         ids = self._named(held, row_ids)
-        evidence = held.model.forget(ids, method, tolerance, steps, measure)
-        held._known = None
-        return evidence
+        if steps is not None and steps < 1:
+            raise ValueError(f"steps = {steps} is out of range; it must be 1 or more")
+        return held.model.forget(ids, method, tolerance, steps, measure)
 
     @staticmethod
     def _named(held: Fitted, row_ids: Any) -> _input.UInts:
@@ -130,7 +170,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
             return _input.ids(row_ids)
         array = np.asarray(row_ids)
         if array.dtype != np.bool_:
-            return _input.ids(array if array.dtype.kind != "O" else row_ids)
+            return _input.ids(row_ids if array.dtype.kind in "fO" else array)
         here = held.model.ids
         if array.shape != here.shape:
             raise ValueError(f"the mask has shape {array.shape} and the model {len(here)} rows; give one entry for each")
@@ -173,6 +213,6 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
 
         The file holds the rows, because forgetting needs them. ``efface.load`` reads it.
         """
-        from ._persist import write
+        from ._persist import replace, write
 
-        Path(path).write_bytes(write(self))
+        replace(Path(path), write(self))

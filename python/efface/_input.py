@@ -65,17 +65,26 @@ def features(estimator: Any, X: Any, *, reset: bool, y: Any = _ALONE, **checks: 
 def native(X: Any) -> Any:
     """X for the native half: an array, or the parts of a CSR matrix in order."""
     if not sp.issparse(X):
-        return X
+        return straight(X)
     X = X.tocsr()
+    if X.shape[1] > 2**32:
+        # Column numbers have 32 bits; cut off, they would be those of other columns.
+        raise ValueError(f"X has {X.shape[1]} columns; a sparse table may have 2**32")
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return (
-        X.indptr.astype(np.int64, copy=False),
-        X.indices.astype(np.uint32, copy=False),
-        np.ascontiguousarray(X.data),
+        straight(X.indptr.astype(np.int64, copy=False)),
+        straight(X.indices.astype(np.uint32, copy=False)),
+        straight(X.data),
         X.shape[1],
     )
+
+
+def straight(array: Any) -> Any:
+    """The array, copied if its numbers do not lie one after the other, each in its place."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
 
 
 def ids(row_ids: Any) -> UInts:
@@ -86,6 +95,9 @@ def ids(row_ids: Any) -> UInts:
             return np.array([row_ids], dtype=np.uint64)
         raise ValueError(f"row id {row_ids} is out of range; {_RANGE}")
     array = np.asarray(row_ids)
+    if array.dtype.kind == "f" and isinstance(row_ids, (list, tuple)) and all(type(each) is int for each in row_ids):
+        # numpy takes small and very large whole numbers together for float64.
+        array = np.asarray(row_ids, dtype=object)
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1:
@@ -103,13 +115,16 @@ def ids(row_ids: Any) -> UInts:
         raise TypeError(f"row ids are of type {array.dtype}; {_RANGE}")
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"row id {array.min()} is negative; {_RANGE}")
-    return array.astype(np.uint64, copy=False)
+    found: UInts = straight(array.astype(np.uint64, copy=False))
+    return found
 
 
 def ids_for(row_ids: Any, rows: int, first: int) -> UInts:
     """The ids of new rows: those given, one for each, or the next positions."""
     if row_ids is None:
-        return np.arange(first, first + rows, dtype=np.uint64)
+        if first + rows > 2**64:
+            raise ValueError(f"there is no position after row id {first - 1}; give row_ids")
+        return np.arange(rows, dtype=np.uint64) + np.uint64(first)
     if np.asarray(row_ids).dtype == np.bool_:
         raise TypeError(f"row ids are of type bool; {_RANGE}")
     found = ids(row_ids)
@@ -123,4 +138,5 @@ def weights(sample_weight: Any, X: Any) -> Floats | None:
     if sample_weight is None:
         return None
     checked = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    return np.ascontiguousarray(checked)
+    found: Floats = straight(checked)
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import numpy as np
 
 from ._base import Fitted, Forgetting
 from ._core import Model
+from ._errors import BadModelError
+
+# What a fit leaves behind beside the native model. A file can set nothing else.
+_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "n_iter_", "_flat")
 
 
 def _known() -> dict[str, type[Forgetting]]:
@@ -30,6 +35,11 @@ def _known() -> dict[str, type[Forgetting]]:
 
 def _outline(estimator: Forgetting) -> dict[str, Any]:
     """The class and the settings of an estimator."""
+    if _known().get(type(estimator).__name__) is not type(estimator):
+        raise TypeError(
+            f"{type(estimator).__name__} is a class of its own, which load() does not know; use pickle, or save an estimator "
+            "of efface itself"
+        )
     parameters = {}
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, Forgetting):
@@ -48,7 +58,7 @@ def _build(outline: dict[str, Any]) -> Forgetting:
     known = _known()
     name = outline["class"]
     if name not in known:
-        raise ValueError(f"the file holds a {name!r}; {', '.join(known)} can be loaded")
+        raise BadModelError(f"the file holds a {name!r}; {', '.join(known)} can be loaded")
     parameters = {
         key: _build(value) if isinstance(value, dict) and "class" in value else value
         for key, value in outline["parameters"].items()
@@ -62,13 +72,36 @@ def _attribute(value: Any) -> dict[str, Any]:
     return {"value": value.item() if isinstance(value, np.generic) else value}
 
 
+def _value(entry: dict[str, Any]) -> Any:
+    if "array" not in entry:
+        value = entry["value"]
+        if not isinstance(value, (bool, int)):
+            raise TypeError(f"an attribute is a {type(value).__name__}")
+        return value
+    listed, kind = entry["array"], np.dtype(entry["dtype"])
+    if kind.kind not in "biufUO" or not isinstance(listed, list) or not all(isinstance(each, (bool, int, float, str)) for each in listed):
+        raise TypeError("an attribute is no list of labels")
+    # The file says how long a text may be; the texts themselves know better, and ask for no more memory than they take.
+    return np.array(listed, dtype=np.str_ if kind.kind == "U" else kind)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Writes a file beside its place and moves it there: a file of before stays whole until the new one is."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write(estimator: Forgetting) -> bytes:
     """The bytes of a file."""
     held = estimator._held()
     attributes = {
         name: _attribute(value)
         for name, value in vars(estimator).items()
-        if name not in estimator.get_params(deep=False) and name != "_fitted"
+        if name in _ATTRIBUTES
     }
     note = {"estimator": _outline(estimator), "attributes": attributes, "next_id": held.next_id}
     return held.model.to_bytes(json.dumps(note))
@@ -85,12 +118,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     2
     """
     model, text = Model.from_bytes(Path(path).read_bytes())
-    note = json.loads(text)
-    if not isinstance(note, dict) or "estimator" not in note:
-        raise ValueError("the file holds a model but no estimator; it was not written by save()")
-    estimator = _build(note["estimator"])
-    for name, entry in note["attributes"].items():
-        value = np.array(entry["array"], dtype=entry["dtype"]) if "array" in entry else entry["value"]
-        setattr(estimator, name, value)
-    estimator._fitted = Fitted(model, int(note["next_id"]))
+    try:
+        note = json.loads(text)
+        estimator = _build(note["estimator"])
+        attributes = {name: _value(entry) for name, entry in note["attributes"].items()}
+        estimator._take(model, attributes, int(note["next_id"]))
+    except BadModelError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as wrong:
+        raise BadModelError(
+            f"the file holds a model, but its estimator cannot be read; it was not written by save() ({wrong})"
+        ) from wrong
     return estimator

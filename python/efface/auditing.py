@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 
 from . import _core, _input
 from ._base import Forgetting
 from ._html import table
 from ._labels import classes_of, targets
+from .clusters import seed_of
 from .linear import _columns, _threads
 
 
@@ -91,10 +92,12 @@ def _question(model: Any, X: Any, y: Any, forgotten: Any, row_ids: Any) -> tuple
         raise TypeError(f"model is a {type(model).__name__}; it must be an estimator of efface")
     fresh = clone(model)
     classes = bool(is_classifier(fresh))
+    if not classes and not is_regressor(fresh):
+        raise ValueError(f"a {type(model).__name__} has no targets to audit; give a classifier or a regressor")
     if classes:
         X, y = _input.features(fresh, X, reset=True, y=y)
         found, numbers = classes_of(y)
-        table_ = targets(numbers, len(found))
+        table_ = targets(numbers, len(found), getattr(getattr(fresh, "estimator", fresh), "_low", 0.0))
     else:
         X, y = _input.features(fresh, X, reset=True, y=y, multi_output=True, y_numeric=True)
         table_ = _columns(y)
@@ -153,9 +156,11 @@ def audit(
     True
     """
     recipe, x, table_, ids, gone, classes = _question(model, X, y, forgotten, row_ids)
-    weights = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else _input.straight(np.asarray(sample_weight, np.float64))
+    if n_oracles < 0:
+        raise ValueError(f"n_oracles = {n_oracles} is out of range; it must be 16 or more, or 0 for no attacks")
     found = _core.audit(
-        recipe, x, table_, ids, weights, gone, classes, _names(methods), n_oracles, random_state, _threads(n_jobs)
+        recipe, x, table_, ids, weights, gone, classes, _names(methods), n_oracles, seed_of(random_state), _threads(n_jobs)
     )
     return Audit(found)
 

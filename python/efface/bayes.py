@@ -34,16 +34,20 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         """Priors that do not follow from the rows, where there are some."""
         return self._given_priors()
 
+    def _fixes_priors(self) -> bool:
+        return self._given_priors() is not None
+
     def _check(self, X: Any) -> None:
         """Whether the features can be what the likelihood takes them for."""
 
     def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
-        X, y = _input.features(self, X, reset=True, y=y)
-        self._check(X)
-        found, numbers = classes_of(y, classes)
-        self._check_priors(len(found))
-        self._begin(X, targets(numbers, len(found)), row_ids, _input.weights(sample_weight, X))
-        self.classes_ = found
+        with self._all_or_nothing():
+            X, y = _input.features(self, X, reset=True, y=y)
+            self._check(X)
+            found, numbers = classes_of(y, classes)
+            self._check_priors(len(found))
+            self.classes_ = found
+            self._begin(X, targets(numbers, len(found)), row_ids, _input.weights(sample_weight, X))
 
     def fit(self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> B:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
@@ -216,6 +220,9 @@ class MultinomialNB(_NaiveBayes):
 
     def _given_priors(self) -> Any:
         return None if self.class_prior is None else np.asarray(self.class_prior, dtype=np.float64)
+
+    def _fixes_priors(self) -> bool:
+        return self.class_prior is not None or not self.fit_prior
 
     def _fixed_priors(self) -> Any:
         if self.class_prior is None and not self.fit_prior:

@@ -19,8 +19,8 @@ def seed_of(random_state: Any) -> int:
     if random_state is None:
         return 0
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, (bool, np.bool_)):
-        if random_state < 0:
-            raise ValueError(f"random_state = {random_state} is out of range; it must be 0 or more")
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"random_state = {random_state} is out of range; it must be from 0 to 2**64 - 1")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
@@ -100,11 +100,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
 
     def fit(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> KMeans:
         """Finds the centres; `y` is ignored."""
-        X = _input.features(self, X, reset=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        self._begin(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
-        self.n_iter_ = max(1, self._held().model.iterations)
+        with self._all_or_nothing():
+            X = _input.features(self, X, reset=True)
+            if X.shape[0] < _whole("n_clusters", self.n_clusters):
+                raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+            self._begin(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
+            self.n_iter_ = max(1, self._held().model.iterations)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> KMeans:
@@ -118,8 +119,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
     def amend(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows and finds the centres anew."""
         self._held()
-        if row_ids is None:
-            raise TypeError("amend needs row_ids: the names of the rows to replace")
         X = _input.features(self, X, reset=False)
         return self._replace(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
 
@@ -157,8 +156,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
 
     @property
     def inertia_(self) -> float:
-        """The sum of squared distances of the model's rows to their centres."""
-        return float((self._held().model.predict_own().min(axis=1) ** 2).sum())
+        """The sum of squared distances of the model's rows to their centres, by weight."""
+        model = self._held().model
+        return float(model.weights @ model.predict_own().min(axis=1) ** 2)
 
     @property
     def _n_features_out(self) -> int:

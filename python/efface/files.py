@@ -108,7 +108,7 @@ class ModelFile:
 
     def forget(
         self,
-        row_ids: str | Iterable[str] | None = None,
+        row_ids: str | int | Iterable[str | int] | None = None,
         *,
         subject: tuple[str, str] | None = None,
         method: str = "auto",
@@ -132,7 +132,12 @@ class ModelFile:
         dry_run : bool
             Compute everything and write nothing.
         """
-        ids = None if row_ids is None else [row_ids] if isinstance(row_ids, str) else [str(each) for each in row_ids]
+        if isinstance(row_ids, (bytes, bytearray)):
+            # Its elements would pass for ids.
+            raise TypeError("row_ids is bytes; ids are texts")
+        ids: list[str] | None = None
+        if row_ids is not None:
+            ids = [str(each) for each in ([row_ids] if isinstance(row_ids, (str, int)) else row_ids)]
         fields, evidence = self._file.forget(ids, subject, method, tolerance, request_id, allow_missing, dry_run)
         return self._report(fields, evidence)
 

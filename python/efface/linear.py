@@ -32,13 +32,16 @@ def _threads(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
-def _number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+def _number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, infinite: bool = False
+) -> float:
     """A setting as a number within its range."""
     range_ = f"above {above:g}" if above is not None else f"{least:g} or more"
+    range_ = range_ if infinite else f"{range_}, and finite"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} is a {type(value).__name__}; it must be a number {range_}")
     number = float(value)
-    if np.isnan(number) or (above is not None and number <= above) or (least is not None and number < least):
+    if np.isnan(number) or (np.isinf(number) and not infinite) or (above is not None and number <= above) or (least is not None and number < least):
         raise ValueError(f"{name} = {value} is out of range; it must be {range_}")
     return number
 
@@ -126,11 +129,11 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
             A name for each row; its position where none is given.
         sample_weight : array-like, optional
         """
-        X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
-        flat = y.ndim == 1
-        weights = _input.weights(sample_weight, X)
-        self._begin(X, _columns(y), row_ids, weights)
-        self._flat = flat
+        with self._all_or_nothing():
+            X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
+            self._flat = y.ndim == 1
+            weights = _input.weights(sample_weight, X)
+            self._begin(X, _columns(y), row_ids, weights)
         return self
 
     def partial_fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Ridge:
@@ -180,7 +183,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
 
 
 def _columns(y: Any) -> _input.Floats:
-    table = np.ascontiguousarray(y, dtype=np.float64)
+    table: _input.Floats = _input.straight(np.asarray(y, dtype=np.float64))
     return table.reshape(-1, 1) if table.ndim == 1 else table
 
 
@@ -225,12 +228,13 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             )
 
     def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
-        X, y = _input.features(self, X, reset=True, y=y)
-        found, numbers = classes_of(y, classes)
-        self._check_classes(found)
-        weights = _input.weights(sample_weight, X)
-        self._begin(X, targets(numbers, len(found), self._low), row_ids, weights)
-        self.classes_ = found
+        with self._all_or_nothing():
+            X, y = _input.features(self, X, reset=True, y=y)
+            found, numbers = classes_of(y, classes)
+            self._check_classes(found)
+            weights = _input.weights(sample_weight, X)
+            self.classes_ = found
+            self._begin(X, targets(numbers, len(found), self._low), row_ids, weights)
 
     def fit(self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> C:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
@@ -386,7 +390,7 @@ class LogisticRegression(_LinearClassifier):
     def _recipe(self, outputs: int) -> dict[str, Any]:
         if self.penalty not in ("l2", None):
             raise ValueError(f"penalty = {self.penalty!r} is not supported; it must be 'l2' or None")
-        inverse = _number("C", self.C, above=0.0)
+        inverse = _number("C", self.C, above=0.0, infinite=True)
         recipe: dict[str, Any] = {
             "family": "logistic" if outputs == 1 else "softmax",
             "lambda": 0.0 if self.penalty is None or np.isinf(inverse) else 1.0 / inverse,

@@ -103,6 +103,9 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         recipe = self.estimator._recipe(outputs)
         if recipe["family"] in ("k_means", "sisa"):
             raise TypeError(f"{type(self.estimator).__name__} cannot be trained in shards; it forgets by itself")
+        fixed = getattr(self.estimator, "_fixes_priors", None)
+        if fixed is not None and fixed():
+            raise ValueError("shards learn the shares of the classes from their rows; leave the priors to the rows")
         if "curvature" in recipe:
             recipe["curvature"] = False
         return {
@@ -123,30 +126,35 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         """Deals the rows to shards by their ids and trains each; see :meth:`Ridge.fit` for the arguments."""
         return self._first(X, y, None, row_ids, sample_weight)
 
-    def _enough(self, X: Any) -> None:
-        if X.shape[0] < _whole("n_shards", self.n_shards):
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_shards={self.n_shards}.")
+    def _check(self, X: Any) -> None:
+        """Whether the estimator takes such features."""
+        check = getattr(self.estimator, "_check", None)
+        if check is not None:
+            check(X)
 
     def _first(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> Sisa:
         if not isinstance(self.estimator, Forgetting):
             raise TypeError(
                 f"estimator is a {type(self.estimator).__name__}; it must be an estimator of efface, such as Ridge()"
             )
-        if _has_classes(self):
-            X, y = _input.features(self, X, reset=True, y=y)
-            self._enough(X)
-            found, numbers = classes_of(y, classes)
-            if len(found) < 2:
-                raise ValueError("Sisa needs samples of at least 2 classes in the data, but the data contains one class")
-            table = targets(numbers, len(found), getattr(self.estimator, "_low", 0.0))
+        with self._all_or_nothing():
+            if _has_classes(self):
+                X, y = _input.features(self, X, reset=True, y=y)
+                self._check(X)
+                found, numbers = classes_of(y, classes)
+                if len(found) < 2:
+                    raise ValueError(
+                        "Sisa needs samples of at least 2 classes in the data, but the data contains one class"
+                    )
+                table = targets(numbers, len(found), getattr(self.estimator, "_low", 0.0))
+                self.classes_ = found
+            else:
+                X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
+                table = _columns(y)
+                self._flat = y.ndim == 1
+            if X.shape[0] < _whole("n_shards", self.n_shards):
+                raise ValueError(f"n_samples={X.shape[0]} should be >= n_shards={self.n_shards}.")
             self._begin(X, table, row_ids, _input.weights(sample_weight, X))
-            self.classes_ = found
-            return self
-        X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
-        self._enough(X)
-        flat = y.ndim == 1
-        self._begin(X, _columns(y), row_ids, _input.weights(sample_weight, X))
-        self._flat = flat
         return self
 
     def partial_fit(
@@ -168,6 +176,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any) -> tuple[Any, _input.Floats]:
         if _has_classes(self):
             X, y = _input.features(self, X, reset=False, y=y)
+            self._check(X)
             return X, self._targets(y)
         X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
         return X, _columns(y)
@@ -175,6 +184,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
     def _scores(self, X: Any) -> _input.Floats:
         held = self._held()
         X = _input.features(self, X, reset=False)
+        self._check(X)
         return held.model.predict(_input.native(X))
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]

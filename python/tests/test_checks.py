@@ -17,6 +17,8 @@ ESTIMATORS = [
     efface.KMeans(n_clusters=3, scheme="divided", width=2),
     efface.Sisa(efface.Ridge(), n_shards=2),
     efface.Sisa(efface.LogisticRegression(), n_shards=2),
+    efface.Sisa(efface.GaussianNB(), n_shards=2),
+    efface.Sisa(efface.MultinomialNB(), n_shards=2),
 ]
 
 
@@ -33,7 +35,13 @@ def expected(estimator):
             "the start of k-means and the shard of a row are drawn from row ids, so that nobody else's change with a row "
             "that leaves; a row that is there twice has two ids, and is not a row of weight two"
         )
-        return dict.fromkeys(WEIGHTS, reason)
+        found = dict.fromkeys(WEIGHTS, reason)
+        if isinstance(getattr(estimator, "estimator", None), efface.MultinomialNB):
+            found["check_decision_proba_consistency"] = (
+                "it hands over negative numbers, which are no counts; scikit-learn's MultinomialNB has no decision_function "
+                "and never meets it"
+            )
+        return found
     return {}
 
 

@@ -77,6 +77,41 @@ def test_read_only_arrays():
     assert model.predict(x).shape == (40,)
 
 
+def misplaced(array):
+    """The array, one byte off the place where its numbers ought to lie."""
+    memory = np.zeros(array.nbytes + 1, dtype=np.uint8)
+    found = np.ndarray(array.shape, array.dtype, buffer=memory, offset=1)
+    found[...] = array
+    assert not found.flags.aligned
+    return found
+
+
+def test_ids_and_tables_of_any_stride_and_place():
+    every = np.arange(40, dtype=np.uint64)
+    assert close(efface.Ridge().fit(misplaced(X), misplaced(Y), row_ids=misplaced(every), sample_weight=np.ones(80)[::2]))
+    backwards = efface.Ridge().fit(X, Y, row_ids=every[::-1])
+    backwards.forget(every[:20:2])
+    assert np.array_equal(backwards.row_ids_, np.setdiff1d(every, every[:20:2])[::-1])
+    backwards.forget(misplaced(every[1:3:2]))
+    assert np.allclose(backwards.predict(misplaced(X)), backwards.predict(X))
+    assert efface.KMeans(2).fit(misplaced(X)).transform(misplaced(X)).shape == (40, 2)
+    assert efface.Ridge().fit(X, Y).forget(np.array([1, 2], dtype=">u8")).rows == 38
+
+
+def test_a_sparse_table_too_wide_for_its_column_numbers():
+    wide = sp.csr_matrix((np.ones(3), np.array([2**32 + 5, 1, 2]), np.array([0, 1, 2, 3])), shape=(3, 2**33))
+    with pytest.raises(ValueError, match=r"a sparse table may have 2\*\*32"):
+        efface.Ridge().fit(wide, [1.0, 2.0, 3.0])
+
+
+def test_positions_end_with_the_largest_number():
+    model = efface.Ridge().fit(X[:3], Y[:3], row_ids=[0, 1, 2**64 - 3])
+    model.partial_fit(X[3:5], Y[3:5])
+    assert model.row_ids_.tolist() == [0, 1, 2**64 - 3, 2**64 - 2, 2**64 - 1]
+    with pytest.raises(ValueError, match="no position after row id 18446744073709551615"):
+        model.partial_fit(X[5:6], Y[5:6])
+
+
 def test_pandas():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -228,6 +263,25 @@ def test_bad_ids_at_fit(ids, exception, message):
     assert np.array_equal(model.coef_, WANTED)
 
 
+@pytest.mark.parametrize("made", FITTED)
+def test_a_refit_that_fails_leaves_everything(made):
+    model = FITTED[made]()
+    before, attributes = told(model), set(vars(model))
+    pd = pytest.importorskip("pandas")
+    wide = pd.DataFrame(np.hstack([X, X]), columns=list("abcdefgh"))
+    with pytest.raises(ValueError, match="1 row ids for 40 rows"):
+        model.fit(wide, np.where(Y > 1, "a", "b") if hasattr(model, "classes_") else Y, row_ids=[1])
+    assert np.array_equal(told(model), before)
+    assert set(vars(model)) == attributes and model.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("made", FITTED)
+def test_amend_wants_names(made):
+    model = FITTED[made]()
+    with pytest.raises(TypeError, match="amend needs row_ids"):
+        model.amend(X, Y > 1 if hasattr(model, "classes_") else Y, row_ids=None)
+
+
 def test_rows_that_join_need_new_names():
     model = efface.Ridge().fit(X, Y)
     with pytest.raises(efface.DuplicateRowError, match="row 3 is named twice"):
@@ -261,6 +315,10 @@ def test_before_a_fit(made):
     [
         (efface.Ridge(alpha=-1.0), "alpha = -1.0 is out of range"),
         (efface.Ridge(alpha=np.nan), "alpha = nan"),
+        (efface.Ridge(alpha=np.inf), "alpha = inf"),
+        (efface.KMeans(2, random_state=2**64), "random_state = 18446744073709551616"),
+        (efface.Sisa(efface.GaussianNB(priors=[0.5, 0.5])), "leave the priors to the rows"),
+        (efface.Sisa(efface.MultinomialNB(fit_prior=False)), "leave the priors to the rows"),
         (efface.Ridge(form="square"), "form = 'square' does not exist"),
         (efface.Ridge(n_jobs=0), "n_jobs = 0"),
         (efface.LogisticRegression(max_iter=0), "max_iter = 0"),

@@ -77,6 +77,63 @@ def test_damaged_files_are_refused(damage, tmp_path):
         efface.load(tmp_path / "m")
 
 
+def rewritten(raw, change):
+    """A saved file with its cover changed."""
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    cover = json.loads(header["__metadata__"]["efface"])
+    note = json.loads(cover["note"])
+    change(cover, note)
+    cover["note"] = json.dumps(note)
+    header["__metadata__"]["efface"] = json.dumps(cover)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + raw[8 + length :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cover, note: note.pop("estimator"),
+        lambda cover, note: note.pop("attributes"),
+        lambda cover, note: note.update(next_id="x"),
+        lambda cover, note: note.update(next_id=-1),
+        lambda cover, note: note["attributes"].update(predict={"value": 3}),
+        lambda cover, note: note["attributes"].update(__class__={"value": 3}),
+        lambda cover, note: note["attributes"].update(classes_={"array": ["a"] * 9, "dtype": "<U1"}),
+        lambda cover, note: note["attributes"].update(classes_={"array": ["a", "b"], "dtype": "V2000000000"}),
+        lambda cover, note: note["attributes"].update(classes_={"array": [[], {}], "dtype": "object"}),
+        lambda cover, note: note["attributes"].update(n_features_in_={"value": 6}),
+        lambda cover, note: note["attributes"].pop("classes_"),
+        lambda cover, note: note["estimator"].update({"class": "Ridge"}),
+        lambda cover, note: note["estimator"].update({"class": "KMeans", "parameters": {}}),
+        lambda cover, note: note["estimator"]["parameters"].update(C="big"),
+        lambda cover, note: note["estimator"]["parameters"].update(shell="rm"),
+        lambda cover, note: cover["recipe"].update(family="softmax"),
+        lambda cover, note: cover.update(format=2),
+    ],
+)
+def test_a_file_can_say_only_what_save_would(change, tmp_path):
+    efface.LogisticRegression().fit(X, LABELS).save(tmp_path / "m")
+    raw = (tmp_path / "m").read_bytes()
+    (tmp_path / "m").write_bytes(rewritten(raw, lambda cover, note: None))
+    assert efface.load(tmp_path / "m").n_rows_ == 80
+    (tmp_path / "m").write_bytes(rewritten(raw, change))
+    with pytest.raises(efface.BadModelError):
+        efface.load(tmp_path / "m")
+
+
+def test_a_class_of_ones_own_is_not_saved_for_nothing(tmp_path):
+    class Mine(efface.Ridge):
+        pass
+
+    efface.Ridge().fit(X, Y).save(tmp_path / "m")
+    before = (tmp_path / "m").read_bytes()
+    with pytest.raises(TypeError, match="Mine is a class of its own"):
+        Mine().fit(X, Y).save(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["m"]
+
+
 @pytest.mark.parametrize(("model", "y"), [case for case in MODELS if not isinstance(case[0], efface.Sisa)], ids=names)
 def test_skops(model, y, tmp_path):
     sio = pytest.importorskip("skops.io", reason="skops is not installed")

@@ -152,6 +152,25 @@ def test_the_model_keeps_its_own_rows():
     assert np.allclose(model.coef_, efface.Ridge().fit(X[1:], Y[1:]).coef_, atol=1e-10)
 
 
+def test_a_model_in_single_precision_learns_what_it_keeps():
+    single = X.astype(np.float32)
+    model = efface.Ridge().fit(single, Y)
+    model.amend(X[:3], Y[:3], row_ids=[0, 1, 2])
+    model.partial_fit(X[:5], Y[:5])
+    model.forget([0, 1, 2, 80, 81, 82, 83, 84])
+    assert np.allclose(model.coef_, efface.Ridge().fit(single[3:], Y[3:]).coef_, rtol=0, atol=1e-13)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="row 99"):
+        model.partial_fit(np.full((1, 5), 1e200), Y[:1], row_ids=[99])
+    assert np.array_equal(model.coef_, before) and model.n_rows_ == 77
+
+
+def test_inertia_counts_weights():
+    once, twice = (efface.KMeans(n_clusters=3).fit(X, sample_weight=np.full(80, w)) for w in (1.0, 2.0))
+    assert np.allclose(2 * once.inertia_, twice.inertia_)
+    assert np.allclose(once.inertia_, -once.score(X))
+
+
 def test_row_ids_travel_through_a_pipeline():
     ids = np.arange(80) + 1000
     with sklearn.config_context(enable_metadata_routing=True):

@@ -27,6 +27,7 @@ pub(crate) fn core(py: Python<'_>, error: efface::Error) -> PyErr {
             named(py, "NotDeterminedError", message)
         }
         Error::NotConverged { .. } | Error::NotTrained { .. } => named(py, "NotConvergedError", message),
+        Error::Damaged(_) => named(py, "BadModelError", message),
         Error::Stopped => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
     }
@@ -42,7 +43,7 @@ pub(crate) fn engine(py: Python<'_>, error: efface_engine::Error) -> PyErr {
     match (&error, error.kind()) {
         (Error::UnknownRow { .. } | Error::WasForgotten { .. }, _) => named(py, "UnknownRowError", message),
         (_, ErrorKind::Io) if message.contains("No such file") => PyFileNotFoundError::new_err(message),
-        (_, ErrorKind::Refused) if message.contains("exists") => PyFileExistsError::new_err(message),
+        (Error::Exists { .. }, _) => PyFileExistsError::new_err(message),
         (_, ErrorKind::Io) => PyOSError::new_err(message),
         (_, ErrorKind::NotFound) => named(py, "UnknownRowError", message),
         (_, ErrorKind::Refused) => named(py, "RefusedError", message),

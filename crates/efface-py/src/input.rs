@@ -72,6 +72,7 @@ pub(crate) fn rows(
     let ids = ids.as_slice()?;
     let weights = weights.map(|weights| weights.as_slice()).transpose()?;
     let made = py.detach(|| {
+        room(features.width(), outputs)?;
         let rows = Rows::with_ids(named(ids), features, targets.to_vec(), outputs)?;
         match weights {
             Some(weights) => rows.weighted(weights.to_vec()),
@@ -79,6 +80,20 @@ pub(crate) fn rows(
         }
     });
     made.map_err(|error| crate::errors::core(py, error))
+}
+
+/// Whether there is memory for a few parameters a feature and output. Where there is none, an allocation would end the
+/// process; an error does not.
+pub(crate) fn room(width: usize, outputs: usize) -> efface::Result<()> {
+    let wanted = width.saturating_mul(outputs).saturating_mul(8);
+    match Vec::<f64>::new().try_reserve_exact(wanted) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(efface::Error::Parameter {
+            name: "features · outputs",
+            value: format!("{width} · {outputs}"),
+            range: "no more than there is memory for",
+        }),
+    }
 }
 
 /// Numbers as ids.

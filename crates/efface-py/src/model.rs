@@ -1,11 +1,11 @@
 //! A fitted model with its rows, as the estimators hold it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use efface::{
-    Amend, AnyModel, AnyRecipe, Family, Fit, Options, Outcome, Predict, RowId, RowStore, Rows, Stop,
-};
+use efface::{Amend, AnyModel, AnyRecipe, Fit, Form, Options, Outcome, Predict, RowId, RowStore, Rows, Stop};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -21,18 +21,25 @@ pub(crate) struct Inner {
     pub(crate) recipe: AnyRecipe,
     pub(crate) model: AnyModel,
     pub(crate) rows: Rows,
+    /// How many changes there were.
+    pub(crate) changes: u64,
 }
 
 impl Inner {
     /// Takes over a new model, and folds in what waits when there is enough of it.
-    fn accept(&mut self, outcome: Outcome<AnyModel>) -> efface::Result<efface::Evidence> {
+    fn accept(&mut self, outcome: Outcome<AnyModel>) -> efface::Evidence {
         let Outcome { model, mut evidence } = outcome;
         self.model = model;
-        if self.model.waiting() >= SETTLE_AFTER {
-            evidence.refactored |= self.model.settle()?.refactored;
+        self.changes += 1;
+        // A fold that fails leaves what waits waiting. The request itself is done, and must not be reported as failed;
+        // whoever asks for the fold by name, or saves the model, is told.
+        if self.model.waiting() >= SETTLE_AFTER
+            && let Ok(settled) = self.model.settle()
+        {
+            evidence.refactored |= settled.refactored;
             self.model.update_evidence(&mut evidence);
         }
-        Ok(evidence)
+        evidence
     }
 
     fn forget(
@@ -43,21 +50,23 @@ impl Inner {
     ) -> efface::Result<efface::Evidence> {
         let outcome = self.model.forget(method, options, &self.rows, gone)?;
         self.rows.remove(gone)?;
-        self.accept(outcome)
+        Ok(self.accept(outcome))
     }
 
     fn learn(&mut self, new: &Rows) -> efface::Result<efface::Evidence> {
-        let outcome = self.model.learn(&self.rows, new)?;
-        self.rows.append(new)?;
-        self.accept(outcome)
+        let new = new.as_kept_by(&self.rows)?;
+        let outcome = self.model.learn(&self.rows, &new)?;
+        self.rows.append(&new)?;
+        Ok(self.accept(outcome))
     }
 
     fn amend(&mut self, corrected: &Rows) -> efface::Result<efface::Evidence> {
-        let outcome = self.model.amend(&self.rows, corrected)?;
+        let corrected = corrected.as_kept_by(&self.rows)?;
+        let outcome = self.model.amend(&self.rows, &corrected)?;
         let ids: Vec<RowId> = corrected.ids().collect();
         self.rows.remove(&ids)?;
-        self.rows.append(corrected)?;
-        self.accept(outcome)
+        self.rows.append(&corrected)?;
+        Ok(self.accept(outcome))
     }
 }
 
@@ -65,12 +74,15 @@ impl Inner {
 #[pyclass(frozen, module = "efface._core")]
 pub(crate) struct Model {
     inner: RwLock<Inner>,
+    /// `Inner::changes`, for whoever must not wait for the lock.
+    version: AtomicU64,
     stop: Stop,
 }
 
 impl Model {
     fn with(recipe: AnyRecipe, model: AnyModel, rows: Rows, stop: Stop) -> Self {
-        Self { inner: RwLock::new(Inner { recipe, model, rows }), stop }
+        let inner = RwLock::new(Inner { recipe, model, rows, changes: 0 });
+        Self { inner, version: AtomicU64::new(0), stop }
     }
 
     fn read<T: Send>(&self, py: Python<'_>, see: impl FnOnce(&Inner) -> T + Send) -> T {
@@ -83,8 +95,14 @@ impl Model {
         py: Python<'_>,
         work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| work(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner)))
-            .map_err(|error| errors::core(py, error))
+        py.detach(|| self.change(work)).map_err(|error| errors::core(py, error))
+    }
+
+    fn change<T>(&self, work: impl FnOnce(&mut Inner) -> efface::Result<T>) -> efface::Result<T> {
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut inner);
+        self.version.store(inner.changes, Ordering::Release);
+        done
     }
 
     /// A change that may take long.
@@ -93,17 +111,15 @@ impl Model {
         py: Python<'_>,
         work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
     ) -> PyResult<T> {
-        work::interruptible(py, &self.stop, || {
-            work(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
-        })
+        work::interruptible(py, &self.stop, || self.change(work))
     }
 }
 
 /// Whether a request can only be short: it reads the rows that go, and no others.
 fn is_short(inner: &AnyModel, method: &str) -> bool {
-    match inner.family() {
-        Family::Ridge => method != "retrain",
-        Family::MultinomialNb | Family::GaussianNb => method != "retrain",
+    match inner {
+        AnyModel::Ridge(model) => method != "retrain" && model.form() != Form::Iterative,
+        AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => method != "retrain",
         _ => false,
     }
 }
@@ -207,10 +223,16 @@ impl Model {
         parameters::by_row(py, &scores)
     }
 
-    /// The parameters by name, as arrays.
-    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let found = self.read(py, |inner| parameters::of(&inner.model));
-        parameters::dict(py, found)
+    /// The parameters by name, as arrays, and the version that they are of.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<(u64, Bound<'py, PyDict>)> {
+        let (version, found) = self.read(py, |inner| (inner.changes, parameters::of(&inner.model)));
+        Ok((version, parameters::dict(py, found)?))
+    }
+
+    /// How many changes the model has seen. Does not wait for one that is under way.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// Folds waiting changes into the curvature.
@@ -231,6 +253,19 @@ impl Model {
         self.read(py, |inner| inner.rows.len())
     }
 
+    /// How many features a row has.
+    #[getter]
+    fn width(&self, py: Python<'_>) -> usize {
+        self.read(py, |inner| inner.rows.width())
+    }
+
+    /// The recipe, as JSON.
+    #[getter]
+    fn recipe(&self, py: Python<'_>) -> PyResult<String> {
+        let text = self.read(py, |inner| serde_json::to_string(&inner.recipe));
+        text.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     /// The bytes that the model's own copy of the rows takes.
     #[getter]
     fn row_bytes(&self, py: Python<'_>) -> usize {
@@ -245,6 +280,13 @@ impl Model {
             (values, inner.rows.len(), inner.rows.outputs())
         });
         parameters::shaped(py, values, rows, outputs)
+    }
+
+    /// The weights of the rows, in the order of `ids`.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let weights = self.read(py, |inner| inner.rows.iter().map(|view| view.weight).collect());
+        PyArray1::from_vec(py, weights)
     }
 
     /// The steps of the last training, for models that are trained in steps.
@@ -271,7 +313,7 @@ impl Model {
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<(Self, String)> {
         let stop = Stop::default();
         let (inner, note) = py.detach(|| state::read(bytes)).map_err(|error| errors::core(py, error))?;
-        let Inner { recipe, model, rows } = inner;
+        let Inner { recipe, model, rows, .. } = inner;
         Ok((Self::with(recipe, model, rows.watched(&stop), stop), note))
     }
 }

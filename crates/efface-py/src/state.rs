@@ -213,6 +213,8 @@ fn read_rows(source: &Source<'_>) -> Result<Rows> {
     let shape = source.counts("rows.shape")?;
     let &[count, width, outputs] = shape.as_slice() else { return Err(damaged("the shape of its rows")) };
     let (count, width, outputs) = (count as usize, width as usize, outputs as usize);
+    // Ids, targets and features are checked against each other below; a width that nothing backs is not.
+    crate::input::room(width, outputs)?;
     let single = source.find("rows.values", Dtype::F32).ok().flatten();
     let sparse = source.find("rows.starts", Dtype::U64)?.is_some();
     let features: Features = if sparse {
@@ -305,7 +307,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
     if model.rows() != rows.len() || model.features() != rows.width() {
         return Err(damaged("its model and its rows differ in size"));
     }
-    Ok((Inner { recipe: cover.recipe, model, rows }, cover.note))
+    if model.family() != cover.recipe.family() {
+        return Err(damaged("its recipe and its model are of different families"));
+    }
+    Ok((Inner { recipe: cover.recipe, model, rows, changes: 0 }, cover.note))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {

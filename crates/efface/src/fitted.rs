@@ -44,17 +44,19 @@ impl<M: Amend> Fitted<M> {
 
     /// Adds rows under new ids.
     pub fn learn(&mut self, new: &Rows) -> Result<Evidence> {
-        let outcome = self.model.learn(&self.rows, new)?;
-        self.rows.append(new)?;
+        let new = new.as_kept_by(&self.rows)?;
+        let outcome = self.model.learn(&self.rows, &new)?;
+        self.rows.append(&new)?;
         self.accept(outcome)
     }
 
     /// Replaces the content of existing rows.
     pub fn amend(&mut self, corrected: &Rows) -> Result<Evidence> {
-        let outcome = self.model.amend(&self.rows, corrected)?;
+        let corrected = corrected.as_kept_by(&self.rows)?;
+        let outcome = self.model.amend(&self.rows, &corrected)?;
         let ids: Vec<RowId> = corrected.ids().collect();
         self.rows.remove(&ids)?;
-        self.rows.append(corrected)?;
+        self.rows.append(&corrected)?;
         self.accept(outcome)
     }
 

@@ -230,6 +230,11 @@ impl Features {
         matches!(self, Self::Sparse64(_) | Self::Sparse32(_))
     }
 
+    /// Whether values are kept in single precision.
+    pub fn is_single(&self) -> bool {
+        matches!(self, Self::Dense32(_) | Self::Sparse32(_))
+    }
+
     /// One row.
     pub fn row(&self, slot: usize) -> RowRef<'_> {
         match self {

@@ -65,8 +65,9 @@ impl Rows {
         if ids.len() != n {
             return Err(Error::Shape { what: "row ids", found: ids.len(), expected: n });
         }
-        if targets.len() != n * outputs {
-            return Err(Error::Shape { what: "targets", found: targets.len(), expected: n * outputs });
+        let expected = n.saturating_mul(outputs);
+        if targets.len() != expected {
+            return Err(Error::Shape { what: "targets", found: targets.len(), expected });
         }
         if let Some(at) = targets.iter().position(|v| !v.is_finite()) {
             let place = format!("target {}", at % outputs);
@@ -157,6 +158,27 @@ impl Rows {
         let rows = Self::with_ids(ids.to_vec(), features, targets, store.outputs())?;
         let rows = if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? };
         Ok(Self { stop: store.stop().cloned(), ..rows })
+    }
+
+    /// These rows as `keeper` would keep them: rounded where it keeps single precision. What a model learns and what
+    /// is kept of it must be the same numbers, or a forget would take out others than were put in.
+    pub fn as_kept_by(&self, keeper: &Rows) -> Result<Cow<'_, Rows>> {
+        if self.features.is_single() || !keeper.features.is_single() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut rounded = self.clone();
+        rounded.features = keeper.features.empty_like(self.alive.len());
+        for slot in 0..self.alive.len() {
+            rounded.features.push(self.features.row(slot));
+        }
+        if let Some((slot, column, value)) = rounded.features.first_not_finite() {
+            return Err(Error::NotFinite {
+                row: self.index.id(slot),
+                place: format!("column {column}"),
+                value,
+            });
+        }
+        Ok(Cow::Owned(rounded))
     }
 
     /// Adds rows; their ids must be new.
@@ -327,6 +349,24 @@ mod tests {
         let mut rows = three();
         rows.remove(&[RowId(3)]).unwrap();
         assert!(!format!("{rows:?}").contains("4.0"));
+    }
+
+    #[test]
+    fn what_is_kept_in_single_precision_is_learned_in_it() {
+        let single = Rows::new(Dense::new(vec![1.0f32, 2.0], 2).unwrap(), vec![0.0], 1).unwrap();
+        let new = |x: f64| {
+            let x = Dense::new(vec![x, 0.5], 2).unwrap();
+            Rows::with_ids(vec![RowId(8)], x, vec![0.0], 1).unwrap()
+        };
+        let value = |rows: &Rows| rows.get(RowId(8)).unwrap().features.entries()[0].1;
+        let (tenth, rounded) = (new(0.1), f64::from(0.1f32));
+        let kept = tenth.as_kept_by(&single).unwrap();
+        let mut all = single.clone();
+        all.append(&kept).unwrap();
+        assert_eq!((value(&kept), value(&all)), (rounded, rounded));
+        assert_eq!(value(&tenth.as_kept_by(&three()).unwrap()), 0.1);
+        let error = new(1e200).as_kept_by(&single).unwrap_err();
+        assert!(error.to_string().starts_with("row 8, column 0 is inf"), "{error}");
     }
 
     #[test]
