@@ -16,7 +16,7 @@ use crate::look;
 use crate::model::{self, Live};
 use crate::policy::{self, PolicyChange, ReleasePolicy};
 use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
-use crate::request::{ForgetRequest, Progress, Who};
+use crate::request::{ForgetRequest, Progress, Silent, Who};
 use crate::store::{self, Manifest, Store};
 use crate::story;
 use crate::upkeep::{self, Settled};
@@ -134,7 +134,18 @@ impl Engine {
     /// Answers one request to forget. A request with an id has one effect, however often it comes: the same request gets
     /// its first answer again, another one under the same id is refused.
     pub fn request(&mut self, request: &ForgetRequest, dry_run: bool) -> Result<Report> {
-        let mut answers = change::forget::group(self, std::slice::from_ref(request), dry_run)?;
+        self.request_watched(request, dry_run, &Silent)
+    }
+
+    /// The same for a request that may take long, such as the training of a network. If `progress` asks to stop it, nothing
+    /// has changed, and the same request may come again.
+    pub fn request_watched(
+        &mut self,
+        request: &ForgetRequest,
+        dry_run: bool,
+        progress: &dyn Progress,
+    ) -> Result<Report> {
+        let mut answers = change::forget::group(self, std::slice::from_ref(request), dry_run, progress)?;
         answers.pop().unwrap_or(Err(crate::Error::EmptyRequest))
     }
 
@@ -145,7 +156,7 @@ impl Engine {
         let like = |a: &ForgetRequest, b: &ForgetRequest| asks(a) == asks(b);
         let mut answers = Vec::with_capacity(requests.len());
         for together in requests.chunk_by(like) {
-            match change::forget::group(self, together, false) {
+            match change::forget::group(self, together, false, &Silent) {
                 Ok(group) => answers.extend(group),
                 // One of them spoils it for all: each has to stand for itself.
                 Err(Error::Core(_)) if together.len() > 1 => {

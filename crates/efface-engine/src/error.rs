@@ -258,7 +258,7 @@ pub enum Error {
         expected: String,
     },
     /// Somebody stopped it before there was anything to keep.
-    #[error("interrupted before the training began; nothing was written")]
+    #[error("interrupted before there was anything to keep; nothing was changed")]
     Interrupted,
 }
 

@@ -22,7 +22,7 @@ use efface::{
 };
 
 use crate::error::{Error, Result};
-use crate::head::{Head, many, wrap};
+use crate::head::{Head, wrap};
 
 /// How the head forgets.
 #[derive(Debug, Clone)]
@@ -209,7 +209,7 @@ impl ProjectionRounds {
         let all = rows.all()?;
         let bare = match model.outputs() {
             1 => settings.resume(model, &all)?,
-            _ => many(&settings).resume(model, &all)?,
+            _ => settings.softmax().resume(model, &all)?,
         };
         let mut outcome = update.forget(&bare, rows, gone)?;
         let mut moved = distance(&bare, &outcome.model);

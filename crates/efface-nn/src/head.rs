@@ -1,7 +1,7 @@
 //! The linear head: a model of the core, fitted to its optimum on the encoder's features.
 
 use efface::{Amend, Evidence, Features, Fit, Forget, Logistic, LogisticModel, Outcome, Predict, Ridge};
-use efface::{RidgeModel, RowStore, Rows, Softmax, methods};
+use efface::{RidgeModel, RowStore, Rows, methods};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
@@ -31,21 +31,23 @@ pub enum Head {
 }
 
 impl HeadRecipe {
+    /// The same in the units of the encoder's features as they are, which is how every head is fitted: they are of like
+    /// size by nature, and units read off the rows would keep something of rows that are to be forgotten.
+    pub fn as_given(self) -> Self {
+        match self {
+            Self::Ridge(ridge) => Self::Ridge(ridge.as_given(true)),
+            Self::Softmax(logistic) => Self::Softmax(logistic.as_given(true)),
+        }
+    }
+
     /// The optimum on these rows.
     pub fn fit(&self, encoded: &Rows) -> Result<Head> {
-        Ok(match self {
+        Ok(match self.as_given() {
             Self::Ridge(ridge) => Head::Ridge(ridge.fit(encoded)?),
             Self::Softmax(logistic) if encoded.outputs() == 1 => Head::Classifier(logistic.fit(encoded)?),
-            Self::Softmax(logistic) => Head::Classifier(many(logistic).fit(encoded)?),
+            Self::Softmax(logistic) => Head::Classifier(logistic.softmax().fit(encoded)?),
         })
     }
-}
-
-/// The same settings for more than two classes.
-pub(crate) fn many(logistic: &Logistic) -> Softmax {
-    let Logistic { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, .. } =
-        *logistic;
-    Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature }
 }
 
 impl Head {

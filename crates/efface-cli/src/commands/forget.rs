@@ -30,7 +30,10 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,
     };
-    let report = engine.request(&request, args.dry_run)?;
+    // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and as one.
+    let bars = terminal.bars();
+    let report = engine.request_watched(&request, args.dry_run, &bars)?;
+    drop(bars);
     if let (Some(mut out), Some(logged)) = (receipt, &report.receipt) {
         let bundle = engine.bundle(&logged.sequence.to_string())?;
         let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;

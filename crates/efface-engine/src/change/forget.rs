@@ -13,7 +13,7 @@ use crate::ledger::{self, Entry, requests};
 use crate::model::Live;
 use crate::pack;
 use crate::report::Report;
-use crate::request::{ForgetRequest, Who};
+use crate::request::{ForgetRequest, Progress, Who};
 use crate::store::Found;
 
 /// The longest name of a request.
@@ -62,6 +62,7 @@ pub(crate) fn group(
     engine: &Engine,
     requests: &[ForgetRequest],
     dry_run: bool,
+    progress: &dyn Progress,
 ) -> Result<Vec<Result<Report>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
     let known = crate::network::method_names();
@@ -77,7 +78,7 @@ pub(crate) fn group(
         let reports = if gone.is_empty() {
             change.nothing(requests, &plans)
         } else {
-            let outcome = change.without(first, &gone).map_err(|error| change.name(error));
+            let outcome = change.without(first, &gone, progress).map_err(|error| change.name(error));
             match outcome {
                 Ok(outcome) => change.erase(requests, &plans, outcome),
                 // Which of them is at fault only shows when each stands for itself.
@@ -304,7 +305,12 @@ impl Change<'_> {
     /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
     fn refuse(mut self, requests: &[ForgetRequest], plans: &[Plan], error: Error) -> Result<Vec<Report>> {
         let [plan] = plans else { return Err(error) };
-        if plan.name.is_none() || error.kind() != ErrorKind::Refused || !self.write() {
+        // Whoever stopped a training may ask again, under the same name.
+        if matches!(error, Error::Interrupted)
+            || plan.name.is_none()
+            || error.kind() != ErrorKind::Refused
+            || !self.write()
+        {
             return Err(error);
         }
         let mut entry = self.entry(&requests[plan.at], plan, Outcome::Refused);

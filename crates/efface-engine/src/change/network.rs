@@ -44,7 +44,12 @@ impl Change<'_> {
     }
 
     /// The model without some rows, as a request asks for it.
-    pub(super) fn without(&mut self, request: &ForgetRequest, gone: &[RowId]) -> Result<Outcome<Live>> {
+    pub(super) fn without(
+        &mut self,
+        request: &ForgetRequest,
+        gone: &[RowId],
+        progress: &dyn Progress,
+    ) -> Result<Outcome<Live>> {
         let rows = self.rows();
         let Some(network) = &self.manifest.network else {
             if request.method == RETRAIN_HEAD || request.rounds.is_some() {
@@ -56,11 +61,16 @@ impl Change<'_> {
             return Ok(self.model()?.forget(&request.method, &request.options, &rows, gone)?);
         };
         let outcome = if request.method == "retrain" && network.is_trained_here() {
-            let (outcome, renewal) = retrain(self.store, &self.manifest, &rows, gone)?;
+            let (outcome, renewal) = retrain(self.store, &self.manifest, &rows, gone, progress)?;
             self.renewal = Some(renewal);
             outcome
         } else {
-            network::forget(self.model()?.as_ref(), request, &rows, gone)?
+            if network.shards.is_some() {
+                progress.start("training shards", None);
+            }
+            let outcome = network::forget(self.model()?.as_ref(), request, &rows, gone);
+            progress.finish();
+            outcome?
         };
         let recipe = self.manifest.model.recipe.clone();
         self.manifest.model.recipe = network::recipe_of(recipe, &outcome.model);

@@ -26,7 +26,7 @@ pub use info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use request::{EncoderChoice, NetworkRequest, Vectors};
 
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Logistic, Options, Outcome, RowId, RowStore, Softmax};
+use efface::{AnyModel, AnyRecipe, Options, Outcome, RowId, RowStore};
 use efface_nn::{Head, HeadMethod};
 
 use crate::error::{Error, Result};
@@ -46,23 +46,10 @@ pub fn method_names() -> Vec<&'static str> {
 
 /// The head as a recipe of the core.
 pub(crate) fn core_recipe(head: &HeadRecipe, classes: usize) -> AnyRecipe {
-    match head {
-        HeadRecipe::Ridge(ridge) => AnyRecipe::Ridge(*ridge),
-        HeadRecipe::Softmax(logistic) if classes == 2 => AnyRecipe::Logistic(*logistic),
-        HeadRecipe::Softmax(logistic) => {
-            let Logistic {
-                lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, ..
-            } = *logistic;
-            AnyRecipe::Softmax(Softmax {
-                lambda,
-                intercept,
-                gradient,
-                tolerance,
-                threads,
-                max_iterations,
-                curvature,
-            })
-        }
+    match head.as_given() {
+        HeadRecipe::Ridge(ridge) => AnyRecipe::Ridge(ridge),
+        HeadRecipe::Softmax(logistic) if classes == 2 => AnyRecipe::Logistic(logistic),
+        HeadRecipe::Softmax(logistic) => AnyRecipe::Softmax(logistic.softmax()),
     }
 }
 

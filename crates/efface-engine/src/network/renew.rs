@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use efface::{Csr, Outcome, RowId, RowStore, Rows};
-use efface_nn::{Backbone, Quiet, Trained};
+use efface_nn::{Backbone, Trained};
 
 use super::fit::{describe, live};
 use super::info::NetworkInfo;
 use super::stage::{PART, list};
+use super::train;
 use crate::error::{Error, Result};
 use crate::model::Live;
+use crate::request::Progress;
 use crate::store::{Fault, Manifest, Part, Store, StoreRows, damaged, parts, rows};
 
 /// What a retraining made, to be written with the change that asked for it.
@@ -27,6 +29,7 @@ pub(crate) fn retrain(
     manifest: &Manifest,
     stored: &StoreRows<'_>,
     gone: &[RowId],
+    progress: &dyn Progress,
 ) -> Result<(Outcome<Live>, Renewal)> {
     let Some(network) = &manifest.network else {
         return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
@@ -43,7 +46,7 @@ pub(crate) fn retrain(
         let used = texts.iter().flat_map(|row| list(row.features, 0)).collect();
         recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
     }
-    let Trained { network: trained, encoded, checkpoint } = recipe.train(&texts, &mut Quiet)?;
+    let Trained { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
     let (backbone, head) = trained.into_parts();

@@ -47,6 +47,14 @@ pub(super) fn train(
     Ok((trained, stopped))
 }
 
+/// Trains from scratch in the place of a network that is there: whoever stops it keeps that one.
+pub(super) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<Trained> {
+    match train(recipe, rows, None, progress)? {
+        (_, true) => Err(Error::Interrupted),
+        (trained, false) => Ok(trained),
+    }
+}
+
 fn resume(path: &Path) -> Result<Option<Checkpoint>> {
     match std::fs::read(path) {
         Ok(bytes) => Checkpoint::from_bytes(&bytes).map(Some).map_err(|error| {

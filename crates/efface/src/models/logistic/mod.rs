@@ -129,7 +129,7 @@ impl Settings {
             });
         }
         // Certified rows are scaled by their norm, in units that no row chose.
-        let basis = match self.is_private() {
+        let basis = match self.is_private() || self.logistic.as_given {
             true => Basis::plain(rows.width(), intercept),
             false => Basis::choose(rows, rows.width(), intercept, self.logistic.lambda),
         };

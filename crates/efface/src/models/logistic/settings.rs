@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 /// | `max_iterations` | 200 | ≥ 1 | training steps before giving up |
 /// | `curvature` | true | | keep what forgetting without the rows needs; false inside SISA, where shards retrain |
 /// | `privacy` | none | | train with noise, so that forgetting is certified |
+/// | `as_given` | false | | compute in the units of the features as they are, and not in units read off the rows: for features of like size |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Logistic {
     /// λ.
@@ -35,6 +36,10 @@ pub struct Logistic {
     pub curvature: bool,
     /// Train with noise, so that forgetting is certified.
     pub privacy: Option<Privacy>,
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
+    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_given: bool,
 }
 
 /// How to fit a classifier of many classes, with targets 1 for the row's own class and 0 for the others. The settings are
@@ -55,6 +60,10 @@ pub struct Softmax {
     pub max_iterations: usize,
     /// Whether to keep what forgetting without the rows needs.
     pub curvature: bool,
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
+    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_given: bool,
 }
 
 /// What certified forgetting promises, and how.
@@ -110,6 +119,7 @@ impl Default for Logistic {
             max_iterations: 200,
             curvature: true,
             privacy: None,
+            as_given: false,
         }
     }
 }
@@ -146,14 +156,22 @@ impl Logistic {
         Self { curvature, ..self }
     }
 
+    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    pub fn as_given(self, as_given: bool) -> Self {
+        Self { as_given, ..self }
+    }
+
     /// Train with noise, so that forgetting is certified.
     pub fn privacy(self, privacy: Privacy) -> Self {
         Self { privacy: Some(privacy), ..self }
     }
 
-    fn softmax(self) -> Softmax {
-        let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, .. } = self;
-        Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature }
+    /// The same settings for more than two classes, without any privacy: that is for two.
+    pub fn softmax(self) -> Softmax {
+        let Self {
+            lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given, ..
+        } = self;
+        Softmax { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given }
     }
 
     /// What a model fitted with this recipe says of itself.
@@ -188,9 +206,15 @@ impl Softmax {
         Self { curvature, ..self }
     }
 
+    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    pub fn as_given(self, as_given: bool) -> Self {
+        Self { as_given, ..self }
+    }
+
     /// What a model fitted with this recipe says of itself.
     pub fn settings(self) -> Settings {
-        let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature } = self;
+        let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given } =
+            self;
         let logistic = Logistic {
             lambda,
             intercept,
@@ -200,6 +224,7 @@ impl Softmax {
             max_iterations,
             curvature,
             privacy: None,
+            as_given,
         };
         Settings { link: Link::Softmax, logistic }
     }

@@ -90,7 +90,7 @@ impl Fit for Ridge {
         if form == Form::Iterative {
             return wide::fit(self, rows);
         }
-        let basis = Basis::choose(rows, features, self.intercept, self.lambda);
+        let basis = self.basis(rows);
         let penalty = Penalty::new(&basis, self.lambda);
         let (body, theta) = DenseBody::fit(self, form, rows, &basis, &penalty)?;
         Ok(RidgeModel {

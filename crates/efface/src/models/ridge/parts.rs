@@ -35,7 +35,7 @@ impl Parts {
         {
             return Ok(None);
         }
-        let basis = Basis::choose(rows, rows.width(), settings.intercept, settings.lambda);
+        let basis = settings.basis(rows);
         let penalty = Penalty::new(&basis, settings.lambda);
         let nothing = vec![0.0; width];
         let sum = |ids: &Vec<RowId>| {

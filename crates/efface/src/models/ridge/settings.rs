@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Form;
+use super::{Basis, Form};
 use crate::error::{Error, Result};
+use crate::rows::{RowStore, Rows};
 
 /// How to fit a ridge model.
 ///
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 /// | `threads` | 1 | ≥ 1 | threads for the large products |
 /// | `settle_after` | 32 | ≥ 1 | changed rows that may wait before the curvature is brought up to date |
 /// | `max_iterations` | 10 000 | ≥ 1 | conjugate-gradient steps before giving up |
+/// | `as_given` | false | | compute in the units of the features as they are, and not in units read off the rows: for features of like size |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ridge {
     /// λ.
@@ -32,6 +34,10 @@ pub struct Ridge {
     pub settle_after: usize,
     /// Conjugate-gradient steps before giving up.
     pub max_iterations: usize,
+    /// Whether to compute in the units of the features as they are. Otherwise the units are read off the rows, which
+    /// suits columns of any size; no prediction depends on it. As they are, nothing of a row is in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_given: bool,
 }
 
 impl Default for Ridge {
@@ -44,6 +50,7 @@ impl Default for Ridge {
             threads: 1,
             settle_after: 32,
             max_iterations: 10_000,
+            as_given: false,
         }
     }
 }
@@ -76,6 +83,20 @@ impl Ridge {
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.tolerance = tolerance;
         self
+    }
+
+    /// Whether to compute in the units of the features as they are, and not in units read off the rows.
+    pub fn as_given(mut self, as_given: bool) -> Self {
+        self.as_given = as_given;
+        self
+    }
+
+    /// The coordinates of a fit to these rows.
+    pub(crate) fn basis(&self, rows: &Rows) -> Basis {
+        match self.as_given {
+            true => Basis::plain(rows.width(), self.intercept),
+            false => Basis::choose(rows, rows.width(), self.intercept, self.lambda),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
