@@ -39,7 +39,7 @@ pub enum Error {
     /// The loss or a gradient stopped being a number.
     #[error(
         "training left the numbers at step {step} (epoch {epoch}): the {what} is {value:.1e}; lower the learning rate or the \
-         clipping norm. The state before that step is kept in this error"
+         clipping norm"
     )]
     Diverged {
         /// The step, from 1.

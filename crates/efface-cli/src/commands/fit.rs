@@ -44,6 +44,12 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
     {
         let kept = best_epoch.map_or("the last step".into(), |epoch| format!("epoch {epoch}"));
         terminal.note(&format!("the training was stopped; the best so far, {kept}, was kept"));
+        if let Some(path) = request.network.as_ref().and_then(|network| network.checkpoint.as_ref()) {
+            terminal.note(&format!(
+                "{} can be gone on from; no forget reaches it: remove it if you will not",
+                path.display()
+            ));
+        }
     }
     if report.cut > 0 {
         let most = report.summary.network.as_ref().map_or(0, |network| network.max_tokens);

@@ -93,6 +93,10 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     let (mut blueprint, words) = ingest::observe_texts(request, max_tokens, most, progress)?;
     let embedding = match (read, vectors) {
         (Some(embedding), _) => embedding,
+        (None, Vectors::Learned { .. }) if words.is_empty() => {
+            let reason = "none of them holds a word; check which columns hold the texts".into();
+            return Err(efface_nn::Error::Vectors { place: "the texts".into(), reason }.into());
+        }
         (None, Vectors::Learned { width, .. }) => Embedding::random(words, *width, training.seed)?,
         (None, _) => return Err(Error::request("there are no word vectors", "name a file, or learn words")),
     };

@@ -19,6 +19,7 @@ pub(super) fn train(
         return Err(Error::Interrupted);
     }
     let state = checkpoint.map(resume).transpose()?.flatten();
+    let resumed = state.is_some();
     let mut watcher = Watcher {
         progress,
         resumed: state.as_ref().map(|state| state.epoch),
@@ -40,7 +41,17 @@ pub(super) fn train(
     if let (Err(efface_nn::Error::Diverged { last_good, .. }), Some(path)) = (&trained, checkpoint) {
         write(path, last_good)?;
     }
-    let trained = trained?;
+    let trained = match (trained, checkpoint) {
+        // The file is whole: it is the request that is another one than it was left by.
+        (Err(efface_nn::Error::Damaged(what)), Some(path)) if resumed && !watcher.begun => {
+            let what = format!("{}: {what}", path.display());
+            return Err(Error::request(
+                what,
+                "repeat the fit that left it, remove the file, or name another",
+            ));
+        }
+        (trained, _) => trained?,
+    };
     if let (true, Some(path)) = (stopped, checkpoint) {
         write(path, &trained.checkpoint)?;
     }
