@@ -166,6 +166,8 @@ fn a_softmax_head_and_a_network_in_shards() {
 
     folder.done(&format!("fit docs.csv --model bilstm --sisa 2x2 {COLUMNS} {TINY} -o shards.efface"));
     let report = folder.json("forget shards.efface --subject author=p2 --json");
+    let left = report["evidence"]["not_covered"].to_string();
+    assert!(left.contains("a new fit of the rows that stay chooses them anew"), "{left}");
     assert_eq!((&report["method"], &report["claim"]), (&"sisa".into(), &"exact".into()));
     assert!(!report["evidence"]["not_covered"].to_string().contains("what the encoder learned"));
     folder.write("more.csv", texts(60, 3));
@@ -176,7 +178,11 @@ fn a_softmax_head_and_a_network_in_shards() {
     assert!(folder.done("inspect shards.efface").contains("2 shards of 2 slices"));
     assert!(hits(&folder, "shards.efface") > 30);
     folder.fails("export shards.efface", 5, &["shards"]);
-    folder.fails("forget shards.efface --ids d1 --method exact", 5, &["use sisa"]);
+    folder.fails(
+        "forget shards.efface --ids d1 --method exact",
+        5,
+        &["exact cannot be used here", "use sisa"],
+    );
 }
 
 #[test]

@@ -47,7 +47,10 @@ impl Live {
         Ok(shards(match method {
             "auto" | "sisa" => SisaForget.forget(model, rows, gone)?,
             "retrain" => Retrain.forget(model, rows, gone)?,
-            _ => return refuse("forgetting", table::refusal(method, Family::Sisa)),
+            _ => {
+                let named = table::method_names().into_iter().find(|name| *name == method);
+                return refuse(named.unwrap_or("forgetting"), table::refusal(method, Family::Sisa));
+            }
         }))
     }
 }

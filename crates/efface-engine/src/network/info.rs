@@ -99,10 +99,13 @@ impl NetworkInfo {
     /// rows, leaves nothing but the choice of words.
     pub(crate) fn not_covered(&self) -> Vec<String> {
         match &self.encoder {
-            EncoderInfo::Lstm { steps, vectors, .. } => {
-                let steps = if self.shards.is_some() { 0 } else { *steps };
-                efface_nn::not_covered(steps, vectors.public)
+            // Every shard reads the same words, so that training some or all of them leaves the list as it is.
+            EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => {
+                let chosen = "which words have a vector: they were chosen from all texts, and stay in the file by name; a new \
+                              fit of the rows that stay chooses them anew";
+                (!vectors.public).then(|| chosen.into()).into_iter().collect()
             }
+            EncoderInfo::Lstm { steps, vectors, .. } => efface_nn::not_covered(*steps, vectors.public),
             EncoderInfo::MiniLm { .. } => Vec::new(),
         }
     }
