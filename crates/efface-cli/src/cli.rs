@@ -433,7 +433,7 @@ pub(crate) struct Policy {
     /// Model file
     pub(crate) model: PathBuf,
 
-    /// Forget requests that an export waits for
+    /// Requests to forget or amend that an export waits for
     #[arg(long, value_name = "N")]
     pub(crate) min_batch: Option<u64>,
 

@@ -287,6 +287,14 @@ impl<'a> Change<'a> {
         entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
         entry.come = worked.come.clone();
         entry.findings = Some(self.findings(&worked.evidence, &Options::default()));
+        // What a row said before can be read off two versions like a row that left.
+        if kind == Kind::Amend
+            && let Some(ledger) = &self.manifest.ledger
+        {
+            let newest = ledger.newest;
+            self.manifest.policy.count(1, newest);
+            entry.release = Some(self.manifest.policy.release());
+        }
         let kept = (worked.evidence.clone(), self.dropped, worked.withdrawn);
         let signed = self.sign(&worked, vec![entry])?;
         let started = self.started;
