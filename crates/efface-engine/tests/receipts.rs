@@ -312,23 +312,6 @@ fn an_export_waits_under_a_policy() {
     sound(&engine);
 }
 
-#[test]
-fn an_amended_row_makes_an_export_wait_too() {
-    let bench = Bench::new();
-    let mut engine = model(&bench);
-    let all = lines(40);
-    engine.set_policy(&batch(2)).unwrap();
-    engine.export("json", None).unwrap();
-    let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[3].id);
-    engine.amend(&csv(&fixed), &Silent).unwrap();
-    assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
-    let release = receipts(&engine).pop().unwrap().release.unwrap();
-    assert_eq!((release.batch, release.warnings.len()), (1, 1));
-    engine.forget(&ids(&[&all[1].id]), "auto", &PLAIN, false).unwrap();
-    engine.export("json", None).unwrap();
-    sound(&engine);
-}
-
 /// Every number of an export.
 fn numbers(parameters: &efface_engine::Parameters) -> Vec<f64> {
     let tables = parameters.tables.iter().flat_map(|(_, lines)| lines.concat());
