@@ -124,7 +124,8 @@ impl Auto {
             let mut trained = false;
             while work.relative_bound() > goal {
                 let gradient = work.gradient_norm();
-                if gradient > WORN * last {
+                // A gradient that is no number has not fallen either.
+                if gradient.is_nan() || gradient > WORN * last {
                     work.train()?;
                     if work.relative_bound() > goal {
                         work.start_over()?;

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::request;
-use crate::rows::{RowId, RowStore, Rows};
+use crate::rows::{RowId, RowRef, RowStore, Rows};
 
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 const ACCURACY: f64 = 1e-10;
@@ -115,7 +115,13 @@ impl<'a> Work<'a> {
         let mut movers = Movers::new(before.basis.width(), if kept { total } else { 0 });
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
-        store.visit(gone, &mut |_, row| match frame.member(row) {
+        // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
+        let holds = |row: RowRef<'_>| {
+            let mut square = 0.0;
+            row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
+            if square.is_finite() { Ok(()) } else { Err(Error::Overflow) }
+        };
+        store.visit(gone, &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {
             Ok(member) => {
                 if kept {
                     movers.push(frame, &member, -1.0);
@@ -127,6 +133,7 @@ impl<'a> Work<'a> {
         })?;
         fault?;
         for row in new.into_iter().flat_map(|new| new.iter()) {
+            holds(row.features)?;
             let member = frame.member(row)?;
             if kept {
                 movers.push(frame, &member, 1.0);
