@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("step") => step(),
         Some("minilm") => minilm(&data),
         Some("accuracy") => tables("accuracy", &data, &[FIRST_SEED, "5", "2"]),
-        Some("heads") => tables("heads", &data, &["500", "2"]),
+        Some("heads") => tables("heads", &data, &["500", "2", "8"]),
         Some("gap") => tables("gap", &data, &["24", "2"]),
         Some(other) => bail!("there is no part {other}; step, minilm, accuracy, heads and gap exist"),
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench -p efface-nn --bench nn -- step SHAPE THREADS        one training step
 //! cargo bench -p efface-nn --bench nn -- accuracy DATA FIRST SEEDS THREADS   BBC news and AG News, a network for each seed
-//! cargo bench -p efface-nn --bench nn -- heads DATA HIDDEN THREADS  forgetting from the head, and the injection test on it
+//! cargo bench -p efface-nn --bench nn -- heads DATA HIDDEN THREADS EPOCHS  forgetting from the head, and the injection test on it
 //! cargo bench -p efface-nn --bench nn -- gap DATA NETWORKS THREADS  what forgetting in the head alone leaves in the encoder
 //! cargo bench -p efface-nn --bench nn -- minilm DATA ENCODER       the frozen encoder: speed and accuracy
 //! ```
@@ -32,7 +32,7 @@ fn main() {
     match text(0) {
         "step" => step::run(text(1), number(2)),
         "accuracy" => accuracy::run(text(1), number(2) as u64, number(3) as u64, number(4)),
-        "heads" => heads::run(text(1), number(2), number(3)),
+        "heads" => heads::run(text(1), number(2), number(3), number(4)),
         "gap" => gap::run(text(1), number(2), number(3)),
         "minilm" => minilm::run(text(1), text(2)),
         other => panic!("{other} is not step, accuracy, heads, gap or minilm"),
