@@ -69,7 +69,7 @@ def test_damaged_files_are_refused(damage, tmp_path):
         "empty": b"",
         "cut": raw[: len(raw) // 2],
         "other": raw.replace(b'"efface"', b'"effaxe"', 1),
-        "note": raw.replace(b"LogisticRegression", b"XXXXXXXXRegression", 1),
+        "note": raw.replace(b"LogisticRegression", b"LoglinearRegressor", 1),
         "flipped": raw.replace(b'family\\":\\"logistic', b'family\\":\\"gaussian', 1),
     }[damage]
     (tmp_path / "m").write_bytes(raw)
