@@ -111,7 +111,7 @@ impl From<efface_reproduce::Error> for Failure {
             E::Core(error) => return error.into(),
             E::Reader(error) => return error.into(),
             E::UnknownPart(_) | E::Setting { .. } => ErrorKind::Usage,
-            E::OtherRun { .. } | E::NotARun(_) | E::Stopped => ErrorKind::Refused,
+            E::OtherRun { .. } | E::NotARun(_) | E::Busy(_) | E::Stopped => ErrorKind::Refused,
             E::File { .. } => ErrorKind::Io,
             _ => ErrorKind::Data,
         };

@@ -189,14 +189,8 @@ pub(crate) fn count_rows(
         learner.observe(&review.text).map_err(efface::Error::from)?;
     }
     if learner.distinct() < width {
-        let (found, why) =
-            (learner.distinct(), format!("{width} columns (distinct words, one row of the vocabulary each)"));
-        return Err(Error::TooFewRows {
-            name: format!("the vocabulary of {name}"),
-            found,
-            needed: width,
-            why,
-        });
+        let (name, found) = (name.into(), learner.distinct());
+        return Err(Error::TooFewWords { name, found, needed: width });
     }
     let vocabulary = learner.finish(width).map_err(efface::Error::from)?;
     let (mut table, mut targets, mut entries) =

@@ -35,6 +35,16 @@ pub enum Error {
         /// What for.
         why: String,
     },
+    /// A file has too few different words in it.
+    #[error("{name} has {found} different words; {needed} are needed for d = {needed}")]
+    TooFewWords {
+        /// Which data.
+        name: String,
+        /// How many there are.
+        found: usize,
+        /// How many are needed.
+        needed: usize,
+    },
     /// A file of the data folder is not what it should be.
     #[error("{} {what}", .path.display())]
     BadData {
@@ -54,6 +64,9 @@ pub enum Error {
     /// The folder holds files of somebody else.
     #[error("{} is not empty, and what is in it is no run of this command", .0.display())]
     NotARun(PathBuf),
+    /// Another process is at work there.
+    #[error("another process is working in {}", .0.display())]
+    Busy(PathBuf),
     /// The record of the run cannot be read.
     #[error("{} is damaged at line {line}: {what}", .path.display())]
     Damaged {
@@ -106,14 +119,22 @@ impl Error {
             Self::MissingData { .. } => {
                 "name the folder that holds the sets with --data, or leave --data out to run on generated data".into()
             }
-            Self::TooFewRows { .. } => "ask for fewer with --trials, or give a larger file".into(),
+            Self::TooFewRows { .. } => {
+                "give a larger file, or leave --data out to run on generated data; every trial needs as many".into()
+            }
+            Self::TooFewWords { .. } => "give a larger file, or leave --data out to run on generated data".into(),
             Self::BadData { .. } => "docs/reproduce.md says which columns each file must have".into(),
             Self::OtherRun { .. } => {
-                "choose another --out, or repeat the settings to go on with it; --force starts over and keeps the old \
-                 record beside the new one"
+                "choose another --out, or repeat the settings to go on with it; --force starts over and moves the old \
+                 files into a folder `earlier-1` in it"
                     .into()
             }
-            Self::NotARun(_) => "choose a new or empty folder with --out; --force writes beside what is there".into(),
+            Self::NotARun(_) => {
+                "choose a new or empty folder with --out; --force writes beside what is there, and moves files of the same \
+                 names into a folder `earlier-1` in it"
+                    .into()
+            }
+            Self::Busy(_) => "wait until it has ended, or choose another --out".into(),
             Self::Damaged { .. } => "remove the line, or choose another --out".into(),
             Self::File { .. } => "choose a folder that you can write to with --out".into(),
             Self::Stopped => "the same command goes on where it stopped".into(),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::page;
 use crate::part::{Part, Study};
 use crate::plan::Plan;
-use crate::state::{Identity, Record, State};
+use crate::state::{CACHE, Identity, Record, State};
 use crate::studies::{Context, Job, measure};
 use crate::watch::Watch;
 
@@ -33,7 +33,7 @@ pub struct Settings {
     pub seed: u64,
     /// Threads for training; forgetting and retraining alike.
     pub threads: usize,
-    /// Begin anew where the folder holds another run, whose record is kept under another name.
+    /// Begin anew where the folder holds another run, whose files are moved into a folder `earlier-1` in it.
     pub force: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
     let identity = Identity::new(*quick, folder.clone(), *trials, *seed, *threads);
     let mut state = State::open(out, &identity, settings.force)?;
     let plan = trials.map_or(plan.clone(), |trials| plan.trials(trials));
-    let context = Context { plan, data, seed: mix(*seed, 0, 0), threads: *threads, cache: out.join("cache") };
+    let context = Context { plan, data, seed: mix(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
     let jobs: Vec<Job> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
     let is_missing = |state: &State, job: &Job| !state.has(job.study.name(), &job.cell, job.trial);
     let missing: Vec<&Job> = jobs.iter().filter(|job| is_missing(&state, job)).collect();

@@ -3,7 +3,7 @@
 //! the report is made from these lines alone.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,10 @@ use crate::error::{Error, Result};
 const FORMAT: u32 = 1;
 /// The record in the output folder.
 pub(crate) const FILE: &str = "state.jsonl";
+/// The folder for trained networks beside it.
+pub(crate) const CACHE: &str = "cache";
+/// How every record begins.
+const BEGINNING: &[u8] = b"{\"format\":";
 
 /// What makes two runs one: trials of other settings must not mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,32 +87,38 @@ impl Identity {
 }
 
 impl State {
-    /// Opens the record of a folder, or begins one in a new or empty folder. `force` moves a record of other settings aside.
+    /// Opens the record of a folder, or begins one in a new or empty folder. `force` moves what a run of other settings made
+    /// aside. The record is locked: a second process in the same folder is refused.
     pub(crate) fn open(out: &Path, identity: &Identity, force: bool) -> Result<Self> {
         fs::create_dir_all(out).map_err(|cause| Error::file(out, "created", cause))?;
         let path = out.join(FILE);
         if path.exists() {
-            let (found, records, whole) = read(&path)?;
+            let opened = OpenOptions::new().read(true).write(true).open(&path);
+            let mut file = locked(opened.map_err(|cause| Error::file(&path, "opened", cause))?, out)?;
+            let Some((found, records, whole)) = read(&path, &mut file)? else {
+                // Cut off before its first line was whole: there is nothing to go on from.
+                cut(&path, &mut file, 0)?;
+                return Self::begin(path, file, identity);
+            };
             match identity.difference(&found) {
                 None => {
-                    let mut file = OpenOptions::new()
-                        .read(true)
-                        .write(true)
-                        .open(&path)
-                        .map_err(|cause| Error::file(&path, "opened", cause))?;
                     // A line that was being written when the run ended is no trial.
-                    file.set_len(whole).map_err(|cause| Error::file(&path, "written", cause))?;
-                    file.seek(SeekFrom::End(0)).map_err(|cause| Error::file(&path, "read", cause))?;
+                    cut(&path, &mut file, whole)?;
                     return Ok(Self { path, file, records });
                 }
                 Some(difference) if !force => return Err(Error::OtherRun { out: out.into(), difference }),
-                Some(_) => set_aside(out, &path)?,
+                Some(_) => {}
             }
         } else if !force && !is_empty(out)? {
             return Err(Error::NotARun(out.into()));
         }
-        let created = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = created.map_err(|cause| Error::file(&path, "created", cause))?;
+        set_aside(out)?;
+        let created = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = locked(created.map_err(|cause| Error::file(&path, "created", cause))?, out)?;
+        Self::begin(path, file, identity)
+    }
+
+    fn begin(path: PathBuf, file: File, identity: &Identity) -> Result<Self> {
         let mut state = Self { path, file, records: Vec::new() };
         state.line(identity)?;
         Ok(state)
@@ -134,29 +144,68 @@ impl State {
     }
 }
 
-/// The identity, the records, and the length of what is whole.
-fn read(path: &Path) -> Result<(Identity, Vec<Record>, u64)> {
-    let mut text = String::new();
-    let opened = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
-    opened.map_err(|cause| Error::file(path, "read", cause))?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+/// The identity, the records, and the length of what is whole; None where not even the first line is.
+fn read(path: &Path, file: &mut File) -> Result<Option<(Identity, Vec<Record>, u64)>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|cause| Error::file(path, "read", cause))?;
     let damaged =
         |line: usize, cause: String| Error::Damaged { path: path.into(), line: line + 1, what: cause };
-    let mut lines = text[..whole].lines().enumerate();
+    // What follows the last line break was being written, and may end in the middle of a letter.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole == 0 && (BEGINNING.starts_with(&bytes) || bytes.starts_with(BEGINNING)) {
+        return Ok(None);
+    }
+    let line = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+    let text = std::str::from_utf8(&bytes[..whole])
+        .map_err(|fault| damaged(line(&bytes[..fault.valid_up_to()]), "it is not UTF-8".into()))?;
+    let mut lines = text.lines().enumerate();
     let Some((_, first)) = lines.next() else {
-        return Err(damaged(0, "it is empty".into()));
+        return Err(damaged(0, "it is no record of a run".into()));
     };
     let identity = serde_json::from_str(first).map_err(|cause| damaged(0, cause.to_string()))?;
     let records =
         lines.map(|(at, line)| serde_json::from_str(line).map_err(|cause| damaged(at, cause.to_string())));
-    Ok((identity, records.collect::<Result<_>>()?, whole as u64))
+    Ok(Some((identity, records.collect::<Result<_>>()?, whole as u64)))
 }
 
-/// Renames the record of another run to the first name that is free.
-fn set_aside(out: &Path, path: &Path) -> Result<()> {
-    let free = (1..).map(|n| out.join(format!("state.{n}.jsonl"))).find(|path| !path.exists());
+/// The file with a lock on it. Where the file system knows no locks, it goes without.
+fn locked(file: File, out: &Path) -> Result<File> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Busy(out.into())),
+        _ => Ok(file),
+    }
+}
+
+/// Shortens the file and goes to its end.
+fn cut(path: &Path, file: &mut File, length: u64) -> Result<()> {
+    let done = file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0)));
+    done.map(|_| ()).map_err(|cause| Error::file(path, "written", cause))
+}
+
+/// Moves what an earlier run made into a folder of its own, so that nothing is overwritten and nothing of it, such as a trained
+/// network, is taken for this run's.
+fn set_aside(out: &Path) -> Result<()> {
+    let entries = fs::read_dir(out).map_err(|cause| Error::file(out, "read", cause))?;
+    let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    let made: Vec<_> = names.into_iter().filter(|name| name.to_str().is_some_and(is_made_here)).collect();
+    if made.is_empty() {
+        return Ok(());
+    }
+    let free = (1..).map(|n| out.join(format!("earlier-{n}"))).find(|path| !path.exists());
     let Some(free) = free else { return Err(Error::NotARun(out.into())) };
-    fs::rename(path, &free).map_err(|cause| Error::file(path, "renamed", cause))
+    fs::create_dir(&free).map_err(|cause| Error::file(&free, "created", cause))?;
+    for name in made {
+        let path = out.join(&name);
+        fs::rename(&path, free.join(&name)).map_err(|cause| Error::file(&path, "moved", cause))?;
+    }
+    Ok(())
+}
+
+/// Whether a run would write a file or folder of that name.
+fn is_made_here(name: &str) -> bool {
+    let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    matches!(name, FILE | CACHE | "index.html" | "text.csv")
+        || name.ends_with(".csv") && starts(&["table", "figure", "l2", "membership"])
 }
 
 fn is_empty(folder: &Path) -> Result<bool> {
@@ -185,11 +234,15 @@ mod tests {
         state.add(record(1)).unwrap();
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, &text[..text.len() - 7]).unwrap();
+        assert!(matches!(State::open(folder.path(), &identity(1), false), Err(Error::Busy(_))));
+        drop(state);
+        // The last byte that was written is the first half of a letter.
+        fs::write(&path, [&text.as_bytes()[..text.len() - 7], b"\xc3"].concat()).unwrap();
         let mut state = State::open(folder.path(), &identity(1), false).unwrap();
         assert_eq!(state.records, [record(0)]);
         assert!(state.has("s", "c", 0) && !state.has("s", "c", 1));
         state.add(record(1)).unwrap();
+        drop(state);
         let state = State::open(folder.path(), &identity(1), false).unwrap();
         assert_eq!(state.records, [record(0), record(1)]);
     }
@@ -200,9 +253,35 @@ mod tests {
         State::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
         let error = State::open(folder.path(), &identity(2), false).unwrap_err();
         assert!(error.to_string().contains("seed 1") && error.to_string().contains("seed 2"), "{error}");
+        let made = ["index.html", "table4.csv", "text.csv"];
+        made.iter().for_each(|name| fs::write(folder.path().join(name), "old").unwrap());
+        fs::write(folder.path().join("notes.csv"), "mine").unwrap();
+        fs::create_dir(folder.path().join(CACHE)).unwrap();
+        fs::write(folder.path().join(CACHE).join("news-d1000.network"), "old").unwrap();
         assert!(State::open(folder.path(), &identity(2), true).unwrap().records.is_empty());
-        let old = fs::read_to_string(folder.path().join("state.1.jsonl")).unwrap();
-        assert_eq!(old.lines().count(), 2);
+        // Everything of the old run is kept, and nothing of it is where this run would find it.
+        let old = folder.path().join("earlier-1");
+        assert_eq!(fs::read_to_string(old.join(FILE)).unwrap().lines().count(), 2);
+        made.iter().for_each(|name| assert_eq!(fs::read_to_string(old.join(name)).unwrap(), "old"));
+        assert!(old.join(CACHE).join("news-d1000.network").exists() && !folder.path().join(CACHE).exists());
+        assert_eq!(fs::read_to_string(folder.path().join("notes.csv")).unwrap(), "mine");
+        assert!(State::open(folder.path(), &identity(3), true).unwrap().records.is_empty());
+        assert!(folder.path().join("earlier-2").join(FILE).exists());
+    }
+
+    #[test]
+    fn a_run_that_ended_before_its_first_line_begins_again() {
+        for left in ["", "{\"for", "{\"format\":1,\"quick\":tr"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(FILE);
+            fs::write(&path, left).unwrap();
+            State::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+            assert_eq!(State::open(folder.path(), &identity(1), false).unwrap().records, [record(0)]);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE), "something else").unwrap();
+        assert!(matches!(State::open(folder.path(), &identity(1), false), Err(Error::Damaged { .. })));
+        assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), "something else");
     }
 
     #[test]
