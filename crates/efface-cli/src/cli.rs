@@ -91,7 +91,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
-    /// Begin anew in a folder that holds another run; its record stays under another name
+    /// Begin anew in a folder that holds another run; its files are moved into earlier-1 there
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -82,6 +82,10 @@ fn a_folder_holds_json_page_and_tables_and_is_not_overwritten() {
     assert_eq!(kept["membership"], shown["membership"]);
     assert_eq!(kept["states"][2]["state"], "exact");
     let page = read("index.html");
+    assert!(
+        page.contains("Before any forgetting the attack is no better than a coin"),
+        "a sentence begins large"
+    );
     assert!(page.contains("What is not claimed") && page.contains("<svg") && !page.contains("<script"));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
     // Every number of the page is in a table beside it.
@@ -115,7 +119,7 @@ fn rows_that_are_gone_come_from_a_file() {
     let lines: Vec<&str> = text.lines().collect();
     folder.write("gone.csv", format!("{}\n{}\n{}\n", lines[0], lines[1], lines[2]));
     folder.write("never.csv", format!("{}\nx1,p1,4,10,300\nx2,p1,2,60,110\n", lines[0]));
-    folder.fails("audit houses.efface --file gone.csv", 3, &["row h0, line 2, is in this model", "hint: "]);
+    folder.fails("audit houses.efface --file gone.csv", 3, &["row h0, line 2, is in this model", "--forget"]);
     folder.done("forget houses.efface --ids h0,h1");
     let found = folder.json("audit houses.efface --file gone.csv --held-out never.csv --oracles 16 --json");
     assert_eq!(found["gone_before"], true);
@@ -128,6 +132,7 @@ fn rows_that_are_gone_come_from_a_file() {
 fn bad_requests_are_refused() {
     let folder = houses();
     folder.fails("audit houses.efface --forget h0,h99", 4, &["row h99 is not in this model"]);
+    folder.fails("audit houses.efface --subject owner=p77", 4, &["no row in this model", "with --file"]);
     folder.fails("audit houses.efface --sample 50", 5, &["retained rows: 12, and at least 16 are needed"]);
     folder.fails("audit houses.efface --sample 5 --oracles 4", 2, &["oracles = 4 is out of range"]);
     folder.fails("audit houses.efface --sample 5 --method warm_start", 5, &["training is a closed form"]);

@@ -369,7 +369,7 @@ impl Error {
             Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", "))),
             Self::EmptyRequest => Some("name at least one id, or a subject".into()),
             Self::StillThere { .. } => Some(
-                "rows of the file must have left the model, or never been in it; for rows that are in it use --ids".into(),
+                "rows of the file must have left the model, or never been in it; name rows that are in it with --forget".into(),
             ),
             Self::AlreadyThere { .. } => {
                 Some("amend corrects rows that are there; learn only adds new ones".into())

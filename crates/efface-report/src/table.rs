@@ -214,7 +214,8 @@ impl Table {
     pub(crate) fn html(&self) -> String {
         let mut out = format!(
             "<figure class=\"table\" id=\"{id}\"><figcaption>{caption} <a class=\"csv\" href=\"{id}.csv\">CSV</a></figcaption>\n\
-             <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table>\n<thead>",
+             <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table{pinned}>\n<thead>",
+            pinned = self.pinned(),
             id = self.id,
             caption = self.caption.html(),
             label = escape(&self.caption.plain()),
@@ -248,6 +249,19 @@ impl Table {
             out.push_str(&format!("<p class=\"below\">{}</p>\n", note.html()));
         }
         out + "</figure>\n"
+    }
+
+    /// Labels stay in sight where a narrow screen scrolls the numbers: the first column, and the second where the first is short,
+    /// so that both leave room.
+    fn pinned(&self) -> &'static str {
+        let short =
+            |row: &Row| row.apart || row.cells.first().is_some_and(|cell| cell.plain().chars().count() <= 5);
+        let second = self.columns.get(1).is_some_and(|column| column.label);
+        match self.columns.first().is_some_and(|column| column.label) {
+            false => "",
+            true if second && self.rows.iter().all(short) => " class=\"pinned two\"",
+            true => " class=\"pinned\"",
+        }
     }
 
     /// Whether a group of columns begins here, so that a gap belongs before it.
@@ -339,6 +353,18 @@ mod tests {
     }
 
     #[test]
+    fn two_columns_of_labels_stay_in_sight_where_the_first_is_short() {
+        let of = |label: &str| {
+            let mut table = Table::new("t", "t");
+            table.columns([Column::label("k"), Column::label("method"), Column::number("a")]);
+            table.row([label.into(), "INF".into(), 1usize.into()]);
+            table.html()
+        };
+        assert!(of("100").contains("<table class=\"pinned two\">"));
+        assert!(of("projection_residual").contains("<table class=\"pinned\">"));
+    }
+
+    #[test]
     fn headings_span_their_columns_and_errors_get_one_of_their_own_in_the_csv() {
         let html = table().html();
         assert!(
@@ -347,6 +373,7 @@ mod tests {
         );
         assert!(html.contains("<th scope=\"col\" rowspan=\"2\" class=\"l\">k</th>"), "{html}");
         assert!(html.contains("Times &amp; errors") && html.contains("<tr class=\"apart\">"));
+        assert!(html.contains("<table class=\"pinned\">"), "{html}");
         let csv = table().csv();
         let lines: Vec<&str> = csv.text.lines().collect();
         assert_eq!(csv.name, "table-1.csv");

@@ -89,7 +89,7 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
         if there > 0 { format!(", {there} are there already") } else { String::new() },
         minutes(seconds)
     ));
-    for reason in page::reasons(&context, *quick) {
+    for reason in page::reasons(&context, settings) {
         watch.say(&reason);
     }
     let done = missing.len();

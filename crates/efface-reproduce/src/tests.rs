@@ -76,7 +76,12 @@ fn invented(context: &Context) -> Vec<Record> {
         cell: job.cell,
         trial: job.trial,
         seconds: 1.0,
-        values: Values::from([("exact".into(), 0.0), ("INF".into(), 0.5), ("PRU".into(), 0.25)]),
+        values: Values::from([
+            ("exact".into(), 0.0),
+            ("retrain".into(), 0.0),
+            ("INF".into(), 0.5),
+            ("PRU".into(), 0.25),
+        ]),
     })
     .collect()
 }
@@ -93,6 +98,113 @@ fn the_quick_report_has_this_structure() {
     };
     let (page, _) = page::build(&context, &invented(&context), &settings(folder.path()));
     insta::assert_snapshot!(page.outline());
+}
+
+/// The findings of one trial a cell, whose numbers follow from the study and the cell.
+fn findings(values: impl Fn(Study, &str) -> Vec<(&'static str, f64)>) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, data, cache) = (Plan::quick(), Data::new(None), folder.path().into());
+    let context = Context { plan, data, seed: 1, threads: 1, cache };
+    let studies = Part::ALL.iter().flat_map(|part| part.studies()).copied();
+    let jobs = studies.flat_map(|study| measure(study, &context).jobs()).filter(|job| job.trial == 0);
+    let records = jobs.map(|job| {
+        let values = values(job.study, &job.cell).into_iter().map(|(name, value)| (name.to_string(), value));
+        let (study, values) = (job.study.name().into(), values.collect());
+        Record { study, cell: job.cell, trial: 0, seconds: 1.0, values }
+    });
+    let (_, found) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
+    found.iter().map(|text| text.plain()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_finding_says_the_opposite_when_the_numbers_do() {
+    let injection = |exact: f64, sparser: f64| {
+        move |study: Study, cell: &str| match study {
+            Study::Injection => {
+                let projection = if cell.ends_with("p=0.5") { 0.5 } else { sparser };
+                vec![("exact", exact), ("retrain", 0.0), ("PRU", projection), ("INF", 1.0)]
+            }
+            _ => Vec::new(),
+        }
+    };
+    let good = findings(injection(0.0, 0.2));
+    assert!(good.contains("Exact forgetting forgets") && good.contains("table 4, reproduces"), "{good}");
+    let bad = findings(injection(0.3, 0.6));
+    assert!(bad.contains("leaves more than it should") && bad.contains("at most 0.3"), "{bad}");
+    assert!(bad.contains("does not reproduce here") && !bad.contains("forgets"), "{bad}");
+
+    let times = |seconds: f64| {
+        move |study: Study, _: &str| match study {
+            Study::Times => vec![("retrain s", 1.0), ("k=1 exact s", 1e-4), ("k=200 exact s", seconds)],
+            _ => Vec::new(),
+        }
+    };
+    let good = findings(times(0.01));
+    assert!(good.contains("It is fast") && good.contains("between 100 and 10,000 times faster"), "{good}");
+    assert!(good.contains("in 4 of 4 cells"), "{good}");
+    let bad = findings(times(2.0));
+    assert!(bad.contains("not always faster") && bad.contains("in 2 of 4 cells"), "{bad}");
+
+    let head = |left: f64| {
+        move |study: Study, _: &str| match study {
+            Study::HeadInjection => vec![("exact", 0.0), ("retrain", 0.0), ("INF", left), ("PRU", left)],
+            _ => Vec::new(),
+        }
+    };
+    assert!(findings(head(0.5)).contains("Table 3 does not reproduce: INF and PRU leave between 5,000"));
+
+    let attack = |exact: f64, before: f64| {
+        move |study: Study, _: &str| match study {
+            Study::Membership => vec![
+                ("exact forgotten auc", exact),
+                ("exact forgotten low", exact - 0.02),
+                ("exact forgotten high", exact + 0.02),
+                ("retrain forgotten auc", 0.5),
+                ("retrain forgotten low", 0.48),
+                ("retrain forgotten high", 0.52),
+                ("before forgotten auc", before),
+                ("before forgotten low", before - 0.02),
+                ("before forgotten high", before + 0.02),
+            ],
+            _ => Vec::new(),
+        }
+    };
+    let good = findings(attack(0.51, 0.6));
+    assert!(
+        good.contains("does not tell exact forgetting from retraining") && !good.contains("coin"),
+        "{good}"
+    );
+    assert!(findings(attack(0.55, 0.6)).contains("finds more after exact forgetting"));
+    assert!(findings(attack(0.45, 0.6)).contains("finds less after exact forgetting"));
+    assert!(findings(attack(0.5, 0.51)).contains("shows little on these rows"));
+
+    let distance = findings(|study, _| match study {
+        Study::Distance => vec![("exact", 1e-9), ("PRU", 0.9), ("INF", 0.5)],
+        _ => Vec::new(),
+    });
+    assert!(distance.contains("ends at most 1×10⁻⁹ of the way"), "{distance}");
+    assert_eq!(findings(|_, _| Vec::new()), "Nothing has been measured yet.");
+}
+
+#[test]
+fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let reasons = |trials: Option<usize>| {
+        let plan = trials.map_or(Plan::full(), |trials| Plan::full().trials(trials));
+        let (data, cache) = (Data::new(Some(folder.path())), folder.path().into());
+        let context = Context { plan, data, seed: 1, threads: 1, cache };
+        page::reasons(&context, &Settings { quick: false, trials, ..settings(folder.path()) }).join("\n")
+    };
+    let full = reasons(None);
+    assert!(
+        full.contains("timed 5 times a cell and not 100") && full.contains("3 runs and not 10"),
+        "{full}"
+    );
+    let few = reasons(Some(2));
+    assert_eq!(
+        few,
+        "2 trials a cell, as was asked for; the paper has 100 in table 1 and 50 in tables 4 and 5"
+    );
 }
 
 #[test]
@@ -158,19 +270,29 @@ fn a_data_folder_that_lacks_a_file_is_named_with_what_it_is_for() {
 #[test]
 fn too_few_rows_are_counted() {
     let data = tempfile::tempdir().unwrap();
-    for set in ["womens-clothing/womens-clothing.csv", "amazon-musical/musical-instruments.csv"] {
-        let path = data.path().join(set);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // The name says gzip; the reader goes by the content.
-        fs::write(path.with_extension("csv.gz"), gzip("stars,title,summary,text\n5,a,b,good\n1,c,d,bad\n"))
-            .unwrap();
-    }
+    let fill = |times: usize| {
+        for set in ["womens-clothing/womens-clothing.csv.gz", "amazon-musical/musical-instruments.csv.gz"] {
+            let path = data.path().join(set);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let rows = "5,a,b,good\n1,c,d,bad\n".repeat(times);
+            fs::write(path, gzip(&format!("stars,title,summary,text\n{rows}"))).unwrap();
+        }
+    };
+    fill(1);
     let error = fails(|settings| {
         settings.data = Some(data.path().into());
         settings.parts = vec![Part::Membership];
     });
     let text = error.to_string();
     assert!(text.contains("has 2 rows") && text.contains("80 are needed"), "{text}");
+    assert!(!error.hint().unwrap().contains("--trials"), "fewer trials need as many rows");
+    fill(100);
+    let error = fails(|settings| {
+        settings.data = Some(data.path().into());
+        settings.parts = vec![Part::Table1];
+    });
+    let text = error.to_string();
+    assert!(text.contains("different words; 40 are needed for d = 40"), "{text}");
 }
 
 /// Text as a gzip file of stored blocks, so that no compressor is needed here.

@@ -67,7 +67,7 @@ pub struct AuditReport {
     pub model: String,
     /// What its targets are.
     pub task: Task,
-    /// Rows in the model, the forgotten ones included unless they had gone before.
+    /// Rows looked at: those of the model, and those that had gone before and came from a file.
     pub rows: usize,
     /// Features of a row.
     pub features: usize,

@@ -1,8 +1,8 @@
 //! Izzo's L2 table, with both comparisons.
 
-use efface_report::{Cell, Column, Section, Style, Table, Text};
+use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
 
-use super::{Results, mean, printed, trials_text};
+use super::{Results, kept, mean, printed, trials_text};
 use crate::paper;
 use crate::part::Study;
 use crate::studies::distance::cell;
@@ -10,8 +10,8 @@ use crate::studies::{Context, METHODS};
 
 pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
     let plan = &context.plan.distance;
-    let all = plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| cell(k, scale)));
-    let trials = trials_text(results.trials(Study::Distance, all));
+    let all = || plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| cell(k, scale)));
+    let trials = trials_text(results.trials(Study::Distance, all()));
     let caption = Text::new(format!(
         "Distance to the retrained parameters as a share of the distance before; d = {}; mean of ",
         plan.width
@@ -46,16 +46,35 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
             table.row(cells);
         }
     }
+    if let Some(kept) = kept(results, Study::Distance, all()) {
+        table.note(kept);
+    }
+    let mut note = Text::new(
+        "Their scripts compare with a model that misses one row more than was forgotten, so that even true retraining would not \
+         come out at 0. “One row more” repeats that comparison; their table can therefore not be matched to the digit by the \
+         comparison that is right.",
+    );
+    if let Some((&k, &scale)) = plan.deletions.first().zip(plan.scales.first()) {
+        let get = |name: &str| results.get(Study::Distance, &cell(k, scale), name);
+        if let (Some(retrain), Some(right), Some(wrong)) =
+            (get("retrain, one row more"), get("INF"), get("INF, one row more"))
+        {
+            let number = |value: f64| Number::new(value, Style::Fixed(2));
+            note = note
+                .and(format!(" At k = {k} and ×{scale} it puts retraining itself at "))
+                .number("retraining, one row more", number(retrain.mean))
+                .and(" and INF at ")
+                .number("INF, one row more", number(wrong.mean))
+                .and(" in place of ")
+                .number("INF", number(right.mean))
+                .and(".");
+        }
+    }
     Section::new("L2: the distance to retraining, on outliers")
         .add(
             "The table of Izzo et al. on which the paper builds. The first k rows and their targets are scaled by 1, 10 or 100. \
              0 is retraining; 1 is not having moved.",
         )
         .add(table)
-        .note(
-            "Their scripts compare with a model that misses one row more than was forgotten, so that even true retraining would \
-             not come out at 0. “One row more” repeats that comparison: where forgetting should have moved the model little (k = 1, \
-             ×1), the extra row is a large part of the distance, and INF looks worse than it is. Their table can therefore not \
-             be matched to the digit by the comparison that is right.",
-        )
+        .note(note)
 }

@@ -2,7 +2,7 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, mean, printed, trials_text};
+use super::{Results, kept, mean, printed, trials_text};
 use crate::paper;
 use crate::part::Study;
 use crate::studies::Context;
@@ -15,9 +15,12 @@ const UNIT: f64 = 1e4;
 const NAMES: [&str; 5] = ["INF", "PRU", "SISA", "exact", "retrain"];
 
 fn trials(context: &Context, results: &Results<'_>) -> Text {
+    trials_text(results.trials(Study::HeadInjection, cells(context)))
+}
+
+fn cells(context: &Context) -> impl Iterator<Item = String> {
     let plan = &context.plan.head;
-    let all = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)));
-    trials_text(results.trials(Study::HeadInjection, all))
+    plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)))
 }
 
 fn print(k: usize, d: usize, name: &str) -> Option<f64> {
@@ -60,6 +63,9 @@ pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
          numbers; the encoder is trained once a width and stays.",
         super::sentence(&describe(set, &plan.training)).trim_end_matches('.')
     ));
+    if let Some(kept) = kept(results, Study::HeadInjection, cells(context)) {
+        table.note(kept);
+    }
     Section::new("Table 3: an injected feature in a network's head")
         .add(
             "The feature injection test in the last layer of a text classifier. What the encoder learned from the forgotten \
@@ -69,7 +75,9 @@ pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
         .add(table)
         .note(
             "Where the numbers differ. The paper does not say how its head is penalised, nor what correlates with one of five \
-             labels; here the feature is the one-hot label on the rows to forget, and the weight is the length of its block. \
+             labels; here the feature is the one-hot label on the rows to forget, and the weight is the length of its block. The \
+             printed numbers rise with k and fall with d in every line, as those of table 1 do, which are times; a share that is \
+             left of one weight has no reason to. \
              SISA trains the touched shards again without those rows, so that it leaves nothing, like retraining; a SISA that \
              leaves something, as in the paper's figure 1, has not retrained every shard that held the row.",
         )

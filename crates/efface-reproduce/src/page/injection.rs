@@ -1,17 +1,20 @@
 //! Tables 4 and 5, and table 4 as a figure.
 
-use efface_report::{Axis, Cell, Column, Figure, Panel, Section, Series, Style, Table, Text};
+use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, mean, median, printed, trials_text};
+use super::{Results, kept, mean, median, printed, trials_text};
 use crate::paper;
 use crate::part::Study;
 use crate::studies::injection::cell;
 use crate::studies::{Context, METHODS};
 
 fn trials(context: &Context, results: &Results<'_>) -> Text {
+    trials_text(results.trials(Study::Injection, cells(context)))
+}
+
+fn cells(context: &Context) -> impl Iterator<Item = String> {
     let plan = &context.plan.injection;
-    let all = plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| cell(k, keep)));
-    trials_text(results.trials(Study::Injection, all))
+    plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| cell(k, keep)))
 }
 
 pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
@@ -45,6 +48,9 @@ pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
             table.row(cells);
         }
     }
+    if let Some(kept) = kept(results, Study::Injection, cells(context)) {
+        table.note(kept);
+    }
     Section::new("Table 4: what is left of an injected feature")
         .add(
             "Rows are drawn as Izzo et al. draw them: ten a feature, the last feature kept on the first k rows alone, where it \
@@ -54,11 +60,27 @@ pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
         )
         .add(table)
         .add(figure(context, results))
-        .note(
-            "Where the numbers differ. INF is a ratio of two numbers that both vary from draw to draw, so that its mean follows \
-             its largest trials; the paper's 3.11 at k = 50, p = 0.1 looks like one such cell. Exact \
-             forgetting leaves what retraining leaves: the column of a feature that no row has any more is cleared.",
-        )
+        .note(note(context, results))
+}
+
+fn note(context: &Context, results: &Results<'_>) -> Text {
+    let found = cells(context).filter_map(|cell| results.get(Study::Injection, &cell, "INF"));
+    let (low, high) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), found| {
+        (low.min(found.least), high.max(found.most))
+    });
+    let mut note = Text::new("Where the numbers differ. ");
+    if low <= high {
+        note = note
+            .and("INF leaves between ")
+            .number("least left by INF", Number::new(low, Style::Fixed(2)))
+            .and(" and ")
+            .number("most left by INF", Number::new(high, Style::Fixed(2)))
+            .and(" of the injected weight over all trials here. ");
+    }
+    note.and(
+        "A ratio far beyond 1, like the printed 3.11 at k = 50, p = 0.1, comes out where the weight before happens to be near 0; a \
+         mean follows such a trial, a median does not. Where no row has a feature any more, exact forgetting clears its column.",
+    )
 }
 
 fn figure(context: &Context, results: &Results<'_>) -> Figure {
@@ -69,12 +91,20 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
                 Axis::log("p, the share of features kept").ticks(plan.keeps.clone()),
                 Axis::linear("share left").include(0.0),
             );
+    let get = |k: usize, keep: f64, name: &str| results.get(Study::Injection, &cell(k, keep), name);
+    let places = || plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
+    // Points that lie on each other are one series.
+    let alike = places().all(|(k, keep)| match (get(k, keep, "exact"), get(k, keep, "retrain")) {
+        (Some(exact), Some(retrain)) => (exact.median - retrain.median).abs() <= 1e-9,
+        (exact, retrain) => exact.is_none() && retrain.is_none(),
+    });
+    let title = |name: &'static str| if alike && name == "exact" { "exact and retrain" } else { name };
     for &k in &plan.deletions {
         let mut panel = Panel::new(format!("k = {k}"));
-        for (_, name) in METHODS {
-            let mut series = Series::new(if name == "exact" { "exact and retrain" } else { name });
+        for name in METHODS.iter().map(|(_, name)| *name).chain((!alike).then_some("retrain")) {
+            let mut series = Series::new(title(name));
             for &keep in &plan.keeps {
-                if let Some(found) = results.get(Study::Injection, &cell(k, keep), name) {
+                if let Some(found) = get(k, keep, name) {
                     series = series.point(keep, found.median, found.median_error);
                 }
             }

@@ -17,6 +17,16 @@ pub(super) fn auc(results: &Results<'_>, state: &str, which: &str) -> Option<(f6
     Some((get("auc")?, get("low")?, get("high")?))
 }
 
+/// How many of the forgotten rows have an equal among those that stay.
+fn twins(results: &Results<'_>) -> Text {
+    match results.get(Study::Membership, CELL, "twins") {
+        None => Text::new("."),
+        Some(found) => Text::new(", of which ")
+            .number("forgotten rows with a twin", Number::new(found.median, Style::Count))
+            .and(" have a twin among the rows that stay: nobody can tell whether such a row is gone."),
+    }
+}
+
 pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
     let plan = &context.plan.membership;
     let mut table = Table::new(
@@ -61,12 +71,14 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
                 .number("words", Number::count(plan.width))
                 .and(" words, half of them with a given row, and judges by the row's margin (U-LiRA, Hayes et al. 2024). ")
                 .number("forgotten rows", Number::count(plan.forgotten))
-                .and(" rows are forgotten."),
+                .and(" rows are forgotten")
+                .text(twins(results)),
         )
         .add(table)
         .add(figure)
         .note(
             "An AUC near 0.5 for INF or PRU does not mean that they forget: it means that this attack, on these rows, does not see \
-             what they leave. The interval of exact forgetting covering that of retraining is what has to be so.",
+             what they leave. What has to be so is that the interval of exact forgetting covers the AUC of retraining. Where the \
+             attack is no better than a coin before anything is forgotten, it shows nothing.",
         )
 }

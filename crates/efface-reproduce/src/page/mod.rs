@@ -11,10 +11,11 @@ mod times;
 use efface_report::{Cell, Number, Page, Section, Style, Text};
 
 use crate::part::Study;
+use crate::plan::Plan;
 use crate::run::Settings;
 use crate::state::Record;
 use crate::statistics::{Summary, summary};
-use crate::studies::Context;
+use crate::studies::{Context, review_injection};
 
 /// The records, to be asked for cells.
 pub(crate) struct Results<'a> {
@@ -60,30 +61,56 @@ pub(crate) fn title(study: Study) -> &'static str {
     }
 }
 
-/// Where a run repeats less than the paper, and why.
-pub(crate) fn reasons(context: &Context, quick: bool) -> Vec<String> {
-    let plan = &context.plan;
-    if quick {
-        return vec![format!(
-            "quick settings: tables 4 and 5 and l2 at d = {} in place of 1500, {} trials in place of 50, short trainings; \
-             the directions are the paper's, the sizes are not",
-            plan.injection.width, plan.injection.trials
-        )];
+/// Where a run is smaller than the paper, and why.
+pub(crate) fn reasons(context: &Context, settings: &Settings) -> Vec<String> {
+    let (plan, full) = (&context.plan, Plan::full());
+    let mut reasons = Vec::new();
+    if settings.quick {
+        reasons.push(format!(
+            "quick settings: {} trials in place of {} in table 1, {} in place of {} in tables 4 and 5, which are at d = {} in place \
+             of {}, as is l2; short trainings; directions can be compared with the paper, sizes cannot",
+            plan.times.trials,
+            full.times.trials,
+            plan.injection.trials,
+            full.injection.trials,
+            plan.injection.width,
+            full.injection.width
+        ));
+    } else {
+        if let Some(trials) = settings.trials.filter(|trials| *trials < full.times.trials) {
+            reasons.push(format!(
+                "{trials} trials a cell, as was asked for; the paper has {} in table 1 and {} in tables 4 and 5",
+                full.times.trials, full.injection.trials
+            ));
+        }
+        if plan.times.retrainings < plan.times.trials {
+            reasons.push(format!(
+                "table 1: retraining is timed {} times a cell and not {}, because it varies little and is most of the work",
+                plan.times.retrainings, plan.times.trials
+            ));
+        }
+        if plan.review_injection.trials < plan.times.trials {
+            reasons.push(format!(
+                "table 1, injection: {} trials a cell and not {}, because each is a fit of its own",
+                plan.review_injection.trials, plan.times.trials
+            ));
+        }
+        if plan.network.retrainings < plan.network.runs {
+            reasons.push(format!(
+                "table 2: {} runs and not {} of what trains a whole network, because each takes minutes",
+                plan.network.retrainings, plan.network.runs
+            ));
+        }
     }
-    vec![
-        format!(
-            "table 1: retraining is timed {} times a cell and not {}, because it varies little and is most of the work",
-            plan.times.retrainings, plan.times.trials
-        ),
-        format!(
-            "table 1, injection: {} trials a cell and not {}, because each is a fit of its own",
-            plan.review_injection.trials, plan.times.trials
-        ),
-        format!(
-            "table 2: {} runs and not {} of what trains a whole network, because each takes minutes",
-            plan.network.retrainings, plan.network.runs
-        ),
-    ]
+    let widths = review_injection::widths(context);
+    if widths != plan.review_injection.widths {
+        let widths: Vec<String> = widths.iter().map(usize::to_string).collect();
+        reasons.push(format!(
+            "table 1, injection: d = {} alone, because generated reviews have few different words",
+            widths.join(", ")
+        ));
+    }
+    reasons
 }
 
 /// The page and the findings that open it.
@@ -123,7 +150,11 @@ pub(crate) fn build(context: &Context, records: &[Record], settings: &Settings) 
 }
 
 fn subtitle(context: &Context, records: &[Record], settings: &Settings) -> Text {
-    let sort = if settings.quick { "Quick settings" } else { "The paper's settings" };
+    let sort = match (settings.quick, settings.trials) {
+        (true, _) => "Quick settings",
+        (false, None) => "The paper's settings",
+        (false, Some(_)) => "The paper's sizes, with as many trials as were asked for",
+    };
     let data = match context.data.is_real() {
         true => "BBC news, AG News, product reviews and generated rows",
         false => "generated data only",
@@ -172,14 +203,14 @@ fn method(context: &Context, settings: &Settings) -> Section {
         ),
         Text::new(
             "Squared loss, λ = 1e-4, no intercept in the linear tables, as in the paper; the heads of networks have λ = 1 and an \
-             intercept.",
+             intercept, and the models under attack λ = 1e-4 and an intercept.",
         ),
         Text::new(
             "“Kept” is the memory of everything that was made ahead of time and that a forget profits from. It holds traces of \
              rows until it has been brought up to date, which efface's engine does before it commits.",
         ),
     ];
-    lines.extend(reasons(context, settings.quick).into_iter().map(|reason| Text::new(sentence(&reason))));
+    lines.extend(reasons(context, settings).into_iter().map(|reason| Text::new(sentence(&reason))));
     Section::new("How to read this page").list(lines)
 }
 
@@ -212,6 +243,14 @@ fn with_error(value: f64, error: f64, style: Style) -> Cell {
         true => Cell::Number(Number::new(value, style)),
         false => Cell::WithError(Number::new(value, style), error),
     }
+}
+
+/// What the fits of some cells kept for requests to come, as a note below a table.
+fn kept(results: &Results<'_>, study: Study, cells: impl IntoIterator<Item = String>) -> Option<Text> {
+    let found = cells.into_iter().filter_map(|cell| Some(results.get(study, &cell, "kept bytes")?.most));
+    let most = found.reduce(f64::max)?;
+    let text = Text::new("Made ahead of time: what a fit keeps for requests to come, up to ");
+    Some(text.number("kept", Number::new(most, Style::Bytes)).and("."))
 }
 
 /// A number of the paper, which may have none here.

@@ -2,7 +2,7 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, mean, median, printed, trials_text};
+use super::{Results, kept, mean, median, printed, trials_text};
 use crate::paper;
 use crate::part::Study;
 use crate::studies::times::{GENERATED, cell, sources};
@@ -38,11 +38,40 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         .number("cells where exact is faster than PRU", Number::count(faster))
         .and(" of ")
         .number("cells", Number::count(cells))
+        .and(" cells.")
+        .text(not_below(context, results))
         .and(
-            " cells. The paper calls PRU linear in d; that holds with the hat matrix at hand, and the second table says what \
+            " The paper calls PRU linear in d; that holds with the hat matrix at hand, and the second table says what \
              having it at hand costs.",
         ),
     )
+}
+
+/// The cells in which exact forgetting is not below what the paper prints, by name.
+fn not_below(context: &Context, results: &Results<'_>) -> Text {
+    let plan = &context.plan.times;
+    let (mut above, mut dense) = (Vec::new(), false);
+    for source in sources(context) {
+        for (d, k) in plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (d, k))) {
+            let get = |name: &str| results.get(Study::Times, &cell(source, d), name);
+            let (Some(time), Some(retrain)) = (get(&format!("k={k} exact s")), get("retrain s")) else {
+                continue;
+            };
+            let share = UNIT * time.median / retrain.least;
+            if paper::table1(k, d).is_some_and(|p| share >= p.influence.min(p.projection)) {
+                above.push(format!("{source}, d = {d}, k = {k}"));
+                dense |= source == GENERATED;
+            }
+        }
+    }
+    if above.is_empty() {
+        return Text::default();
+    }
+    let text = Text::new(format!(" It is not below both of the paper's numbers in: {}.", above.join("; ")));
+    match dense {
+        true => text,
+        false => text.and(" All of these are reviews."),
+    }
 }
 
 /// In how many cells exact forgetting is faster than PRU, and of how many.
@@ -189,8 +218,9 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
 pub(super) fn injection_section(context: &Context, results: &Results<'_>) -> Section {
     let plan = &context.plan.review_injection;
     let widths = review_injection::widths(context);
-    let all = widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| review_injection::cell(k, d)));
-    let trials = trials_text(results.trials(Study::ReviewInjection, all));
+    let all =
+        || widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| review_injection::cell(k, d)));
+    let trials = trials_text(results.trials(Study::ReviewInjection, all()));
     let mut table = Table::new(
         "table1 injection",
         Text::new("What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ")
@@ -223,6 +253,9 @@ pub(super) fn injection_section(context: &Context, results: &Results<'_>) -> Sec
         " reviews as counts of their d commonest words, stars 4 and 5 as +1 and the others as −1, with one more column that is \
          the label on the k rows to forget and 0 elsewhere.",
     ));
+    if let Some(kept) = kept(results, Study::ReviewInjection, all()) {
+        table.note(kept);
+    }
     Section::new("Table 1, read as its caption has it")
         .add(
             "If the caption is taken at its word, table 1 shows the feature injection test on reviews. A retrained model has no \

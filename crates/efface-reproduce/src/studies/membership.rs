@@ -1,7 +1,7 @@
 //! Membership inference: can an attacker with many models of their own tell that a forgotten row was once there? Not in the
 //! paper, but the question behind it. U-LiRA with retrained oracles, on reviews.
 
-use efface::eval::{Task, Trials, Way, membership_inference};
+use efface::eval::{Task, Trials, Way, duplicates, membership_inference};
 use efface::{AnyRecipe, Ridge, RowId, RowStore};
 
 use super::{Context, Job, METHODS, Measure};
@@ -54,6 +54,7 @@ impl Measure for MembershipStudy {
         let found = membership_inference(&recipe, Task::Classes, &rows, &gone, &ways, &trials, &|_, _| {})?;
         let mut values =
             Values::from([("oracles".into(), found.oracles as f64), ("rows".into(), rows.len() as f64)]);
+        values.insert("twins".into(), duplicates(&rows, &gone)?.surviving() as f64);
         for exposure in &found.exposures {
             let known = METHODS.iter().find(|(method, _)| *method == exposure.state);
             let name = known.map_or(exposure.state.as_str(), |(_, name)| name);

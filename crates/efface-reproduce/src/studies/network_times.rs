@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use efface::eval::duplicates;
 use efface::methods::SisaForget;
 use efface::{Features, Fit, Forget, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
 use efface_nn::{HeadMethod, Network, NetworkRecipe, Quiet};
@@ -11,6 +12,7 @@ use super::head_injection::training_cost;
 use super::networks::{Lab, cache_name, sets, trained};
 use super::{Context, Job, METHODS, Measure, kept_bytes, without};
 use crate::augment::augmented;
+use crate::data::Labelled;
 use crate::draw::{choose, mix};
 use crate::error::Result;
 use crate::part::Study;
@@ -102,6 +104,7 @@ impl Ready {
             ("accuracy before".into(), before),
             ("training s".into(), self.training),
             ("rows".into(), self.encoded.len() as f64),
+            ("twins".into(), duplicates(&self.lab.rows, gone)?.surviving() as f64),
         ]);
         let methods = METHODS.into_iter().chain([("retrain_head", "retrain head")]);
         for (method, name) in methods {
@@ -156,7 +159,10 @@ impl Measure for NetworkTimesStudy {
         match what {
             "retrain" => ready.retrain(&without(&ready.lab.rows, &gone)),
             "retrain, augmented" => {
-                let texts = augmented(data, &ready.lab.texts, plan.network.augmented, mix(*seed, 61, 0))?;
+                // Of articles that go, nothing must stay in other words.
+                let stay = ready.lab.texts.iter().zip(&ids).filter(|(_, id)| !gone.contains(id));
+                let stay: Vec<Labelled> = stay.map(|(text, _)| text.clone()).collect();
+                let texts = augmented(data, &stay, plan.network.augmented, mix(*seed, 61, 0))?;
                 let mut rows = without(&ready.lab.rows, &gone);
                 rows.append(&ready.lab.more_rows(&texts)?)?;
                 ready.retrain(&rows)

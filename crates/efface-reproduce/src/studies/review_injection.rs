@@ -4,7 +4,7 @@
 use efface::eval::{Way, feature_injection};
 use efface::{RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, recipe};
+use super::{Context, Job, METHODS, Measure, kept_bytes, recipe};
 use crate::data::{Labelled, REVIEWS, count_rows, reviews};
 use crate::draw::{choose, mix};
 use crate::error::Result;
@@ -95,6 +95,7 @@ impl Measure for ReviewInjectionStudy {
         ]);
         for (way, (_, name)) in found.ways.iter().zip(METHODS) {
             values.insert(name.into(), way.ratio);
+            values.insert("kept bytes".into(), kept_bytes(&way.evidence));
         }
         Ok(values)
     }

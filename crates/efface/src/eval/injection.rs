@@ -61,8 +61,8 @@ pub fn feature_injection(recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], ways: 
             range: "above 0; lower the penalty, or forget rows whose weights and targets are not 0",
         });
     }
-    let retained: HashSet<RowId> = gone.iter().copied().collect();
-    let retrained = recipe.fit(&injected.filter(|id| !retained.contains(&id)))?;
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retrained = recipe.fit(&injected.filter(|id| !out.contains(&id)))?;
     let retrained = weight_on(&retrained, columns.clone())?;
     let mut found = Vec::with_capacity(ways.len());
     for way in ways {

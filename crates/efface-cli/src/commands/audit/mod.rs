@@ -28,7 +28,13 @@ pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
     if let Some(folder) = &args.out {
         prepare(folder, args.force)?;
     }
-    let report = engine.audit(&request, &terminal.bars())?;
+    let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
+        // The log, of which the error speaks to those who forget, has no part in an audit.
+        error @ efface_engine::Error::UnknownSubject { .. } => {
+            Failure::from(error).hint("people who have left already are looked for with --file")
+        }
+        error => error.into(),
+    })?;
     if let Some(folder) = &args.out {
         write(folder, args.force, &report)?;
     }
@@ -234,15 +240,21 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
         return Vec::new();
     };
     let mut said = Vec::new();
-    if before.forgotten.auc_interval.covers(0.5) {
+    if before.forgotten.auc_interval.low <= 0.5 {
         let words = "before any forgetting the attack is no better than a coin: on these rows it shows nothing either way";
         said.push(Finding { words: words.into(), areas: None });
     }
     for exposure in membership.exposures.iter().filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
     {
         let found = &exposure.forgotten;
-        let can = if found.auc_interval.covers(truth.forgotten.auc) { "cannot" } else { "can" };
-        let words = format!("{}: U-LiRA {can} tell it from retraining here", exposure.state);
+        let says = match truth.forgotten.auc {
+            truth if truth < found.auc_interval.low => "finds more in it than in retraining",
+            truth if truth > found.auc_interval.high => {
+                "finds less in it than in retraining, by chance or otherwise"
+            }
+            _ => "cannot tell it from retraining here",
+        };
+        let words = format!("{}: U-LiRA {says}", exposure.state);
         said.push(Finding { words, areas: Some((found.auc, truth.forgotten.auc)) });
     }
     said

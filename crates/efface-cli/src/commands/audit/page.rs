@@ -61,9 +61,14 @@ fn opening(report: &AuditReport) -> Text {
         text = text.and(". ");
     }
     for finding in super::findings(report) {
-        let (name, rest) = finding.words.split_once(": ").unwrap_or(("", &finding.words));
-        text = if finding.areas.is_some() { text.code(name) } else { text.and(name) };
-        text = text.and(": ").and(rest);
+        text = match finding.words.split_once(": ") {
+            Some((method, rest)) if finding.areas.is_some() => text.code(method).and(": ").and(rest),
+            _ => {
+                let mut letters = finding.words.chars();
+                let first: String = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+                text.and(first + letters.as_str())
+            }
+        };
         if let Some((own, truth)) = finding.areas {
             text = text
                 .and(" (AUC ")
