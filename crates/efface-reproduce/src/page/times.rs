@@ -256,14 +256,22 @@ pub(super) fn injection_section(context: &Context, results: &Results<'_>) -> Sec
     if let Some(kept) = kept(results, Study::ReviewInjection, all()) {
         table.note(kept);
     }
+    let mut note = Text::new(
+        "The paper's numbers fall with d and rise steeply with k, from 4 to 3,492, as times do and as a share that is left of one \
+         weight hardly can: another reason to read table 1 as times.",
+    );
+    let before = all().filter_map(|cell| Some(results.get(Study::ReviewInjection, &cell, "before")?.least));
+    if let Some(least) = before.reduce(f64::min) {
+        note = note
+            .and(" The least weight before, over all trials, is ")
+            .number("least weight before", Number::new(least, Style::Digits(2)))
+            .and("; of a weight near 0 the share that is left is large, and a mean follows it.");
+    }
     Section::new("Table 1, read as its caption has it")
         .add(
             "If the caption is taken at its word, table 1 shows the feature injection test on reviews. A retrained model has no \
              weight on a feature that nobody has any more; what a method leaves of it is a trace of the rows.",
         )
         .add(table)
-        .note(
-            "The paper's numbers fall with d and rise steeply with k, from 4 to 3,492, as times do and as a share that is left of \
-             one weight hardly can: another reason to read table 1 as times.",
-        )
+        .note(note)
 }
