@@ -418,3 +418,96 @@ proptest! {
         prop_assert_eq!(fitted.model().rows(), fitted.rows().len());
     }
 }
+
+/// Many rows of few words, some of which nobody else has: whichever way the products are made, it is retraining.
+#[test]
+fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
+    let (n, d) = (300, 120);
+    let entries = |i: usize| {
+        let mut columns =
+            vec![i % 7, 7 + i * 5 % 40, 47 + i * 11 % 60, 107 + usize::from(i < 3) * (1 + i % 3)];
+        columns.dedup();
+        columns.into_iter().enumerate().map(move |(at, j)| (j as u32, 1.0 + ((i + at) % 3) as f64))
+    };
+    let (mut csr, mut dense) = (Csr::<f64>::new(d), vec![0.0; n * d]);
+    for i in 0..n {
+        csr.push(&entries(i).collect::<Vec<_>>()).unwrap();
+        entries(i).for_each(|(j, x)| dense[i * d + j as usize] = x);
+    }
+    let y: Vec<f64> = (0..n).map(|i| ((i * 13) % 7) as f64 - 3.0).collect();
+    let weights: Vec<f64> = (0..n).map(|i| 0.5 * (i % 4) as f64).collect();
+    let sparse = Rows::new(csr, y.clone(), 1).unwrap().weighted(weights.clone()).unwrap();
+    let dense = Rows::new(Dense::new(dense, d).unwrap(), y, 1).unwrap().weighted(weights).unwrap();
+    let gone: Vec<RowId> = (0..60).map(|i| RowId(i * 2)).collect();
+    for form in DENSE_FORMS {
+        let recipe = Ridge::new(0.1).form(form);
+        let outcome = Exact.forget(&recipe.fit(&sparse).unwrap(), &sparse, &gone).unwrap();
+        let retrained = recipe.fit(&dense.clone().filter(|id| !gone.contains(&id))).unwrap();
+        let (found, wanted) = (outcome.model.parameters(), retrained.parameters());
+        let off = (&found.0 - &wanted.0).norm_max().max((found.1[0] - wanted.1[0]).abs());
+        assert!(off < 1e-10, "{form:?}: {off}");
+        assert!(off <= outcome.evidence.bound + 1e-12, "{form:?}: {off} {}", outcome.evidence.bound);
+        // Columns that only forgotten rows had are gone without a trace.
+        assert_eq!(found.0[(108, 0)], 0.0);
+        let influence = |rows: &Rows| {
+            let model = recipe.fit(rows).unwrap();
+            methods::Influence.forget(&model, rows, &gone).unwrap().model.parameters().0
+        };
+        let off = (influence(&sparse) - influence(&dense)).norm_max();
+        assert!(off < 1e-9, "{form:?}: {off}");
+    }
+}
+
+/// A model fitted on years keeps them as distances from a year of its own. A sparse row has none of that, and joins and leaves as
+/// the same row written out.
+#[test]
+fn a_sparse_row_meets_a_model_of_shifted_columns() {
+    let (n, d) = (60, 40);
+    let value = |i: usize, j: usize| match j {
+        0 => 2000.0 + ((i * 7) % 5) as f64,
+        _ if (i + j) % 9 == 0 => 1.0 + (i % 3) as f64,
+        _ => 0.0,
+    };
+    let some = |range: std::ops::Range<usize>, sparse: bool| {
+        let ids = range.clone().map(|i| RowId(i as u64)).collect();
+        let y: Vec<f64> = range.clone().map(|i| if (i * 13) % 7 < 3 { 1.0 } else { -1.0 }).collect();
+        let features: Features = match sparse {
+            true => {
+                let mut table = Csr::<f64>::new(d);
+                for i in range {
+                    // Not even the year is there.
+                    let entries: Vec<(u32, f64)> =
+                        (1..d).map(|j| (j as u32, value(i, j))).filter(|e| e.1 != 0.0).collect();
+                    table.push(&entries).unwrap();
+                }
+                table.into()
+            }
+            false => {
+                let line = |i: usize| (0..d).map(move |j| if i >= n && j == 0 { 0.0 } else { value(i, j) });
+                Dense::new(range.flat_map(line).collect(), d).unwrap().into()
+            }
+        };
+        Rows::with_ids(ids, features, y, 1).unwrap()
+    };
+    let rows = some(0..n, false);
+    for count in [2, 30] {
+        let (sparse, dense) = (some(n..n + count, true), some(n..n + count, false));
+        let near = |a: &RidgeModel, b: &RidgeModel| {
+            let ((a, c), (b, e)) = (a.parameters(), b.parameters());
+            let off = (&a - &b).norm_max().max((c[0] - e[0]).abs() / e[0].abs().max(1.0));
+            assert!(off < 1e-9, "{count}: {off}");
+        };
+        for form in DENSE_FORMS {
+            let model = Ridge::new(0.5).form(form).fit(&rows).unwrap();
+            let (a, b) =
+                (model.learn(&rows, &sparse).unwrap().model, model.learn(&rows, &dense).unwrap().model);
+            near(&a, &b);
+            let scores = (a.predict(&sparse.table()).unwrap(), b.predict(&dense.table()).unwrap());
+            assert!((&scores.0 - &scores.1).norm_max() < 1e-8);
+        }
+        let model = efface::Logistic::new(0.5).fit(&rows).unwrap();
+        let (a, b) = (model.learn(&rows, &sparse).unwrap().model, model.learn(&rows, &dense).unwrap().model);
+        let off = (a.parameters().0 - b.parameters().0).norm_max();
+        assert!(off < 1e-6, "logistic, {count}: {off}");
+    }
+}

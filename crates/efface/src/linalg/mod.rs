@@ -15,6 +15,25 @@ pub(crate) use lanczos::{inverse_norm, operator_norm};
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
+/// Runs a loop with the widest instructions that the processor has. The closure is to be marked `#[inline(always)]`.
+#[inline(always)]
+pub(crate) fn widest<R>(work: impl FnMut() -> R) -> R {
+    pulp::Arch::new().dispatch(Loop(work))
+}
+
+/// A loop to be compiled once per instruction set. pulp takes bare closures too, but calls them through a shim that the
+/// compiler may leave as a function of its own, compiled for the oldest processor.
+struct Loop<F>(F);
+
+impl<R, F: FnMut() -> R> pulp::WithSimd for Loop<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(mut self, _: S) -> R {
+        (self.0)()
+    }
+}
+
 /// Unit roundoff of f64.
 pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 
@@ -76,6 +95,26 @@ pub(crate) fn mirror_lower(mut a: MatMut<'_, f64>) {
     }
 }
 
+/// The transpose, eight columns at a time, so that what is written lies together.
+pub(crate) fn transposed(a: &Mat<f64>) -> Mat<f64> {
+    const TOGETHER: usize = 8;
+    let (rows, columns) = (a.nrows(), a.ncols());
+    let mut turned = Mat::zeros(columns, rows);
+    let whole = columns / TOGETHER * TOGETHER;
+    for j in (0..whole).step_by(TOGETHER) {
+        let from: [&[f64]; TOGETHER] = std::array::from_fn(|at| a.col_as_slice(j + at));
+        for i in 0..rows {
+            turned.col_as_slice_mut(i)[j..j + TOGETHER].copy_from_slice(&from.map(|column| column[i]));
+        }
+    }
+    for j in whole..columns {
+        for (i, value) in a.col_as_slice(j).iter().enumerate() {
+            turned[(j, i)] = *value;
+        }
+    }
+    turned
+}
+
 /// The Euclidean norm of all entries. Values here are scaled to be near 1, so plain squares neither overflow nor vanish.
 pub(crate) fn norm(a: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(|j| dot(a.col_as_slice(j), a.col_as_slice(j))).sum::<f64>().sqrt()
@@ -88,7 +127,7 @@ pub(crate) fn column_norm(a: &Mat<f64>, j: usize) -> f64 {
 
 /// The inner product of two slices, in sixteen lanes whatever the processor, so that every machine adds in the same order.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    pulp::Arch::new().dispatch(
+    widest(
         #[inline(always)]
         || {
             let mut lanes = [0.0f64; 16];
@@ -107,14 +146,14 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// `out += scale · a`.
 pub(crate) fn add_scaled(out: &mut [f64], scale: f64, a: &[f64]) {
-    pulp::Arch::new().dispatch(
+    widest(
         #[inline(always)]
         || {
             for (o, x) in out.iter_mut().zip(a) {
                 *o += scale * x;
             }
         },
-    );
+    )
 }
 
 /// Reads one number of every page of some slices. Rows asked for at random lie in memory that is nowhere near the

@@ -6,11 +6,12 @@
 //! raw squares would cancel, and is then the mean rounded to a multiple of s_j. A column so small that the penalty
 //! outweighs all its rows is left small (s_j ≥ √(λ/n)): blown up to the size of the others it would carry a penalty that no
 //! sum can hold beside them. Neither changes the model: the penalty is
-//! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. Sparse features
-//! are never shifted, because that would fill them, and only scaled where they are large.
+//! carried over as λ/s_j², and the parameters are handed out in the caller's own coordinates. A model that is fitted on sparse
+//! features does not shift them, because that would fill them, and scales only those that are large.
 
 use faer::Mat;
 
+use crate::linalg::widest;
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
@@ -26,13 +27,15 @@ pub(crate) struct Basis {
     pub(crate) intercept: bool,
     /// c_j and 1/s_j; None stands for 0 and 1 throughout.
     transform: Option<(Vec<f64>, Vec<f64>)>,
+    /// Whether some c_j is not 0.
+    shifted: bool,
     /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
     pub(crate) stretch: f64,
 }
 
 impl Basis {
     pub(crate) fn plain(features: usize, intercept: bool) -> Self {
-        Self { features, intercept, transform: None, stretch: 1.0 }
+        Self { features, intercept, transform: None, shifted: false, stretch: 1.0 }
     }
 
     fn transformed(features: usize, intercept: bool, c: Vec<f64>, s: Vec<f64>) -> Self {
@@ -42,7 +45,8 @@ impl Basis {
         let scale = s.iter().fold(0.0f64, |m, s| m.max(*s));
         let shift: f64 = c.iter().zip(&s).map(|(c, s)| (c * s).powi(2)).sum();
         let stretch = (scale * scale + shift + intercept as u8 as f64).sqrt().max(1.0);
-        Self { features, intercept, transform: Some((c, s)), stretch }
+        let shifted = c.iter().any(|c| *c != 0.0);
+        Self { features, intercept, transform: Some((c, s)), shifted, stretch }
     }
 
     /// Chooses c and s from a few thousand rows spread over all: any choice gives the same model, a rough one is enough.
@@ -109,7 +113,7 @@ impl Basis {
 
     /// Whether every feature keeps its origin, so that inner coordinates are the caller's times a factor each.
     pub(crate) fn is_unshifted(&self) -> bool {
-        self.transform.as_ref().is_none_or(|(c, _)| c.iter().all(|c| *c == 0.0))
+        !self.shifted
     }
 
     /// Multiplies one inner vector by 1/s_j, in place: from parameters to what a caller's row is multiplied with, or from
@@ -141,7 +145,7 @@ impl Basis {
                 out.fill(0.0);
                 row.each(|j, x| out[j] = x * root_weight);
             }
-            (Some((c, s)), RowRef::Dense64(x)) => pulp::Arch::new().dispatch(
+            (Some((c, s)), RowRef::Dense64(x)) => widest(
                 #[inline(always)]
                 || {
                     for ((o, x), (c, s)) in out.iter_mut().zip(x).zip(c.iter().zip(s)) {
@@ -150,10 +154,22 @@ impl Basis {
                 },
             ),
             (Some((c, s)), row) => {
-                // Only dense features have a c other than 0.
-                out.fill(0.0);
+                // A sparse row may join a model whose dense features were shifted: its zeros are then shifted too.
+                out.iter_mut().zip(c.iter().zip(s)).for_each(|(o, (c, s))| *o = -c * s * root_weight);
                 row.each(|j, x| out[j] = (x - c[j]) * s[j] * root_weight);
             }
+        }
+    }
+
+    /// As [`write`](Self::write), for a sparse row of unshifted features, into zeros.
+    pub(crate) fn scatter(&self, row: RowRef<'_>, root_weight: f64, out: &mut [f64]) {
+        let first = self.intercept as usize;
+        if self.intercept {
+            out[0] = root_weight;
+        }
+        match &self.transform {
+            None => row.each(|j, x| out[first + j] = x * root_weight),
+            Some((_, s)) => row.each(|j, x| out[first + j] = x * s[j] * root_weight),
         }
     }
 

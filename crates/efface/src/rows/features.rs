@@ -1,6 +1,7 @@
 //! Feature values, dense or sparse, in the precision they came in. All arithmetic on them is done in f64.
 
 use crate::error::{Error, Result};
+use crate::linalg::widest;
 
 /// A stored floating-point number: f32 or f64.
 pub trait Real: Copy + Default + PartialEq + Into<f64> + Send + Sync + std::fmt::Debug + 'static {
@@ -18,6 +19,14 @@ impl Real for f64 {
     fn from_f64(value: f64) -> Self {
         value
     }
+}
+
+/// Whether all numbers pass. It ends early only after a run of them, so that several are looked at abreast.
+pub(crate) fn every<T: Real>(values: &[T], pass: impl Fn(f64) -> bool) -> bool {
+    widest(
+        #[inline(always)]
+        || values.chunks(1024).all(|part| part.iter().fold(true, |fine, x| fine & pass((*x).into()))),
+    )
 }
 
 /// A dense table, row after row.
@@ -272,10 +281,10 @@ impl Features {
     pub(super) fn first_not_finite(&self) -> Option<(usize, usize, f64)> {
         // Almost always all is well, so look for the place only once a cheap scan has found that there is one.
         let fine = match self {
-            Self::Dense64(t) => t.values.iter().all(|v| v.is_finite()),
-            Self::Dense32(t) => t.values.iter().all(|v| v.is_finite()),
-            Self::Sparse64(t) => t.values.iter().all(|v| v.is_finite()),
-            Self::Sparse32(t) => t.values.iter().all(|v| v.is_finite()),
+            Self::Dense64(t) => every(&t.values, f64::is_finite),
+            Self::Dense32(t) => every(&t.values, f64::is_finite),
+            Self::Sparse64(t) => every(&t.values, f64::is_finite),
+            Self::Sparse32(t) => every(&t.values, f64::is_finite),
         };
         if fine {
             return None;

@@ -8,6 +8,7 @@ mod index;
 mod stop;
 mod store;
 
+pub(crate) use features::every;
 pub use features::{Csr, Dense, Features, Real, RowRef};
 pub(crate) use index::Index;
 pub use stop::Stop;

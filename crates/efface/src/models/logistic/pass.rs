@@ -104,13 +104,13 @@ impl Frame<'_> {
     pub(super) fn is_thin(&self, row: RowRef<'_>) -> bool {
         match row {
             RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
-                (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
+                self.basis.is_unshifted() && (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
             }
             _ => false,
         }
     }
 
-    /// The non-zeros of a thin row; sparse rows are never shifted.
+    /// The non-zeros of a thin row.
     pub(super) fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();

@@ -17,14 +17,17 @@ use faer::{Accum, Mat, Par};
 
 use super::Gathered;
 use super::curvature::SolvedRows;
-use super::sums::SignedRows;
+use super::sums::{Places, SignedRows};
 use crate::linalg::{
-    Cholesky, UNIT, add_scaled, dot, inverse_norm, mirror_lower, multiply, multiply_lower, norm,
+    Cholesky, UNIT, add_scaled, dot, inverse_norm, mirror_lower, multiply, multiply_lower, norm, transposed,
 };
 use crate::rows::RowId;
 
 /// Up to so many rows, inner products one by one beat a general matrix product.
 const FEW: usize = 6;
+
+/// From so many rows on, going through the non-zeros of sparse rows beats a matrix product.
+const MANY: usize = 24;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
@@ -55,17 +58,12 @@ enum Inverse {
 impl Core {
     /// None when the matrix cannot be inverted in f64: a leverage of 1, or too near.
     pub(crate) fn new(xt: &Mat<f64>, zt: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
+        Self::of(hat_block(xt, None, zt, par), signs, par)
+    }
+
+    /// The same from the lower triangle of X̂Ẑᵀ.
+    fn of(mut middle: Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let k = signs.len();
-        let mut middle = Mat::zeros(k, k);
-        if k <= FEW {
-            for j in 0..k {
-                for i in j..k {
-                    middle[(i, j)] = dot(xt.col_as_slice(i), zt.col_as_slice(j));
-                }
-            }
-        } else {
-            multiply_lower(middle.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par);
-        }
         let trace = (0..k).map(|i| middle[(i, i)]).sum();
         let leverage = (0..k).filter(|&i| signs[i] < 0.0).map(|i| middle[(i, i)]).fold(0.0, f64::max);
         mirror_lower(middle.as_mut());
@@ -140,6 +138,33 @@ impl Core {
     }
 }
 
+/// The lower triangle of X̂Ẑᵀ, which is symmetric. O(k²d), or O(kd + k²s) for rows of s non-zeros whose places are known.
+fn hat_block(xt: &Mat<f64>, places: Option<&[Places]>, zt: &Mat<f64>, par: Par) -> Mat<f64> {
+    let k = xt.ncols();
+    let mut hat = Mat::zeros(k, k);
+    match places {
+        _ if k <= FEW => {
+            for j in 0..k {
+                for i in j..k {
+                    hat[(i, j)] = dot(xt.col_as_slice(i), zt.col_as_slice(j));
+                }
+            }
+        }
+        Some(places) if k >= MANY => {
+            // Line by line of Ẑᵀ, so that a non-zero meets the vectors of all rows at once.
+            let lines = transposed(zt);
+            for (j, places) in places.iter().enumerate() {
+                let (row, column) = (xt.col_as_slice(j), &mut hat.col_as_slice_mut(j)[j..]);
+                for &c in places.iter().flatten() {
+                    add_scaled(column, row[c as usize], &lines.col_as_slice(c as usize)[j..]);
+                }
+            }
+        }
+        _ => multiply_lower(hat.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par),
+    }
+    hat
+}
+
 /// At least the norm of a symmetric matrix.
 fn largest_column_sum(a: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(|j| a.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max)
@@ -170,12 +195,13 @@ impl Change {
         theta: &Mat<f64>,
         par: Par,
     ) -> Result<Self, Box<Gathered>> {
-        let Some(core) = Core::new(&gathered.rows.xt, &solved.zt, &gathered.rows.signs, par) else {
+        let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &solved.zt, par);
+        let Some(core) = Core::of(hat, &gathered.rows.signs, par) else {
             return Err(Box::new(gathered));
         };
         let Gathered { ids, roots, rows } = gathered;
         let residual = residuals(&rows, theta, par);
-        let x_size = norm(&rows.xt);
+        let x_size = rows.size();
         Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows, x_size })
     }
 
@@ -263,7 +289,16 @@ pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {
 /// Ŷ − X̂θ.
 pub(crate) fn residuals(rows: &SignedRows, theta: &Mat<f64>, par: Par) -> Mat<f64> {
     let mut residual = rows.y.clone();
-    if rows.signs.len() * theta.ncols() <= 8 {
+    if let Some(places) = &rows.places {
+        for (k, places) in places.iter().enumerate() {
+            let row = rows.xt.col_as_slice(k);
+            for output in 0..theta.ncols() {
+                let theta = theta.col_as_slice(output);
+                let along = |&j: &u32| row[j as usize] * theta[j as usize];
+                residual[(k, output)] -= places.iter().flatten().map(along).sum::<f64>();
+            }
+        }
+    } else if rows.signs.len() * theta.ncols() <= 8 {
         for output in 0..theta.ncols() {
             for k in 0..rows.signs.len() {
                 residual[(k, output)] -= dot(rows.xt.col_as_slice(k), theta.col_as_slice(output));

@@ -3,9 +3,12 @@
 use faer::Mat;
 
 use super::Basis;
-use super::sums::SignedRows;
+use super::sums::{Places, SignedRows};
 use crate::error::Result;
-use crate::rows::{RowId, RowStore, RowView, Rows};
+use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
+
+/// Rows of which at most one entry in so many is not zero are gone through entry by entry.
+const SPARSE: usize = 6;
 
 /// Signed rows with their names.
 pub(crate) struct Gathered {
@@ -31,6 +34,8 @@ impl Gathered {
                 xt: Mat::zeros(basis.width(), total),
                 y: Mat::zeros(total, outputs),
                 signs: vec![-1.0; gone.len()],
+                // Shifted zeros are none.
+                places: basis.is_unshifted().then(|| vec![None; total]),
             },
         };
         rows.visit(gone, &mut |k, row| all.set(basis, k, row))?;
@@ -39,13 +44,28 @@ impl Gathered {
             all.rows.signs.push(1.0);
             all.set(basis, gone.len() + k, row);
         }
+        let entries = basis.width() * total;
+        let few = |places: &[Places]| {
+            let non_zeros = places.iter().map(|row| row.as_ref().map(|row| row.len())).sum::<Option<usize>>();
+            non_zeros.is_some_and(|non_zeros| non_zeros * SPARSE <= entries)
+        };
+        all.rows.places.take_if(|places| !few(places));
         Ok(all)
     }
 
     fn set(&mut self, basis: &Basis, k: usize, row: RowView<'_>) {
         let root = row.weight.sqrt();
         self.roots[k] = root;
-        basis.write(row.features, root, self.rows.xt.col_as_slice_mut(k));
+        let column = self.rows.xt.col_as_slice_mut(k);
+        if let (Some(places), RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _)) =
+            (&mut self.rows.places, row.features)
+        {
+            basis.scatter(row.features, root, column);
+            let first = basis.intercept as u32;
+            places[k] = Some((0..first).chain(columns.iter().map(|column| first + column)).collect());
+        } else {
+            basis.write(row.features, root, column);
+        }
         for (output, target) in row.targets.iter().enumerate() {
             self.rows.y[(k, output)] = target * root;
         }

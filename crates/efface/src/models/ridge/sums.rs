@@ -9,7 +9,7 @@ use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
 use crate::error::Result;
-use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm};
+use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm, widest};
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
@@ -43,7 +43,12 @@ pub(crate) struct SignedRows {
     /// k × outputs, scaled alike.
     pub(crate) y: Mat<f64>,
     pub(crate) signs: Vec<f64>,
+    /// Where all entries lie that are not zero, if they are few enough to be worth knowing.
+    pub(crate) places: Option<Vec<Places>>,
 }
+
+/// Where the entries of one row lie that are not zero, if that is known.
+pub(crate) type Places = Option<Box<[u32]>>;
 
 impl Sums {
     /// The sums of nothing, without a penalty.
@@ -70,10 +75,12 @@ impl Sums {
         let mut dense: Option<(Mat<f64>, Mat<f64>)> = None;
         let mut filled = 0;
         let mut sparse = SparseRow::default();
+        let unshifted = basis.is_unshifted();
         for row in rows.iter() {
             let root = row.weight.sqrt();
             sums.targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
             if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
+                && unshifted
                 && (columns.len() as f64) < DENSE_SHARE * width as f64
             {
                 sparse.add(&mut sums, basis, row.features, row.weight, row.targets);
@@ -166,16 +173,18 @@ impl Sums {
             return Vec::new();
         }
         let scarce: Vec<usize> = (0..self.support.len()).filter(|&j| self.support[j] <= gone).collect();
-        let mut left: Vec<i64> = scarce.iter().map(|&j| self.support[j] as i64).collect();
+        let mut left: Vec<i64> = self.support.iter().map(|&rows| rows as i64).collect();
         for change in changes {
             for (k, sign) in change.signs.iter().enumerate() {
                 let row = change.xt.col_as_slice(k);
-                for (left, &j) in left.iter_mut().zip(&scarce) {
-                    *left += if row[j] != 0.0 { *sign as i64 } else { 0 };
+                let mut see = |j: usize| left[j] += if row[j] != 0.0 { *sign as i64 } else { 0 };
+                match change.places.as_ref().and_then(|places| places[k].as_ref()) {
+                    Some(places) => places.iter().for_each(|&j| see(j as usize)),
+                    None => scarce.iter().for_each(|&j| see(j)),
                 }
             }
         }
-        scarce.into_iter().zip(left).filter(|(_, left)| *left <= 0).map(|(j, _)| j).collect()
+        scarce.into_iter().filter(|&j| left[j] <= 0).collect()
     }
 
     /// The sums of several sets of rows together, none of which has a penalty in it yet.
@@ -220,6 +229,16 @@ impl Sums {
 }
 
 impl SignedRows {
+    /// ‖X̂‖.
+    pub(crate) fn size(&self) -> f64 {
+        let Some(places) = &self.places else { return norm(&self.xt) };
+        let row = |(k, places): (usize, &Places)| {
+            let row = self.xt.col_as_slice(k);
+            places.iter().flatten().map(|&j| row[j as usize].powi(2)).sum::<f64>()
+        };
+        places.iter().enumerate().map(row).sum::<f64>().sqrt()
+    }
+
     /// X̂ᵀS: one column per row, with its sign.
     pub(crate) fn signed(&self) -> Mat<f64> {
         let mut signed = self.xt.clone();
@@ -239,6 +258,7 @@ impl SignedRows {
             xt: Mat::zeros(first.xt.nrows(), total),
             y: Mat::zeros(total, first.y.ncols()),
             signs: Vec::with_capacity(total),
+            places: None,
         };
         for part in parts {
             let at = all.signs.len();
@@ -252,7 +272,7 @@ impl SignedRows {
 }
 
 fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
-    pulp::Arch::new().dispatch(
+    widest(
         #[inline(always)]
         || {
             for (count, x) in counts.iter_mut().zip(row) {
