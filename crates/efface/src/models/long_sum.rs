@@ -6,7 +6,8 @@
 //! those of the retained rows in whatever order they came. Dekker 1971; Ogita, Rump and Oishi 2005.
 
 use crate::error::{Error, Result};
-use crate::rows::{RowId, RowRef, RowView};
+use crate::linalg::widest;
+use crate::rows::{RowId, RowRef, RowView, every};
 
 /// The largest feature or weight whose products can be summed without overflow.
 const LARGEST: f64 = 1e60;
@@ -23,7 +24,7 @@ pub(crate) struct LongSum {
 
 /// a + b as its rounded value and the exact rest (Knuth).
 #[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
     (sum, (a - (sum - part)) + (b - part))
@@ -31,7 +32,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// a·b as its rounded value and the exact rest.
 #[inline(always)]
-fn two_product(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
     (product, a.mul_add(b, -product))
 }
@@ -103,19 +104,19 @@ impl LongSum {
 }
 
 #[inline(always)]
-fn underflow(product: f64, happened: bool) -> f64 {
+pub(super) fn underflow(product: f64, happened: bool) -> f64 {
     if happened && product.abs() < TINY { f64::MIN_POSITIVE } else { 0.0 }
 }
 
 /// Columns that are added side by side.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// Adds `weight` times a row, or times its squares, to a sum for each column; returns how much was lost in all.
 ///
 /// Every sum goes through the same additions as one by one, so that the result is the same to the bit; but several go
 /// abreast, in instructions that do so where the processor has them.
 pub(crate) fn add_row(sums: &mut [LongSum], weight: f64, row: &[f64], squares: bool) -> f64 {
-    pulp::Arch::new().dispatch(
+    widest(
         #[inline(always)]
         || match (squares, weight.abs() == 1.0) {
             (false, true) => add_abreast::<false, true>(sums, weight, row),
@@ -207,13 +208,11 @@ impl Lanes {
     }
 }
 
-/// Whether the values of a row all pass. Without an early end, so that several are looked at abreast.
+/// Whether the values of a row all pass.
 pub(crate) fn all(row: &RowRef<'_>, pass: impl Fn(f64) -> bool) -> bool {
     match *row {
-        RowRef::Dense64(v) | RowRef::Sparse64(_, v) => v.iter().fold(true, |fine, x| fine & pass(*x)),
-        RowRef::Dense32(v) | RowRef::Sparse32(_, v) => {
-            v.iter().fold(true, |fine, x| fine & pass((*x).into()))
-        }
+        RowRef::Dense64(v) | RowRef::Sparse64(_, v) => every(v, pass),
+        RowRef::Dense32(v) | RowRef::Sparse32(_, v) => every(v, pass),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod any;
 pub(crate) mod basis;
+mod block_sum;
 mod classes;
 mod draw;
 pub mod kmeans;

@@ -5,10 +5,49 @@
 //! chosen. It is row i with probability w_i·D_i²/Σ w·D², as k-means++ asks, and taking out a row that did not win changes
 //! no winner.
 
+use std::sync::OnceLock;
+
+use faer::{Accum, Mat, MatRef, Par};
+
 use crate::error::Result;
+use crate::linalg::{UNIT, dot, multiply, widest};
 use crate::models::draw::{For, uniform};
 use crate::models::long_sum::check_size;
 use crate::rows::{RowId, RowStore, RowView, Stop};
+
+/// Points whose products with the centres are made together.
+const TOGETHER: usize = 256;
+/// Below so many points, a matrix product is not worth its while.
+const FEW: usize = 64;
+/// Below this size, squares leave the range in which rounding is relative.
+const SMALLEST: f64 = 1e-200;
+
+/// The two smallest of some numbers, and whose the smallest is.
+#[derive(Debug, Clone, Copy)]
+struct Rank {
+    best: usize,
+    first: f64,
+    second: f64,
+}
+
+impl Default for Rank {
+    fn default() -> Self {
+        Self { best: 0, first: f64::INFINITY, second: f64::INFINITY }
+    }
+}
+
+impl Rank {
+    /// Without a branch: which centre is nearer is anybody's guess.
+    #[inline(always)]
+    fn see(&mut self, whose: usize, score: f64) {
+        let (first, second) = (self.first, self.second);
+        let better = score < first;
+        let rest = if better { first } else { score };
+        self.best = if better { whose } else { self.best };
+        self.first = if better { score } else { first };
+        self.second = if rest < second { rest } else { second };
+    }
+}
 
 /// Dense points in memory.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +56,8 @@ pub(super) struct Points {
     pub(super) ids: Vec<u64>,
     values: Vec<f64>,
     weights: Vec<f64>,
+    /// ‖x‖² of every point, once somebody has asked.
+    sizes: OnceLock<Vec<f64>>,
     stop: Option<Stop>,
 }
 
@@ -30,6 +71,7 @@ impl Points {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
         let mut points = Self { stop: rows.stop().cloned(), ..Self::new(rows.width()) };
+        points.values.reserve(sorted.len().saturating_mul(points.width));
         let mut checked = Ok(());
         rows.visit(&sorted, &mut |_, view| {
             if checked.is_ok() {
@@ -41,6 +83,7 @@ impl Points {
 
     fn push_row(&mut self, view: &RowView<'_>) -> Result<()> {
         check_size(view)?;
+        self.sizes.take();
         let start = self.values.len();
         self.values.resize(start + self.width, 0.0);
         view.features.add_to(1.0, &mut self.values[start..]);
@@ -50,6 +93,7 @@ impl Points {
     }
 
     pub(super) fn push(&mut self, id: u64, point: &[f64], weight: f64) {
+        self.sizes.take();
         self.ids.push(id);
         self.values.extend_from_slice(point);
         self.weights.push(weight);
@@ -72,6 +116,70 @@ impl Points {
         self.weights[at]
     }
 
+    /// The nearest centre of every point in turn, and the squared distance to it: what [`nearest`] says, to the bit.
+    ///
+    /// ‖x − c‖² is ‖x‖² − 2xᵀc + ‖c‖², and one matrix product has the xᵀc of many points and all centres. It rounds otherwise
+    /// than [`nearest`] does, so it decides only where the second nearest centre is further off than both kinds of rounding
+    /// together; other points, and all points of a small set, are looked at one by one.
+    pub(super) fn each_nearest(&self, centers: &[f64], mut see: impl FnMut(usize, f64)) {
+        let width = self.width.max(1);
+        let k = centers.len() / width;
+        let exactly = |at: usize| {
+            widest(
+                #[inline(always)]
+                || nearest(centers, self.point(at)),
+            )
+        };
+        if k < 3 || self.len() < FEW {
+            (0..self.len()).map(exactly).for_each(|(cluster, distance)| see(cluster, distance));
+            return;
+        }
+        let sizes: Vec<f64> = centers.chunks_exact(width).map(|center| dot(center, center)).collect();
+        let furthest = sizes.iter().copied().fold(0.0, f64::max).sqrt();
+        let unit = 8.0 * (width as f64 + 8.0) * UNIT;
+        let mut products = Mat::zeros(k, TOGETHER);
+        for start in (0..self.len()).step_by(TOGETHER) {
+            let count = TOGETHER.min(self.len() - start);
+            let some = &self.values[start * width..(start + count) * width];
+            let some = MatRef::from_column_major_slice(some, width, count);
+            let centers_t = MatRef::from_row_major_slice(centers, k, width);
+            multiply(
+                products.as_mut().subcols_mut(0, count),
+                Accum::Replace,
+                centers_t,
+                some,
+                -2.0,
+                Par::Seq,
+            );
+            for at in start..start + count {
+                let point = self.point(at);
+                let mut rank = Rank::default();
+                for (cluster, (product, size)) in
+                    products.col_as_slice(at - start).iter().zip(&sizes).enumerate()
+                {
+                    rank.see(cluster, product + size);
+                }
+                let reach = (self.sizes()[at].sqrt() + furthest).powi(2);
+                let (cluster, distance) = if reach > SMALLEST && rank.second - rank.first > unit * reach {
+                    let center = &centers[rank.best * width..(rank.best + 1) * width];
+                    let distance = widest(
+                        #[inline(always)]
+                        || squared_distance(center, point),
+                    );
+                    (rank.best, distance)
+                } else {
+                    exactly(at)
+                };
+                see(cluster, distance);
+            }
+        }
+    }
+
+    /// ‖x‖² of every point.
+    fn sizes(&self) -> &[f64] {
+        self.sizes.get_or_init(|| (0..self.len()).map(|at| dot(self.point(at), self.point(at))).collect())
+    }
+
     /// The k points that k-means++ starts from, or as many as are distinct and weigh something.
     pub(super) fn plus_plus(&self, k: usize, seed: u64) -> Vec<usize> {
         let mut chosen = Vec::with_capacity(k);
@@ -91,7 +199,7 @@ impl Points {
                 }
             }
             let Some((_, winner)) = first else { break };
-            pulp::Arch::new().dispatch(
+            widest(
                 #[inline(always)]
                 || {
                     for (at, distance) in nearest.iter_mut().enumerate() {
@@ -140,6 +248,38 @@ pub(super) fn nearest(centers: &[f64], point: &[f64]) -> (usize, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Centres that are alike, that lie on both sides of points, and that points lie on: the choice and the distance are
+    /// those of looking at each.
+    #[test]
+    fn products_decide_as_distances_do() {
+        let wave = |i: usize, j: usize| ((i * 131 + j * 37 + i * j) as f64).sin();
+        for (width, shift, scale) in
+            [(1, 0.0, 1.0), (7, 0.0, 1e40), (20, 1e7, 1.0), (13, 0.0, 1e-150), (3, 2.0, 1e-3)]
+        {
+            let mut points = Points::new(width);
+            for i in 0..700 {
+                let point: Vec<f64> =
+                    (0..width).map(|j| (shift + (wave(i, j) * 8.0).round() / 4.0) * scale).collect();
+                points.push(i as u64, &point, 1.0);
+            }
+            for k in [1, 2, 3, 9] {
+                let mut centers: Vec<f64> =
+                    (0..k).flat_map(|c| points.point(c * 31).to_vec()).map(|x| x * 1.0000001).collect();
+                if k > 3 {
+                    // Two alike, and one that is a point.
+                    centers.copy_within(0..width, 2 * width);
+                    centers[width..2 * width].copy_from_slice(points.point(5));
+                }
+                let mut at = 0;
+                points.each_nearest(&centers, |cluster, distance| {
+                    assert_eq!((cluster, distance), nearest(&centers, points.point(at)), "{width} {k} {at}");
+                    at += 1;
+                });
+                assert_eq!(at, points.len());
+            }
+        }
+    }
 
     /// Over many seeds, without a row that was there: the choices are those of k-means++ on the others.
     #[test]

@@ -14,7 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::points::{Points, nearest};
+use super::points::Points;
+use crate::models::block_sum::Waiting;
 use crate::models::draw::{For, uniform};
 use crate::models::long_sum::{LongSum, add_row};
 
@@ -60,26 +61,40 @@ impl Stage {
     /// Counts points in (`sign` 1) or out (−1).
     fn put(&mut self, points: &Points, sign: f64) {
         let width = points.width;
-        for at in 0..points.len() {
+        let mut waiting: Vec<Waiting<'_>> = (0..self.masses.len()).map(|_| Waiting::default()).collect();
+        let mut at = 0;
+        points.each_nearest(&self.centers.clone(), |cluster, distance| {
             let (point, weight) = (points.point(at), sign * points.weight(at));
+            at += 1;
             if weight == 0.0 {
-                continue;
+                return;
             }
-            let (cluster, distance) = pulp::Arch::new().dispatch(
-                #[inline(always)]
-                || nearest(&self.centers, point),
-            );
             let members = &mut self.members[cluster];
             *members = if sign > 0.0 { *members + 1 } else { members.saturating_sub(1) };
             self.lost[0] += self.masses[cluster].add(weight);
             self.lost[2] += self.loss.add_product(weight, distance);
+            if weight == 1.0 {
+                if waiting[cluster].push(point) {
+                    self.add_waiting(cluster, &mut waiting[cluster], width);
+                }
+                return;
+            }
             let sums = &mut self.sums[cluster * width..(cluster + 1) * width];
             self.lost[1] += add_row(sums, weight, point, false);
             if self.members[cluster] == 0 {
                 self.masses[cluster] = LongSum::default();
                 self.sums[cluster * width..(cluster + 1) * width].fill(LongSum::default());
             }
+        });
+        for (cluster, waiting) in waiting.iter_mut().enumerate() {
+            self.add_waiting(cluster, waiting, width);
         }
+    }
+
+    fn add_waiting(&mut self, cluster: usize, waiting: &mut Waiting<'_>, width: usize) {
+        let sums = &mut self.sums[cluster * width..(cluster + 1) * width];
+        self.lost[1] += waiting.add_to(sums, false, self.lost[1]);
+        waiting.clear();
     }
 
     pub(super) fn mass(&self, cluster: usize) -> f64 {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::models::block_sum::Waiting;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::rows::{RowRef, RowView};
 
@@ -60,6 +61,17 @@ impl Group {
         });
     }
 
+    /// Adds rows of weight 1, which then wait no longer.
+    fn put_all(&mut self, waiting: &mut Waiting<'_>) {
+        self.members += waiting.len();
+        self.lost[0] += self.weight.add(waiting.len() as f64);
+        self.lost[1] += waiting.add_to(&mut self.first, false, self.lost[1]);
+        if !self.second.is_empty() {
+            self.lost[2] += waiting.add_to(&mut self.second, true, self.lost[2]);
+        }
+        waiting.clear();
+    }
+
     /// Adds the rows of another group.
     fn join(&mut self, other: &Self) {
         self.members += other.members;
@@ -110,8 +122,25 @@ impl Tally {
     /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of the classes together,
     /// and need not be gone through row by row.
     pub(super) fn put_first<'a>(&mut self, views: impl Iterator<Item = Result<RowView<'a>>>) -> Result<()> {
+        let mut waiting: Vec<Waiting<'a>> = (0..self.classes).map(|_| Waiting::default()).collect();
         for view in views {
-            self.put_in(&view?, 1.0, false);
+            let view = view?;
+            let class = decode(view.targets);
+            let full = match view.features {
+                RowRef::Dense64(values) => waiting[class].push(values),
+                RowRef::Dense32(values) => waiting[class].push_single(values),
+                RowRef::Sparse64(..) | RowRef::Sparse32(..) => {
+                    self.put_in(&view, 1.0, false);
+                    continue;
+                }
+            };
+            self.rows += 1;
+            if full {
+                self.groups[class].put_all(&mut waiting[class]);
+            }
+        }
+        for (group, waiting) in self.groups.iter_mut().zip(&mut waiting) {
+            group.put_all(waiting);
         }
         if let Some((all, classes)) = self.groups.split_last_mut()
             && self.squares
