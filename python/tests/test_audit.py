@@ -22,6 +22,7 @@ def test_an_audit_tells_methods_apart():
     ("model", "y"),
     [
         (efface.RidgeClassifier(), LABELS),
+        (efface.RidgeClassifier(), MANY),
         (efface.LogisticRegression(), LABELS),
         (efface.LogisticRegression(), MANY),
         (efface.GaussianNB(), LABELS),

@@ -183,3 +183,18 @@ def test_onnx(model, y, tmp_path):
     else:
         wanted = fitted.predict(X)
     assert np.allclose(found, wanted.reshape(80, -1), atol=1e-5)
+
+
+def test_evidence_is_pickled_and_copied():
+    X = np.vander(np.linspace(-1.0, 1.0, 30), 4)
+    y = X @ np.arange(4.0)
+    ridge = efface.Ridge().fit(X, y)
+    records = [ridge.forget([3]), ridge.forget([4], method="influence")]
+    records.append(efface.LogisticRegression().fit(X, y > np.median(y)).forget(range(6), method="influence"))
+    for record in records:
+        for again in (pickle.loads(pickle.dumps(record)), copy.deepcopy(record)):
+            assert again == record
+            assert again.to_dict() == record.to_dict()
+    assert not any(np.isnan(record.bound) for record in records)
+    with pytest.raises(ValueError, match="no evidence"):
+        type(records[0])._restore("{}", [0.0] * 4)

@@ -12,6 +12,10 @@ pub(crate) struct Evidence {
     pub(crate) inner: efface::Evidence,
 }
 
+fn damaged(cause: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("this is no evidence: {cause}"))
+}
+
 #[pymethods]
 impl Evidence {
     /// The method that did the work.
@@ -116,6 +120,29 @@ impl Evidence {
 
     fn __eq__(&self, other: &Self) -> bool {
         self.inner == other.inner
+    }
+
+    /// For pickle and copy: the record as JSON, and the numbers that JSON may not have.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, [f64; 4]))> {
+        let Self { inner } = self;
+        let text = serde_json::to_string(inner).map_err(damaged)?;
+        let condition = inner.condition.unwrap_or(f64::NAN);
+        let numbers = [inner.convexity, inner.bound, inner.relative_bound, condition];
+        Ok((py.get_type::<Self>().getattr("_restore")?, (text, numbers)))
+    }
+
+    #[staticmethod]
+    fn _restore(text: &str, numbers: [f64; 4]) -> PyResult<Self> {
+        let mut record: Value = serde_json::from_str(text).map_err(damaged)?;
+        let [convexity, bound, relative_bound, condition] = numbers;
+        for name in ["convexity", "bound", "relative_bound"] {
+            if let Some(field) = record.get_mut(name) {
+                *field = 0.0.into();
+            }
+        }
+        let inner: efface::Evidence = serde_json::from_value(record).map_err(damaged)?;
+        let condition = (!condition.is_nan()).then_some(condition);
+        Ok(Self { inner: efface::Evidence { convexity, bound, relative_bound, condition, ..inner } })
     }
 }
 

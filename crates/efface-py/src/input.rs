@@ -36,7 +36,7 @@ where
 {
     let width = array.shape()[1];
     let values = array.as_slice().map_err(|_| PyTypeError::new_err("X must be contiguous, row after row"))?;
-    let table = py.detach(|| Dense::new(values.to_vec(), width));
+    let table = py.detach(|| Dense::new(copied(values), width));
     Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
 }
 
@@ -54,9 +54,38 @@ where
     let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
     let table = py.detach(|| {
         let starts = starts.iter().map(|&start| start.max(0) as usize).collect();
-        Csr::from_parts(starts, columns.to_vec(), values.to_vec(), width)
+        Csr::from_parts(starts, copied(columns), copied(values), width)
     });
     Ok(table.map_err(|error| crate::errors::core(py, error))?.into())
+}
+
+/// A copy of an array, in large pages where the system has them: touching new memory page by page can take longer than
+/// copying into it. numpy asks for the same.
+fn copied<T: Copy>(values: &[T]) -> Vec<T> {
+    let mut copy = Vec::with_capacity(values.len());
+    #[cfg(target_os = "linux")]
+    ask_for_large_pages(copy.spare_capacity_mut());
+    copy.extend_from_slice(values);
+    copy
+}
+
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages<T>(memory: &mut [std::mem::MaybeUninit<T>]) {
+    /// Below this size it is not worth a call.
+    const LARGE: usize = 4 << 20;
+    /// A multiple of every page size in use.
+    const PAGE: usize = 64 << 10;
+    let bytes = std::mem::size_of_val(memory);
+    if bytes < LARGE {
+        return;
+    }
+    let start = memory.as_mut_ptr().cast::<u8>();
+    let skip = start.align_offset(PAGE).min(bytes);
+    let whole = (bytes - skip) / PAGE * PAGE;
+    #[expect(unsafe_code, reason = "advice about memory has no safe interface")]
+    // SAFETY: the range lies within `memory`, which is borrowed mutably, and this advice does not change what it holds.
+    let _advice_only =
+        unsafe { rustix::mm::madvise(start.add(skip).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
 }
 
 /// Everything that makes rows: features, targets, ids and weights.
