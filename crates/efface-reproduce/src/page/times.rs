@@ -18,7 +18,7 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
          injection, but its text, and the table of Izzo et al. that it follows, are about time; the next section reads it the \
          other way. All methods here work on the same model, which keeps x·A⁻¹ for every row; PRU needs that for its hat \
          matrix. One thread; the median time of a request by the fastest retraining. A model measures how far it is from retraining \
-         whenever the bound that it carries passes 1e-6.",
+         whenever the bound that it carries passes 1e-5.",
     ));
     for source in sources(context) {
         let cells = plan.widths.iter().map(|&d| cell(source, d));

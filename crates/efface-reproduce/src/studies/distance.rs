@@ -5,7 +5,7 @@ use efface::eval::parameters;
 use efface::synthetic::{Linear, Outliers};
 use efface::{AnyModel, Dense, Fit, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, forget, kept_bytes, recipe, without};
+use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
 use crate::draw::mix;
 use crate::error::{Error, Result};
 use crate::part::Study;
@@ -35,7 +35,7 @@ impl Measure for DistanceStudy {
     fn jobs(&self) -> Vec<Job> {
         let plan = &self.context.plan.distance;
         let (n, d) = (plan.rows as f64, plan.width as f64);
-        let cost = 5.0 * n * d * d / 2e10;
+        let cost = 5.0 * n * d * d / SPEED;
         let mut jobs = Vec::new();
         for trial in 0..plan.trials {
             for &k in &plan.deletions {

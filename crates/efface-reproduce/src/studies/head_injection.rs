@@ -7,7 +7,7 @@ use efface::models::sisa::Checkpoint;
 use efface::{Aggregation, AnyRecipe, Fit, Forget, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
 
 use super::networks::{HEAD_LAMBDA, Lab, cache_name, sets, trained};
-use super::{Context, Job, METHODS, Measure, kept_bytes};
+use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes};
 use crate::draw::{choose, mix};
 use crate::error::Result;
 use crate::part::Study;
@@ -71,7 +71,7 @@ impl Measure for HeadInjectionStudy {
         for &width in &plan.widths {
             let d = width as f64;
             let n = if self.context.data.is_real() { 1780.0 } else { 0.8 * plan.training.articles as f64 };
-            let fit = (n * d * d + d * d * d) / 2e10;
+            let fit = (n * d * d + d * d * d) / SPEED;
             for trial in 0..plan.trials {
                 for (at, &k) in plan.deletions.iter().enumerate() {
                     let training = if trial + at == 0 { training_cost(&self.context) } else { 0.0 };
@@ -121,5 +121,5 @@ pub(super) fn training_cost(context: &Context) -> f64 {
     let texts = if context.data.is_real() { 2225.0 } else { training.articles as f64 };
     let work =
         texts * training.max_tokens as f64 * training.epochs as f64 * (training.hidden as f64 + 40.0).powi(2);
-    work / 1.5e9
+    work / 3e9
 }

@@ -5,7 +5,7 @@ use efface::eval::weight_on;
 use efface::synthetic::{FeatureInjection, Linear};
 use efface::{Dense, Fit, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, forget, kept_bytes, recipe, without};
+use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
 use crate::draw::mix;
 use crate::error::{Error, Result};
 use crate::part::Study;
@@ -30,7 +30,7 @@ impl Measure for InjectionStudy {
     fn jobs(&self) -> Vec<Job> {
         let plan = &self.context.plan.injection;
         let (n, d) = (plan.rows as f64, plan.width as f64);
-        let cost = 4.0 * n * d * d / 2e10;
+        let cost = 4.0 * n * d * d / SPEED;
         let mut jobs = Vec::new();
         // All cells of a trial before the next trial: an early end leaves every cell with about as many.
         for trial in 0..plan.trials {

@@ -26,6 +26,9 @@ use crate::watch::Watch;
 pub(crate) const METHODS: [(&str, &str); 3] =
     [("influence", "INF"), ("projection_residual", "PRU"), ("exact", "exact")];
 
+/// Multiplications a second of two idle cores on large matrices, for estimates.
+pub(crate) const SPEED: f64 = 5e10;
+
 /// One trial to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Job {

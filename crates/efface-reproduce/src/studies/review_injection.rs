@@ -4,7 +4,7 @@
 use efface::eval::{Way, feature_injection};
 use efface::{RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, kept_bytes, recipe};
+use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes, recipe};
 use crate::data::{Labelled, REVIEWS, count_rows, reviews};
 use crate::draw::{choose, mix};
 use crate::error::Result;
@@ -69,7 +69,7 @@ impl Measure for ReviewInjectionStudy {
         for trial in 0..plan.trials {
             for width in widths(&self.context) {
                 for &k in &plan.deletions {
-                    let cost = 3.0 * (width as f64).powi(3) / 2e10 + 0.05;
+                    let cost = 3.0 * (width as f64).powi(3) / SPEED + 0.05;
                     jobs.push(Job { study: Study::ReviewInjection, cell: cell(k, width), trial, cost });
                 }
             }
