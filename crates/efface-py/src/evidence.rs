@@ -12,6 +12,9 @@ pub(crate) struct Evidence {
     pub(crate) inner: efface::Evidence,
 }
 
+/// A record as pickle keeps it: JSON, and numbers that JSON may not have.
+type Parts = (String, [f64; 4]);
+
 fn damaged(cause: serde_json::Error) -> PyErr {
     PyValueError::new_err(format!("this is no evidence: {cause}"))
 }
@@ -122,8 +125,8 @@ impl Evidence {
         self.inner == other.inner
     }
 
-    /// For pickle and copy: the record as JSON, and the numbers that JSON may not have.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, [f64; 4]))> {
+    /// For pickle and copy.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
         let Self { inner } = self;
         let text = serde_json::to_string(inner).map_err(damaged)?;
         let condition = inner.condition.unwrap_or(f64::NAN);
