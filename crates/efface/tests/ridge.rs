@@ -465,7 +465,7 @@ fn a_sparse_row_meets_a_model_of_shifted_columns() {
     let (n, d) = (60, 40);
     let value = |i: usize, j: usize| match j {
         0 => 2000.0 + ((i * 7) % 5) as f64,
-        _ if (i + j) % 9 == 0 => 1.0 + (i % 3) as f64,
+        _ if (i + j).is_multiple_of(9) => 1.0 + (i % 3) as f64,
         _ => 0.0,
     };
     let some = |range: std::ops::Range<usize>, sparse: bool| {
