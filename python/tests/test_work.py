@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
 import time
@@ -24,6 +25,8 @@ def interrupted(work, waits_for):
     """
     other = threading.Thread(target=lambda: (waits_for.wait(), _thread.interrupt_main()))
     interval = sys.getswitchinterval()
+    # A shell that starts the tests in the background tells them to ignore Ctrl-C.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     other.start()
     sys.setswitchinterval(1e6)
     spent = time.process_time()
@@ -33,6 +36,7 @@ def interrupted(work, waits_for):
     finally:
         sys.setswitchinterval(interval)
         other.join()
+        signal.signal(signal.SIGINT, handler)
     # Processor time, of which other work on the machine takes none. To its end, the work would take minutes of it.
     assert time.process_time() - spent < 40
 
