@@ -37,6 +37,7 @@ mod sealed;
 mod store;
 mod texts;
 mod train;
+mod vectorised;
 
 pub use backbone::{Backbone, encoded_rows, not_covered};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};

@@ -1,6 +1,7 @@
 //! AdamW (Loshchilov and Hutter 2019) on one slice: decay acts on the weights and not on the gradient.
 
 use crate::plan::Plan;
+use crate::vectorised::vectorised;
 
 const KEEP_MEAN: f32 = 0.9;
 const KEEP_SQUARE: f32 = 0.999;
@@ -25,7 +26,7 @@ pub(crate) fn step(
     let power = i32::try_from(step).unwrap_or(i32::MAX);
     let mean_share = 1.0 / (1.0 - KEEP_MEAN.powi(power));
     let square_share = 1.0 / (1.0 - KEEP_SQUARE.powi(power));
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             let state = parameters.iter_mut().zip(means.iter_mut()).zip(squares.iter_mut());

@@ -5,28 +5,9 @@
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
 
-use pulp::{Arch, Simd, WithSimd};
+use crate::vectorised::vectorised;
 
 const LANES: usize = 16;
-
-/// A loop to be compiled once per instruction set. A bare closure would do, but it reaches pulp through a shim that is
-/// not inlined, and then its body is compiled for the oldest processor.
-struct Loop<F>(F);
-
-impl<F: FnMut()> WithSimd for Loop<F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, _: S) {
-        (self.0)();
-    }
-}
-
-/// Runs a loop with the widest instructions at hand.
-#[inline(always)]
-fn vectorised(body: impl FnMut()) {
-    Arch::new().dispatch(Loop(body));
-}
 
 /// Normalises each row to mean 0 and variance 1, then scales and shifts it.
 pub(super) fn layer_norm(rows: &mut [f32], scale: &[f32], shift: &[f32], epsilon: f32) {
