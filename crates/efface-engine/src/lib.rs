@@ -88,4 +88,4 @@ pub use verify::Check;
 
 /// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
 /// format 2 had no log, format 3 no networks; all are read, and become format 4 with the first change.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;

@@ -44,9 +44,7 @@ impl State {
     pub(crate) fn details(&self) -> Details {
         match self {
             Self::Ridge(state) => Details::Sums {
-                drift: state.drift,
-                b_drift: state.b_drift,
-                targets: state.targets,
+                accuracy: state.accuracy,
                 at_optimum: state.at_optimum,
                 refactorisations: state.refactorisations,
             },
@@ -93,6 +91,9 @@ pub(crate) fn save(
             Part::Numbers("a", &state.a),
             Part::Numbers("b", &state.b),
             Part::Counts("support", &state.support),
+            Part::Numbers("spread", &state.spread),
+            Part::Numbers("anchor", &state.anchor),
+            Part::Numbers("gradient", &state.gradient),
         ],
         State::Classifier(head, state) => {
             let mut list = vec![Part::Bytes(pack::PART, head)];
@@ -166,6 +167,9 @@ fn plain(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyM
             state.a = parts::numbers(connection, &manifest.parts, "a")?;
             state.b = parts::numbers(connection, &manifest.parts, "b")?;
             state.support = parts::counts(connection, &manifest.parts, "support")?;
+            state.spread = parts::numbers(connection, &manifest.parts, "spread")?;
+            state.anchor = parts::numbers(connection, &manifest.parts, "anchor")?;
+            state.gradient = parts::numbers(connection, &manifest.parts, "gradient")?;
             state.settings = settings.form(working_form(settings.form));
             Ok(state)
         })?;
@@ -207,10 +211,8 @@ pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) ->
 
 /// The state of a ridge model without its sums.
 fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, Fault> {
-    let (
-        AnyRecipe::Ridge(settings),
-        &Details::Sums { drift, b_drift, targets, at_optimum, refactorisations },
-    ) = (&manifest.model.recipe, &manifest.model.details)
+    let (AnyRecipe::Ridge(settings), &Details::Sums { accuracy, at_optimum, refactorisations }) =
+        (&manifest.model.recipe, &manifest.model.details)
     else {
         return damaged("its recipe and its state are of different models");
     };
@@ -226,9 +228,10 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
         a: Vec::new(),
         b: Vec::new(),
         support: Vec::new(),
-        drift,
-        b_drift,
-        targets,
+        spread: Vec::new(),
+        anchor: Vec::new(),
+        gradient: Vec::new(),
+        accuracy,
         at_optimum,
         refactorisations,
     })

@@ -288,37 +288,6 @@ fn a_forged_model_is_refused() {
     }
 }
 
-/// Files of format 1 held ridge models without a name for the family.
-#[test]
-fn files_of_the_first_format_are_read_and_brought_up_to_date() {
-    let bench = Bench::new();
-    let lines = lines(30);
-    let now = bench.fit("now", &dense(&table(&lines)));
-    std::fs::copy(bench.path("now"), bench.path("old")).unwrap();
-    let path = bench.path("old");
-    change_manifest(&path, |manifest| {
-        let head = manifest["model"].as_object_mut().unwrap();
-        let mut settings = head.remove("recipe").unwrap();
-        settings.as_object_mut().unwrap().remove("family");
-        let mut details = head.remove("details").unwrap();
-        details.as_object_mut().unwrap().remove("kind");
-        head.insert("settings".into(), settings);
-        head.append(details.as_object_mut().unwrap());
-    });
-    without_log(&path, 1);
-    let mut old = Engine::open(&path).unwrap();
-    assert_close(&old, &now);
-    let report = old.forget(&ids(&[&lines[4].id]), "auto", &PLAIN, false).unwrap();
-    assert_eq!(report.rows, 29);
-    let version =
-        rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0));
-    assert_eq!(version, Ok(efface_engine::FORMAT));
-    assert_close(
-        &old,
-        &bench.fit("left", &dense(&table(lines.iter().filter(|line| line.id != lines[4].id)))),
-    );
-}
-
 #[test]
 fn methods_of_other_models_are_refused() {
     let bench = Bench::new();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use efface::models::logistic::LogisticHead;
 use efface::{
     AnyModel, AnyRecipe, Csr, Dense, Error, Features, LogisticModel, LogisticState, Result, RidgeModel,
-    RidgeState, RowId, RowRef, RowStore, Rows,
+    RidgeState, RowId, RowRef, RowStore, Rows, SumsAccuracy,
 };
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -37,9 +37,7 @@ struct Cover {
 #[serde(rename_all = "snake_case")]
 enum Head {
     Ridge {
-        drift: f64,
-        b_drift: f64,
-        targets: f64,
+        accuracy: SumsAccuracy,
         at_optimum: bool,
         refactorisations: usize,
     },
@@ -136,8 +134,8 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
                 out.numbers(&format!("model.{name}"), values);
             }
             out.counts("model.support", state.support.iter().copied());
-            let RidgeState { drift, b_drift, targets, at_optimum, refactorisations, .. } = state;
-            Head::Ridge { drift, b_drift, targets, at_optimum, refactorisations }
+            let RidgeState { accuracy, at_optimum, refactorisations, .. } = state;
+            Head::Ridge { accuracy, at_optimum, refactorisations }
         }
         AnyModel::Logistic(model) => {
             let LogisticState { head, numbers, counts } = model.to_state()?;
@@ -169,13 +167,16 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
     safetensors::serialize(views, Some(HashMap::from([("efface".into(), cover)]))).map_err(damaged)
 }
 
-fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 5] {
+fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 8] {
     [
         ("origin", &state.origin),
         ("inverse_scale", &state.inverse_scale),
         ("theta", &state.theta),
         ("a", &state.a),
         ("b", &state.b),
+        ("spread", &state.spread),
+        ("anchor", &state.anchor),
+        ("gradient", &state.gradient),
     ]
 }
 
@@ -262,10 +263,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
     let rows = read_rows(&source)?;
     let document = || source.need("model.json", Dtype::U8);
     let model = match (&cover.recipe, cover.head) {
-        (
-            AnyRecipe::Ridge(settings),
-            Head::Ridge { drift, b_drift, targets, at_optimum, refactorisations },
-        ) => {
+        (AnyRecipe::Ridge(settings), Head::Ridge { accuracy, at_optimum, refactorisations }) => {
             let number = |name: &str| source.numbers(&format!("model.{name}"));
             let state = RidgeState {
                 settings: *settings,
@@ -278,9 +276,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
                 a: number("a")?,
                 b: number("b")?,
                 support: source.counts("model.support")?,
-                drift,
-                b_drift,
-                targets,
+                spread: number("spread")?,
+                anchor: number("anchor")?,
+                gradient: number("gradient")?,
+                accuracy,
                 at_optimum,
                 refactorisations,
             };

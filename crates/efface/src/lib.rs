@@ -46,7 +46,7 @@ pub use fitted::Fitted;
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
     LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,
-    SisaModel, Softmax,
+    SisaModel, Softmax, SumsAccuracy,
 };
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

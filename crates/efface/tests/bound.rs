@@ -6,76 +6,12 @@
 use efface::methods::{self, Exact};
 use efface::{Dense, Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
 
-/// An unevaluated sum of two doubles.
-#[derive(Clone, Copy)]
-struct Pair(f64, f64);
-
-impl Pair {
-    fn new(value: f64) -> Self {
-        Self(value, 0.0)
-    }
-    fn sum(a: f64, b: f64) -> Self {
-        let s = a + b;
-        let t = s - a;
-        Self(s, (a - (s - t)) + (b - t))
-    }
-    fn add(self, other: Self) -> Self {
-        let s = Self::sum(self.0, other.0);
-        Self::sum(s.0, s.1 + self.1 + other.1)
-    }
-    fn neg(self) -> Self {
-        Self(-self.0, -self.1)
-    }
-    fn mul(self, other: Self) -> Self {
-        let p = self.0 * other.0;
-        let e = self.0.mul_add(other.0, -p);
-        Self::sum(p, e + self.0 * other.1 + self.1 * other.0)
-    }
-    fn div(self, other: Self) -> Self {
-        let q = Self::new(self.0 / other.0);
-        let r = self.add(q.mul(other).neg());
-        q.add(Self::new(r.0 / other.0))
-    }
-}
+#[path = "support/long_arithmetic.rs"]
+mod long_arithmetic;
 
 /// Ridge with an unpenalised constant, last in the answer.
 fn oracle(rows: &Rows, lambda: f64) -> Vec<f64> {
-    let p = rows.width() + 1;
-    let mut system = vec![vec![Pair::new(0.0); p + 1]; p];
-    for row in rows.iter() {
-        let mut x = vec![0.0; p + 1];
-        row.features.each(|j, value| x[j] = value);
-        (x[p - 1], x[p]) = (1.0, row.targets[0]);
-        for (line, xi) in system.iter_mut().zip(&x) {
-            for (cell, xj) in line.iter_mut().zip(&x) {
-                *cell = cell.add(Pair::new(row.weight).mul(Pair::new(*xi)).mul(Pair::new(*xj)));
-            }
-        }
-    }
-    for (i, line) in system.iter_mut().enumerate().take(p - 1) {
-        line[i] = line[i].add(Pair::new(lambda));
-    }
-    for column in 0..p {
-        let best =
-            (column..p).max_by(|a, b| system[*a][column].0.abs().total_cmp(&system[*b][column].0.abs()));
-        system.swap(column, best.unwrap());
-        for line in column + 1..p {
-            let factor = system[line][column].div(system[column][column]);
-            let pivot = system[column].clone();
-            for (cell, above) in system[line].iter_mut().zip(pivot).skip(column) {
-                *cell = cell.add(factor.mul(above).neg());
-            }
-        }
-    }
-    let mut answer = vec![Pair::new(0.0); p];
-    for line in (0..p).rev() {
-        let mut rest = system[line][p];
-        for j in line + 1..p {
-            rest = rest.add(system[line][j].mul(answer[j]).neg());
-        }
-        answer[line] = rest.div(system[line][line]);
-    }
-    answer.into_iter().map(|pair| pair.0).collect()
+    long_arithmetic::ridge_minimum(rows, rows.width(), lambda).unwrap().remove(0)
 }
 
 fn parameters(model: &RidgeModel) -> Vec<f64> {

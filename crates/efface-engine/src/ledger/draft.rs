@@ -279,7 +279,8 @@ fn printable(text: &str) -> String {
 /// order of their names. The arrays are little-endian.
 pub(crate) fn parameters(parts: &[PartHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
-    const OTHERS: [&str; 6] = ["a", "b", "support", "encoder", "hessian", "gram"];
+    const OTHERS: [&str; 9] =
+        ["a", "b", "support", "spread", "anchor", "gradient", "encoder", "hessian", "gram"];
     let mut lines: Vec<String> = parts
         .iter()
         .filter(|part| !OTHERS.contains(&part.name()))

@@ -1,7 +1,7 @@
 //! The manifest: everything small about a model, and the checksums of everything large. Its own checksum lies beside
 //! it, so that no flipped bit passes for a setting.
 
-use efface::{AnyRecipe, Certificate, Ridge};
+use efface::{AnyRecipe, Certificate, SumsAccuracy};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -70,7 +70,6 @@ pub(crate) struct Waiting {
 
 /// The small half of a model's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StoredHead")]
 pub(crate) struct ModelHead {
     pub(crate) recipe: AnyRecipe,
     pub(crate) details: Details,
@@ -88,64 +87,11 @@ pub(crate) struct ModelHead {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Details {
     /// A ridge model.
-    Sums { drift: f64, b_drift: f64, targets: f64, at_optimum: bool, refactorisations: usize },
+    Sums { accuracy: SumsAccuracy, at_optimum: bool, refactorisations: usize },
     /// A logistic or softmax model: a head, and arrays under these names.
     Classifier { refactorisations: usize, numbers: Vec<String>, counts: Vec<String> },
     /// A model that is one array.
     Packed,
-}
-
-/// A head as some version wrote it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum StoredHead {
-    Now {
-        recipe: Box<AnyRecipe>,
-        details: Details,
-        bound: Option<f64>,
-        relative_bound: Option<f64>,
-        certificate: Option<Certificate>,
-        #[serde(default)]
-        not_covered: Vec<String>,
-    },
-    /// Format 1, which knew ridge alone.
-    First {
-        settings: Ridge,
-        drift: f64,
-        b_drift: f64,
-        targets: f64,
-        at_optimum: bool,
-        refactorisations: usize,
-        bound: Option<f64>,
-        relative_bound: Option<f64>,
-    },
-}
-
-impl From<StoredHead> for ModelHead {
-    fn from(stored: StoredHead) -> Self {
-        match stored {
-            StoredHead::Now { recipe, details, bound, relative_bound, certificate, not_covered } => {
-                Self { recipe: *recipe, details, bound, relative_bound, certificate, not_covered }
-            }
-            StoredHead::First {
-                settings,
-                drift,
-                b_drift,
-                targets,
-                at_optimum,
-                refactorisations,
-                bound,
-                relative_bound,
-            } => Self {
-                recipe: AnyRecipe::Ridge(settings),
-                details: Details::Sums { drift, b_drift, targets, at_optimum, refactorisations },
-                bound,
-                relative_bound,
-                certificate: None,
-                not_covered: Vec::new(),
-            },
-        }
-    }
 }
 
 impl Manifest {

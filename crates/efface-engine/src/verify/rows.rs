@@ -106,7 +106,10 @@ fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<
     let fresh = kept.resummed(rows).map_err(fault)?;
     let (a, b) = (apart(&kept.a, &fresh.a), apart(&kept.b, &fresh.b));
     // Both are at most so far from the true sums. Half of a symmetric matrix is kept, so that this allows for more.
-    let (most_a, most_b) = (SLACK * (kept.drift + fresh.drift), SLACK * (kept.b_drift + fresh.b_drift));
+    let charge = SLACK * (kept.accuracy.charge + fresh.accuracy.charge);
+    let square: f64 = kept.spread.iter().map(|s| s * s).sum();
+    let most_a = charge * square;
+    let most_b = charge * square.sqrt() * kept.accuracy.target_spread.max(fresh.accuracy.target_spread);
     if kept.support != fresh.support || a > most_a || b > most_b {
         return damaged(format!(
             "its sums are not those of its rows: apart by {a:.1e} and {b:.1e}, where rounding explains {most_a:.1e} and \

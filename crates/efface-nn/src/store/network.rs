@@ -6,6 +6,7 @@ use std::sync::Arc;
 use efface::models::logistic::LogisticHead;
 use efface::{
     Amend, LogisticModel, LogisticState, Ridge, RidgeModel, RidgeState, RowId, RowStore, RowView, Rows,
+    SumsAccuracy,
 };
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
@@ -50,9 +51,7 @@ enum HeadFile {
         rows: usize,
         outputs: usize,
         features: usize,
-        drift: f64,
-        b_drift: f64,
-        targets: f64,
+        accuracy: SumsAccuracy,
         at_optimum: bool,
         refactorisations: usize,
     },
@@ -64,7 +63,7 @@ enum HeadFile {
 }
 
 /// The arrays of a ridge head, in the order of its state.
-const RIDGE: [&str; 5] = ["origin", "inverse_scale", "theta", "a", "b"];
+const RIDGE: [&str; 8] = ["origin", "inverse_scale", "theta", "a", "b", "spread", "anchor", "gradient"];
 
 /// What some bytes held.
 pub(crate) struct Stored {
@@ -255,24 +254,23 @@ fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
             let mut model = model.clone();
             model.settle()?;
             let state = model.to_state()?;
-            let arrays = [&state.origin, &state.inverse_scale, &state.theta, &state.a, &state.b];
+            let arrays = [
+                &state.origin,
+                &state.inverse_scale,
+                &state.theta,
+                &state.a,
+                &state.b,
+                &state.spread,
+                &state.anchor,
+                &state.gradient,
+            ];
             for (name, values) in RIDGE.iter().zip(arrays) {
                 writer.double(format!("ridge.{name}"), values);
             }
             writer.counts("ridge.support", &state.support);
-            let RidgeState { settings, rows, outputs, features, drift, b_drift, targets, .. } = state;
+            let RidgeState { settings, rows, outputs, features, accuracy, .. } = state;
             let (at_optimum, refactorisations) = (state.at_optimum, state.refactorisations);
-            HeadFile::Ridge {
-                settings,
-                rows,
-                outputs,
-                features,
-                drift,
-                b_drift,
-                targets,
-                at_optimum,
-                refactorisations,
-            }
+            HeadFile::Ridge { settings, rows, outputs, features, accuracy, at_optimum, refactorisations }
         }
         Head::Classifier(model) => {
             let mut model = model.clone();
@@ -291,17 +289,7 @@ fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
 
 fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
     match file {
-        HeadFile::Ridge {
-            settings,
-            rows,
-            outputs,
-            features,
-            drift,
-            b_drift,
-            targets,
-            at_optimum,
-            refactorisations,
-        } => {
+        HeadFile::Ridge { settings, rows, outputs, features, accuracy, at_optimum, refactorisations } => {
             let mut arrays = Vec::new();
             for name in RIDGE {
                 arrays.push(reader.double(&format!("ridge.{name}"))?);
@@ -318,10 +306,11 @@ fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
                 theta: take(),
                 a: take(),
                 b: take(),
+                spread: take(),
+                anchor: take(),
+                gradient: take(),
                 support: reader.counts("ridge.support")?,
-                drift,
-                b_drift,
-                targets,
+                accuracy,
                 at_optimum,
                 refactorisations,
             };

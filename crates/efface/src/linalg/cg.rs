@@ -1,5 +1,4 @@
-//! Conjugate gradients with a diagonal preconditioner on a symmetric positive definite operator, for models too wide
-//! for any d×d matrix. Returns the iterations done, or the residual it was left with.
+//! Conjugate gradients on a symmetric positive definite operator, guided by something like its inverse. Returns the iterations done, or the residual it was left with.
 
 use super::{add_scaled, dot};
 use crate::error::{Error, Result};
@@ -13,10 +12,10 @@ pub(crate) struct CgSettings {
     pub(crate) max_iterations: usize,
 }
 
-/// Solves A·x = b from the x given; `apply(v, out)` writes A·v, `diagonal` is that of A.
+/// Solves A·x = b from the x given; `apply(v, out)` writes A·v, `precondition` gives roughly A⁻¹·r.
 pub(crate) fn conjugate_gradients(
     mut apply: impl FnMut(&[f64], &mut [f64]),
-    diagonal: &[f64],
+    precondition: impl Fn(&[f64]) -> Vec<f64>,
     b: &[f64],
     x: &mut [f64],
     settings: CgSettings,
@@ -56,7 +55,7 @@ pub(crate) fn conjugate_gradients(
                 tolerance: settings.tolerance,
             });
         }
-        let preconditioned: Vec<f64> = residual.iter().zip(diagonal).map(|(r, d)| r / d).collect();
+        let preconditioned = precondition(&residual);
         let current = dot(&residual, &preconditioned);
         let mix = if previous == 0.0 { 0.0 } else { current / previous };
         for (s, p) in search.iter_mut().zip(&preconditioned) {
@@ -69,6 +68,11 @@ pub(crate) fn conjugate_gradients(
         add_scaled(&mut residual, -step, &product);
     }
     Ok(settings.max_iterations)
+}
+
+/// Division by the diagonal of A.
+pub(crate) fn by_diagonal(diagonal: &[f64]) -> impl Fn(&[f64]) -> Vec<f64> {
+    move |r| r.iter().zip(diagonal).map(|(r, d)| r / d).collect()
 }
 
 #[cfg(test)]
@@ -91,12 +95,12 @@ mod tests {
         laplacian(&truth, &mut b);
         let mut x = vec![0.0; 50];
         let settings = CgSettings { tolerance: 1e-13, max_iterations: 200 };
-        conjugate_gradients(laplacian, &[2.1; 50], &b, &mut x, settings).unwrap();
+        conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut x, settings).unwrap();
         assert!(x.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-11));
         // A warm start at the answer needs no iteration.
-        assert_eq!(conjugate_gradients(laplacian, &[2.1; 50], &b, &mut x, settings).unwrap(), 0);
+        assert_eq!(conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut x, settings).unwrap(), 0);
         let hopeless = CgSettings { tolerance: 1e-13, max_iterations: 3 };
-        let error = conjugate_gradients(laplacian, &[2.1; 50], &b, &mut vec![0.0; 50], hopeless);
+        let error = conjugate_gradients(laplacian, by_diagonal(&[2.1; 50]), &b, &mut vec![0.0; 50], hopeless);
         assert!(matches!(error, Err(Error::NotConverged { iterations: 3, .. })));
     }
 }

@@ -37,6 +37,32 @@ impl Cholesky {
         }
     }
 
+    pub(crate) fn width(&self) -> usize {
+        self.lower.nrows()
+    }
+
+    /// L·v.
+    pub(crate) fn times(&self, v: &Mat<f64>) -> Mat<f64> {
+        use faer::linalg::matmul::triangular::{
+            self,
+            BlockStructure::{Rectangular, TriangularLower},
+        };
+        let mut product = Mat::zeros(v.nrows(), v.ncols());
+        let lower = self.lower.as_ref();
+        triangular::matmul(
+            product.as_mut(),
+            Rectangular,
+            faer::Accum::Replace,
+            lower,
+            TriangularLower,
+            v.as_ref(),
+            Rectangular,
+            1.0,
+            Par::Seq,
+        );
+        product
+    }
+
     /// `rhs ← A⁻¹ rhs`.
     pub(crate) fn solve(&self, rhs: MatMut<'_, f64>, par: Par) {
         let scratch = llt::solve::solve_in_place_scratch::<f64>(self.lower.nrows(), rhs.ncols(), par);

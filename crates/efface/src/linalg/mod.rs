@@ -6,10 +6,14 @@
 
 mod cg;
 mod cholesky;
+mod compensated;
 mod lanczos;
 
-pub(crate) use cg::{CgSettings, conjugate_gradients};
+pub(crate) use cg::{CgSettings, by_diagonal, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
+pub(crate) use compensated::{
+    DoubleWord, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
+};
 pub(crate) use lanczos::{inverse_norm, operator_norm};
 
 use faer::linalg::matmul::{matmul, triangular};

@@ -42,7 +42,7 @@ impl Forget<RidgeModel> for Influence {
                 let mut signed = residual;
                 apply_signs(&mut signed, &change.rows.signs);
                 let theta = change.moved(&model.theta, &signed, par);
-                let (next, step) = body.approximately(model, change, &start, theta, par);
+                let (next, step) = body.approximately(model, change, &start, theta, par)?;
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
                 Outcome { model: next, evidence }
@@ -62,7 +62,7 @@ impl Forget<RidgeModel> for Influence {
                 let (step, iterations) = all.solve_rows(&pull, &model.settings)?;
                 let theta = &model.theta - &step;
                 let retained = Operator::new(model, rows, gone, None)?;
-                let body = retained.bound_at(&theta, model.settings.lambda);
+                let body = retained.bound_at(&theta, model.settings.lambda)?;
                 let next = model.with(theta, retained.count(), Body::Wide(body));
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 evidence.rows_read = rows.len();

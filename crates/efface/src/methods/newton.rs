@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::logistic::change::Work;
 use crate::models::ridge::change::{add_product, apply_signs};
-use crate::models::ridge::{Body, MEASURED, clear};
+use crate::models::ridge::{Body, ChangeRequest, clear};
 use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
@@ -49,7 +49,10 @@ impl Forget<RidgeModel> for Newton {
         let (Body::Dense(body), false) = (&model.body, gone.is_empty()) else {
             return model.exactly(NAME, rows, gone, None);
         };
-        let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
+        // Where a leverage is 1 up to rounding there is no step to take; the closed form knows what to do instead.
+        let Ok((change, start, par)) = body.prepare(model, NAME, rows, gone) else {
+            return model.exactly(NAME, rows, gone, None);
+        };
         let hessian = body.factor_after(model, &change.rows, par)?;
         // −∇L^{\D}(θ) = X̂ᵀS r̂, from the removed rows alone.
         let mut step = Mat::zeros(start.nrows(), start.ncols());
@@ -60,31 +63,9 @@ impl Forget<RidgeModel> for Newton {
         let mut theta = &*start + &step;
         let unsupported = body.unsupported(Some(&change.rows));
         clear(&mut theta, &unsupported);
-        // What rounding left, once more through the same factor.
-        let left = body.gradient(&theta, Some(&change.rows), par);
-        let mut correction = left.clone();
-        hessian.solve(correction.as_mut(), par);
-        let mut refined = &theta - &correction;
-        clear(&mut refined, &unsupported);
-        let after = body.gradient(&refined, Some(&change.rows), par);
-        let better = after.norm_l2() < left.norm_l2();
-        let reached = if better { after.norm_l2() } else { left.norm_l2() };
-        if better {
-            theta = refined;
-        }
-        let bound = body.relative(reached, body.inverse_norm_after(model, &change), &theta);
-        if bound > model.settings.tolerance && body.spoilt(crate::linalg::norm(&theta), Some(&change.rows)) {
-            // The sums cannot give what they have lost; the closed form knows how to repair them.
-            return model.exactly(NAME, rows, gone, None);
-        }
-        let (mut next, mut step) = body.approximately(model, change, &start, theta, par);
-        if let Body::Dense(body) = &mut next.body {
-            body.ledger.gradient = reached;
-            body.ledger.source = MEASURED;
-            body.ledger.distance = 0.0;
-            body.ledger.at_optimum = true;
-        }
-        step.refinements = better as usize;
+        let ledger = body.unknown_after(&change);
+        let request = ChangeRequest { store: rows, gone, new: None };
+        let (next, step) = body.accept(model, change, theta, ledger, request, par)?;
         let mut evidence = next.evidence(NAME, Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();

@@ -66,7 +66,7 @@ impl Forget<RidgeModel> for ProjectionResidual {
                 let residual = residual_in_use(model, &change, &start, par);
                 let misfit = misfits(&change.core, &residual, &change.roots);
                 let (theta, dropped) = self.step(model, &raw, &misfit, par)?;
-                let (next, step) = body.approximately(model, change, &start, theta, par);
+                let (next, step) = body.approximately(model, change, &start, theta, par)?;
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 step.record(&mut evidence, gone.len());
                 evidence.directions_dropped = dropped;
@@ -106,7 +106,7 @@ impl ProjectionResidual {
         let misfit = misfits(&core, &residual, &roots);
         let (theta, dropped) = self.step(model, raw, &misfit, Par::Seq)?;
         let retained = Operator::new(model, rows, gone, None)?;
-        let body = retained.bound_at(&theta, model.settings.lambda);
+        let body = retained.bound_at(&theta, model.settings.lambda)?;
         let next = model.with(theta, retained.count(), Body::Wide(body));
         let mut evidence = next.evidence(NAME, Claim::Approximate);
         evidence.rows_read = rows.len();

@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::RidgeModel;
-use crate::models::ridge::{Body, Step};
+use crate::models::ridge::{Body, ChangeRequest, Step};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -34,7 +34,8 @@ impl Forget<RidgeModel> for Summation {
             let evidence = model.evidence("summation", Claim::Exact);
             return Ok(Outcome { model: model.clone(), evidence });
         }
-        let (next, step) = body.summed(model, rows, gone, Step::default())?;
+        let (next, step) =
+            body.summed(model, ChangeRequest { store: rows, gone, new: None }, Step::default())?;
         let mut evidence = next.evidence("summation", Claim::Exact);
         step.record(&mut evidence, gone.len());
         evidence.forgotten = gone.len();

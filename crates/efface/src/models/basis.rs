@@ -11,7 +11,7 @@
 
 use faer::Mat;
 
-use crate::linalg::widest;
+use crate::linalg::{DoubleWord, widest};
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
@@ -54,12 +54,14 @@ impl Basis {
         if rows.is_sparse() {
             return Self::choose_sparse(rows, features, intercept);
         }
+        let step = rows.len().div_ceil(SAMPLE).max(1);
+        let sample = || rows.iter().step_by(step);
         let mut count = 0.0;
         // Moments about the first row: raw second moments would cancel exactly where the shift is needed.
         let mut first: Vec<f64> = Vec::new();
         let mut sum = vec![0.0; features];
         let mut square = vec![0.0; features];
-        for row in rows.iter().step_by(rows.len().div_ceil(SAMPLE).max(1)) {
+        for row in sample() {
             if first.is_empty() {
                 first = vec![0.0; features];
                 row.features.each(|j, x| first[j] = x);
@@ -71,22 +73,29 @@ impl Basis {
                 square[j] += d * d;
             });
         }
+        // Squares of very large and very small numbers are no numbers: those columns are measured by their largest entry.
+        let extreme = |square: f64, sum: f64| !square.is_finite() || (square < 1e-280 && sum != 0.0);
+        let mut largest = vec![0.0f64; features];
+        if square.iter().zip(&sum).any(|(square, sum)| extreme(*square, *sum)) {
+            for row in sample() {
+                row.features.each(|j, x| largest[j] = largest[j].max(0.5 * x.abs()));
+            }
+        }
         let least = (lambda / rows.len() as f64).sqrt();
         let scale = |size: f64| power_of_two(size.max(least));
         let mut origin = vec![0.0; features];
         let mut inverse_scale = vec![1.0; features];
         for j in 0..features {
+            if extreme(square[j], sum[j]) {
+                inverse_scale[j] = 1.0 / scale(largest[j]);
+                continue;
+            }
             let shift = sum[j] / count;
             let mean = first[j] + shift;
             let spread = (square[j] / count - shift * shift).max(0.0).sqrt();
-            let noise = 1e-15 * mean.abs();
-            if intercept && mean.abs() > FAR * spread {
-                let unit = if spread > noise { scale(spread) } else { 1.0 };
-                origin[j] = if spread > noise { (mean / unit).round() * unit } else { mean };
-                inverse_scale[j] = 1.0 / unit;
-            } else if spread > 0.0 || mean != 0.0 {
-                inverse_scale[j] = 1.0 / scale(spread.hypot(mean));
-            }
+            let (c, s) = centre(mean, spread, intercept, &scale);
+            origin[j] = c;
+            inverse_scale[j] = s;
         }
         Self::transformed(features, intercept, origin, inverse_scale)
     }
@@ -106,9 +115,67 @@ impl Basis {
         Self::transformed(features, intercept, vec![0.0; features], inverse_scale)
     }
 
+    /// As [`choose`](Self::choose), for a model that applies the shift without writing it into rows: sparse columns are
+    /// centred too where they lie far from zero.
+    pub(crate) fn choose_implicit(rows: &Rows, features: usize, intercept: bool, lambda: f64) -> Self {
+        let plain = Self::choose(rows, features, intercept, lambda);
+        if !rows.is_sparse() || !intercept {
+            return plain;
+        }
+        let count = rows.len().max(1) as f64;
+        let mut mean = vec![0.0; features];
+        let mut present = vec![0.0; features];
+        for row in rows.iter() {
+            row.features.each(|j, x| {
+                mean[j] += x / count;
+                present[j] += 1.0;
+            });
+        }
+        let mut square: Vec<f64> =
+            mean.iter().zip(&present).map(|(mean, present)| (count - present) * mean * mean).collect();
+        for row in rows.iter() {
+            row.features.each(|j, x| square[j] += (x - mean[j]).powi(2));
+        }
+        let (_, plain_scale) = plain.parts();
+        let mut origin = vec![0.0; features];
+        let mut inverse_scale = if plain_scale.is_empty() { vec![1.0; features] } else { plain_scale };
+        for j in 0..features {
+            let spread = (square[j] / count).sqrt();
+            if spread.is_finite() && mean[j].abs() > FAR * spread && mean[j].abs() > LARGE {
+                let (c, s) = centre(mean[j], spread, true, &power_of_two);
+                origin[j] = c;
+                inverse_scale[j] = s;
+            }
+        }
+        Self::transformed(features, intercept, origin, inverse_scale)
+    }
+
     /// 1/s_j.
     pub(crate) fn inverse_scale(&self, feature: usize) -> f64 {
         self.transform.as_ref().map_or(1.0, |(_, s)| s[feature])
+    }
+
+    /// c_j/s_j, which is exact.
+    pub(crate) fn scaled_origin(&self, feature: usize) -> f64 {
+        self.transform.as_ref().map_or(0.0, |(c, s)| c[feature] * s[feature])
+    }
+
+    /// Turns a vector of inner parameters into one of the caller's, or by `transpose` a gradient of the caller's into an
+    /// inner one. The constant comes first.
+    pub(crate) fn map_vector(&self, vector: &mut [f64], transpose: bool) {
+        let Some((c, s)) = &self.transform else { return };
+        let first = self.intercept as usize;
+        let (constant, rest) = vector.split_at_mut(first);
+        for ((value, c), s) in rest.iter_mut().zip(c).zip(s) {
+            match (constant.first_mut(), transpose) {
+                (Some(constant), true) => *value = (*value - c * *constant) * s,
+                (Some(constant), false) => {
+                    *value *= s;
+                    *constant -= c * *value;
+                }
+                (None, _) => *value *= s,
+            }
+        }
     }
 
     /// Whether every feature keeps its origin, so that inner coordinates are the caller's times a factor each.
@@ -189,15 +256,15 @@ impl Basis {
         let mut coefficients = theta.as_ref().subrows(first, self.features).to_owned();
         let mut intercept = vec![0.0; theta.ncols()];
         for (output, b) in intercept.iter_mut().enumerate() {
-            if self.intercept {
-                *b = theta[(0, output)];
-            }
+            // Far-off origins cancel in this sum, so it is made in two words.
+            let mut constant = DoubleWord::new(if self.intercept { theta[(0, output)] } else { 0.0 });
             if let Some((c, s)) = &self.transform {
                 for j in 0..self.features {
                     coefficients[(j, output)] *= s[j];
-                    *b -= c[j] * coefficients[(j, output)];
+                    constant = constant.plus_product(-c[j], coefficients[(j, output)]);
                 }
             }
+            *b = constant.value();
         }
         (coefficients, intercept)
     }
@@ -251,6 +318,27 @@ impl Basis {
         square.sqrt()
     }
 
+    /// The most that rounding every inner parameter to f64 can move the caller's, in units of rounding: far-off origins
+    /// make a large intercept out of small parameters.
+    pub(crate) fn stored_size(&self, theta: &Mat<f64>) -> f64 {
+        let Some((c, s)) = &self.transform else {
+            return crate::linalg::norm(theta);
+        };
+        let first = self.intercept as usize;
+        let mut square = 0.0;
+        for output in 0..theta.ncols() {
+            let column = theta.col_as_slice(output);
+            let mut constant = if first == 1 { column[0].abs() } else { 0.0 };
+            for ((value, c), s) in column[first..].iter().zip(c).zip(s) {
+                let coefficient = (value * s).abs();
+                square += coefficient * coefficient;
+                constant += c.abs() * coefficient;
+            }
+            square += constant * constant;
+        }
+        square.sqrt()
+    }
+
     /// c and 1/s, empty when there is no transform.
     pub(crate) fn parts(&self) -> (Vec<f64>, Vec<f64>) {
         self.transform.clone().unwrap_or_default()
@@ -274,8 +362,24 @@ impl Basis {
     }
 }
 
+/// c and 1/s of a column with this mean and spread.
+fn centre(mean: f64, spread: f64, intercept: bool, scale: &dyn Fn(f64) -> f64) -> (f64, f64) {
+    let noise = 1e-15 * mean.abs();
+    if intercept && mean.abs() > FAR * spread {
+        if spread <= noise {
+            return (mean, 1.0);
+        }
+        let unit = scale(spread);
+        return ((mean / unit).round() * unit, 1.0 / unit);
+    }
+    if spread > 0.0 || mean != 0.0 {
+        return (0.0, 1.0 / scale(spread.hypot(mean)));
+    }
+    (0.0, 1.0)
+}
+
 fn power_of_two(value: f64) -> f64 {
-    value.log2().round().clamp(-400.0, 400.0).exp2()
+    value.log2().round().clamp(-1000.0, 1000.0).exp2()
 }
 
 #[cfg(test)]

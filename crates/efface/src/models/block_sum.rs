@@ -8,9 +8,9 @@
 //! A block's words hold a few bits less than a long sum. As long as nothing has ever been lost, a block that would lose
 //! something is therefore added row by row: sums that can be exact are.
 
-use crate::linalg::widest;
+use crate::linalg::{two_product, two_sum, widest};
 
-use super::long_sum::{LANES, LongSum, two_product, two_sum, underflow};
+use super::long_sum::{LANES, LongSum, underflow};
 
 /// The rows of a block. Their number decides how far σ lies above the numbers, and so how many bits are left for them.
 pub(crate) const BLOCK: usize = 64;

@@ -6,7 +6,7 @@
 //! those of the retained rows in whatever order they came. Dekker 1971; Ogita, Rump and Oishi 2005.
 
 use crate::error::{Error, Result};
-use crate::linalg::widest;
+use crate::linalg::{two_product, two_sum, widest};
 use crate::rows::{RowId, RowRef, RowView, every};
 
 /// The largest feature or weight whose products can be summed without overflow.
@@ -20,21 +20,6 @@ const TINY: f64 = 1e-280;
 pub(crate) struct LongSum {
     high: f64,
     low: f64,
-}
-
-/// a + b as its rounded value and the exact rest (Knuth).
-#[inline(always)]
-pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let part = sum - a;
-    (sum, (a - (sum - part)) + (b - part))
-}
-
-/// a·b as its rounded value and the exact rest.
-#[inline(always)]
-pub(super) fn two_product(a: f64, b: f64) -> (f64, f64) {
-    let product = a * b;
-    (product, a.mul_add(b, -product))
 }
 
 impl LongSum {

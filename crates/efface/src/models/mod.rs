@@ -18,5 +18,5 @@ pub use classes::Classes;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, LogisticState, Softmax};
 pub use naive_bayes::{GaussianNb, MultinomialNb, NaiveBayes};
-pub use ridge::{Form, Ridge, RidgeModel, RidgeState};
+pub use ridge::{Form, Ridge, RidgeModel, RidgeState, SumsAccuracy};
 pub use sisa::{Aggregation, Sisa, SisaModel};

@@ -124,6 +124,16 @@ impl Rows {
         self.slots().map(|slot| self.view(slot))
     }
 
+    /// How many places for rows there are; some may be empty.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// The rows present in some of the places, so that several threads can share the work.
+    pub(crate) fn window(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = RowView<'_>> + '_ {
+        slots.filter(|&slot| self.alive[slot]).map(|slot| self.view(slot))
+    }
+
     /// One row, if it is here.
     pub fn get(&self, id: RowId) -> Option<RowView<'_>> {
         self.slot(id).map(|slot| self.view(slot))

@@ -16,7 +16,7 @@ use faer::Mat;
 
 use super::objective::{Objective, Place, flat, shaped};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
+use crate::linalg::{CgSettings, Cholesky, add_scaled, by_diagonal, conjugate_gradients, dot, norm, par};
 
 /// The first sample has so many rows for every parameter.
 const SAMPLE: usize = 4;
@@ -249,7 +249,7 @@ impl Objective<'_> {
         let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
         let iterations = conjugate_gradients(
             apply,
-            &diagonal,
+            by_diagonal(&diagonal),
             rhs.col_as_slice(0),
             solution.col_as_slice_mut(0),
             settings,

@@ -1,28 +1,104 @@
-//! How good the parameters are: the bound ‖θ − θ^{\D}‖ ≤ ‖∇L^{\D}(θ)‖/μ, carried from step to step where that is enough and
-//! measured where it is not.
+//! How far the parameters can be from the minimum, θ* = A⁻¹b.
+//!
+//! Everything is measured in the energy norm ‖e‖_A = √(eᵀAe) of the error e = θ − θ*, which equals √(gᵀA⁻¹g) for the gradient
+//! g = Aθ − b, and is turned into a distance once, at the end: ‖Te‖ ≤ ‖TA⁻¹Tᵀ‖^½·‖e‖_A, T leading to the caller's
+//! coordinates. Dividing ‖g‖ by the least eigenvalue instead would charge every rounding error as if it lay in the worst
+//! direction, which correlated columns make millions of times too much. In the energy norm
+//!
+//! - a row x that leaves has norm √h ≤ 1, h being its leverage;
+//! - an error of at most η·s_j in each entry of g, s_j² = A_jj, has norm at most η·√d·‖SA⁻¹S‖^½;
+//! - what the sums lost by rounding, and what a solve misses, are fractions ρ of what they are applied to. The solve's
+//!   fraction is measured with random vectors, as is that of the sums where the known limit, from the number of terms
+//!   in each sum, says too little.
+//!
+//! The gradient is known exactly at one point, the anchor; elsewhere it is g(θ₀) + A(θ − θ₀), so that the rounding of A counts
+//! only for the way from the anchor, which a forget makes short. `docs/theory.md` has the proofs.
 
-use faer::Mat;
+use std::sync::Arc;
+
+use faer::{Mat, Par};
 
 use super::change::Change;
 use super::sums::{SignedRows, Sums};
-use super::{DenseBody, Penalty, RidgeModel};
+use super::{Basis, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, Evidence};
-use crate::linalg::{UNIT, column_norm, inverse_norm, norm};
+use crate::linalg::{UNIT, inverse_norm, norm, symmetric_product};
+
+/// Above this fraction, A⁻¹ is not known well enough for anything to follow from it.
+const TRUSTED: f64 = 0.25;
+
+/// The gradient of the settled rows at one point.
+#[derive(Debug, Clone)]
+pub(crate) struct Anchor {
+    pub(crate) theta: Mat<f64>,
+    pub(crate) gradient: Mat<f64>,
+    /// `gradient` is wrong by a vector of at most this energy norm,
+    pub(crate) error: f64,
+    /// and in each entry by at most this times the spread of its column.
+    pub(crate) spread_error: f64,
+}
+
+/// How well curvature is known. Norms are upper bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CurvatureQuality {
+    /// ‖TA⁻¹Tᵀ‖.
+    pub(crate) caller_norm: f64,
+    /// ‖SA⁻¹S‖.
+    pub(crate) spread_norm: f64,
+    /// The largest fraction by which the sums are wrong: ‖A^-½(A − Â)A^-½‖.
+    pub(crate) sums_error: f64,
+    /// The largest fraction by which a solve misses, Â being taken for A.
+    pub(crate) solver_error: f64,
+    /// What vectors kept for the rows miss beyond that, since they were solved for.
+    pub(crate) kept_error: f64,
+    /// By how much A⁻¹ can have grown through changes that wait.
+    pub(crate) growth: f64,
+    /// By how much the norms were carried beyond what was measured.
+    pub(crate) carried_growth: f64,
+}
+
+impl CurvatureQuality {
+    /// The fraction of what it is applied to by which a solve can be wrong.
+    pub(crate) fn error(&self) -> f64 {
+        (self.sums_error + self.solver_error) * self.growth
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.error() <= TRUSTED
+    }
+
+    fn slack(&self) -> f64 {
+        if self.is_trusted() { self.growth / (1.0 - self.error()) } else { f64::INFINITY }
+    }
+
+    /// A distance in the caller's coordinates for one unit of energy norm.
+    pub(crate) fn distance_of_energy(&self) -> f64 {
+        (self.caller_norm * self.slack()).sqrt()
+    }
+
+    /// The energy norm of a gradient whose entries are at most s_j.
+    pub(crate) fn energy_of_spread(&self, width: usize) -> f64 {
+        (self.spread_norm * self.slack() * width as f64).sqrt()
+    }
+}
 
 /// What is known about how good the parameters are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ledger {
-    /// At least ‖∇L(θ)‖ in the model's coordinates.
-    pub(crate) gradient: f64,
+#[derive(Debug, Clone)]
+pub(crate) struct DistanceLedger {
+    pub(crate) anchor: Arc<Anchor>,
+    pub(crate) quality: CurvatureQuality,
+    /// At least ‖θ − θ*‖_A.
+    pub(crate) energy: f64,
+    /// At least the distance in the caller's coordinates, where something better than the energy tells.
+    pub(crate) measured: Option<f64>,
     pub(crate) source: BoundSource,
-    /// At least 1/μ, and what it was when last measured.
-    pub(crate) inverse_norm: f64,
-    pub(crate) measured_inverse_norm: f64,
-    /// At least the distance from the parameters to the minimum that the gradient speaks of, in the caller's
-    /// coordinates; 0 unless a method was approximate.
+    /// At least the distance from the parameters to those that the energy speaks of, in the caller's coordinates; 0 unless a
+    /// method was approximate.
     pub(crate) distance: f64,
     /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
     pub(crate) at_optimum: bool,
+    /// By how much A⁻¹ can have grown since the anchor's rows were settled.
+    pub(crate) waiting_growth: f64,
     pub(crate) refactorisations: usize,
 }
 
@@ -53,14 +129,14 @@ pub(crate) struct Step {
     pub(crate) condition: Option<f64>,
     pub(crate) refinements: usize,
     pub(crate) refactored: bool,
-    /// All retained rows, when they were summed afresh.
-    pub(crate) resummed: Option<usize>,
+    /// How many retained rows were read, when the sums could not tell enough.
+    pub(crate) reread: Option<usize>,
 }
 
 impl Step {
     pub(crate) fn record(&self, evidence: &mut Evidence, read: usize) {
-        evidence.rows_read = read + self.resummed.unwrap_or(0);
-        evidence.resummed = self.resummed.is_some();
+        evidence.rows_read = read + self.reread.unwrap_or(0);
+        evidence.resummed = self.reread.is_some();
         evidence.largest_leverage = self.leverage;
         evidence.condition = self.condition;
         evidence.refinements = self.refinements;
@@ -68,95 +144,212 @@ impl Step {
     }
 }
 
-impl DenseBody {
-    pub(super) fn measure_inverse_norm(&mut self, penalty: &Penalty, par: faer::Par) {
-        let apart = self.unsupported(None);
-        self.ledger.inverse_norm = self.inverse_norm_of(penalty, &apart, None, par);
-        self.ledger.measured_inverse_norm = self.ledger.inverse_norm;
-    }
+/// The gradient at some parameters as the sums and the anchor tell it, and the energy norm of what they may hide.
+pub(crate) struct GradientSurvey {
+    pub(crate) gradient: Mat<f64>,
+    pub(crate) hidden: f64,
+}
 
-    /// At least 1/μ over the columns that some row has; the parameters of the others are exactly zero.
-    pub(super) fn inverse_norm_of(
-        &self,
-        penalty: &Penalty,
-        apart: &[usize],
-        more: Option<&Change>,
-        par: faer::Par,
-    ) -> f64 {
-        let estimate = inverse_norm(penalty.values.len(), apart, penalty.values.len() as u64, |v| {
-            *v = self.solve(v, more, par);
-        });
-        estimate.min(1.0 / penalty.least)
-    }
-
-    /// Measures ‖A⁻¹‖ after the change where the bound carried from before it is too loose to be of use.
-    pub(super) fn tighten(
-        &self,
-        ledger: &mut Ledger,
-        model: &RidgeModel,
-        change: &Change,
-        theta: &Mat<f64>,
-        unsupported: &[usize],
-        par: faer::Par,
-    ) {
-        let loose = self.relative(ledger.gradient, ledger.inverse_norm, theta) > model.settings.tolerance;
-        if loose && ledger.inverse_norm > 2.0 * ledger.measured_inverse_norm {
-            let measured = self.inverse_norm_of(&model.penalty, unsupported, Some(change), par);
-            ledger.inverse_norm = ledger.inverse_norm.min(measured);
-            ledger.measured_inverse_norm = ledger.inverse_norm;
+impl DistanceLedger {
+    /// The ledger of parameters about which nothing is known yet.
+    pub(crate) fn new(anchor: Anchor, quality: CurvatureQuality) -> Self {
+        Self {
+            anchor: Arc::new(anchor),
+            quality,
+            energy: f64::INFINITY,
+            measured: None,
+            source: BoundSource::Measured,
+            distance: 0.0,
+            at_optimum: true,
+            waiting_growth: 1.0,
+            refactorisations: 0,
         }
     }
 
-    /// The size of gradient that evaluating it at parameters of norm `size` can leave by rounding alone: some units of
-    /// every term that is added.
-    pub(super) fn rounding(&self, size: f64) -> f64 {
-        let waiting: f64 = self.pending.iter().map(|change| change.rounding(size)).sum();
-        UNIT * (4.0 * (self.sums.size * size + self.sums.b_size) + waiting)
+    /// The distance bound in the caller's coordinates. Handing parameters out rounds once more.
+    pub(crate) fn absolute(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
+        let carried = self.energy * self.quality.distance_of_energy();
+        let inside = self.measured.map_or(carried, |measured| measured.min(carried));
+        let inside = if inside.is_nan() { f64::INFINITY } else { inside };
+        inside + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
     }
 
-    /// The size of gradient that the rounding in the sums can hide.
-    fn hidden(&self, size: f64) -> f64 {
-        self.sums.drift * size + self.sums.b_drift
+    /// The bound as a fraction of the parameters' norm.
+    pub(crate) fn relative(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
+        relative_to(self.absolute(basis, theta), basis.caller_norm(theta))
     }
 
-    /// Whether the sums have lost many more digits than summing the rows that are left afresh would lose.
-    pub(crate) fn spoilt(&self, size: f64, more: Option<&SignedRows>) -> bool {
-        let (mut trace, mut targets) = self.sums.squares();
-        for rows in self.pending.iter().map(|change| &change.rows).chain(more) {
+    /// Notes the energy of a known gradient, `solved` being A⁻¹ times it: as a vector it is known almost exactly, and only
+    /// what is hidden has to be charged in the worst direction.
+    pub(crate) fn note(&mut self, survey: &GradientSurvey, solved: &Mat<f64>, basis: &Basis) {
+        let along: f64 = (0..solved.ncols())
+            .map(|j| crate::linalg::dot(survey.gradient.col_as_slice(j), solved.col_as_slice(j)))
+            .sum();
+        let error = self.quality.error();
+        let energy = (along.max(0.0) / (1.0 - error).max(0.0)).sqrt();
+        let per_energy = self.quality.distance_of_energy();
+        self.energy = energy + survey.hidden;
+        self.measured =
+            Some(basis.caller_norm(solved) * (1.0 + 1e-9) + per_energy * (error * energy + survey.hidden));
+        self.source = BoundSource::Measured;
+    }
+}
+
+impl DenseBody {
+    /// At least ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖ over the columns that some row has; the parameters of the others are exactly zero.
+    pub(crate) fn curvature_norms(
+        &self,
+        basis: &Basis,
+        lambda: f64,
+        more: Option<&Change>,
+        par: Par,
+    ) -> (f64, f64) {
+        let apart = self.unsupported(more.map(|change| &change.rows));
+        let width = basis.width();
+        let seed = width as u64;
+        let caller = inverse_norm(width, &apart, seed, |v| {
+            basis.map_vector(v.col_as_slice_mut(0), true);
+            apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
+            *v = self.solve(v, more, par);
+            basis.map_vector(v.col_as_slice_mut(0), false);
+        });
+        let spread = inverse_norm(width, &apart, seed + 1, |v| {
+            scale_rows(v, &self.sums.spread);
+            *v = self.solve(v, more, par);
+            scale_rows(v, &self.sums.spread);
+        });
+        // Without an intercept, the penalty holds every direction.
+        let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
+        (caller, spread)
+    }
+
+    /// Measures the norms after a change where those carried from before it are too loose to be of use.
+    pub(super) fn tighten(&self, ledger: &mut DistanceLedger, model: &RidgeModel, change: &Change, par: Par) {
+        if ledger.quality.growth * ledger.quality.carried_growth <= 2.0 {
+            return;
+        }
+        let (caller, spread) = self.curvature_norms(&model.basis, model.settings.lambda, Some(change), par);
+        let quality = &mut ledger.quality;
+        // The fractions have grown with the old norms; the new ones start from there.
+        quality.sums_error *= quality.growth;
+        quality.solver_error *= quality.growth;
+        quality.caller_norm = caller.min(quality.caller_norm * quality.growth);
+        quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
+        quality.growth = 1.0;
+        quality.carried_growth = 1.0;
+    }
+
+    /// The gradient over the settled rows, the waiting changes and `more`.
+    pub(crate) fn survey(
+        &self,
+        ledger: &DistanceLedger,
+        theta: &Mat<f64>,
+        more: Option<&Change>,
+        par: Par,
+    ) -> GradientSurvey {
+        let anchor = &ledger.anchor;
+        let width = theta.nrows();
+        let way = theta - &anchor.theta;
+        let product = symmetric_product(&self.sums.a, &way);
+        let along: f64 =
+            (0..way.ncols()).map(|j| crate::linalg::dot(way.col_as_slice(j), product.col_as_slice(j))).sum();
+        let mut gradient = &anchor.gradient + &product;
+        let per_spread = ledger.quality.energy_of_spread(width);
+        let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
+        // By the number of terms in the sums, or by what was measured of them, whichever says less.
+        let by_count = self.sums.charge * per_spread * weighted_sum(&way, &self.sums.spread);
+        let rounding = 3.0 * UNIT * per_spread * largest_share(&product, &self.sums.spread);
+        let measured = ledger.quality.sums_error * ledger.quality.growth * energy;
+        let growth = ledger.waiting_growth.sqrt();
+        let mut hidden =
+            anchor.error * growth + anchor.spread_error * per_spread + by_count.min(measured) + rounding;
+        for change in self.pending.iter().map(Arc::as_ref).chain(more) {
+            let (residual, lost) = change.residual_at(theta);
+            let mut signed = residual.clone();
+            super::change::apply_signs(&mut signed, &change.rows.signs);
+            super::change::add_product(&mut gradient, &change.rows.xt, &signed, -1.0, par);
+            let size = norm(&residual);
+            hidden += (lost + UNIT * size) * change.energy_of_rows() * growth
+                + 3.0 * UNIT * per_spread * size * (change.rows.signs.len() as f64).sqrt();
+        }
+        for j in self.unsupported(more.map(|change| &change.rows)) {
+            gradient.row_mut(j).fill(0.0);
+        }
+        GradientSurvey { gradient, hidden }
+    }
+
+    /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.
+    pub(crate) fn is_spoilt(&self, rows: &SignedRows) -> bool {
+        let mut left: Vec<f64> = (0..self.sums.a.nrows()).map(|j| self.sums.a[(j, j)]).collect();
+        for rows in self.pending.iter().map(|change| &change.rows).chain(std::iter::once(rows)) {
             for (k, sign) in rows.signs.iter().enumerate() {
-                trace += sign * column_norm(&rows.xt, k).powi(2);
-                targets += sign * (0..rows.y.ncols()).map(|output| rows.y[(k, output)].powi(2)).sum::<f64>();
+                for (left, x) in left.iter_mut().zip(rows.xt.col_as_slice(k)) {
+                    *left += sign * x * x;
+                }
             }
         }
-        let (drift, b_drift) = Sums::drift_of(trace.max(0.0), targets.max(0.0));
-        self.hidden(size) > 16.0 * (drift * size + b_drift)
-    }
-
-    pub(crate) fn inverse_norm_after(&self, model: &RidgeModel, change: &Change) -> f64 {
-        (self.ledger.inverse_norm * change.inverse_norm_growth()).min(1.0 / model.penalty.least)
-    }
-
-    /// (‖∇L‖ + what rounding can hide) / μ / ‖θ‖ in the model's coordinates.
-    pub(crate) fn relative(&self, gradient: f64, inverse_norm: f64, theta: &Mat<f64>) -> f64 {
-        let size = norm(theta);
-        let gradient = gradient + self.rounding(size) + self.hidden(size);
-        let distance = gradient * inverse_norm + 2.0 * UNIT * size;
-        if size > 0.0 { distance / size } else { distance }
+        let worst = left
+            .iter()
+            .zip(&self.sums.spread)
+            .filter(|(left, _)| **left > 0.0)
+            .map(|(left, spread)| spread * spread / left)
+            .fold(1.0, f64::max);
+        // A column that has lost so much of its size has lost as many digits.
+        worst * self.sums.charge * self.sums.a.nrows() as f64 > 1e-8 || !self.ledger.quality.is_trusted()
     }
 
     pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
         let ledger = &self.ledger;
-        let size = norm(&model.theta);
-        let relative = self.relative(ledger.gradient, ledger.inverse_norm, &model.theta);
-        let inside = if size > 0.0 { relative * size } else { relative };
-        let absolute = inside * model.basis.stretch + ledger.distance;
-        let outside = model.basis.caller_norm(&model.theta);
+        let absolute = ledger.absolute(&model.basis, &model.theta);
+        let size = model.basis.caller_norm(&model.theta);
+        let trace: f64 = self.sums.spread.iter().map(|s| s * s).sum();
         Bound {
-            gradient: ledger.at_optimum.then_some(ledger.gradient),
-            convexity: 1.0 / ledger.inverse_norm,
+            gradient: ledger.at_optimum.then_some(ledger.energy * trace.sqrt()),
+            convexity: ledger.quality.distance_of_energy().powi(-2),
             absolute,
-            relative: relative_to(absolute, outside),
+            relative: relative_to(absolute, size),
             source: ledger.source,
+        }
+    }
+}
+
+fn scale_rows(v: &mut Mat<f64>, spread: &[f64]) {
+    for (j, spread) in spread.iter().enumerate() {
+        for output in 0..v.ncols() {
+            v[(j, output)] *= spread;
+        }
+    }
+}
+
+/// The energy norm of an error of one unit of every entry of `theta`, ‖e_j‖_A being at most s_j: √Σ_c (Σ_j s_j|θ_jc|)².
+pub(crate) fn weighted_sum(theta: &Mat<f64>, spread: &[f64]) -> f64 {
+    let column = |output: usize| -> f64 {
+        theta.col_as_slice(output).iter().zip(spread).map(|(value, s)| value.abs() * s).sum()
+    };
+    (0..theta.ncols()).map(|output| column(output).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The largest |v_j|/s_j.
+pub(crate) fn largest_share(v: &Mat<f64>, spread: &[f64]) -> f64 {
+    let mut largest = 0.0f64;
+    for output in 0..v.ncols() {
+        for (value, spread) in v.col_as_slice(output).iter().zip(spread) {
+            if *spread > 0.0 {
+                largest = largest.max(value.abs() / spread);
+            }
+        }
+    }
+    largest
+}
+
+impl Anchor {
+    /// The anchor at zero, where the gradient is −b with whatever summing b lost.
+    pub(crate) fn at_zero(sums: &Sums) -> Self {
+        Self {
+            theta: Mat::zeros(sums.b.nrows(), sums.b.ncols()),
+            gradient: &sums.b * faer::Scale(-1.0),
+            error: 0.0,
+            spread_error: sums.charge * sums.target_spread,
         }
     }
 }

@@ -9,17 +9,17 @@
 //! A′⁻¹ = A⁻¹ − Ẑᵀ (S + X̂Ẑᵀ)⁻¹ Ẑ
 //! ```
 //!
-//! How exact it came out is known without another solve: the gradient at θ′ is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀ(E − S r̂′), where g is
-//! the gradient before and r̂′ the residuals after, so its norm is bounded in O(kd) by what the solver missed.
+//! How exact it came out is known without another solve, in O(kd): see [`Change::energy_added`].
 
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
 use super::Gathered;
-use super::curvature::SolvedRows;
+use super::bound::{CurvatureQuality, weighted_sum};
 use super::sums::{Places, SignedRows};
 use crate::linalg::{
-    Cholesky, UNIT, add_scaled, dot, inverse_norm, mirror_lower, multiply, multiply_lower, norm, transposed,
+    Cholesky, DoubleWord, UNIT, add_scaled, dot, inverse_norm, long_dot, mirror_lower, multiply,
+    multiply_lower, norm, transposed,
 };
 use crate::rows::RowId;
 
@@ -178,31 +178,27 @@ pub(crate) struct Change {
     pub(crate) roots: Vec<f64>,
     pub(crate) rows: SignedRows,
     pub(crate) zt: Mat<f64>,
-    /// ‖A z − x‖ per row where the solver knows it.
-    pub(crate) missed: Option<Vec<f64>>,
     pub(crate) core: Core,
-    /// r̂, k × outputs, under the parameters before.
+    /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
-    /// ‖X̂‖.
-    x_size: f64,
+    residual_lost: f64,
 }
 
 impl Change {
     /// Hands the rows back when (S + X̂Ẑᵀ) cannot be inverted.
     pub(crate) fn new(
         gathered: Gathered,
-        solved: SolvedRows,
+        zt: Mat<f64>,
         theta: &Mat<f64>,
         par: Par,
     ) -> Result<Self, Box<Gathered>> {
-        let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &solved.zt, par);
+        let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &zt, par);
         let Some(core) = Core::of(hat, &gathered.rows.signs, par) else {
             return Err(Box::new(gathered));
         };
         let Gathered { ids, roots, rows } = gathered;
-        let residual = residuals(&rows, theta, par);
-        let x_size = rows.size();
-        Ok(Self { ids, roots, zt: solved.zt, missed: solved.missed, core, residual, rows, x_size })
+        let (residual, residual_lost) = long_residuals(&rows, theta);
+        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows })
     }
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
@@ -217,25 +213,44 @@ impl Change {
         moved
     }
 
-    /// An upper bound on what the step adds to the gradient norm; None when the solver cannot say. `size` is ‖θ‖.
+    /// An upper bound on the energy norm of the error that the step adds, A being that before the change; see `bound.rs`.
     ///
-    /// The last term of the formula above is X̂ᵀt with t = S(SE + HE − r̂), the residual of the small solve; to it comes
-    /// the rounding of r̂ itself, taken as √d·u·‖x‖‖θ‖ per row, and carried through the small inverse.
-    pub(crate) fn gradient_added(&self, coefficients: &Mat<f64>, size: f64) -> Option<f64> {
-        let missed = self.missed.as_ref()?;
-        let mut total = 0.0;
-        for output in 0..coefficients.ncols() {
-            total +=
-                coefficients.col_as_slice(output).iter().zip(missed).map(|(e, m)| m * e.abs()).sum::<f64>();
-        }
-        let rows = self.x_size;
-        let rounding = (self.rows.xt.nrows() as f64).sqrt() * UNIT * rows * size * (1.0 + self.core.norm);
-        Some(total + rows * (self.core.residual(coefficients, &self.residual) + rounding))
+    /// The gradient after it is g + (AẐᵀ − X̂ᵀ)E + X̂ᵀt with t = S(SE + HE − r̂): the first term is the error before, the second a
+    /// fraction of X̂ᵀE, the third what the small solve and the residuals miss, and storing θ′ rounds its entries.
+    pub(crate) fn energy_added(
+        &self,
+        coefficients: &Mat<f64>,
+        theta: &Mat<f64>,
+        spread: &[f64],
+        quality: &CurvatureQuality,
+        waiting: bool,
+    ) -> f64 {
+        let width = theta.nrows() as f64;
+        let per_spread = quality.energy_of_spread(theta.nrows());
+        let size = norm(coefficients);
+        let rows = self.energy_of_rows();
+        // Solving through changes that wait takes inner products of their own.
+        let through = if waiting { 4.0 * width * UNIT * per_spread } else { 0.0 };
+        let missed = (quality.error() + quality.kept_error + through) * rows * size;
+        let hat = width * UNIT * per_spread * self.core.trace.abs() * size;
+        let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
+        let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, spread);
+        (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 
-    /// The sizes of what this change adds to a gradient at parameters of norm `size`, in units of rounding.
-    pub(crate) fn rounding(&self, size: f64) -> f64 {
-        4.0 * self.x_size * (self.x_size * size + norm(&self.rows.y))
+    /// At least the energy norm of X̂ᵀv for a v of norm 1: √‖H‖.
+    pub(crate) fn energy_of_rows(&self) -> f64 {
+        (self.core.trace.abs() * 1.01).sqrt()
+    }
+
+    /// tr H where rows join, by which A itself can grow; 0 where none does.
+    fn joined(&self) -> f64 {
+        if self.rows.signs.iter().any(|sign| *sign > 0.0) { self.core.trace.abs() } else { 0.0 }
+    }
+
+    /// Ŷ − X̂θ, and the norm of what is wrong with it.
+    pub(crate) fn residual_at(&self, theta: &Mat<f64>) -> (Mat<f64>, f64) {
+        long_residuals(&self.rows, theta)
     }
 
     /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
@@ -264,19 +279,6 @@ impl Change {
         let along = self.core.times(&along);
         add_product(solved, &self.zt, &along, -1.0, par);
         along
-    }
-
-    /// What rows solved through this change miss: what they missed before, their share of what this change's own rows
-    /// miss, and the rounding of the small inverse. None when that cannot be bounded usefully.
-    pub(crate) fn pass_on(&self, mut missed: Vec<f64>, along: &Mat<f64>) -> Option<Vec<f64>> {
-        let own = self.missed.as_ref().filter(|_| self.core.condition < 1e4)?;
-        let rounding = 2.0 * UNIT * self.core.condition * self.x_size;
-        for (k, missed) in missed.iter_mut().enumerate() {
-            let along = along.col_as_slice(k);
-            let share: f64 = along.iter().zip(own).map(|(a, own)| a.abs() * own).sum();
-            *missed += share + rounding * along.iter().map(|a| a * a).sum::<f64>().sqrt();
-        }
-        Some(missed)
     }
 }
 
@@ -308,6 +310,34 @@ pub(crate) fn residuals(rows: &SignedRows, theta: &Mat<f64>, par: Par) -> Mat<f6
         multiply(residual.as_mut(), Accum::Add, rows.xt.as_ref().transpose(), theta.as_ref(), -1.0, par);
     }
     residual
+}
+
+/// Ŷ − X̂θ in two words, each entry rounded once, and the norm of what may be wrong with all of them: their last digits, and
+/// what writing a row into shifted coordinates has rounded away.
+pub(crate) fn long_residuals(rows: &SignedRows, theta: &Mat<f64>) -> (Mat<f64>, f64) {
+    let mut residual = rows.y.clone();
+    let mut lost = 0.0;
+    for k in 0..rows.signs.len() {
+        let row = rows.xt.col_as_slice(k);
+        let places = rows.places.as_ref().and_then(|places| places[k].as_deref());
+        for output in 0..theta.ncols() {
+            let theta = theta.col_as_slice(output);
+            let (score, size) = match places {
+                Some(places) => places.iter().fold((DoubleWord::default(), 0.0), |(score, size), &j| {
+                    let product = row[j as usize] * theta[j as usize];
+                    (score.plus_product(row[j as usize], theta[j as usize]), size + product.abs())
+                }),
+                None => {
+                    let size: f64 = row.iter().zip(theta).map(|(x, t)| (x * t).abs()).sum();
+                    (long_dot(row, theta, &[]), size)
+                }
+            };
+            let entry = score.times(-1.0).plus(DoubleWord::new(residual[(k, output)])).value();
+            residual[(k, output)] = entry;
+            lost += (UNIT * (entry.abs() + rows.rounding * size)).powi(2);
+        }
+    }
+    (residual, lost.sqrt())
 }
 
 /// `out += scale · a · b` for a tall `a`; few columns go without the machinery of a matrix product.

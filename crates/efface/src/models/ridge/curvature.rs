@@ -11,10 +11,10 @@
 
 use faer::{Accum, Mat, MatMut, Par};
 
-use super::Basis;
 use super::sums::{SignedRows, Sums};
+use super::{Basis, Penalty};
 use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, UNIT, column_norm, mirror_lower, multiply, multiply_lower, norm, warm};
+use crate::linalg::{Cholesky, UNIT, mirror_lower, multiply, multiply_lower, warm};
 use crate::rows::{Index, RowId, RowStore, Rows};
 
 /// How the curvature of a ridge model is kept.
@@ -51,52 +51,30 @@ impl Form {
 #[derive(Debug, Clone)]
 pub(crate) enum Solver {
     Factor(Cholesky),
-    /// `residual` bounds ‖A·A⁻¹ − I‖.
-    Inverse {
-        inverse: Mat<f64>,
-        residual: f64,
-    },
-    Rows {
-        factor: Cholesky,
-        kept: KeptRows,
-    },
+    Inverse(Mat<f64>),
+    Rows { factor: Cholesky, kept: KeptRows },
 }
 
-/// Z = XA⁻¹, one column a row, and how far each misses: ‖A z_i − x_i‖.
+/// Z = XA⁻¹, one column a row.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRows {
     index: Index,
     alive: Vec<bool>,
     z: Mat<f64>,
-    missed: Vec<f64>,
-}
-
-/// Z for some rows: one column each, scaled like the rows, with the norms of A z − x where they are known.
-pub(crate) struct SolvedRows {
-    pub(crate) zt: Mat<f64>,
-    pub(crate) missed: Option<Vec<f64>>,
 }
 
 impl Solver {
     pub(crate) fn build<'a>(
         form: Form,
-        sums: &Sums,
-        penalty: &[f64],
+        factor: Cholesky,
         rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
         par: Par,
     ) -> Result<Self> {
-        let width = sums.a.nrows();
-        let factor = Cholesky::factor(&sums.a, |j| penalty[j] == 0.0, par)
-            .map_err(|pivot| Error::Singular { pivot, width })?;
         Ok(match form {
-            Form::Inverse => {
-                let inverse = factor.inverse(par);
-                let residual = inverse_residual(sums, &inverse, par);
-                Solver::Inverse { inverse, residual }
-            }
+            Form::Inverse => Solver::Inverse(factor.inverse(par)),
             Form::Rows => match rows()? {
                 Some(source) => {
-                    let kept = KeptRows::build(source, sums, &factor, par);
+                    let kept = KeptRows::build(source, &factor, par);
                     Solver::Rows { factor, kept }
                 }
                 None => Solver::Factor(factor),
@@ -109,7 +87,7 @@ impl Solver {
     pub(crate) fn solve(&self, mut rhs: MatMut<'_, f64>, par: Par) {
         match self {
             Self::Factor(factor) | Self::Rows { factor, .. } => factor.solve(rhs, par),
-            Self::Inverse { inverse, .. } => {
+            Self::Inverse(inverse) => {
                 let copy = rhs.as_ref().to_owned();
                 multiply(rhs.as_mut(), Accum::Replace, inverse.as_ref(), copy.as_ref(), 1.0, par);
             }
@@ -125,13 +103,7 @@ impl Solver {
 
     /// Z for rows given by content and, where they are those the solver was built from, by id; `scaled[k]` is the root
     /// of the weight of row k.
-    pub(crate) fn rows(
-        &self,
-        ids: Option<&Vec<RowId>>,
-        xt: &Mat<f64>,
-        scaled: &[f64],
-        par: Par,
-    ) -> SolvedRows {
+    pub(crate) fn rows(&self, ids: Option<&Vec<RowId>>, xt: &Mat<f64>, scaled: &[f64], par: Par) -> Mat<f64> {
         match self {
             Self::Rows { factor, kept } => match ids.and_then(|ids| kept.gather(ids, scaled)) {
                 Some(found) => found,
@@ -139,11 +111,10 @@ impl Solver {
                 None => solve_rows(factor, xt, par),
             },
             Self::Factor(factor) => solve_rows(factor, xt, par),
-            Self::Inverse { inverse, residual } => {
+            Self::Inverse(inverse) => {
                 let mut zt = Mat::zeros(xt.nrows(), xt.ncols());
                 times_rows(inverse, xt, &mut zt, par);
-                let missed = (0..xt.ncols()).map(|k| residual * column_norm(xt, k)).collect();
-                SolvedRows { zt, missed: Some(missed) }
+                zt
             }
         }
     }
@@ -157,14 +128,11 @@ impl Solver {
         change: &SignedRows,
         moved: &Moved,
         fresh: bool,
-        penalty: &[f64],
+        penalty: &Penalty,
         par: Par,
     ) -> Result<bool> {
         let width = after.a.nrows();
-        let refactor = || {
-            Cholesky::factor(&after.a, |j| penalty[j] == 0.0, par)
-                .map_err(|pivot| Error::Singular { pivot, width })
-        };
+        let refactor = || factor_of(after, penalty, par);
         // Beyond a quarter of the width, updating costs more than factoring.
         let cheaper = change.signs.len() * 4 > width;
         let asked = fresh;
@@ -183,20 +151,17 @@ impl Solver {
                 *factor = updated;
                 Ok(anew && (asked || !cheaper))
             }
-            Self::Inverse { inverse, residual } => {
-                if fresh {
-                    *inverse = refactor()?.inverse(par);
-                } else {
-                    *inverse = updated_inverse(inverse, change, par)
-                        .ok_or(())
-                        .or_else(|()| refactor().map(|factor| factor.inverse(par)))?;
-                }
-                *residual = inverse_residual(after, inverse, par);
+            Self::Inverse(inverse) => {
+                let updated = if fresh { None } else { updated_inverse(inverse, change, par) };
+                *inverse = match updated {
+                    Some(updated) => updated,
+                    None => refactor()?.inverse(par),
+                };
                 Ok(asked)
             }
             Self::Rows { factor, kept } => {
                 let (updated, anew) = follow_factor(factor)?;
-                kept.follow(change, &updated, moved, after, par);
+                kept.follow(change, &updated, moved, par);
                 *factor = updated;
                 Ok(anew && (asked || !cheaper))
             }
@@ -207,7 +172,7 @@ impl Solver {
         let square = width * width * 8;
         match self {
             Self::Factor(_) => vec![("Cholesky factor of A", square)],
-            Self::Inverse { .. } => vec![("inverse of A", square)],
+            Self::Inverse(_) => vec![("inverse of A", square)],
             Self::Rows { kept, .. } => {
                 vec![("Cholesky factor of A", square), ("rows of XA⁻¹", kept.bytes())]
             }
@@ -217,23 +182,50 @@ impl Solver {
     pub(crate) fn factor(&self) -> Option<&Cholesky> {
         match self {
             Self::Factor(factor) | Self::Rows { factor, .. } => Some(factor),
-            Self::Inverse { .. } => None,
+            Self::Inverse(_) => None,
         }
     }
 
     pub(crate) fn form(&self) -> Form {
         match self {
             Self::Factor(_) => Form::Factor,
-            Self::Inverse { .. } => Form::Inverse,
+            Self::Inverse(_) => Form::Inverse,
             Self::Rows { .. } => Form::Rows,
         }
     }
 }
 
-fn solve_rows(factor: &Cholesky, xt: &Mat<f64>, par: Par) -> SolvedRows {
+/// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the diagonal: what that costs is
+/// measured with everything else that the solver misses.
+pub(crate) fn factor_of(sums: &Sums, penalty: &Penalty, par: Par) -> Result<Cholesky> {
+    let width = sums.a.nrows();
+    let pivot = match Cholesky::factor(&sums.a, |j| penalty.is_free(j), par) {
+        Ok(factor) => return Ok(factor),
+        Err(pivot) => pivot,
+    };
+    if penalty.lambda == 0.0 {
+        return Err(Error::Singular { pivot, width });
+    }
+    let mut added = 4.0 * width as f64 * UNIT;
+    while added < 1e-3 {
+        let mut raised = sums.a.clone();
+        for j in 0..width {
+            // A column that is zero and whose penalty is below all numbers stands alone; any positive number will do.
+            let diagonal = raised[(j, j)] * (1.0 + added);
+            raised[(j, j)] = if diagonal > 0.0 { diagonal } else { 1.0 };
+        }
+        if let Ok(factor) = Cholesky::factor(&raised, |_| false, par) {
+            return Ok(factor);
+        }
+        added *= 64.0;
+    }
+    Err(Error::Singular { pivot, width })
+}
+
+fn solve_rows(factor: &Cholesky, xt: &Mat<f64>, par: Par) -> Mat<f64> {
     let mut zt = xt.clone();
     factor.solve(zt.as_mut(), par);
-    SolvedRows { zt, missed: None }
+    zt
 }
 
 /// A⁻¹ X̂ᵀ; a row with few non-zeros takes only the columns of A⁻¹ that it names.
@@ -265,23 +257,6 @@ fn updated_inverse(inverse: &Mat<f64>, change: &SignedRows, par: Par) -> Option<
     Some(updated)
 }
 
-/// ‖A·A⁻¹ − I‖ from eight random sign vectors: the root mean square of ‖(A·A⁻¹ − I)v‖ estimates the Frobenius norm, which
-/// is at least the norm asked for; doubled, since it is an estimate.
-fn inverse_residual(sums: &Sums, inverse: &Mat<f64>, par: Par) -> f64 {
-    const PROBES: usize = 8;
-    let width = inverse.nrows();
-    let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ width as u64;
-    let signs = Mat::from_fn(width, PROBES, |_, _| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if state >> 63 == 0 { 1.0 } else { -1.0 }
-    });
-    let mut half = Mat::zeros(width, PROBES);
-    multiply(half.as_mut(), Accum::Replace, inverse.as_ref(), signs.as_ref(), 1.0, par);
-    let mut missed = signs;
-    multiply(missed.as_mut(), Accum::Add, sums.a.as_ref(), half.as_ref(), -1.0, par);
-    2.0 * norm(&missed) / (PROBES as f64).sqrt()
-}
-
 /// The rows that a `Form::Rows` solver is built from.
 pub(crate) struct KeptSource<'a> {
     pub(crate) rows: std::borrow::Cow<'a, Rows>,
@@ -289,65 +264,47 @@ pub(crate) struct KeptSource<'a> {
 }
 
 impl KeptRows {
-    fn build(source: KeptSource<'_>, sums: &Sums, factor: &Cholesky, par: Par) -> Self {
-        let width = sums.a.nrows();
+    fn build(source: KeptSource<'_>, factor: &Cholesky, par: Par) -> Self {
         let n = source.rows.len();
-        let mut z = Mat::zeros(width, n);
-        let mut missed = vec![0.0; n];
+        let mut z = Mat::zeros(source.basis.width(), n);
         for (slot, row) in source.rows.iter().enumerate() {
             source.basis.write(row.features, 1.0, z.col_as_slice_mut(slot));
         }
         const BLOCK: usize = 1024;
         for start in (0..n).step_by(BLOCK) {
             let size = BLOCK.min(n - start);
-            let mut difference = z.as_ref().subcols(start, size).to_owned();
-            let mut block = z.as_mut().subcols_mut(start, size);
-            factor.solve(block.as_mut(), par);
-            multiply(difference.as_mut(), Accum::Add, sums.a.as_ref(), block.as_ref(), -1.0, par);
-            for (k, missed) in missed[start..start + size].iter_mut().enumerate() {
-                *missed = column_norm(&difference, k);
-            }
+            factor.solve(z.as_mut().subcols_mut(start, size), par);
         }
-        Self { index: Index::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z, missed }
+        Self { index: Index::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z }
     }
 
-    fn gather(&self, ids: &[RowId], scaled: &[f64]) -> Option<SolvedRows> {
+    fn gather(&self, ids: &[RowId], scaled: &[f64]) -> Option<Mat<f64>> {
         let slot = |&id: &RowId| self.index.slot(id).filter(|&slot| self.alive[slot]);
         let slots: Vec<usize> = ids.iter().map(slot).collect::<Option<_>>()?;
         let mut zt = Mat::zeros(self.z.nrows(), ids.len());
-        let mut missed = Vec::with_capacity(ids.len());
         for (k, (&slot, &root)) in slots.iter().zip(scaled).enumerate() {
-            let (from, to) = (self.z.col_as_slice(slot), zt.col_as_slice_mut(k));
+            let from = self.z.col_as_slice(slot);
+            let to = zt.col_as_slice_mut(k);
             if root == 1.0 {
                 to.copy_from_slice(from);
             } else {
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = from * root);
             }
-            missed.push(self.missed[slot] * root);
         }
-        Some(SolvedRows { zt, missed: Some(missed) })
+        Some(zt)
     }
 
     /// Brings every row's vector to the new A: Z − (Z X̂ᵀ) S (X̂ A′⁻¹), and drops or adds the rows that left or joined.
-    fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &Moved, after: &Sums, par: Par) {
+    fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &Moved, par: Par) {
         let k = change.signs.len();
-        // X̂A′⁻¹ with the new factor, and how far each of these misses.
+        // X̂A′⁻¹ with the new factor.
         let mut solved = change.xt.clone();
         factor.solve(solved.as_mut(), par);
-        let mut missed = change.xt.clone();
-        multiply(missed.as_mut(), Accum::Add, after.a.as_ref(), solved.as_ref(), -1.0, par);
-        let missed: Vec<f64> = (0..k).map(|j| column_norm(&missed, j)).collect();
-        let scale = 4.0 * UNIT * after.size;
-
         let n = self.z.ncols();
         let mut along = Mat::zeros(k, n);
         let signed = change.signed();
         multiply(along.as_mut(), Accum::Replace, signed.as_ref().transpose(), self.z.as_ref(), 1.0, par);
         multiply(self.z.as_mut(), Accum::Add, solved.as_ref(), along.as_ref(), -1.0, par);
-        for (slot, old) in self.missed.iter_mut().enumerate() {
-            let from_change = dot_abs(along.col_as_slice(slot), &missed);
-            *old += from_change + scale * column_norm(&self.z, slot);
-        }
         for slot in moved.left.iter().filter_map(|&id| self.index.slot(id)) {
             self.z.col_as_slice_mut(slot).fill(0.0);
             self.alive[slot] = false;
@@ -355,27 +312,24 @@ impl KeptRows {
         let live = self.alive.iter().filter(|alive| **alive).count();
         // Slots of rows that left are reclaimed together: when half are idle, or when rows arrive.
         if !moved.arrived.is_empty() || live * 2 < n {
-            self.reclaim(live, &solved, &missed, &moved.arrived);
+            self.reclaim(live, &solved, &moved.arrived);
         }
     }
 
-    fn reclaim(&mut self, live: usize, solved: &Mat<f64>, missed: &[f64], arrived: &[(RowId, usize, f64)]) {
+    fn reclaim(&mut self, live: usize, solved: &Mat<f64>, arrived: &[(RowId, usize, f64)]) {
         let mut z = Mat::zeros(self.z.nrows(), live + arrived.len());
-        let mut all_missed = Vec::with_capacity(z.ncols());
         let mut ids = Vec::with_capacity(z.ncols());
         for slot in (0..self.alive.len()).filter(|&slot| self.alive[slot]) {
             z.col_as_slice_mut(ids.len()).copy_from_slice(self.z.col_as_slice(slot));
-            all_missed.push(self.missed[slot]);
             ids.push(self.index.id(slot));
         }
         for &(id, k, root) in arrived {
             let to = z.col_as_slice_mut(ids.len());
             to.iter_mut().zip(solved.col_as_slice(k)).for_each(|(to, from)| *to = from / root);
-            all_missed.push(missed[k] / root);
             ids.push(id);
         }
         let alive = vec![true; ids.len()];
-        *self = Self { index: Index::of_distinct(ids), alive, z, missed: all_missed };
+        *self = Self { index: Index::of_distinct(ids), alive, z };
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -388,8 +342,4 @@ impl KeptRows {
 pub(crate) struct Moved {
     pub(crate) left: Vec<RowId>,
     pub(crate) arrived: Vec<(RowId, usize, f64)>,
-}
-
-fn dot_abs(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a.abs() * b).sum()
 }

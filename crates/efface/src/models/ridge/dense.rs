@@ -1,25 +1,30 @@
-//! A ridge model that keeps d×d curvature: exact changes, the bound on their error, refinement, and settling.
+//! A ridge model that keeps d×d curvature: exact changes, the bound on their error, and what happens when it is too large.
+//!
+//! A change is the closed form on kept curvature, and its bound is carried. Where that passes the tolerance the bound is
+//! measured and the parameters are refined, both from the sums; then the sums are factored anew and the rows are read; and
+//! where the sums themselves are spoilt, the retained rows are fitted from scratch, in coordinates of their own.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use faer::{Accum, Mat};
 
-use super::Basis;
-use super::change::{Change, residuals};
-use super::curvature::{KeptSource, Solver};
+use super::bound::{Anchor, CurvatureQuality, DistanceLedger};
+use super::build::{Built, Frame, RefinementPlan, refine};
+use super::change::{Change, apply_signs, long_residuals};
+use super::curvature::{Solver, factor_of};
 use super::sums::{SignedRows, Sums};
-use super::{Body, Form, Gathered, Ledger, Penalty, Ridge, RidgeModel, Step};
+use super::{Body, Form, Gathered, Penalty, Ridge, RidgeModel, Step};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Outcome};
-use crate::linalg::{Cholesky, UNIT, column_norm, multiply, norm, par};
+use crate::linalg::{Cholesky, UNIT, multiply, norm, par};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Above this condition of I − H_D, digits are lost and refinement brings them back.
 const REFINE_ABOVE: f64 = 1e4;
 /// Above this condition, the closed form is not tried: a leverage of 1 must be found by a factorisation.
 const HOPELESS: f64 = 1e10;
-const MAX_REFINEMENTS: usize = 3;
+const MOST_REFINEMENTS: usize = 3;
 
 #[derive(Debug, Clone)]
 pub(crate) struct DenseBody {
@@ -28,79 +33,70 @@ pub(crate) struct DenseBody {
     pub(crate) solver: Arc<Solver>,
     /// Changes since, each relative to the curvature after the one before.
     pub(crate) pending: Vec<Arc<Change>>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: DistanceLedger,
+}
+
+/// Rows on their way in or out, with where the others can be read.
+#[derive(Clone, Copy)]
+pub(crate) struct ChangeRequest<'a> {
+    pub(crate) store: &'a dyn RowStore,
+    pub(crate) gone: &'a [RowId],
+    pub(crate) new: Option<&'a Rows>,
+}
+
+impl ChangeRequest<'_> {
+    /// The rows as they are after the change, in memory.
+    pub(super) fn retained(&self) -> Result<Rows> {
+        let mut left = self.store.all()?.filter(crate::models::request::stays(self.gone));
+        if let Some(new) = self.new {
+            left.append(new)?;
+        }
+        Ok(left)
+    }
+
+    fn rows_after(&self) -> usize {
+        self.store.len() - self.gone.len() + self.new.map_or(0, |new| new.len())
+    }
+}
+
+/// A model fitted to rows, and how many of them had to be read again for it.
+pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeModel, Option<usize>)> {
+    let basis = settings.basis(rows);
+    let penalty = Penalty::new(&basis, settings.lambda);
+    let frame = Frame { settings: *settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+    let threads = par(settings.threads);
+    let sums = Sums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
+    let Built { body, theta, reread } = frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
+    Ok((frame.model(theta, rows.len(), body), reread))
+}
+
+impl Frame {
+    pub(crate) fn model(self, theta: Mat<f64>, rows: usize, body: DenseBody) -> RidgeModel {
+        let Self { settings, basis, penalty } = self;
+        RidgeModel { settings, basis, penalty, theta, rows, body: Body::Dense(body) }
+    }
 }
 
 impl DenseBody {
-    pub(crate) fn fit(
-        settings: &Ridge,
-        form: Form,
-        rows: &Rows,
-        basis: &Basis,
-        penalty: &Penalty,
-    ) -> Result<(Self, Mat<f64>)> {
-        let sums = Sums::gather(rows, basis, &penalty.values, par(settings.threads))?;
-        let source = || Ok(Some(KeptSource { rows: Cow::Borrowed(rows), basis }));
-        Self::build(settings, form, sums, penalty, &source)
-    }
-
-    /// Factor, solve, refine once, and measure what came out.
-    pub(crate) fn build<'a>(
-        settings: &Ridge,
-        form: Form,
-        sums: Sums,
-        penalty: &Penalty,
-        rows: &dyn Fn() -> Result<Option<KeptSource<'a>>>,
-    ) -> Result<(Self, Mat<f64>)> {
-        let par = par(settings.threads);
-        if !sums.is_finite() {
-            return Err(Error::Overflow);
-        }
-        // Column 0 has the total weight where there is an intercept.
-        if settings.intercept && sums.support[0] == 0 {
-            return Err(Error::NoWeight);
-        }
-        let solver = Solver::build(form, &sums, &penalty.values, rows, par)?;
-        let mut theta = sums.b.clone();
-        solver.solve(theta.as_mut(), par);
-        let ledger = Ledger {
-            gradient: 0.0,
-            source: BoundSource::Measured,
-            inverse_norm: 0.0,
-            measured_inverse_norm: 0.0,
-            distance: 0.0,
-            at_optimum: true,
-            refactorisations: 0,
+    /// A body about whose parameters nothing is known yet.
+    pub(crate) fn new(sums: Sums, solver: Solver) -> Self {
+        let nothing = CurvatureQuality {
+            caller_norm: f64::INFINITY,
+            spread_norm: f64::INFINITY,
+            sums_error: f64::INFINITY,
+            solver_error: f64::INFINITY,
+            kept_error: 0.0,
+            growth: 1.0,
+            carried_growth: 1.0,
         };
-        let mut body = Self { sums: Arc::new(sums), solver: Arc::new(solver), pending: Vec::new(), ledger };
-        body.measure_inverse_norm(penalty, par);
-        let mut gradient = body.gradient(&theta, None, par);
-        let mut step = gradient.clone();
-        body.solver.solve(step.as_mut(), par);
-        let refined = &theta - &step;
-        let refined_gradient = body.gradient(&refined, None, par);
-        if norm(&refined_gradient) < norm(&gradient) {
-            theta = refined;
-            gradient = refined_gradient;
+        let empty =
+            Anchor { theta: Mat::new(), gradient: Mat::new(), error: f64::INFINITY, spread_error: 0.0 };
+        Self {
+            sums: Arc::new(sums),
+            solver: Arc::new(solver),
+            pending: Vec::new(),
+            ledger: DistanceLedger::new(empty, nothing),
         }
-        body.ledger.gradient = norm(&gradient);
-        Ok((body, theta))
-    }
-
-    /// Aθ − b over the settled sums, the waiting changes and `more`.
-    pub(crate) fn gradient(&self, theta: &Mat<f64>, more: Option<&SignedRows>, par: faer::Par) -> Mat<f64> {
-        let mut gradient = self.sums.b.clone();
-        multiply(gradient.as_mut(), Accum::Replace, self.sums.a.as_ref(), theta.as_ref(), 1.0, par);
-        gradient -= &self.sums.b;
-        for rows in self.pending.iter().map(|change| &change.rows).chain(more) {
-            let mut signed = residuals(rows, theta, par);
-            super::change::apply_signs(&mut signed, &rows.signs);
-            super::change::add_product(&mut gradient, &rows.xt, &signed, -1.0, par);
-        }
-        for j in self.unsupported(more) {
-            gradient.row_mut(j).fill(0.0);
-        }
-        gradient
     }
 
     /// A⁻¹·rhs, waiting changes and `more` included.
@@ -121,7 +117,7 @@ impl DenseBody {
         let par = par(model.settings.threads);
         let mut theta = model.theta.clone();
         for _ in 0..2 {
-            let gradient = self.gradient(&theta, None, par);
+            let gradient = self.survey(&self.ledger, &theta, None, par).gradient;
             theta -= self.solve(&gradient, None, par);
         }
         clear(&mut theta, &self.unsupported(None));
@@ -147,17 +143,11 @@ impl DenseBody {
         };
         let Gathered { ids, roots, rows } = &gathered;
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
-        let mut solved = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
+        let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
         for waiting in &self.pending {
-            let along = waiting.correct(&rows.xt, &mut solved.zt, par);
-            solved.missed = solved.missed.and_then(|missed| waiting.pass_on(missed, &along));
+            waiting.correct(&rows.xt, &mut zt, par);
         }
-        if let (Some(missed), false) = (&mut solved.missed, self.pending.is_empty()) {
-            for (k, missed) in missed.iter_mut().enumerate() {
-                *missed += 4.0 * UNIT * self.sums.size * column_norm(&solved.zt, k);
-            }
-        }
-        Change::new(gathered, solved, theta, par)
+        Change::new(gathered, zt, theta, par)
     }
 
     /// The exact change.
@@ -165,18 +155,18 @@ impl DenseBody {
         &self,
         model: &RidgeModel,
         method: &str,
-        store: &dyn RowStore,
-        gone: &[RowId],
-        new: Option<&Rows>,
+        request: ChangeRequest<'_>,
     ) -> Result<Outcome<RidgeModel>> {
-        self.solver.warm(gone);
-        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, new)?;
+        self.solver.warm(request.gone);
+        let gathered =
+            Gathered::read(&model.basis, model.outputs(), request.store, request.gone, request.new)?;
         let read = gathered.ids.len();
         let par = self.par_for(model, read);
         let start = self.optimum(model);
+        let trusted = self.ledger.quality.is_trusted();
         let (next, step) = match self.change(gathered, &start, par) {
-            Ok(change) if change.core.condition <= HOPELESS => {
-                self.closed_form(model, &start, change, store, new, par)?
+            Ok(change) if trusted && change.core.condition <= HOPELESS => {
+                self.closed_form(model, &start, change, request, par)?
             }
             Ok(change) => {
                 let step = Step {
@@ -184,11 +174,11 @@ impl DenseBody {
                     condition: Some(change.core.condition),
                     ..Step::default()
                 };
-                self.rebuilt(model, &change.rows, &change.ids, store, new, step)?
+                self.rebuilt(model, &change.rows, request, step)?
             }
             Err(gathered) => {
                 let step = Step { leverage: Some(1.0), condition: Some(f64::INFINITY), ..Step::default() };
-                self.rebuilt(model, &gathered.rows, &gathered.ids, store, new, step)?
+                self.rebuilt(model, &gathered.rows, request, step)?
             }
         };
         let mut evidence = next.evidence(method, Claim::Exact);
@@ -201,140 +191,119 @@ impl DenseBody {
         model: &RidgeModel,
         start: &Mat<f64>,
         change: Change,
-        store: &dyn RowStore,
-        new: Option<&Rows>,
+        request: ChangeRequest<'_>,
         par: faer::Par,
     ) -> Result<(RidgeModel, Step)> {
         let coefficients = change.coefficients();
         let mut theta = change.moved(start, &coefficients, par);
-        let unsupported = self.unsupported(Some(&change.rows));
-        clear(&mut theta, &unsupported);
+        clear(&mut theta, &self.unsupported(Some(&change.rows)));
+        let mut ledger = self.ledger_after(&change);
+        if self.ledger.at_optimum {
+            ledger.energy = self.energy_after(&change, &coefficients, &theta);
+        }
+        self.accept(model, change, theta, ledger, request, par)
+    }
+
+    /// The energy bound after the closed form, carried from the one before it.
+    fn energy_after(&self, change: &Change, coefficients: &Mat<f64>, theta: &Mat<f64>) -> f64 {
+        let added = change.energy_added(
+            coefficients,
+            theta,
+            &self.sums.spread,
+            &self.ledger.quality,
+            !self.pending.is_empty(),
+        );
+        (self.ledger.energy + added) * change.inverse_norm_growth().sqrt()
+    }
+
+    /// What is known after a change of parameters of which nothing is known.
+    fn ledger_after(&self, change: &Change) -> DistanceLedger {
+        let mut ledger = self.ledger.clone();
+        ledger.quality.growth *= change.inverse_norm_growth();
+        ledger.waiting_growth *= change.inverse_norm_growth();
+        ledger.energy = f64::INFINITY;
+        ledger.measured = None;
+        ledger.source = BoundSource::Carried;
+        ledger.distance = 0.0;
+        ledger.at_optimum = true;
+        ledger
+    }
+
+    /// The model with `theta` after `change`, made as good as its tolerance asks.
+    pub(crate) fn accept(
+        &self,
+        model: &RidgeModel,
+        change: Change,
+        mut theta: Mat<f64>,
+        mut ledger: DistanceLedger,
+        request: ChangeRequest<'_>,
+        par: faer::Par,
+    ) -> Result<(RidgeModel, Step)> {
+        let tolerance = model.settings.tolerance;
         let mut step = Step {
             leverage: Some(change.core.leverage),
             condition: Some(change.core.condition),
             ..Step::default()
         };
-        let mut ledger = self.ledger;
-        let doubtful = change.core.condition > REFINE_ABOVE || !unsupported.is_empty();
-        ledger.inverse_norm = self.inverse_norm_after(model, &change);
-        let carried = match self.ledger.at_optimum {
-            true => change.gradient_added(&coefficients, norm(&theta)).map(|added| ledger.gradient + added),
-            false => None,
-        };
-        ledger.at_optimum = true;
-        ledger.distance = 0.0;
-        ledger.source = BoundSource::Carried;
-        let tolerance = model.settings.tolerance;
-        let fine = carried.filter(|gradient| {
-            !doubtful && self.relative(*gradient, ledger.inverse_norm, &theta) <= tolerance
-        });
-        match fine {
-            Some(gradient) => ledger.gradient = gradient,
-            None => {
-                ledger.source = BoundSource::Measured;
-                let refine_once = change.core.condition > REFINE_ABOVE;
-                let mut gradient = self.gradient(&theta, Some(&change.rows), par);
-                for round in 0..MAX_REFINEMENTS {
-                    let size = norm(&gradient);
-                    let good = self.relative(size, ledger.inverse_norm, &theta) <= tolerance;
-                    if (good || size <= self.rounding(norm(&theta))) && !(refine_once && round == 0) {
-                        break;
-                    }
-                    let mut refined = &theta - self.solve(&gradient, Some(&change), par);
-                    clear(&mut refined, &unsupported);
-                    let after = self.gradient(&refined, Some(&change.rows), par);
-                    let (before, now) = (norm(&gradient), norm(&after));
-                    if now >= before {
-                        break;
-                    }
-                    (theta, gradient) = (refined, after);
-                    step.refinements += 1;
-                    // Past this point it is rounding that is left, not error.
-                    if now > 0.5 * before {
-                        break;
-                    }
-                }
-                ledger.gradient = norm(&gradient);
-            }
+        let doubtful = change.core.condition > REFINE_ABOVE;
+        if doubtful || !(ledger.relative(&model.basis, &theta) <= tolerance) {
+            self.tighten(&mut ledger, model, &change, par);
+            let unsupported = self.unsupported(Some(&change.rows));
+            let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
+            let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
+                Ok(self.survey(ledger, theta, Some(&change), par))
+            };
+            let solve = |gradient: &Mat<f64>| self.solve(gradient, Some(&change), par);
+            step.refinements =
+                refine(&mut ledger, &mut theta, &model.basis, &unsupported, plan, &mut survey, &solve)?;
         }
-        self.tighten(&mut ledger, model, &change, &theta, &unsupported, par);
-        let reached = self.relative(ledger.gradient, ledger.inverse_norm, &theta);
-        // Factoring anew helps where the gradient is more than rounding and is what spoils the bound; summing anew helps
-        // where the sums have lost digits.
-        let size = norm(&theta);
-        let heavy = ledger.gradient * ledger.inverse_norm > 0.5 * tolerance * size
-            && ledger.gradient > self.rounding(size) + UNIT * change.rounding(size);
-        if reached > tolerance && !heavy && self.spoilt(size, Some(&change.rows)) {
-            return self.resummed(model, &change.rows, &change.ids, store, new, step);
-        }
-        if (reached > tolerance && heavy) || !reached.is_finite() {
-            return self.rebuilt(model, &change.rows, &change.ids, store, new, step);
+        if !(ledger.relative(&model.basis, &theta) <= tolerance) {
+            return self.rebuilt(model, &change.rows, request, step);
         }
         let mut pending = self.pending.clone();
-        let rows = rows_after(model, &change.rows);
         pending.push(Arc::new(change));
         let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
-        Ok((model.with(theta, rows, Body::Dense(body)), step))
+        Ok((model.with(theta, request.rows_after(), Body::Dense(body)), step))
     }
 
-    /// The same model from sums with the change in them, factored anew; from the rows themselves where the sums have lost
-    /// too many digits for that to help.
+    /// The same model from sums with the change in them, factored anew, and from the rows where that is not enough.
     fn rebuilt(
         &self,
         model: &RidgeModel,
         rows: &SignedRows,
-        ids: &[RowId],
-        store: &dyn RowStore,
-        new: Option<&Rows>,
+        request: ChangeRequest<'_>,
         mut step: Step,
     ) -> Result<(RidgeModel, Step)> {
-        let left = || retained(store, rows, ids, new);
-        let (body, theta) = self.build_after(model, self.sums_after(model, rows), rows, &left, step)?;
-        let reached = body.relative(body.ledger.gradient, body.ledger.inverse_norm, &theta);
-        if reached > model.settings.tolerance && body.spoilt(norm(&theta), None) {
-            return self.resummed(model, rows, ids, store, new, step);
-        }
+        let tolerance = model.settings.tolerance;
+        let refactorisations = self.ledger.refactorisations + 1;
         step.refactored = true;
-        Ok((model.with(theta, rows_after(model, rows), Body::Dense(body)), step))
-    }
-
-    /// The same model from the rows: the digits that a large row cost the others are not in the sums any more.
-    fn resummed(
-        &self,
-        model: &RidgeModel,
-        rows: &SignedRows,
-        ids: &[RowId],
-        store: &dyn RowStore,
-        new: Option<&Rows>,
-        mut step: Step,
-    ) -> Result<(RidgeModel, Step)> {
-        let all = retained(store, rows, ids, new)?;
-        let sums = Sums::gather(&all, &model.basis, &model.penalty.values, par(model.settings.threads))?;
-        let (body, theta) = self.build_after(model, sums, rows, &|| Ok(all.clone()), step)?;
-        step.refactored = true;
-        step.resummed = Some(all.len());
-        Ok((model.with(theta, rows_after(model, rows), Body::Dense(body)), step))
-    }
-
-    fn build_after(
-        &self,
-        model: &RidgeModel,
-        sums: Sums,
-        rows: &SignedRows,
-        left: &dyn Fn() -> Result<Rows>,
-        step: Step,
-    ) -> Result<(Self, Mat<f64>)> {
-        let source = || Ok(Some(KeptSource { rows: Cow::Owned(left()?), basis: &model.basis }));
-        let built = Self::build(&model.settings, self.form(), sums, &model.penalty, &source);
-        let (mut body, theta) = built.map_err(|error| match error {
-            Error::Singular { .. } if rows.signs.iter().any(|sign| *sign < 0.0) => Error::LeverageOne {
-                leverage: step.leverage.unwrap_or(1.0).min(1.0),
-                lambda: model.settings.lambda,
-            },
+        let leverage = step.leverage.unwrap_or(1.0).min(1.0);
+        let explained = |error| match error {
+            Error::Singular { .. } if !request.gone.is_empty() => {
+                Error::LeverageOne { leverage, lambda: model.settings.lambda }
+            }
             other => other,
-        })?;
-        body.ledger.refactorisations = self.ledger.refactorisations + 1;
-        Ok((body, theta))
+        };
+        if !self.is_spoilt(rows) {
+            let (sums, anchor) = self.settled(&model.frame(), rows);
+            let retained = || Ok(Some(Cow::Owned(request.retained()?)));
+            let built = model.frame().build(self.form(), sums, Some(anchor), &retained);
+            let Built { mut body, theta, reread } = built.map_err(explained)?;
+            if body.ledger.relative(&model.basis, &theta) <= tolerance {
+                body.ledger.refactorisations = refactorisations;
+                step.reread = reread;
+                return Ok((model.with(theta, request.rows_after(), Body::Dense(body)), step));
+            }
+        }
+        let retained = request.retained()?;
+        let settings = Ridge { form: self.form(), ..model.settings };
+        let (mut next, _) = fit(&settings, self.form(), &retained).map_err(explained)?;
+        next.settings = model.settings;
+        step.reread = Some(retained.len());
+        if let Body::Dense(body) = &mut next.body {
+            body.ledger.refactorisations = refactorisations;
+        }
+        Ok((next, step))
     }
 
     /// The model with `theta` as its parameters after `change`, whatever method they come from. The bound is their
@@ -346,26 +315,23 @@ impl DenseBody {
         start: &Mat<f64>,
         theta: Mat<f64>,
         par: faer::Par,
-    ) -> (RidgeModel, Step) {
+    ) -> Result<(RidgeModel, Step)> {
         let coefficients = change.coefficients();
         let mut exact = change.moved(start, &coefficients, par);
         let unsupported = self.unsupported(Some(&change.rows));
         clear(&mut exact, &unsupported);
-        let mut ledger = self.ledger;
-        ledger.inverse_norm = self.inverse_norm_after(model, &change);
-        let carried = change
-            .gradient_added(&coefficients, norm(&exact))
-            .map(|added| ledger.gradient + added)
-            .filter(|gradient| {
-                let relative = self.relative(*gradient, ledger.inverse_norm, &exact);
-                self.ledger.at_optimum && relative <= model.settings.tolerance
-            });
-        (ledger.gradient, ledger.source) = match carried {
-            Some(gradient) => (gradient, BoundSource::Carried),
-            None => (norm(&self.gradient(&exact, Some(&change.rows), par)), BoundSource::Measured),
-        };
-        self.tighten(&mut ledger, model, &change, &exact, &unsupported, par);
-        ledger.distance = model.basis.caller_norm(&(&theta - &exact));
+        let mut ledger = self.ledger_after(&change);
+        if self.ledger.at_optimum {
+            ledger.energy = self.energy_after(&change, &coefficients, &exact);
+        }
+        if !(ledger.relative(&model.basis, &exact) <= model.settings.tolerance) {
+            self.tighten(&mut ledger, model, &change, par);
+            let survey = self.survey(&ledger, &exact, Some(&change), par);
+            let solved = self.solve(&survey.gradient, Some(&change), par);
+            ledger.note(&survey, &solved, &model.basis);
+        }
+        // What is known of the closed form becomes a plain distance, to which that of the parameters is added.
+        ledger.distance = model.basis.caller_norm(&(&theta - &exact)) * (1.0 + 1e-9);
         ledger.at_optimum = false;
         let step = Step {
             leverage: Some(change.core.leverage),
@@ -376,7 +342,12 @@ impl DenseBody {
         let mut pending = self.pending.clone();
         pending.push(Arc::new(change));
         let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
-        (model.with(theta, rows, Body::Dense(body)), step)
+        Ok((model.with(theta, rows, Body::Dense(body)), step))
+    }
+
+    /// What is known of parameters of which a method knows nothing: to be measured.
+    pub(crate) fn unknown_after(&self, change: &Change) -> DistanceLedger {
+        self.ledger_after(change)
     }
 
     /// The rows to forget, ready for a method that needs the closed form to exist.
@@ -407,22 +378,23 @@ impl DenseBody {
     pub(crate) fn summed(
         &self,
         model: &RidgeModel,
-        store: &dyn RowStore,
-        gone: &[RowId],
+        request: ChangeRequest<'_>,
         step: Step,
     ) -> Result<(RidgeModel, Step)> {
-        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
-        self.rebuilt(model, &gathered.rows, &gathered.ids, store, None, step)
+        let gathered = Gathered::read(&model.basis, model.outputs(), request.store, request.gone, None)?;
+        self.rebuilt(model, &gathered.rows, request, step)
     }
 
-    /// The sums with all waiting changes and this one in them.
-    pub(crate) fn sums_after(&self, model: &RidgeModel, rows: &SignedRows) -> Sums {
+    /// Sums and anchor with all waiting changes and these rows in them.
+    pub(crate) fn settled(&self, frame: &Frame, rows: &SignedRows) -> (Sums, Anchor) {
         let mut sums = (*self.sums).clone();
+        let mut anchor = (*self.ledger.anchor).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
         if let Some(all) = SignedRows::stack(waiting.chain(std::iter::once(rows))) {
-            sums.apply(&all, &model.penalty.values, par(model.settings.threads));
+            let par = par(frame.settings.threads);
+            anchor.fold_into(&mut sums, &all, &frame.penalty, par);
         }
-        sums
+        (sums, anchor)
     }
 
     /// The factor of the Hessian without these rows: the old one downdated where there is one and it can be.
@@ -441,8 +413,8 @@ impl DenseBody {
         if let Some(updated) = updated {
             return Ok(updated);
         }
-        let sums = self.sums_after(model, rows);
-        Cholesky::factor(&sums.a, |j| model.penalty.values[j] == 0.0, par)
+        let (sums, _) = self.settled(&model.frame(), rows);
+        factor_of(&sums, &model.penalty, par)
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 
@@ -474,7 +446,36 @@ impl DenseBody {
     }
 }
 
+impl Anchor {
+    /// Takes signed rows into the sums and into the gradient at the anchor.
+    pub(super) fn fold_into(
+        &mut self,
+        sums: &mut Sums,
+        rows: &SignedRows,
+        penalty: &Penalty,
+        par: faer::Par,
+    ) {
+        let (mut signed, lost) = long_residuals(rows, &self.theta);
+        apply_signs(&mut signed, &rows.signs);
+        let size = norm(&signed);
+        multiply(self.gradient.as_mut(), Accum::Add, rows.xt.as_ref(), signed.as_ref(), -1.0, par);
+        // A row that is in the sums has an energy norm of at most 1, and no entry beyond the spread of its column.
+        let count = rows.signs.len() as f64;
+        self.error += lost;
+        self.spread_error += UNIT * (count + 2.0) * count.sqrt() * size;
+        for j in sums.apply(rows, &penalty.values, par) {
+            for output in 0..self.theta.ncols() {
+                self.gradient[(j, output)] = penalty.values[j] * self.theta[(j, output)];
+            }
+        }
+    }
+}
+
 impl RidgeModel {
+    pub(crate) fn frame(&self) -> Frame {
+        Frame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() }
+    }
+
     /// The same recipe and coordinates with other contents.
     pub(crate) fn with(&self, theta: Mat<f64>, rows: usize, body: Body) -> Self {
         Self {
@@ -486,23 +487,6 @@ impl RidgeModel {
             body,
         }
     }
-}
-
-/// The rows as they are after the change, in memory.
-fn retained(store: &dyn RowStore, rows: &SignedRows, ids: &[RowId], new: Option<&Rows>) -> Result<Rows> {
-    let gone: std::collections::HashSet<RowId> =
-        ids.iter().zip(&rows.signs).filter(|(_, sign)| **sign < 0.0).map(|(id, _)| *id).collect();
-    let mut left = store.all()?.filter(|id| !gone.contains(&id));
-    if let Some(new) = new {
-        left.append(new)?;
-    }
-    Ok(left)
-}
-
-fn rows_after(model: &RidgeModel, rows: &SignedRows) -> usize {
-    let (mut joined, mut left) = (0, 0);
-    rows.signs.iter().for_each(|sign| if *sign > 0.0 { joined += 1 } else { left += 1 });
-    model.rows + joined - left
 }
 
 pub(crate) fn clear(theta: &mut Mat<f64>, columns: &[usize]) {

@@ -36,6 +36,7 @@ impl Gathered {
                 signs: vec![-1.0; gone.len()],
                 // Shifted zeros are none.
                 places: basis.is_unshifted().then(|| vec![None; total]),
+                rounding: if basis.is_unshifted() { 0.0 } else { 1.0 },
             },
         };
         rows.visit(gone, &mut |k, row| all.set(basis, k, row))?;
@@ -56,6 +57,10 @@ impl Gathered {
     fn set(&mut self, basis: &Basis, k: usize, row: RowView<'_>) {
         let root = row.weight.sqrt();
         self.roots[k] = root;
+        if root != 1.0 {
+            // The root is rounded, and so is its product with every entry.
+            self.rows.rounding = self.rows.rounding.max(4.0);
+        }
         let column = self.rows.xt.col_as_slice_mut(k);
         if let (Some(places), RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _)) =
             (&mut self.rows.places, row.features)

@@ -7,11 +7,13 @@
 //! model, its curvature, and the low-rank machinery by which rows come and go.
 
 mod bound;
+mod build;
 pub(crate) mod change;
 mod curvature;
 mod dense;
 mod gathered;
 mod parts;
+mod row_pass;
 mod settings;
 mod settle;
 mod state;
@@ -20,7 +22,7 @@ pub(crate) mod wide;
 
 pub use curvature::Form;
 pub use settings::Ridge;
-pub use state::RidgeState;
+pub use state::{RidgeState, SumsAccuracy};
 
 use std::sync::Arc;
 
@@ -31,8 +33,8 @@ use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-pub(crate) use bound::{Bound, Ledger, Step, relative_to};
-pub(crate) use dense::{DenseBody, clear};
+pub(crate) use bound::{Bound, Step, relative_to};
+pub(crate) use dense::{ChangeRequest, DenseBody, clear};
 pub(crate) use gathered::Gathered;
 pub(crate) use parts::{MOST_NUMBERS, Parts};
 pub(crate) use wide::WideBody;
@@ -49,18 +51,22 @@ pub struct RidgeModel {
     pub(crate) body: Body,
 }
 
-/// The penalty of every column, and the least of them.
+/// The penalty of every column in the coordinates of the basis.
 #[derive(Debug, Clone)]
 pub(crate) struct Penalty {
     pub(crate) values: Vec<f64>,
-    pub(crate) least: f64,
+    pub(crate) lambda: f64,
+    intercept: bool,
 }
 
 impl Penalty {
     pub(crate) fn new(basis: &Basis, lambda: f64) -> Self {
-        let values = basis.penalty(lambda);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        Self { values, least }
+        Self { values: basis.penalty(lambda), lambda, intercept: basis.intercept }
+    }
+
+    /// Whether no penalty holds this column. In large units a penalty can be below all numbers and is one nevertheless.
+    pub(crate) fn is_free(&self, column: usize) -> bool {
+        self.lambda == 0.0 || (self.intercept && column == 0)
     }
 }
 
@@ -90,17 +96,7 @@ impl Fit for Ridge {
         if form == Form::Iterative {
             return wide::fit(self, rows);
         }
-        let basis = self.basis(rows);
-        let penalty = Penalty::new(&basis, self.lambda);
-        let (body, theta) = DenseBody::fit(self, form, rows, &basis, &penalty)?;
-        Ok(RidgeModel {
-            settings: *self,
-            basis: Arc::new(basis),
-            penalty: Arc::new(penalty),
-            theta,
-            rows: rows.len(),
-            body: Body::Dense(body),
-        })
+        Ok(dense::fit(self, form, rows)?.0)
     }
 
     fn bytes(&self, model: &RidgeModel) -> usize {
@@ -260,9 +256,10 @@ impl RidgeModel {
         let mut outcome = if gone.is_empty() && joined == 0 {
             Outcome { model: self.clone(), evidence: self.evidence(method, Claim::Exact) }
         } else {
+            let request = ChangeRequest { store: rows, gone, new };
             match &self.body {
-                Body::Dense(body) => body.exact(self, method, rows, gone, new)?,
-                Body::Wide(body) => body.exact(self, method, rows, gone, new)?,
+                Body::Dense(body) => body.exact(self, method, request)?,
+                Body::Wide(body) => body.exact(self, method, request)?,
             }
         };
         outcome.evidence.forgotten = gone.len();
@@ -294,9 +291,9 @@ impl Amend for RidgeModel {
     }
 
     fn settle(&mut self) -> Result<Settled> {
-        let (penalty, settings) = (self.penalty.clone(), self.settings);
+        let frame = self.frame();
         match &mut self.body {
-            Body::Dense(body) => body.settle(&penalty, &settings),
+            Body::Dense(body) => body.settle(&frame),
             Body::Wide(_) => Ok(Settled::default()),
         }
     }

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::dense::DenseBody;
+use super::build::{Built, Frame};
 use super::sums::Sums;
-use super::{Basis, Body, Form, Penalty, Ridge, RidgeModel};
+use super::{Basis, Form, Penalty, Ridge, RidgeModel};
 use crate::error::{Error, Result};
 use crate::linalg::par;
 use crate::rows::{RowId, RowStore, Rows};
@@ -58,15 +58,10 @@ impl Parts {
             return Err(Error::NoRows);
         }
         let sums = Sums::join(picked().map(|(sums, _)| sums).chain([&own]), &self.penalty.values);
-        let (body, theta) = DenseBody::build(&self.settings, self.form, sums, &self.penalty, &|| Ok(None))?;
-        Ok(RidgeModel {
-            settings: self.settings,
-            basis: self.basis.clone(),
-            penalty: self.penalty.clone(),
-            theta,
-            rows,
-            body: Body::Dense(body),
-        })
+        let frame =
+            Frame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() };
+        let Built { body, theta, .. } = frame.build(self.form, sums, None, &|| Ok(None))?;
+        Ok(frame.model(theta, rows, body))
     }
 }
 

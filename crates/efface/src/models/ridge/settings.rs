@@ -99,6 +99,14 @@ impl Ridge {
         }
     }
 
+    /// The coordinates of a fit that keeps no matrix.
+    pub(crate) fn wide_basis(&self, rows: &Rows) -> Basis {
+        match self.as_given {
+            true => Basis::plain(rows.width(), self.intercept),
+            false => Basis::choose_implicit(rows, rows.width(), self.intercept, self.lambda),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let positive = self.form == Form::Iterative;
         if !self.lambda.is_finite() || self.lambda < 0.0 || (positive && self.lambda == 0.0) {

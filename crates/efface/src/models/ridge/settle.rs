@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::bound::{Anchor, CurvatureQuality};
+use super::build::{Frame, Probes};
 use super::curvature::Moved;
 use super::sums::SignedRows;
-use super::{DenseBody, Penalty, Ridge};
+use super::{DenseBody, Form};
 use crate::error::Result;
-use crate::linalg::par;
+use crate::linalg::{UNIT, par};
 use crate::rows::RowId;
 use crate::traits::Settled;
 
@@ -16,25 +18,63 @@ const REFACTOR_ABOVE: f64 = 1e6;
 
 impl DenseBody {
     /// Folds the waiting changes into sums and solver. On failure nothing changes.
-    pub(crate) fn settle(&mut self, penalty: &Penalty, settings: &Ridge) -> Result<Settled> {
+    pub(crate) fn settle(&mut self, frame: &Frame) -> Result<Settled> {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
-        let par = par(settings.threads);
-        let mut sums = (*self.sums).clone();
-        sums.apply(&all, &penalty.values, par);
+        let par = par(frame.settings.threads);
+        let nothing = SignedRows::none(&all);
+        let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
-        let refactored =
-            Arc::make_mut(&mut self.solver).follow(&sums, &all, &moved, fresh, &penalty.values, par)?;
-        self.sums = Arc::new(sums);
-        self.pending.clear();
-        self.ledger.refactorisations += refactored as usize;
-        // The carried bound on 1/μ only grows; take a new one before it spoils the distance bound.
-        if fresh || self.ledger.inverse_norm > 4.0 * self.ledger.measured_inverse_norm {
-            self.measure_inverse_norm(penalty, par);
-        }
+        let mut solver = (*self.solver).clone();
+        let refactored = solver.follow(&sums, &all, &moved, fresh, &frame.penalty, par)?;
+        let mut next = Self {
+            sums: Arc::new(sums),
+            solver: Arc::new(solver),
+            pending: Vec::new(),
+            ledger: self.ledger.clone(),
+        };
+        next.ledger.refactorisations += refactored as usize;
+        let error = anchor.error * self.ledger.waiting_growth.sqrt();
+        next.ledger.anchor = Arc::new(Anchor { error, ..anchor });
+        next.ledger.waiting_growth = 1.0;
+        next.follow_quality(frame, all.signs.len(), fresh, par);
+        *self = next;
         Ok(Settled { rows: all.signs.len(), refactored })
+    }
+
+    /// Brings what is known of the curvature to the settled sums.
+    fn follow_quality(&mut self, frame: &Frame, changed: usize, fresh: bool, par: faer::Par) {
+        let before = self.ledger.quality;
+        let width = frame.basis.width() as f64;
+        let growth = before.growth;
+        let mut quality = CurvatureQuality {
+            caller_norm: before.caller_norm * growth,
+            spread_norm: before.spread_norm * growth,
+            sums_error: before.sums_error * growth,
+            growth: 1.0,
+            carried_growth: before.carried_growth * growth,
+            ..before
+        };
+        // The carried norms only grow; take new ones before they spoil the bound.
+        if fresh || quality.carried_growth > 4.0 {
+            let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, None, par);
+            quality.caller_norm = caller;
+            quality.spread_norm = spread;
+            quality.carried_growth = 1.0;
+        }
+        quality.sums_error += UNIT * (changed as f64 + 4.0) * width * quality.spread_norm;
+        let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
+        quality.solver_error = match self.solver.factor() {
+            Some(factor) => Probes::new(factor).solver_error(self, factor, par),
+            // No factor is kept beside an inverse: an update of it rounds like a product with it.
+            None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
+        };
+        if self.form() == Form::Rows {
+            quality.kept_error = before.kept_error * growth + quality.error() + inner_products;
+        }
+        self.ledger.quality = quality;
     }
 
     fn moved(&self) -> Moved {

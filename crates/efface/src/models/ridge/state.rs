@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::curvature::KeptSource;
+use serde::{Deserialize, Serialize};
+
+use super::bound::{Anchor, relative_to};
+use super::build::{Frame, StoredLedger};
 use super::gathered::Gathered;
 use super::sums::Sums;
-use super::{Basis, Body, Bound, DenseBody, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
+use super::{Basis, Body, Bound, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
 use crate::error::{Error, Result};
 use crate::rows::{RowId, RowStore, Rows};
 
@@ -34,16 +37,59 @@ pub struct RidgeState {
     pub b: Vec<f64>,
     /// Rows per column that are not zero; empty for the iterative form.
     pub support: Vec<u64>,
-    /// At most so much rounding is in A.
-    pub drift: f64,
-    /// At most so much rounding is in b.
-    pub b_drift: f64,
-    /// Σ w·y².
-    pub targets: f64,
+    /// The most that the root of each diagonal entry of A ever was since A was summed; empty for the iterative form.
+    pub spread: Vec<f64>,
+    /// Parameters at which the gradient is known, column after column; empty for the iterative form.
+    pub anchor: Vec<f64>,
+    /// The gradient there; empty for the iterative form.
+    pub gradient: Vec<f64>,
+    /// What is known of the errors in all this.
+    pub accuracy: SumsAccuracy,
     /// Whether the parameters are the minimum (false after an approximate method).
     pub at_optimum: bool,
     /// How often the sums were factored anew.
     pub refactorisations: usize,
+}
+
+/// Upper bounds on the rounding errors in a stored model. A bound that is infinite is stored as the largest number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SumsAccuracy {
+    /// Every entry of A and b is wrong by at most this times the spreads of its two factors.
+    pub charge: f64,
+    /// The most that √Σwy² ever was since b was summed.
+    pub target_spread: f64,
+    /// The fraction by which A can be wrong in the energy norm.
+    pub sums_error: f64,
+    /// The energy norm of what can be wrong with the gradient at the anchor,
+    pub anchor_error: f64,
+    /// and by how much each entry can be wrong beyond that, as a multiple of its column's spread.
+    pub anchor_spread_error: f64,
+    /// The distance of the parameters to the minimum, in the caller's coordinates.
+    pub distance: f64,
+}
+
+impl SumsAccuracy {
+    /// Nothing wrong, and nothing known of the parameters.
+    fn unknown() -> Self {
+        Self {
+            charge: 0.0,
+            target_spread: 0.0,
+            sums_error: 0.0,
+            anchor_error: 0.0,
+            anchor_spread_error: 0.0,
+            distance: f64::MAX,
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let errors = [self.charge, self.sums_error, self.anchor_error, self.anchor_spread_error];
+        errors.iter().chain(&[self.target_spread, self.distance]).all(|bound| *bound >= 0.0)
+    }
+}
+
+/// The bound again from how it is stored.
+fn unbounded(stored: f64) -> f64 {
+    if stored == f64::MAX { f64::INFINITY } else { stored }
 }
 
 impl RidgeModel {
@@ -61,12 +107,16 @@ impl RidgeModel {
             a: Vec::new(),
             b: Vec::new(),
             support: Vec::new(),
-            drift: 0.0,
-            b_drift: 0.0,
-            targets: 0.0,
+            spread: Vec::new(),
+            anchor: Vec::new(),
+            gradient: Vec::new(),
+            accuracy: SumsAccuracy::unknown(),
             at_optimum: true,
             refactorisations: self.refactorisations(),
         };
+        if let Body::Wide(body) = &self.body {
+            state.accuracy.distance = body.current_bound().absolute.min(f64::MAX);
+        }
         if let Body::Dense(body) = &self.body {
             if !body.pending.is_empty() {
                 return Err(Error::Damaged("changes are waiting; settle the model before storing it".into()));
@@ -75,10 +125,19 @@ impl RidgeModel {
             state.a = (0..width).flat_map(|j| &body.sums.a.col_as_slice(j)[j..]).copied().collect();
             state.b = columns(&body.sums.b);
             state.support = body.sums.support.clone();
-            state.drift = body.sums.drift;
-            state.b_drift = body.sums.b_drift;
-            state.targets = body.sums.targets;
-            state.at_optimum = body.ledger.at_optimum;
+            let ledger = &body.ledger;
+            state.spread = body.sums.spread.clone();
+            state.anchor = columns(&ledger.anchor.theta);
+            state.gradient = columns(&ledger.anchor.gradient);
+            state.accuracy = SumsAccuracy {
+                charge: body.sums.charge,
+                target_spread: body.sums.target_spread,
+                sums_error: ledger.quality.sums_error.min(f64::MAX),
+                anchor_error: ledger.anchor.error.min(f64::MAX),
+                anchor_spread_error: ledger.anchor.spread_error.min(f64::MAX),
+                distance: ledger.absolute(&self.basis, &self.theta).min(f64::MAX),
+            };
+            state.at_optimum = ledger.at_optimum;
         }
         Ok(state)
     }
@@ -134,28 +193,35 @@ impl RidgeModel {
             body,
         };
         if state.settings.form == Form::Iterative {
-            let unknown = Bound {
+            let absolute = unbounded(state.accuracy.distance);
+            let bound = Bound {
                 gradient: None,
                 convexity: state.settings.lambda,
-                absolute: f64::INFINITY,
-                relative: f64::INFINITY,
+                absolute,
+                relative: relative_to(absolute, basis.caller_norm(&theta)),
                 source: MEASURED,
             };
-            return Ok(frame(theta, Body::Wide(WideBody::new(unknown))));
+            return Ok(frame(theta, Body::Wide(WideBody::known(bound))));
         }
         if state.a.len() != width * (width + 1) / 2
             || state.b.len() != width * outputs
             || state.support.len() != width
+            || state.spread.len() != width
+            || state.anchor.len() != width * outputs
+            || state.gradient.len() != width * outputs
             || state.a.iter().chain(&state.b).any(|v| !v.is_finite())
+            || state.anchor.iter().chain(&state.gradient).any(|v| !v.is_finite())
+            || state.spread.iter().any(|s| !(*s >= 0.0))
+            || !state.accuracy.is_sound()
         {
             return Err(damaged("its sums do not have the size of its parameters, or are not finite"));
         }
         let mut sums = Sums::zero(width, outputs);
         sums.b = Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]);
         sums.support = state.support.clone();
-        sums.drift = state.drift;
-        sums.b_drift = state.b_drift;
-        sums.targets = state.targets;
+        sums.spread = state.spread.clone();
+        sums.charge = state.accuracy.charge;
+        sums.target_spread = state.accuracy.target_spread;
         let mut at = 0;
         for j in 0..width {
             sums.a.col_as_slice_mut(j)[j..].copy_from_slice(&state.a[at..at + width - j]);
@@ -163,22 +229,36 @@ impl RidgeModel {
         }
         crate::linalg::mirror_lower(sums.a.as_mut());
         sums.note();
+        let matrix = |values: &[f64]| Mat::from_fn(width, outputs, |i, j| values[j * width + i]);
+        let mut anchor = Anchor {
+            theta: matrix(&state.anchor),
+            gradient: matrix(&state.gradient),
+            error: unbounded(state.accuracy.anchor_error),
+            spread_error: unbounded(state.accuracy.anchor_spread_error),
+        };
+        let mut accuracy = state.accuracy;
         if let Some(gone) = gone {
             let ids: Vec<RowId> = gone.ids().collect();
             let gathered = Gathered::read(&basis, outputs, gone, &ids, None)?;
-            sums.apply(&gathered.rows, &penalty.values, crate::linalg::par(state.settings.threads));
+            anchor.fold_into(&mut sums, &gathered.rows, &penalty, crate::linalg::par(state.settings.threads));
+            // What was measured of the sums and of older parameters says nothing of these.
+            accuracy.sums_error = f64::MAX;
+            accuracy.distance = f64::MAX;
         }
-        let source = || Ok(Some(KeptSource { rows: rows.all()?, basis: &basis }));
-        let (mut body, minimum) =
-            DenseBody::build(&state.settings, state.settings.form, sums, &penalty, &source)?;
-        body.ledger.at_optimum = state.at_optimum;
-        body.ledger.refactorisations = state.refactorisations;
-        if state.at_optimum {
-            let gradient = body.gradient(&theta, None, crate::linalg::par(state.settings.threads));
-            body.ledger.gradient = crate::linalg::norm(&gradient);
-        } else {
-            body.ledger.distance = basis.caller_norm(&(&theta - &minimum));
-        }
+        let coordinates = Frame {
+            settings: state.settings,
+            basis: Arc::new(basis.clone()),
+            penalty: Arc::new(penalty.clone()),
+        };
+        let source = || Ok(Some(rows.all()?));
+        let stored = StoredLedger {
+            theta: &theta,
+            sums_error: unbounded(accuracy.sums_error),
+            distance: unbounded(accuracy.distance),
+            at_optimum: state.at_optimum,
+            refactorisations: state.refactorisations,
+        };
+        let body = coordinates.restore(state.settings.form, sums, anchor, stored, &source)?;
         Ok(frame(theta, Body::Dense(body)))
     }
 }
@@ -204,7 +284,9 @@ impl RidgeState {
         let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
         state.a = (0..basis.width()).flat_map(|j| &sums.a.col_as_slice(j)[j..]).copied().collect();
         state.b = columns(&sums.b);
-        (state.drift, state.b_drift, state.targets) = (sums.drift, sums.b_drift, sums.targets);
+        state.accuracy.charge = sums.charge;
+        state.accuracy.target_spread = sums.target_spread;
+        state.spread = sums.spread;
         state.support = sums.support;
         Ok(state)
     }

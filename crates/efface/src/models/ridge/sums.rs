@@ -24,16 +24,14 @@ pub(crate) struct Sums {
     pub(crate) support: Vec<u64>,
     /// The least entry of `support`, so that most requests need not look further.
     scarcest: u64,
-    /// ‖A‖ as a Frobenius norm.
-    pub(crate) size: f64,
-    /// ‖b‖.
-    pub(crate) b_size: f64,
-    /// Σ w·y².
-    pub(crate) targets: f64,
-    /// At most so much rounding is in A and in b, as Frobenius norms: that of the first summation, and one more for every
-    /// change since. Taking a large row out does not take out the digits that it cost the others.
-    pub(crate) drift: f64,
-    pub(crate) b_drift: f64,
+    /// The most that √A_jj ever was since the sums were made: taking a large row out does not take out the digits that it
+    /// cost the others.
+    pub(crate) spread: Vec<f64>,
+    /// The most that √Σwy² ever was.
+    pub(crate) target_spread: f64,
+    /// Every entry of A and b is within charge·s_i·s_j of the truth, s being the spreads of its two factors: the rounding
+    /// errors of as many additions as there were.
+    pub(crate) charge: f64,
 }
 
 /// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column each.
@@ -45,6 +43,9 @@ pub(crate) struct SignedRows {
     pub(crate) signs: Vec<f64>,
     /// Where all entries lie that are not zero, if they are few enough to be worth knowing.
     pub(crate) places: Option<Vec<Places>>,
+    /// By how many units of rounding an entry can differ from that of the row itself: none where scaling by powers of two is
+    /// all that was done.
+    pub(crate) rounding: f64,
 }
 
 /// Where the entries of one row lie that are not zero, if that is known.
@@ -58,11 +59,9 @@ impl Sums {
             b: Mat::zeros(width, outputs),
             support: vec![0; width],
             scarcest: 0,
-            size: 0.0,
-            b_size: 0.0,
-            targets: 0.0,
-            drift: 0.0,
-            b_drift: 0.0,
+            spread: vec![0.0; width],
+            target_spread: 0.0,
+            charge: 0.0,
         }
     }
 
@@ -74,11 +73,15 @@ impl Sums {
         let block = width.clamp(256, 4096).min(rows.len().max(1));
         let mut dense: Option<(Mat<f64>, Mat<f64>)> = None;
         let mut filled = 0;
+        let mut blocks = 0;
+        let mut targets = 0.0;
+        let mut weighted = false;
         let mut sparse = SparseRow::default();
         let unshifted = basis.is_unshifted();
         for row in rows.iter() {
             let root = row.weight.sqrt();
-            sums.targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
+            targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
+            weighted |= row.weight != 1.0;
             if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
                 && unshifted
                 && (columns.len() as f64) < DENSE_SHARE * width as f64
@@ -97,17 +100,27 @@ impl Sums {
             if filled == block {
                 sums.add_block(xt.as_ref(), y.as_ref(), par);
                 filled = 0;
+                blocks += 1;
                 rows.go_on()?;
             }
         }
+        let mut terms = 0;
         if let Some((xt, y)) = &dense {
             sums.add_block(xt.as_ref().subcols(0, filled), y.as_ref().subrows(0, filled), par);
+            terms += block + blocks + 1;
+        }
+        if !sparse.entries.is_empty() {
+            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
+            // rows, without error unless they have weights.
+            let first = (basis.intercept && !weighted) as usize;
+            terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
         }
         for (j, penalty) in penalty.iter().enumerate() {
             sums.a[(j, j)] += penalty;
         }
-        let (trace, targets) = sums.squares();
-        (sums.drift, sums.b_drift) = Self::drift_of(trace, targets);
+        // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
+        sums.charge = UNIT * (terms as f64 + 12.0);
+        sums.target_spread = targets.sqrt();
         mirror_lower(sums.a.as_mut());
         sums.note();
         Ok(sums)
@@ -118,18 +131,14 @@ impl Sums {
         multiply(self.b.as_mut(), Accum::Add, xt, y, 1.0, par);
     }
 
-    /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared. O(kd²).
-    pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) {
+    /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned. O(kd²).
+    pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) -> Vec<usize> {
         let signed = change.signed();
         multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
         multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
-        let (x, y) = (norm(&change.xt), norm(&change.y));
-        let k = change.signs.len() as f64;
-        self.drift += UNIT * (self.size + k.sqrt() * x * x);
-        self.b_drift += UNIT * (self.b_size + k.sqrt() * x * y);
-        for (k, sign) in change.signs.iter().enumerate() {
-            let square: f64 = (0..change.y.ncols()).map(|output| change.y[(k, output)].powi(2)).sum();
-            self.targets = (self.targets + sign * square).max(0.0);
+        self.charge += UNIT * (change.signs.len() as f64 + 4.0);
+        if change.signs.iter().any(|sign| *sign > 0.0) {
+            self.target_spread = self.target_spread.hypot(norm(&change.y));
         }
         let mut gone = Vec::new();
         for (k, sign) in change.signs.iter().enumerate() {
@@ -152,14 +161,18 @@ impl Sums {
             }
             self.a[(j, j)] = penalty[j];
             self.b.row_mut(j).fill(0.0);
+            self.spread[j] = 0.0;
         }
         self.note();
+        gone
     }
 
     /// Refreshes what is derived from A and the counts.
     pub(crate) fn note(&mut self) {
-        self.size = norm(&self.a);
-        self.b_size = norm(&self.b);
+        for (j, spread) in self.spread.iter_mut().enumerate() {
+            // The diagonal has rounding of its own.
+            *spread = spread.max(self.a[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9));
+        }
         self.scarcest = self.support.iter().copied().min().unwrap_or(0);
     }
 
@@ -190,6 +203,7 @@ impl Sums {
     /// The sums of several sets of rows together, none of which has a penalty in it yet.
     pub(crate) fn join<'a>(parts: impl Iterator<Item = &'a Self>, penalty: &[f64]) -> Self {
         let mut all = Self::zero(0, 0);
+        let mut count = 0u32;
         for part in parts {
             if all.support.is_empty() {
                 all = Self::zero(part.support.len(), part.b.ncols());
@@ -197,30 +211,21 @@ impl Sums {
             all.a += &part.a;
             all.b += &part.b;
             all.support.iter_mut().zip(&part.support).for_each(|(sum, count)| *sum += count);
-            all.targets += part.targets;
+            all.target_spread = all.target_spread.hypot(part.target_spread);
+            all.charge = all.charge.max(part.charge);
+            count += 1;
         }
         for (j, penalty) in penalty.iter().enumerate() {
             all.a[(j, j)] += penalty;
         }
-        let (trace, targets) = all.squares();
-        (all.drift, all.b_drift) = Self::drift_of(trace, targets);
+        all.charge += UNIT * f64::from(count);
         all.note();
         all
     }
 
-    /// tr A and Σ w·y².
-    pub(crate) fn squares(&self) -> (f64, f64) {
-        ((0..self.a.nrows()).map(|j| self.a[(j, j)]).sum(), self.targets)
-    }
-
-    /// The rounding that summing rows leaves in A and in b: u·|X|ᵀ|X| is at most u·tr A in norm, u·|X|ᵀ|Y| at most
-    /// u·√(tr A · Σ w·y²).
-    pub(crate) fn drift_of(trace: f64, targets: f64) -> (f64, f64) {
-        (UNIT * trace, UNIT * (trace * targets).sqrt())
-    }
-
     pub(crate) fn is_finite(&self) -> bool {
-        self.size.is_finite() && self.b_size.is_finite()
+        // An entry is at most the product of its spreads.
+        self.target_spread.is_finite() && self.spread.iter().all(|s| (s * s).is_finite())
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -229,16 +234,6 @@ impl Sums {
 }
 
 impl SignedRows {
-    /// ‖X̂‖.
-    pub(crate) fn size(&self) -> f64 {
-        let Some(places) = &self.places else { return norm(&self.xt) };
-        let row = |(k, places): (usize, &Places)| {
-            let row = self.xt.col_as_slice(k);
-            places.iter().flatten().map(|&j| row[j as usize].powi(2)).sum::<f64>()
-        };
-        places.iter().enumerate().map(row).sum::<f64>().sqrt()
-    }
-
     /// X̂ᵀS: one column per row, with its sign.
     pub(crate) fn signed(&self) -> Mat<f64> {
         let mut signed = self.xt.clone();
@@ -250,6 +245,17 @@ impl SignedRows {
         signed
     }
 
+    /// No rows, of the same shape.
+    pub(crate) fn none(like: &Self) -> Self {
+        Self {
+            xt: Mat::zeros(like.xt.nrows(), 0),
+            y: Mat::zeros(0, like.y.ncols()),
+            signs: Vec::new(),
+            places: None,
+            rounding: 0.0,
+        }
+    }
+
     /// All rows of several changes as one.
     pub(crate) fn stack<'a>(parts: impl Iterator<Item = &'a SignedRows> + Clone) -> Option<Self> {
         let first = parts.clone().next()?;
@@ -259,6 +265,7 @@ impl SignedRows {
             y: Mat::zeros(total, first.y.ncols()),
             signs: Vec::with_capacity(total),
             places: None,
+            rounding: 0.0,
         };
         for part in parts {
             let at = all.signs.len();
@@ -266,6 +273,7 @@ impl SignedRows {
             all.xt.as_mut().subcols_mut(at, k).copy_from(&part.xt);
             all.y.as_mut().subrows_mut(at, k).copy_from(&part.y);
             all.signs.extend_from_slice(&part.signs);
+            all.rounding = all.rounding.max(part.rounding);
         }
         Some(all)
     }

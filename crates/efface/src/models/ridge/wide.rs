@@ -1,9 +1,9 @@
 //! A ridge model too wide for any d×d matrix: nothing but vectors is kept, and A is applied by passing over the rows.
 //!
 //! Fit and every change are conjugate gradients, warm-started at the current parameters; they cost a pass over the
-//! non-zeros an iteration, so unlike the dense forms they do depend on n. The distance bound needs no eigenvalue: with
-//! the intercept b eliminated the loss is λ-strongly convex in the coefficients, hence
-//! ‖Δθ‖ ≤ ‖g_θ − (s/W) g_b‖/λ and |Δb| ≤ |g_b|/W + ‖s/W‖·‖Δθ‖, where W = Σw and s = Σ w x.
+//! non-zeros an iteration, so unlike the dense forms they do depend on n. What they leave is found by a pass in twice the
+//! precision (`row_pass.rs`) and taken out by conjugate gradients again, until the penalty's distance bound is within the
+//! tolerance. Columns far from zero are centred without filling sparse rows: (x − c)ᵀv is xᵀv − cᵀv.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,11 +12,18 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::bound::relative_to;
+use super::dense::ChangeRequest;
+use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::{Basis, Body, Bound, MEASURED, Penalty, Ridge, RidgeModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::linalg::{CgSettings, UNIT, conjugate_gradients, norm};
+use crate::linalg::{CgSettings, DoubleWord, UNIT, by_diagonal, conjugate_gradients, norm};
 use crate::rows::{RowId, RowStore, RowView, Rows};
+
+/// How far conjugate gradients go before the gradient is taken anew.
+const STEP_ACCURACY: f64 = 1e-9;
+/// How often it is taken anew.
+const MOST_ROUNDS: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(crate) struct WideBody {
@@ -31,6 +38,18 @@ pub(crate) struct Operator<'a> {
     new: Option<&'a Rows>,
     basis: &'a Basis,
     penalty: &'a [f64],
+    threads: usize,
+}
+
+/// What all rows together say about each column.
+struct ColumnFacts {
+    /// The diagonal of A, with 1 where nothing is.
+    diagonal: Vec<f64>,
+    weight: f64,
+    /// Σ w·x in the caller's coordinates.
+    sums: Vec<f64>,
+    /// √Σwy².
+    targets: f64,
 }
 
 impl<'a> Operator<'a> {
@@ -46,6 +65,7 @@ impl<'a> Operator<'a> {
             new,
             basis: &model.basis,
             penalty: &model.penalty.values,
+            threads: model.settings.threads,
         })
     }
 
@@ -54,151 +74,193 @@ impl<'a> Operator<'a> {
         old.chain(self.new.into_iter().flat_map(|new| new.iter()))
     }
 
+    fn pass(&self) -> RowPass<'_> {
+        RowPass {
+            kept: &self.rows,
+            gone: &self.gone,
+            new: self.new,
+            basis: self.basis,
+            penalty: self.penalty,
+            threads: self.threads,
+        }
+    }
+
     pub(crate) fn count(&self) -> usize {
-        self.rows.len() - self.gone.len() + self.new.map_or(0, |new| new.len())
+        self.pass().count()
     }
 
     /// `out = Av`.
     fn apply(&self, v: &[f64], out: &mut [f64]) {
-        for ((out, v), penalty) in out.iter_mut().zip(v).zip(self.penalty) {
-            *out = v * penalty;
-        }
         let first = self.basis.intercept as usize;
+        let features = self.basis.features;
+        let scaled: Vec<f64> = (0..features).map(|j| v[first + j] * self.basis.inverse_scale(j)).collect();
+        let shift: f64 = (0..features).map(|j| v[first + j] * self.basis.scaled_origin(j)).sum();
+        let constant = if first == 1 { v[0] - shift } else { 0.0 };
+        let mut sums = vec![0.0; features];
+        let mut total = 0.0;
         for row in self.retained() {
-            let constant = if first == 1 { v[0] } else { 0.0 };
-            let score = row.weight * (row.features.dot(&v[first..]) + constant);
-            row.features.add_to(score, &mut out[first..]);
-            if first == 1 {
-                out[0] += score;
-            }
+            let score = row.weight * (row.features.dot(&scaled) + constant);
+            row.features.add_to(score, &mut sums);
+            total += score;
+        }
+        if first == 1 {
+            out[0] = total;
+        }
+        for j in 0..features {
+            let centred = sums[j] * self.basis.inverse_scale(j) - total * self.basis.scaled_origin(j);
+            out[first + j] = centred + v[first + j] * self.penalty[first + j];
         }
     }
 
-    /// b = XᵀWY and the diagonal of A.
-    fn sums(&self, outputs: usize) -> (Mat<f64>, Vec<f64>) {
+    fn column_facts(&self) -> Result<ColumnFacts> {
         let first = self.basis.intercept as usize;
-        let mut b = Mat::zeros(self.basis.width(), outputs);
+        let (weight, sums) = self.pass().weight_and_sums()?;
         let mut diagonal = self.penalty.to_vec();
+        let mut present = vec![0.0; self.basis.features];
+        let mut targets = 0.0;
         for row in self.retained() {
-            row.features.each(|j, x| diagonal[first + j] += row.weight * x * x);
-            if first == 1 {
-                diagonal[0] += row.weight;
-            }
-            for (output, target) in row.targets.iter().enumerate() {
-                let scaled = row.weight * target;
-                let column = b.col_as_slice_mut(output);
-                row.features.add_to(scaled, &mut column[first..]);
-                if first == 1 {
-                    column[0] += scaled;
-                }
-            }
+            row.features.each(|j, x| {
+                let inner = x * self.basis.inverse_scale(j) - self.basis.scaled_origin(j);
+                diagonal[first + j] += row.weight * inner * inner;
+                present[j] += row.weight;
+            });
+            targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
+        }
+        for (j, present) in present.iter().enumerate() {
+            // Rows that a sparse column does not mention are at zero, which may be far from its origin.
+            diagonal[first + j] += (weight - present).max(0.0) * self.basis.scaled_origin(j).powi(2);
+        }
+        if first == 1 {
+            diagonal[0] += weight;
         }
         // Rows of weight 0 only: any positive number will do where nothing is penalised.
         diagonal.iter_mut().filter(|d| **d <= 0.0).for_each(|d| *d = 1.0);
-        (b, diagonal)
+        if !targets.is_finite() || diagonal.iter().any(|d| !d.is_finite()) {
+            return Err(Error::Overflow);
+        }
+        Ok(ColumnFacts { diagonal, weight, sums, targets: targets.sqrt() })
     }
 
-    /// A⁻¹·rhs column by column, starting from `start`. Returns the iterations.
+    /// A⁻¹·rhs column by column. Returns the iterations, and the error of a column that was not finished, which is as far
+    /// as it came.
     fn solve(
         &self,
         rhs: &Mat<f64>,
         diagonal: &[f64],
-        start: &mut Mat<f64>,
-        tolerance: f64,
+        accuracy: f64,
         ridge: &Ridge,
-    ) -> Result<usize> {
-        let settings = CgSettings { tolerance, max_iterations: ridge.max_iterations };
+    ) -> Result<(Mat<f64>, usize, Option<Error>)> {
+        let settings = CgSettings { tolerance: accuracy, max_iterations: ridge.max_iterations };
+        let mut solved = Mat::zeros(rhs.nrows(), rhs.ncols());
         let mut iterations = 0;
+        let mut unfinished = None;
         for column in 0..rhs.ncols() {
-            iterations += conjugate_gradients(
+            self.rows.go_on()?;
+            let done = conjugate_gradients(
                 |v, out| self.apply(v, out),
-                diagonal,
+                by_diagonal(diagonal),
                 rhs.col_as_slice(column),
-                start.col_as_slice_mut(column),
+                solved.col_as_slice_mut(column),
                 settings,
-            )?;
+            );
+            match done {
+                Ok(steps) => iterations += steps,
+                Err(error @ Error::NotConverged { .. }) => {
+                    iterations += ridge.max_iterations;
+                    unfinished = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(iterations)
+        Ok((solved, iterations, unfinished))
     }
 
     /// The minimum over the retained rows, from the parameters given, with its bound.
     pub(crate) fn minimise(&self, theta: &Mat<f64>, ridge: &Ridge) -> Result<(Mat<f64>, WideBody)> {
-        let (b, diagonal) = self.sums(theta.ncols());
-        if !norm(&b).is_finite() || diagonal.iter().any(|d| !d.is_finite()) {
-            return Err(Error::Overflow);
-        }
-        let mut theta = theta.clone();
-        // The bound is ‖g‖/λ, so the residual has to be that much smaller than the distance wanted: how much depends on
-        // the data, so ask for more until the bound is met or rounding is all there is.
-        let mut tolerance = ridge.tolerance * 1e-3;
+        let facts = self.column_facts()?;
+        let mut high = theta.clone();
+        let mut low = Mat::<f64>::zeros(theta.nrows(), theta.ncols());
+        let mut best = (high.clone(), f64::INFINITY, WideBody::unknown(ridge.lambda));
         let mut iterations = 0;
-        loop {
-            iterations += self.solve(&b, &diagonal, &mut theta, tolerance.max(1e-14), ridge)?;
-            let bound = self.bound(&theta, &b, &diagonal, ridge.lambda);
-            if bound.relative <= ridge.tolerance || tolerance <= 1e-14 {
-                return Ok((theta, WideBody { bound, iterations }));
+        let mut unfinished = None;
+        for _ in 0..MOST_ROUNDS {
+            let (gradient, bound) = self.bound(&high, Some(&low), &facts, ridge.lambda)?;
+            let pays = bound.absolute <= 0.5 * best.1;
+            if bound.absolute < best.1 || best.1.is_infinite() {
+                best = (high.clone(), bound.absolute, WideBody { bound, iterations });
             }
-            tolerance *= 1e-2;
+            if bound.relative <= 0.25 * ridge.tolerance || !pays && best.1.is_finite() {
+                break;
+            }
+            let (step, taken, left) = self.solve(&gradient, &facts.diagonal, STEP_ACCURACY, ridge)?;
+            iterations += taken;
+            unfinished = left;
+            subtract(&mut high, &mut low, &step);
+        }
+        let (theta, _, mut body) = best;
+        body.iterations = iterations;
+        match unfinished {
+            // What is known to nobody's digit is no model.
+            Some(error) if !body.bound.relative.is_finite() => Err(error),
+            _ => Ok((theta, body)),
         }
     }
 
     /// The distance bound at any parameters.
-    pub(crate) fn bound_at(&self, theta: &Mat<f64>, lambda: f64) -> WideBody {
-        let (b, diagonal) = self.sums(theta.ncols());
-        WideBody { bound: self.bound(theta, &b, &diagonal, lambda), iterations: 0 }
+    pub(crate) fn bound_at(&self, theta: &Mat<f64>, lambda: f64) -> Result<WideBody> {
+        let facts = self.column_facts()?;
+        let (_, bound) = self.bound(theta, None, &facts, lambda)?;
+        Ok(WideBody { bound, iterations: 0 })
     }
 
-    fn bound(&self, theta: &Mat<f64>, b: &Mat<f64>, diagonal: &[f64], lambda: f64) -> Bound {
-        let width = self.basis.width();
-        let first = self.basis.intercept as usize;
-        let mut gradient = Mat::zeros(width, theta.ncols());
-        for output in 0..theta.ncols() {
-            self.apply(theta.col_as_slice(output), gradient.col_as_slice_mut(output));
-        }
-        gradient -= b;
-        let mut square = 0.0;
-        let mut sums = vec![0.0; width];
-        if first == 1 {
-            let mut unit = vec![0.0; width];
-            unit[0] = 1.0;
-            self.apply(&unit, &mut sums);
-        }
-        for output in 0..theta.ncols() {
-            let g = gradient.col_as_slice(output);
-            if first == 0 {
-                square += g.iter().map(|g| g * g).sum::<f64>() / (lambda * lambda);
-                continue;
-            }
-            let total = sums[0].max(f64::MIN_POSITIVE);
-            let mean: Vec<f64> = sums[1..].iter().map(|s| s / total).collect();
-            let reduced: f64 = g[1..].iter().zip(&mean).map(|(g_j, m)| (g_j - m * g[0]).powi(2)).sum();
-            let coefficients = reduced.sqrt() / lambda;
-            let mean_norm = mean.iter().map(|m| m * m).sum::<f64>().sqrt();
-            let intercept = g[0].abs() / total + mean_norm * coefficients;
-            square += coefficients.powi(2) + intercept.powi(2);
-        }
-        let size = norm(theta);
-        // What evaluating the gradient can hide by rounding, by the same road: ‖A‖ is at most its trace.
-        let trace: f64 = diagonal.iter().sum();
-        let shift =
-            sums.iter().skip(1).map(|s| (s / sums[0].max(f64::MIN_POSITIVE)).powi(2)).sum::<f64>().sqrt();
-        let hidden = 4.0 * UNIT * (trace * size + norm(b)) / lambda * (1.0 + shift);
-        let absolute = square.sqrt() + hidden;
-        Bound {
+    /// The gradient, and the bound that follows from it. Parameters are handed out without their second words.
+    fn bound(
+        &self,
+        high: &Mat<f64>,
+        low: Option<&Mat<f64>>,
+        facts: &ColumnFacts,
+        lambda: f64,
+    ) -> Result<(Mat<f64>, Bound)> {
+        let pass = self.pass();
+        let RowGradient { values: gradient, residual } = pass.gradient(LongParameters { high, low }, true)?;
+        let spread: Vec<f64> = facts.diagonal.iter().map(|d| d.sqrt()).collect();
+        let pass_facts =
+            PassFacts { spread: &spread, weight: facts.weight, targets: facts.targets, residual };
+        let charge = pass.charge(high, &pass_facts);
+        let hidden = HiddenGradient { charge, spread: &spread };
+        let away = penalised_distance(self.basis, &gradient, &hidden, lambda, (facts.weight, &facts.sums));
+        let absolute = away + UNIT * self.basis.stored_size(high);
+        let bound = Bound {
             gradient: Some(norm(&gradient)),
             convexity: lambda,
             absolute,
-            relative: relative_to(absolute, size),
+            relative: relative_to(absolute, self.basis.caller_norm(high)),
             source: MEASURED,
-        }
+        };
+        Ok((gradient, bound))
     }
 
     /// Z = X̂A⁻¹ for k rows, one conjugate-gradient solve each.
     pub(crate) fn solve_rows(&self, xt: &Mat<f64>, ridge: &Ridge) -> Result<(Mat<f64>, usize)> {
-        let (_, diagonal) = self.sums(self.rows.outputs());
-        let mut zt = Mat::zeros(xt.nrows(), xt.ncols());
-        let iterations = self.solve(xt, &diagonal, &mut zt, (ridge.tolerance * 1e-3).max(1e-14), ridge)?;
-        Ok((zt, iterations))
+        let facts = self.column_facts()?;
+        let accuracy = (ridge.tolerance * 1e-3).max(1e-14);
+        match self.solve(xt, &facts.diagonal, accuracy, ridge)? {
+            (_, _, Some(error)) => Err(error),
+            (zt, iterations, None) => Ok((zt, iterations)),
+        }
+    }
+}
+
+/// `high + low −= step`.
+pub(super) fn subtract(high: &mut Mat<f64>, low: &mut Mat<f64>, step: &Mat<f64>) {
+    for output in 0..step.ncols() {
+        let high = high.col_as_slice_mut(output);
+        let low = low.col_as_slice_mut(output);
+        for ((high, low), step) in high.iter_mut().zip(low).zip(step.col_as_slice(output)) {
+            let moved = DoubleWord { high: *high, low: *low }.plus(DoubleWord::new(-step));
+            *high = moved.high;
+            *low = moved.low;
+        }
     }
 }
 
@@ -210,7 +272,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
             range: "above 0 for a model this wide: it has no d×d factor that could stand in for a penalty",
         });
     }
-    let basis = Basis::plain(rows.width(), settings.intercept);
+    let basis = settings.wide_basis(rows);
     let penalty = Penalty::new(&basis, settings.lambda);
     let zero = Mat::zeros(basis.width(), rows.outputs());
     let operator = Operator {
@@ -219,6 +281,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
         new: None,
         basis: &basis,
         penalty: &penalty.values,
+        threads: settings.threads,
     };
     let (theta, body) = operator.minimise(&zero, settings)?;
     Ok(RidgeModel {
@@ -232,7 +295,20 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
 }
 
 impl WideBody {
-    pub(crate) fn new(bound: Bound) -> Self {
+    /// A body of whose parameters nothing is known.
+    pub(crate) fn unknown(lambda: f64) -> Self {
+        let bound = Bound {
+            gradient: None,
+            convexity: lambda,
+            absolute: f64::INFINITY,
+            relative: f64::INFINITY,
+            source: MEASURED,
+        };
+        Self { bound, iterations: 0 }
+    }
+
+    /// A body whose bound was stored.
+    pub(crate) fn known(bound: Bound) -> Self {
         Self { bound, iterations: 0 }
     }
 
@@ -240,19 +316,29 @@ impl WideBody {
         &self,
         model: &RidgeModel,
         method: &str,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-        new: Option<&Rows>,
+        request: ChangeRequest<'_>,
     ) -> Result<Outcome<RidgeModel>> {
-        let operator = Operator::new(model, rows, gone, new)?;
+        let ChangeRequest { store, gone, new } = request;
+        let operator = Operator::new(model, store, gone, new)?;
         let (theta, body) = operator.minimise(&model.theta, &model.settings)?;
         let count = operator.count();
         let iterations = body.iterations;
-        let next = model.with(theta, count, Body::Wide(body));
+        let mut next = model.with(theta, count, Body::Wide(body));
+        if !(self.reached(&next) <= model.settings.tolerance) {
+            // Coordinates that suited a huge row may suit nothing that is left.
+            next = fit(&model.settings, &request.retained()?)?;
+        }
         let mut evidence = next.evidence(method, Claim::Exact);
-        evidence.rows_read = rows.len() + new.map_or(0, |new| new.len());
+        evidence.rows_read = store.len() + new.map_or(0, |new| new.len());
         evidence.iterations = iterations;
         Ok(Outcome { model: next, evidence })
+    }
+
+    fn reached(&self, next: &RidgeModel) -> f64 {
+        match &next.body {
+            Body::Wide(body) => body.bound.relative,
+            Body::Dense(_) => f64::INFINITY,
+        }
     }
 
     pub(crate) fn current_bound(&self) -> Bound {

@@ -1,0 +1,457 @@
+//! From sums to a model: factor, solve, and find out how good the result is; from the rows themselves where the sums cannot
+//! tell enough.
+//!
+//! The sums are believed as long as the bound that follows from them is within the tolerance. Beyond it, the gradient is
+//! taken over the rows in twice the precision and the parameters are refined with it, which brings every digit back that
+//! correlated columns cost. Where not even the factor can be trusted (a row of 1e9 among rows of 1, a column that is a
+//! multiple of another), conjugate gradients over the rows take its place, and the penalty bounds what they leave.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use faer::{Mat, Par};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::bound::{Anchor, CurvatureQuality, DistanceLedger, GradientSurvey};
+use super::curvature::{KeptSource, Solver, factor_of};
+use super::dense::{DenseBody, clear};
+use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
+use super::sums::Sums;
+use super::wide::subtract;
+use super::{Basis, Form, Penalty, Ridge};
+use crate::error::{Error, Result};
+use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, par, symmetric_product};
+use crate::rows::{RowStore, Rows};
+
+/// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
+/// direction with a chance of 0.008, all four with one of 4e-9.
+const PROBES: usize = 4;
+const PROBE_SAFETY: f64 = 100.0;
+
+/// Passes over the rows that refine the parameters.
+const MOST_PASSES: usize = 6;
+
+/// A refinement that does not at least halve the bound is the last one.
+const WORTH_IT: f64 = 0.5;
+
+/// A recipe and the coordinates that it is carried out in.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) settings: Ridge,
+    pub(crate) basis: Arc<Basis>,
+    pub(crate) penalty: Arc<Penalty>,
+}
+
+/// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
+pub(crate) type RowsIfNeeded<'a> = dyn Fn() -> Result<Option<Cow<'a, Rows>>> + 'a;
+
+/// A body with its parameters.
+pub(crate) struct Built {
+    pub(crate) body: DenseBody,
+    pub(crate) theta: Mat<f64>,
+    /// How many rows were read beyond the sums.
+    pub(crate) reread: Option<usize>,
+}
+
+impl Frame {
+    /// The body for these sums and its parameters. `anchor` is a point where the gradient is known; without one, b stands
+    /// for it.
+    pub(crate) fn build(
+        &self,
+        form: Form,
+        sums: Sums,
+        anchor: Option<Anchor>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<Built> {
+        let par = par(self.settings.threads);
+        let Factored { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
+        let mut theta = match &anchor {
+            Some(anchor) => anchor.theta.clone(),
+            None => {
+                let mut start = body.sums.b.clone();
+                body.solver.solve(start.as_mut(), par);
+                start
+            }
+        };
+        let anchor = anchor.unwrap_or_else(|| Anchor::at_zero(&body.sums));
+        body.ledger.anchor = Arc::new(anchor);
+        clear(&mut theta, &body.unsupported(None));
+        body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
+        if body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance {
+            return Ok(Built { body, theta, reread: None });
+        }
+        let Some(rows) = rows()? else {
+            return Ok(Built { body, theta, reread: None });
+        };
+        let nobody = HashSet::new();
+        let pass = RowPass {
+            kept: &rows,
+            gone: &nobody,
+            new: None,
+            basis: &self.basis,
+            penalty: &self.penalty.values,
+            threads: self.settings.threads,
+        };
+        let mut reading = Reading { frame: self, pass, body: &mut body, par };
+        reading.improve(&mut theta, kept_factor.as_ref(), &probes)?;
+        Ok(Built { body, theta, reread: Some(rows.len()) })
+    }
+
+    /// The body of a stored model: its parameters stay as they are, and what is known of them is found out again.
+    pub(crate) fn restore(
+        &self,
+        form: Form,
+        sums: Sums,
+        anchor: Anchor,
+        stored: StoredLedger<'_>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<DenseBody> {
+        let par = par(self.settings.threads);
+        let Factored { mut body, .. } = self.factored(form, sums, rows)?;
+        let StoredLedger { theta, sums_error, distance, at_optimum, refactorisations } = stored;
+        body.ledger.anchor = Arc::new(anchor);
+        body.ledger.quality.sums_error = body.ledger.quality.sums_error.min(sums_error);
+        body.ledger.refactorisations = refactorisations;
+        body.ledger.at_optimum = at_optimum;
+        let mut minimum = theta.clone();
+        if !at_optimum {
+            body.refine_by_sums(&self.basis, &mut minimum, self.settings.tolerance, par)?;
+            body.ledger.at_optimum = false;
+            body.ledger.distance = self.basis.caller_norm(&(theta - &minimum)) * (1.0 + 1e-9);
+            return Ok(body);
+        }
+        let survey = body.survey(&body.ledger, theta, None, par);
+        let solved = body.solve(&survey.gradient, None, par);
+        body.ledger.note(&survey, &solved, &self.basis);
+        let measured = body.ledger.measured.unwrap_or(f64::INFINITY);
+        body.ledger.measured = Some(measured.min(distance));
+        Ok(body)
+    }
+
+    /// Sums with their solver, and how good both are.
+    fn factored(&self, form: Form, sums: Sums, rows: &RowsIfNeeded<'_>) -> Result<Factored> {
+        let par = par(self.settings.threads);
+        if !sums.is_finite() {
+            return Err(Error::Overflow);
+        }
+        // Column 0 has the total weight where there is an intercept.
+        if self.settings.intercept && sums.support[0] == 0 {
+            return Err(Error::NoWeight);
+        }
+        let factor = factor_of(&sums, &self.penalty, par)?;
+        let probes = Probes::new(&factor);
+        let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
+        let kept_factor = (form == Form::Inverse).then(|| factor.clone());
+        let solver = Solver::build(form, factor, &source, par)?;
+        let mut body = DenseBody::new(sums, solver);
+        let factor = kept_factor.as_ref().or(body.solver.factor());
+        let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
+        body.ledger.quality = body.measured_quality(&self.basis, self.settings.lambda, solver_error, par);
+        Ok(Factored { body, probes, kept_factor })
+    }
+}
+
+/// A body without parameters.
+struct Factored {
+    body: DenseBody,
+    probes: Probes,
+    /// The factor, where the solver keeps none.
+    kept_factor: Option<Cholesky>,
+}
+
+/// What was stored of how good a model is.
+pub(crate) struct StoredLedger<'a> {
+    pub(crate) theta: &'a Mat<f64>,
+    pub(crate) sums_error: f64,
+    pub(crate) distance: f64,
+    pub(crate) at_optimum: bool,
+    pub(crate) refactorisations: usize,
+}
+
+/// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
+pub(crate) struct Probes {
+    vectors: Mat<f64>,
+}
+
+impl Probes {
+    pub(crate) fn new(factor: &Cholesky) -> Self {
+        let width = factor.width();
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(width as u64 ^ 0x5eed);
+        let random = Mat::from_fn(width, PROBES, |_, _| StandardNormal.sample(&mut rng));
+        Self { vectors: factor.times(&random) }
+    }
+
+    /// At least the fraction by which solves with Â miss; see [`CurvatureQuality::solver_error`].
+    pub(crate) fn solver_error(&self, body: &DenseBody, factor: &Cholesky, par: Par) -> f64 {
+        let mut solved = self.vectors.clone();
+        body.solver.solve(solved.as_mut(), par);
+        let missed = symmetric_product(&body.sums.a, &solved) - &self.vectors;
+        Self::energy(missed, factor)
+    }
+
+    /// At least the fraction by which the sums are wrong, found by a pass over the rows.
+    fn sums_error(&self, body: &DenseBody, factor: &Cholesky, pass: &RowPass<'_>, par: Par) -> Result<f64> {
+        let mut solved = self.vectors.clone();
+        body.solver.solve(solved.as_mut(), par);
+        let missed = pass.gradient(&solved, false)?.values - symmetric_product(&body.sums.a, &solved);
+        Ok(Self::energy(missed, factor))
+    }
+
+    fn energy(mut missed: Mat<f64>, factor: &Cholesky) -> f64 {
+        factor.half_solve(missed.as_mut());
+        let largest = (0..PROBES).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
+        if largest.is_nan() { f64::INFINITY } else { PROBE_SAFETY * largest }
+    }
+}
+
+impl DenseBody {
+    /// Refines with what the sums and the anchor tell.
+    fn refine_by_sums(&mut self, basis: &Basis, theta: &mut Mat<f64>, goal: f64, par: Par) -> Result<()> {
+        let unsupported = self.unsupported(None);
+        let mut ledger = self.ledger.clone();
+        let plan = RefinementPlan { goal, least: 1, most: 3 };
+        let mut survey =
+            |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None, par));
+        let solve = |gradient: &Mat<f64>| self.solve(gradient, None, par);
+        refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
+        self.ledger = ledger;
+        Ok(())
+    }
+
+    fn pass_facts(&self, weight: f64, residual: f64) -> PassFacts<'_> {
+        PassFacts { spread: &self.sums.spread, weight, targets: self.sums.target_spread, residual }
+    }
+
+    /// Measures how well the curvature is known.
+    pub(crate) fn measured_quality(
+        &self,
+        basis: &Basis,
+        lambda: f64,
+        solver_error: f64,
+        par: Par,
+    ) -> CurvatureQuality {
+        let (caller_norm, spread_norm) = self.curvature_norms(basis, lambda, None, par);
+        let width = basis.width() as f64;
+        CurvatureQuality {
+            caller_norm,
+            spread_norm,
+            sums_error: self.sums.charge * width * spread_norm,
+            solver_error,
+            kept_error: 0.0,
+            growth: 1.0,
+            carried_growth: 1.0,
+        }
+    }
+}
+
+/// When to stop refining.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RefinementPlan {
+    /// The relative bound that is good enough.
+    pub(crate) goal: f64,
+    /// Steps to take even if it was good enough before them.
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+}
+
+/// Newton steps θ − A⁻¹g as long as they pay. Leaves the best parameters and what is known of them; returns the steps that
+/// led there. `survey` finds the gradient.
+pub(crate) fn refine(
+    ledger: &mut DistanceLedger,
+    theta: &mut Mat<f64>,
+    basis: &Basis,
+    unsupported: &[usize],
+    plan: RefinementPlan,
+    survey: &mut dyn FnMut(&mut DistanceLedger, &Mat<f64>) -> Result<GradientSurvey>,
+    solve: &dyn Fn(&Mat<f64>) -> Mat<f64>,
+) -> Result<usize> {
+    let mut candidate = theta.clone();
+    let mut best = f64::INFINITY;
+    let mut steps = 0;
+    for round in 0..=plan.most {
+        let mut noted = ledger.clone();
+        let found = survey(&mut noted, &candidate)?;
+        let solved = solve(&found.gradient);
+        noted.note(&found, &solved, basis);
+        let reached = noted.relative(basis, &candidate);
+        let pays = reached <= WORTH_IT * best;
+        if round == 0 || reached < best {
+            *ledger = noted;
+            theta.copy_from(&candidate);
+            steps = round;
+        }
+        let enough = round >= plan.least && (reached <= plan.goal || !pays);
+        if enough || !solved.norm_max().is_finite() {
+            break;
+        }
+        best = best.min(reached);
+        candidate = &candidate - solved;
+        clear(&mut candidate, unsupported);
+    }
+    Ok(steps)
+}
+
+/// A body that is being improved with its rows at hand.
+struct Reading<'a> {
+    frame: &'a Frame,
+    pass: RowPass<'a>,
+    body: &'a mut DenseBody,
+    par: Par,
+}
+
+impl Reading<'_> {
+    fn improve(
+        &mut self,
+        theta: &mut Mat<f64>,
+        kept_factor: Option<&Cholesky>,
+        probes: &Probes,
+    ) -> Result<()> {
+        let tolerance = self.frame.settings.tolerance;
+        let mut probed = false;
+        if !self.body.ledger.quality.is_trusted() {
+            self.probe_sums(kept_factor, probes)?;
+            probed = true;
+        }
+        if self.body.ledger.quality.is_trusted() {
+            self.refine_by_rows(theta)?;
+            // Requests to come are charged with the error of the sums: where the known limit is too high for them, it is
+            // worth a pass to find out how good the sums really are.
+            if !probed && self.request_charge(theta) > tolerance / 32.0 {
+                self.probe_sums(kept_factor, probes)?;
+            }
+        }
+        let reached = self.body.ledger.relative(&self.frame.basis, theta);
+        if reached > tolerance && self.frame.settings.lambda > 0.0 {
+            self.rescue(theta)?;
+        }
+        Ok(())
+    }
+
+    fn probe_sums(&mut self, kept_factor: Option<&Cholesky>, probes: &Probes) -> Result<()> {
+        let body = &mut *self.body;
+        if let Some(factor) = kept_factor.or(body.solver.factor()) {
+            let found = probes.sums_error(body, factor, &self.pass, self.par)?;
+            let quality = &mut body.ledger.quality;
+            quality.sums_error = quality.sums_error.min(found);
+        }
+        Ok(())
+    }
+
+    /// The relative distance that a typical row's forgetting is charged for errors of the curvature.
+    fn request_charge(&self, theta: &Mat<f64>) -> f64 {
+        let quality = &self.body.ledger.quality;
+        let rows = self.pass.count() as f64;
+        let leverage = (theta.nrows() as f64 / rows).min(1.0);
+        let residual = self.body.sums.target_spread / rows.sqrt();
+        let charge = quality.error() * leverage.sqrt() * residual * quality.distance_of_energy();
+        charge / self.frame.basis.caller_norm(theta).max(f64::MIN_POSITIVE)
+    }
+
+    fn refine_by_rows(&mut self, theta: &mut Mat<f64>) -> Result<()> {
+        let basis = &self.frame.basis;
+        let unsupported = self.body.unsupported(None);
+        let (weight, _) = self.pass.weight_and_sums()?;
+        let mut ledger = self.body.ledger.clone();
+        let body = &*self.body;
+        let pass = &self.pass;
+        let per_spread = ledger.quality.energy_of_spread(theta.nrows());
+        let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
+            let RowGradient { values: mut gradient, residual } = pass.gradient(theta, true)?;
+            for &j in &unsupported {
+                gradient.row_mut(j).fill(0.0);
+            }
+            let charge = pass.charge(theta, &body.pass_facts(weight, residual));
+            let last_digits = UNIT * super::bound::largest_share(&gradient, &body.sums.spread);
+            let spread_error = charge + last_digits;
+            ledger.anchor = Arc::new(Anchor {
+                theta: theta.clone(),
+                gradient: gradient.clone(),
+                error: 0.0,
+                spread_error,
+            });
+            Ok(GradientSurvey { gradient, hidden: per_spread * spread_error })
+        };
+        let plan = RefinementPlan { goal: self.frame.settings.tolerance / 16.0, least: 0, most: MOST_PASSES };
+        let solve = |gradient: &Mat<f64>| body.solve(gradient, None, self.par);
+        refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
+        self.body.ledger = ledger;
+        Ok(())
+    }
+
+    /// Conjugate gradients over the rows, guided by the factor, with the penalty as the only thing that bounds the result.
+    fn rescue(&mut self, theta: &mut Mat<f64>) -> Result<()> {
+        let basis = &self.frame.basis;
+        let lambda = self.frame.settings.lambda;
+        let (weight, sums) = self.pass.weight_and_sums()?;
+        let mut low = Mat::<f64>::zeros(theta.nrows(), theta.ncols());
+        let mut best = self.body.ledger.absolute(basis, theta);
+        let mut candidate = theta.clone();
+        for _ in 0..MOST_PASSES {
+            let at = LongParameters { high: &candidate, low: Some(&low) };
+            let RowGradient { values: gradient, residual } = self.pass.gradient(at, true)?;
+            let charge = self.pass.charge(&candidate, &self.body.pass_facts(weight, residual));
+            let hidden = HiddenGradient { charge, spread: &self.body.sums.spread };
+            let distance = penalised_distance(basis, &gradient, &hidden, lambda, (weight, &sums))
+                + UNIT * basis.stored_size(&candidate);
+            let before = best;
+            if distance < best {
+                best = distance;
+                theta.copy_from(&candidate);
+                self.body.ledger.measured = Some(distance);
+                self.body.ledger.energy = f64::INFINITY;
+                self.body.ledger.anchor = Arc::new(Anchor {
+                    theta: candidate.clone(),
+                    gradient: gradient.clone(),
+                    error: f64::INFINITY,
+                    spread_error: 0.0,
+                });
+            }
+            let goal = self.frame.settings.tolerance / 16.0 * basis.caller_norm(theta);
+            if distance <= goal || distance > WORTH_IT * before {
+                break;
+            }
+            let step = self.step_by_rows(&gradient)?;
+            subtract(&mut candidate, &mut low, &step);
+        }
+        Ok(())
+    }
+
+    /// A⁻¹g by conjugate gradients whose products go over the rows in twice the precision.
+    fn step_by_rows(&self, gradient: &Mat<f64>) -> Result<Mat<f64>> {
+        let width = gradient.nrows();
+        let mut step = Mat::zeros(width, gradient.ncols());
+        let settings = CgSettings { tolerance: 1e-8, max_iterations: 200.min(4 * width + 20) };
+        for output in 0..gradient.ncols() {
+            let mut failed = None;
+            let apply = |v: &[f64], out: &mut [f64]| {
+                let column = Mat::from_fn(width, 1, |i, _| v[i]);
+                match self.pass.gradient(&column, false) {
+                    Ok(product) => out.copy_from_slice(product.values.col_as_slice(0)),
+                    Err(error) => failed = Some(error),
+                }
+            };
+            let precondition = |r: &[f64]| {
+                let column = Mat::from_fn(width, 1, |i, _| r[i]);
+                self.body.solve(&column, None, self.par).col_as_slice(0).to_vec()
+            };
+            let done = conjugate_gradients(
+                apply,
+                precondition,
+                gradient.col_as_slice(output),
+                step.col_as_slice_mut(output),
+                settings,
+            );
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            // A step that is not quite there is still one: the bound judges what came of it.
+            match done {
+                Ok(_) | Err(Error::NotConverged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(step)
+    }
+}
