@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask test` is everything that CI runs.
 
 mod bench;
+mod claims;
 mod data;
 mod methods;
 mod networks;
@@ -26,6 +27,8 @@ cargo xtask <command>
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
+  claims [PART]  bounds against the truth on thousands of seeded problems
+                 parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("python") => package::test(),
         Some("bench") => bench::run(rest),
+        Some("claims") => claims::run(rest),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {
