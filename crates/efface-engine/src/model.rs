@@ -89,11 +89,13 @@ pub(crate) fn save(
             Part::Numbers("origin", &state.origin),
             Part::Numbers("inverse_scale", &state.inverse_scale),
             Part::Numbers("a", &state.a),
+            Part::Numbers("a_low", &state.a_low),
             Part::Numbers("b", &state.b),
             Part::Counts("support", &state.support),
             Part::Numbers("spread", &state.spread),
             Part::Numbers("anchor", &state.anchor),
             Part::Numbers("gradient", &state.gradient),
+            Part::Numbers("gradient_low", &state.gradient_low),
         ],
         State::Classifier(head, state) => {
             let mut list = vec![Part::Bytes(pack::PART, head)];
@@ -165,11 +167,13 @@ fn plain(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyM
         let state = store.with(|connection| {
             let mut state = light(connection, manifest)?;
             state.a = parts::numbers(connection, &manifest.parts, "a")?;
+            state.a_low = parts::numbers(connection, &manifest.parts, "a_low")?;
             state.b = parts::numbers(connection, &manifest.parts, "b")?;
             state.support = parts::counts(connection, &manifest.parts, "support")?;
             state.spread = parts::numbers(connection, &manifest.parts, "spread")?;
             state.anchor = parts::numbers(connection, &manifest.parts, "anchor")?;
             state.gradient = parts::numbers(connection, &manifest.parts, "gradient")?;
+            state.gradient_low = parts::numbers(connection, &manifest.parts, "gradient_low")?;
             state.settings = settings.form(working_form(settings.form));
             Ok(state)
         })?;
@@ -226,11 +230,13 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
         inverse_scale: numbers("inverse_scale")?,
         theta: numbers("theta")?,
         a: Vec::new(),
+        a_low: Vec::new(),
         b: Vec::new(),
         support: Vec::new(),
         spread: Vec::new(),
         anchor: Vec::new(),
         gradient: Vec::new(),
+        gradient_low: Vec::new(),
         accuracy,
         at_optimum,
         refactorisations,

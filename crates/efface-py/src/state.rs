@@ -167,16 +167,18 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
     safetensors::serialize(views, Some(HashMap::from([("efface".into(), cover)]))).map_err(damaged)
 }
 
-fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 8] {
+fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 10] {
     [
         ("origin", &state.origin),
         ("inverse_scale", &state.inverse_scale),
         ("theta", &state.theta),
         ("a", &state.a),
+        ("a_low", &state.a_low),
         ("b", &state.b),
         ("spread", &state.spread),
         ("anchor", &state.anchor),
         ("gradient", &state.gradient),
+        ("gradient_low", &state.gradient_low),
     ]
 }
 
@@ -274,11 +276,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
                 inverse_scale: number("inverse_scale")?,
                 theta: number("theta")?,
                 a: number("a")?,
+                a_low: number("a_low")?,
                 b: number("b")?,
                 support: source.counts("model.support")?,
                 spread: number("spread")?,
                 anchor: number("anchor")?,
                 gradient: number("gradient")?,
+                gradient_low: number("gradient_low")?,
                 accuracy,
                 at_optimum,
                 refactorisations,

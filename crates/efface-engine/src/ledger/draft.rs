@@ -279,8 +279,19 @@ fn printable(text: &str) -> String {
 /// order of their names. The arrays are little-endian.
 pub(crate) fn parameters(parts: &[PartHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
-    const OTHERS: [&str; 9] =
-        ["a", "b", "support", "spread", "anchor", "gradient", "encoder", "hessian", "gram"];
+    const OTHERS: [&str; 11] = [
+        "a",
+        "a_low",
+        "b",
+        "support",
+        "spread",
+        "anchor",
+        "gradient",
+        "gradient_low",
+        "encoder",
+        "hessian",
+        "gram",
+    ];
     let mut lines: Vec<String> = parts
         .iter()
         .filter(|part| !OTHERS.contains(&part.name()))

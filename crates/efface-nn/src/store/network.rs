@@ -63,7 +63,8 @@ enum HeadFile {
 }
 
 /// The arrays of a ridge head, in the order of its state.
-const RIDGE: [&str; 8] = ["origin", "inverse_scale", "theta", "a", "b", "spread", "anchor", "gradient"];
+const RIDGE: [&str; 10] =
+    ["origin", "inverse_scale", "theta", "a", "a_low", "b", "spread", "anchor", "gradient", "gradient_low"];
 
 /// What some bytes held.
 pub(crate) struct Stored {
@@ -259,10 +260,12 @@ fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
                 &state.inverse_scale,
                 &state.theta,
                 &state.a,
+                &state.a_low,
                 &state.b,
                 &state.spread,
                 &state.anchor,
                 &state.gradient,
+                &state.gradient_low,
             ];
             for (name, values) in RIDGE.iter().zip(arrays) {
                 writer.double(format!("ridge.{name}"), values);
@@ -305,10 +308,12 @@ fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
                 inverse_scale: take(),
                 theta: take(),
                 a: take(),
+                a_low: take(),
                 b: take(),
                 spread: take(),
                 anchor: take(),
                 gradient: take(),
+                gradient_low: take(),
                 support: reader.counts("ridge.support")?,
                 accuracy,
                 at_optimum,

@@ -11,7 +11,7 @@
 
 use faer::Mat;
 
-use crate::linalg::{DoubleWord, widest};
+use crate::linalg::{DoubleWord, two_sum, widest};
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// A mean of this many spreads is shifted away.
@@ -226,6 +226,20 @@ impl Basis {
                 row.each(|j, x| out[j] = (x - c[j]) * s[j] * root_weight);
             }
         }
+    }
+
+    /// As [`write`](Self::write) without a weight, in two words: what a shift rounds away is in `low`.
+    pub(crate) fn write_long(&self, row: RowRef<'_>, high: &mut [f64], low: &mut [f64]) {
+        low.fill(0.0);
+        self.write(row, 1.0, high);
+        let Some((c, s)) = self.transform.as_ref().filter(|_| self.shifted) else { return };
+        let first = self.intercept as usize;
+        // A zero that a sparse row does not mention is shifted without rounding.
+        row.each(|j, x| {
+            let (difference, rest) = two_sum(x, -c[j]);
+            high[first + j] = difference * s[j];
+            low[first + j] = rest * s[j];
+        });
     }
 
     /// As [`write`](Self::write), for a sparse row of unshifted features, into zeros.

@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use faer::{Mat, Par};
 
-use super::change::Change;
+use super::change::{Change, LongResiduals};
 use super::sums::{SignedRows, Sums};
 use super::{Basis, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, Evidence};
-use crate::linalg::{UNIT, inverse_norm, norm, symmetric_product};
+use crate::linalg::{UNIT, inverse_norm, two_sum};
 
 /// Above this fraction, A⁻¹ is not known well enough for anything to follow from it.
 const TRUSTED: f64 = 0.25;
@@ -31,7 +31,9 @@ const TRUSTED: f64 = 0.25;
 #[derive(Debug, Clone)]
 pub(crate) struct Anchor {
     pub(crate) theta: Mat<f64>,
+    /// In two words: what rows that leave add to it is large, and has to cancel at the parameters without them.
     pub(crate) gradient: Mat<f64>,
+    pub(crate) gradient_low: Mat<f64>,
     /// `gradient` is wrong by a vector of at most this energy norm,
     pub(crate) error: f64,
     /// and in each entry by at most this times the spread of its column.
@@ -51,10 +53,12 @@ pub(crate) struct CurvatureQuality {
     pub(crate) solver_error: f64,
     /// What vectors kept for the rows miss beyond that, since they were solved for.
     pub(crate) kept_error: f64,
-    /// By how much A⁻¹ can have grown through changes that wait.
+    /// By how much A⁻¹ can have grown since the norms were measured, through changes that wait.
     pub(crate) growth: f64,
-    /// By how much the norms were carried beyond what was measured.
+    /// By how much the norms were carried beyond what was measured, at settles.
     pub(crate) carried_growth: f64,
+    /// How many of the changes that wait were there when the norms were measured.
+    pub(crate) measured_after: usize,
 }
 
 impl CurvatureQuality {
@@ -87,7 +91,8 @@ impl CurvatureQuality {
 pub(crate) struct DistanceLedger {
     pub(crate) anchor: Arc<Anchor>,
     pub(crate) quality: CurvatureQuality,
-    /// At least ‖θ − θ*‖_A.
+    /// At least the norm of the gradient over the current rows in A⁻¹, A being that of the settled ones; with the growth
+    /// since, this is ‖θ − θ*‖ in the energy norm.
     pub(crate) energy: f64,
     /// At least the distance in the caller's coordinates, where something better than the energy tells.
     pub(crate) measured: Option<f64>,
@@ -97,8 +102,9 @@ pub(crate) struct DistanceLedger {
     pub(crate) distance: f64,
     /// False after an approximate method: then the parameters are not a minimum, and exact methods start from the sums.
     pub(crate) at_optimum: bool,
-    /// By how much A⁻¹ can have grown since the anchor's rows were settled.
+    /// By how much A⁻¹, and by how much A, can have grown since rows were settled.
     pub(crate) waiting_growth: f64,
+    pub(crate) joined_growth: f64,
     pub(crate) refactorisations: usize,
 }
 
@@ -148,6 +154,8 @@ impl Step {
 pub(crate) struct GradientSurvey {
     pub(crate) gradient: Mat<f64>,
     pub(crate) hidden: f64,
+    /// The fraction that solving through changes that wait adds to the error of a solve.
+    pub(crate) solve_error: f64,
 }
 
 impl DistanceLedger {
@@ -162,13 +170,14 @@ impl DistanceLedger {
             distance: 0.0,
             at_optimum: true,
             waiting_growth: 1.0,
+            joined_growth: 1.0,
             refactorisations: 0,
         }
     }
 
     /// The distance bound in the caller's coordinates. Handing parameters out rounds once more.
     pub(crate) fn absolute(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
-        let carried = self.energy * self.quality.distance_of_energy();
+        let carried = self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
         let inside = self.measured.map_or(carried, |measured| measured.min(carried));
         let inside = if inside.is_nan() { f64::INFINITY } else { inside };
         inside + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
@@ -185,13 +194,18 @@ impl DistanceLedger {
         let along: f64 = (0..solved.ncols())
             .map(|j| crate::linalg::dot(survey.gradient.col_as_slice(j), solved.col_as_slice(j)))
             .sum();
-        let error = self.quality.error();
-        let energy = (along.max(0.0) / (1.0 - error).max(0.0)).sqrt();
+        self.source = BoundSource::Measured;
+        let error = self.quality.error() + survey.solve_error;
+        if error > TRUSTED {
+            self.energy = f64::INFINITY;
+            self.measured = None;
+            return;
+        }
+        let energy = (along.max(0.0) / (1.0 - error)).sqrt();
         let per_energy = self.quality.distance_of_energy();
-        self.energy = energy + survey.hidden;
+        self.energy = (energy + survey.hidden) * self.joined_growth.sqrt();
         self.measured =
             Some(basis.caller_norm(solved) * (1.0 + 1e-9) + per_energy * (error * energy + survey.hidden));
-        self.source = BoundSource::Measured;
     }
 }
 
@@ -237,6 +251,7 @@ impl DenseBody {
         quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
         quality.growth = 1.0;
         quality.carried_growth = 1.0;
+        quality.measured_after = self.pending.len() + 1;
     }
 
     /// The gradient over the settled rows, the waiting changes and `more`.
@@ -245,37 +260,41 @@ impl DenseBody {
         ledger: &DistanceLedger,
         theta: &Mat<f64>,
         more: Option<&Change>,
-        par: Par,
     ) -> GradientSurvey {
         let anchor = &ledger.anchor;
         let width = theta.nrows();
+        // The way from the anchor in two words: rounding it would cost as much as rounding A.
         let way = theta - &anchor.theta;
-        let product = symmetric_product(&self.sums.a, &way);
-        let along: f64 =
-            (0..way.ncols()).map(|j| crate::linalg::dot(way.col_as_slice(j), product.col_as_slice(j))).sum();
-        let mut gradient = &anchor.gradient + &product;
+        let way_low =
+            Mat::from_fn(width, way.ncols(), |j, c| two_sum(theta[(j, c)], -anchor.theta[(j, c)]).1);
+        let mut gradient = anchor.gradient.clone();
+        let mut gradient_low = anchor.gradient_low.clone();
+        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut gradient_low);
         let per_spread = ledger.quality.energy_of_spread(width);
         let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
         // By the number of terms in the sums, or by what was measured of them, whichever says less.
         let by_count = self.sums.charge * per_spread * weighted_sum(&way, &self.sums.spread);
-        let rounding = 3.0 * UNIT * per_spread * largest_share(&product, &self.sums.spread);
         let measured = ledger.quality.sums_error * ledger.quality.growth * energy;
         let growth = ledger.waiting_growth.sqrt();
-        let mut hidden =
-            anchor.error * growth + anchor.spread_error * per_spread + by_count.min(measured) + rounding;
+        let mut hidden = anchor.error * growth + anchor.spread_error * per_spread + by_count.min(measured);
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
-            let (residual, lost) = change.residual_at(theta);
-            let mut signed = residual.clone();
-            super::change::apply_signs(&mut signed, &change.rows.signs);
-            super::change::add_product(&mut gradient, &change.rows.xt, &signed, -1.0, par);
-            let size = norm(&residual);
-            hidden += (lost + UNIT * size) * change.energy_of_rows() * growth
-                + 3.0 * UNIT * per_spread * size * (change.rows.signs.len() as f64).sqrt();
+            let residuals = LongResiduals::of(&change.rows, theta);
+            residuals.add_to_gradient(&change.rows, &mut gradient, &mut gradient_low);
+            hidden += residuals.lost * change.energy_of_rows() * growth;
         }
+        gradient += gradient_low;
+        hidden += 2.0 * UNIT * per_spread * largest_share(&gradient, &self.sums.spread);
         for j in self.unsupported(more.map(|change| &change.rows)) {
             gradient.row_mut(j).fill(0.0);
         }
-        GradientSurvey { gradient, hidden }
+        let solve_error =
+            self.waiting_error() + more.map_or(0.0, |change| change.solve_error(&self.ledger.quality));
+        GradientSurvey { gradient, hidden, solve_error }
+    }
+
+    /// What solving through the changes that wait adds to the error of a solve.
+    pub(crate) fn waiting_error(&self) -> f64 {
+        self.pending.iter().map(|change| change.solve_error(&self.ledger.quality)).sum()
     }
 
     /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.
@@ -295,7 +314,8 @@ impl DenseBody {
             .map(|(left, spread)| spread * spread / left)
             .fold(1.0, f64::max);
         // A column that has lost so much of its size has lost as many digits.
-        worst * self.sums.charge * self.sums.a.nrows() as f64 > 1e-8 || !self.ledger.quality.is_trusted()
+        worst * (self.sums.charge + UNIT) * self.sums.a.nrows() as f64 > 1e-8
+            || !self.ledger.quality.is_trusted()
     }
 
     pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
@@ -304,7 +324,9 @@ impl DenseBody {
         let size = model.basis.caller_norm(&model.theta);
         let trace: f64 = self.sums.spread.iter().map(|s| s * s).sum();
         Bound {
-            gradient: ledger.at_optimum.then_some(ledger.energy * trace.sqrt()),
+            gradient: ledger
+                .at_optimum
+                .then_some(ledger.energy * ledger.waiting_growth.sqrt() * trace.sqrt()),
             convexity: ledger.quality.distance_of_energy().powi(-2),
             absolute,
             relative: relative_to(absolute, size),
@@ -348,8 +370,9 @@ impl Anchor {
         Self {
             theta: Mat::zeros(sums.b.nrows(), sums.b.ncols()),
             gradient: &sums.b * faer::Scale(-1.0),
+            gradient_low: Mat::zeros(sums.b.nrows(), sums.b.ncols()),
             error: 0.0,
-            spread_error: sums.charge * sums.target_spread,
+            spread_error: sums.b_charge * sums.target_spread,
         }
     }
 }

@@ -22,7 +22,7 @@ use super::sums::Sums;
 use super::wide::subtract;
 use super::{Basis, Form, Penalty, Ridge};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, par, symmetric_product};
+use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, par};
 use crate::rows::{RowStore, Rows};
 
 /// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
@@ -32,6 +32,9 @@ const PROBE_SAFETY: f64 = 100.0;
 
 /// Passes over the rows that refine the parameters.
 const MOST_PASSES: usize = 6;
+
+/// The share of the tolerance that a fit may use up.
+const ROOM: f64 = 1.0 / 64.0;
 
 /// A refinement that does not at least halve the bound is the last one.
 const WORTH_IT: f64 = 0.5;
@@ -79,7 +82,8 @@ impl Frame {
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
         body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
-        if body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance {
+        // Well below the tolerance, so that requests to come have room.
+        if body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance * ROOM {
             return Ok(Built { body, theta, reread: None });
         }
         let Some(rows) = rows()? else {
@@ -122,7 +126,7 @@ impl Frame {
             body.ledger.distance = self.basis.caller_norm(&(theta - &minimum)) * (1.0 + 1e-9);
             return Ok(body);
         }
-        let survey = body.survey(&body.ledger, theta, None, par);
+        let survey = body.survey(&body.ledger, theta, None);
         let solved = body.solve(&survey.gradient, None, par);
         body.ledger.note(&survey, &solved, &self.basis);
         let measured = body.ledger.measured.unwrap_or(f64::INFINITY);
@@ -187,7 +191,7 @@ impl Probes {
     pub(crate) fn solver_error(&self, body: &DenseBody, factor: &Cholesky, par: Par) -> f64 {
         let mut solved = self.vectors.clone();
         body.solver.solve(solved.as_mut(), par);
-        let missed = symmetric_product(&body.sums.a, &solved) - &self.vectors;
+        let missed = body.sums.times(&solved) - &self.vectors;
         Self::energy(missed, factor)
     }
 
@@ -195,7 +199,7 @@ impl Probes {
     fn sums_error(&self, body: &DenseBody, factor: &Cholesky, pass: &RowPass<'_>, par: Par) -> Result<f64> {
         let mut solved = self.vectors.clone();
         body.solver.solve(solved.as_mut(), par);
-        let missed = pass.gradient(&solved, false)?.values - symmetric_product(&body.sums.a, &solved);
+        let missed = pass.gradient(&solved, false)?.values - body.sums.times(&solved);
         Ok(Self::energy(missed, factor))
     }
 
@@ -212,8 +216,7 @@ impl DenseBody {
         let unsupported = self.unsupported(None);
         let mut ledger = self.ledger.clone();
         let plan = RefinementPlan { goal, least: 1, most: 3 };
-        let mut survey =
-            |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None, par));
+        let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, None));
         let solve = |gradient: &Mat<f64>| self.solve(gradient, None, par);
         refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
         self.ledger = ledger;
@@ -242,6 +245,7 @@ impl DenseBody {
             kept_error: 0.0,
             growth: 1.0,
             carried_growth: 1.0,
+            measured_after: 0,
         }
     }
 }
@@ -316,9 +320,9 @@ impl Reading<'_> {
         }
         if self.body.ledger.quality.is_trusted() {
             self.refine_by_rows(theta)?;
-            // Requests to come are charged with the error of the sums: where the known limit is too high for them, it is
-            // worth a pass to find out how good the sums really are.
-            if !probed && self.request_charge(theta) > tolerance / 32.0 {
+            // Requests to come are charged with the error of the sums. Where that is too much for them, the sums get second
+            // words; where they cannot, it is worth a pass to find out how good they really are.
+            if self.request_charge(theta) > tolerance * ROOM && !self.lengthen_sums()? && !probed {
                 self.probe_sums(kept_factor, probes)?;
             }
         }
@@ -339,13 +343,25 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The relative distance that a typical row's forgetting is charged for errors of the curvature.
+    fn lengthen_sums(&mut self) -> Result<bool> {
+        let Frame { basis, penalty, .. } = self.frame;
+        let mut sums = (*self.body.sums).clone();
+        if !sums.lengthen(self.pass.kept, basis, &penalty.values, self.par)? {
+            return Ok(false);
+        }
+        let quality = &mut self.body.ledger.quality;
+        quality.sums_error = sums.charge * basis.width() as f64 * quality.spread_norm;
+        self.body.sums = Arc::new(sums);
+        Ok(true)
+    }
+
+    /// The relative distance that a typical row's forgetting is charged for errors of the sums.
     fn request_charge(&self, theta: &Mat<f64>) -> f64 {
         let quality = &self.body.ledger.quality;
         let rows = self.pass.count() as f64;
         let leverage = (theta.nrows() as f64 / rows).min(1.0);
         let residual = self.body.sums.target_spread / rows.sqrt();
-        let charge = quality.error() * leverage.sqrt() * residual * quality.distance_of_energy();
+        let charge = quality.sums_error * leverage.sqrt() * residual * quality.distance_of_energy();
         charge / self.frame.basis.caller_norm(theta).max(f64::MIN_POSITIVE)
     }
 
@@ -367,11 +383,12 @@ impl Reading<'_> {
             let spread_error = charge + last_digits;
             ledger.anchor = Arc::new(Anchor {
                 theta: theta.clone(),
+                gradient_low: Mat::zeros(gradient.nrows(), gradient.ncols()),
                 gradient: gradient.clone(),
                 error: 0.0,
                 spread_error,
             });
-            Ok(GradientSurvey { gradient, hidden: per_spread * spread_error })
+            Ok(GradientSurvey { gradient, hidden: per_spread * spread_error, solve_error: 0.0 })
         };
         let plan = RefinementPlan { goal: self.frame.settings.tolerance / 16.0, least: 0, most: MOST_PASSES };
         let solve = |gradient: &Mat<f64>| body.solve(gradient, None, self.par);
@@ -403,6 +420,7 @@ impl Reading<'_> {
                 self.body.ledger.energy = f64::INFINITY;
                 self.body.ledger.anchor = Arc::new(Anchor {
                     theta: candidate.clone(),
+                    gradient_low: Mat::zeros(gradient.nrows(), gradient.ncols()),
                     gradient: gradient.clone(),
                     error: f64::INFINITY,
                     spread_error: 0.0,

@@ -11,6 +11,8 @@
 //!
 //! How exact it came out is known without another solve, in O(kd): see [`Change::energy_added`].
 
+use std::sync::Arc;
+
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
@@ -18,8 +20,8 @@ use super::Gathered;
 use super::bound::{CurvatureQuality, weighted_sum};
 use super::sums::{Places, SignedRows};
 use crate::linalg::{
-    Cholesky, DoubleWord, UNIT, add_scaled, dot, inverse_norm, long_dot, mirror_lower, multiply,
-    multiply_lower, norm, transposed,
+    Cholesky, DoubleWord, UNIT, add_scaled, dot, inverse_norm, long_add_scaled, long_dot, mirror_lower,
+    multiply, multiply_lower, norm, transposed,
 };
 use crate::rows::RowId;
 
@@ -108,6 +110,11 @@ impl Core {
         })
     }
 
+    /// An entry of X̂Ẑᵀ for rows that leave.
+    fn hat_of_leaving(&self, i: usize, j: usize) -> f64 {
+        if i == j { self.middle[(i, j)] + 1.0 } else { self.middle[(i, j)] }
+    }
+
     /// ‖(S + X̂Ẑᵀ)E − r̂‖.
     fn residual(&self, coefficients: &Mat<f64>, residual: &Mat<f64>) -> f64 {
         let mut left = residual.clone();
@@ -182,6 +189,10 @@ pub(crate) struct Change {
     /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
     residual_lost: f64,
+    /// X̂A⁻¹ with the settled A, where that is not `zt`.
+    settled_zt: Option<Mat<f64>>,
+    /// X̂A⁻¹Xᵀ with the settled A, X being all rows that wait, those of this change last; None where no other waits.
+    joint_hat: Option<Mat<f64>>,
 }
 
 impl Change {
@@ -197,8 +208,23 @@ impl Change {
             return Err(Box::new(gathered));
         };
         let Gathered { ids, roots, rows } = gathered;
-        let (residual, residual_lost) = long_residuals(&rows, theta);
-        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows })
+        let LongResiduals { high: residual, lost, .. } = LongResiduals::of(&rows, theta);
+        let residual_lost = lost + UNIT * norm(&residual);
+        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows, settled_zt: None, joint_hat: None })
+    }
+
+    /// Takes note of the changes that wait before this one; `settled` is X̂A⁻¹ without them.
+    pub(crate) fn meet(&mut self, settled: Mat<f64>, pending: &[Arc<Change>]) {
+        self.settled_zt = Some(settled);
+        let mut lines = Vec::new();
+        for other in pending.iter().map(Arc::as_ref).chain(std::iter::once(&*self)) {
+            let vectors = other.settled_zt.as_ref().unwrap_or(&other.zt);
+            for j in 0..vectors.ncols() {
+                let line = |k: usize| dot(self.rows.xt.col_as_slice(k), vectors.col_as_slice(j));
+                lines.push((0..self.rows.xt.ncols()).map(line).collect::<Vec<f64>>());
+            }
+        }
+        self.joint_hat = Some(Mat::from_fn(self.rows.xt.ncols(), lines.len(), |k, j| lines[j][k]));
     }
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
@@ -223,19 +249,29 @@ impl Change {
         theta: &Mat<f64>,
         spread: &[f64],
         quality: &CurvatureQuality,
-        waiting: bool,
+        waiting_error: f64,
     ) -> f64 {
-        let width = theta.nrows() as f64;
-        let per_spread = quality.energy_of_spread(theta.nrows());
         let size = norm(coefficients);
         let rows = self.energy_of_rows();
-        // Solving through changes that wait takes inner products of their own.
-        let through = if waiting { 4.0 * width * UNIT * per_spread } else { 0.0 };
-        let missed = (quality.error() + quality.kept_error + through) * rows * size;
-        let hat = width * UNIT * per_spread * self.core.trace.abs() * size;
+        let missed = (quality.error() + quality.kept_error + waiting_error) * rows * size;
+        let hat = self.inner_products(quality) * self.core.trace.abs() * size;
         let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
         let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, spread);
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
+    }
+
+    /// What an inner product of two vectors of energy norm 1 can lose by rounding.
+    fn inner_products(&self, quality: &CurvatureQuality) -> f64 {
+        let width = self.zt.nrows() as f64;
+        // Those of few rows are made in sixteen lanes, others by a matrix product in any order.
+        let terms = if self.rows.signs.len() <= 2 { width / 16.0 + 20.0 } else { width };
+        terms * UNIT * (quality.spread_norm * width).sqrt()
+    }
+
+    /// The fraction of its result that solving through this change adds to what a solve misses: the small matrix
+    /// I − H is known to the rounding of H alone, which its inverse amplifies.
+    pub(crate) fn solve_error(&self, quality: &CurvatureQuality) -> f64 {
+        4.0 * self.inner_products(quality) * self.core.norm.max(1.0) * self.core.trace.abs().max(1.0)
     }
 
     /// At least the energy norm of X̂ᵀv for a v of norm 1: √‖H‖.
@@ -244,13 +280,8 @@ impl Change {
     }
 
     /// tr H where rows join, by which A itself can grow; 0 where none does.
-    fn joined(&self) -> f64 {
+    pub(crate) fn joined(&self) -> f64 {
         if self.rows.signs.iter().any(|sign| *sign > 0.0) { self.core.trace.abs() } else { 0.0 }
-    }
-
-    /// Ŷ − X̂θ, and the norm of what is wrong with it.
-    pub(crate) fn residual_at(&self, theta: &Mat<f64>) -> (Mat<f64>, f64) {
-        long_residuals(&self.rows, theta)
     }
 
     /// An upper bound on how much ‖A⁻¹‖ grows, as a factor: only rows that leave can make it grow. A^{-½}X̂ᵀX̂A^{-½} has
@@ -280,6 +311,36 @@ impl Change {
         add_product(solved, &self.zt, &along, -1.0, par);
         along
     }
+}
+
+/// At least the growth of A⁻¹ through the rows that leave in all these changes: 1/(1 − ‖H‖), ‖H‖ being at most the largest
+/// sum of a line of H = XA⁻¹Xᵀ with the settled A.
+pub(crate) fn joint_growth(pending: &[Arc<Change>], change: &Change) -> f64 {
+    let mut signs: Vec<f64> = Vec::new();
+    let mut sums: Vec<f64> = Vec::new();
+    for part in pending.iter().map(Arc::as_ref).chain(std::iter::once(change)) {
+        let before = signs.len();
+        signs.extend_from_slice(&part.rows.signs);
+        for k in 0..part.rows.signs.len() {
+            sums.push(0.0);
+            if part.rows.signs[k] > 0.0 {
+                continue;
+            }
+            for j in (0..=before + k).filter(|&j| signs[j] < 0.0) {
+                let entry = match &part.joint_hat {
+                    Some(hat) => hat[(k, j)].abs(),
+                    // The first change waits for none: its own block is in its core.
+                    None => part.core.hat_of_leaving(k, j - before).abs(),
+                };
+                sums[before + k] += entry;
+                if j != before + k {
+                    sums[j] += entry;
+                }
+            }
+        }
+    }
+    let largest = sums.into_iter().fold(0.0, f64::max) * (1.0 + 1e-9);
+    if largest < 1.0 { 1.0 / (1.0 - largest) } else { f64::INFINITY }
 }
 
 pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {
@@ -312,32 +373,56 @@ pub(crate) fn residuals(rows: &SignedRows, theta: &Mat<f64>, par: Par) -> Mat<f6
     residual
 }
 
-/// Ŷ − X̂θ in two words, each entry rounded once, and the norm of what may be wrong with all of them: their last digits, and
-/// what writing a row into shifted coordinates has rounded away.
-pub(crate) fn long_residuals(rows: &SignedRows, theta: &Mat<f64>) -> (Mat<f64>, f64) {
-    let mut residual = rows.y.clone();
-    let mut lost = 0.0;
-    for k in 0..rows.signs.len() {
-        let row = rows.xt.col_as_slice(k);
-        let places = rows.places.as_ref().and_then(|places| places[k].as_deref());
-        for output in 0..theta.ncols() {
-            let theta = theta.col_as_slice(output);
-            let (score, size) = match places {
-                Some(places) => places.iter().fold((DoubleWord::default(), 0.0), |(score, size), &j| {
-                    let product = row[j as usize] * theta[j as usize];
-                    (score.plus_product(row[j as usize], theta[j as usize]), size + product.abs())
-                }),
-                None => {
+/// Ŷ − X̂θ in two words, k × outputs.
+pub(crate) struct LongResiduals {
+    pub(crate) high: Mat<f64>,
+    pub(crate) low: Mat<f64>,
+    /// The norm of what writing rows into the basis has rounded away.
+    pub(crate) lost: f64,
+}
+
+impl LongResiduals {
+    pub(crate) fn of(rows: &SignedRows, theta: &Mat<f64>) -> Self {
+        let k = rows.signs.len();
+        let mut found =
+            Self { high: Mat::zeros(k, theta.ncols()), low: Mat::zeros(k, theta.ncols()), lost: 0.0 };
+        let mut square = 0.0;
+        for k in 0..k {
+            let row = rows.xt.col_as_slice(k);
+            let places = rows.places.as_ref().and_then(|places| places[k].as_deref());
+            for output in 0..theta.ncols() {
+                let theta = theta.col_as_slice(output);
+                let score = match places {
+                    Some(places) => places.iter().fold(DoubleWord::default(), |score, &j| {
+                        score.plus_product(row[j as usize], theta[j as usize])
+                    }),
+                    None => long_dot(row, theta, &[]),
+                };
+                let entry = score.times(-1.0).plus(DoubleWord::new(rows.y[(k, output)]));
+                found.high[(k, output)] = entry.high;
+                found.low[(k, output)] = entry.low;
+                if rows.rounding > 0.0 {
                     let size: f64 = row.iter().zip(theta).map(|(x, t)| (x * t).abs()).sum();
-                    (long_dot(row, theta, &[]), size)
+                    square += (UNIT * rows.rounding * size).powi(2);
                 }
-            };
-            let entry = score.times(-1.0).plus(DoubleWord::new(residual[(k, output)])).value();
-            residual[(k, output)] = entry;
-            lost += (UNIT * (entry.abs() + rows.rounding * size)).powi(2);
+            }
+        }
+        found.lost = square.sqrt();
+        found
+    }
+
+    /// Adds X̂ᵀS times minus the residuals, the rows' share of a gradient, to one in two words.
+    pub(crate) fn add_to_gradient(&self, rows: &SignedRows, high: &mut Mat<f64>, low: &mut Mat<f64>) {
+        for (k, sign) in rows.signs.iter().enumerate() {
+            for output in 0..high.ncols() {
+                let pull =
+                    DoubleWord { high: self.high[(k, output)], low: self.low[(k, output)] }.times(-sign);
+                let high = high.col_as_slice_mut(output);
+                let low = low.col_as_slice_mut(output);
+                long_add_scaled(high, low, pull, rows.xt.col_as_slice(k));
+            }
         }
     }
-    (residual, lost.sqrt())
 }
 
 /// `out += scale · a · b` for a tall `a`; few columns go without the machinery of a matrix product.

@@ -7,17 +7,17 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use faer::{Accum, Mat};
+use faer::Mat;
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger};
 use super::build::{Built, Frame, RefinementPlan, refine};
-use super::change::{Change, apply_signs, long_residuals};
+use super::change::{Change, LongResiduals};
 use super::curvature::{Solver, factor_of};
 use super::sums::{SignedRows, Sums};
 use super::{Body, Form, Gathered, Penalty, Ridge, RidgeModel, Step};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Outcome};
-use crate::linalg::{Cholesky, UNIT, multiply, norm, par};
+use crate::linalg::{Cholesky, par};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Above this condition of I − H_D, digits are lost and refinement brings them back.
@@ -88,9 +88,15 @@ impl DenseBody {
             kept_error: 0.0,
             growth: 1.0,
             carried_growth: 1.0,
+            measured_after: 0,
         };
-        let empty =
-            Anchor { theta: Mat::new(), gradient: Mat::new(), error: f64::INFINITY, spread_error: 0.0 };
+        let empty = Anchor {
+            theta: Mat::new(),
+            gradient: Mat::new(),
+            gradient_low: Mat::new(),
+            error: f64::INFINITY,
+            spread_error: 0.0,
+        };
         Self {
             sums: Arc::new(sums),
             solver: Arc::new(solver),
@@ -117,7 +123,7 @@ impl DenseBody {
         let par = par(model.settings.threads);
         let mut theta = model.theta.clone();
         for _ in 0..2 {
-            let gradient = self.survey(&self.ledger, &theta, None, par).gradient;
+            let gradient = self.survey(&self.ledger, &theta, None).gradient;
             theta -= self.solve(&gradient, None, par);
         }
         clear(&mut theta, &self.unsupported(None));
@@ -144,10 +150,26 @@ impl DenseBody {
         let Gathered { ids, roots, rows } = &gathered;
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
         let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
+        if self.pending.is_empty() {
+            return Change::new(gathered, zt, theta, par);
+        }
+        let settled = zt.clone();
         for waiting in &self.pending {
             waiting.correct(&rows.xt, &mut zt, par);
         }
-        Change::new(gathered, zt, theta, par)
+        let mut change = Change::new(gathered, zt, theta, par)?;
+        change.meet(settled, &self.pending);
+        Ok(change)
+    }
+
+    /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow far less than the
+    /// product of what each does: rows point in different directions.
+    fn joint_growth(&self, change: &Change) -> f64 {
+        let product = self.ledger.waiting_growth * change.inverse_norm_growth();
+        if self.pending.is_empty() {
+            return product;
+        }
+        product.min(super::change::joint_growth(&self.pending, change))
     }
 
     /// The exact change.
@@ -211,16 +233,20 @@ impl DenseBody {
             theta,
             &self.sums.spread,
             &self.ledger.quality,
-            !self.pending.is_empty(),
+            self.waiting_error(),
         );
-        (self.ledger.energy + added) * change.inverse_norm_growth().sqrt()
+        self.ledger.energy + added * self.ledger.joined_growth.sqrt()
     }
 
     /// What is known after a change of parameters of which nothing is known.
     fn ledger_after(&self, change: &Change) -> DistanceLedger {
         let mut ledger = self.ledger.clone();
-        ledger.quality.growth *= change.inverse_norm_growth();
-        ledger.waiting_growth *= change.inverse_norm_growth();
+        ledger.waiting_growth = self.joint_growth(change);
+        ledger.joined_growth *= 1.0 + change.joined();
+        ledger.quality.growth = match ledger.quality.measured_after {
+            0 => ledger.waiting_growth,
+            _ => ledger.quality.growth * change.inverse_norm_growth(),
+        };
         ledger.energy = f64::INFINITY;
         ledger.measured = None;
         ledger.source = BoundSource::Carried;
@@ -250,9 +276,8 @@ impl DenseBody {
             self.tighten(&mut ledger, model, &change, par);
             let unsupported = self.unsupported(Some(&change.rows));
             let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
-            let mut survey = |ledger: &mut DistanceLedger, theta: &Mat<f64>| {
-                Ok(self.survey(ledger, theta, Some(&change), par))
-            };
+            let mut survey =
+                |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, Some(&change)));
             let solve = |gradient: &Mat<f64>| self.solve(gradient, Some(&change), par);
             step.refinements =
                 refine(&mut ledger, &mut theta, &model.basis, &unsupported, plan, &mut survey, &solve)?;
@@ -326,7 +351,7 @@ impl DenseBody {
         }
         if !(ledger.relative(&model.basis, &exact) <= model.settings.tolerance) {
             self.tighten(&mut ledger, model, &change, par);
-            let survey = self.survey(&ledger, &exact, Some(&change), par);
+            let survey = self.survey(&ledger, &exact, Some(&change));
             let solved = self.solve(&survey.gradient, Some(&change), par);
             ledger.note(&survey, &solved, &model.basis);
         }
@@ -455,17 +480,14 @@ impl Anchor {
         penalty: &Penalty,
         par: faer::Par,
     ) {
-        let (mut signed, lost) = long_residuals(rows, &self.theta);
-        apply_signs(&mut signed, &rows.signs);
-        let size = norm(&signed);
-        multiply(self.gradient.as_mut(), Accum::Add, rows.xt.as_ref(), signed.as_ref(), -1.0, par);
-        // A row that is in the sums has an energy norm of at most 1, and no entry beyond the spread of its column.
-        let count = rows.signs.len() as f64;
-        self.error += lost;
-        self.spread_error += UNIT * (count + 2.0) * count.sqrt() * size;
+        let residuals = LongResiduals::of(rows, &self.theta);
+        residuals.add_to_gradient(rows, &mut self.gradient, &mut self.gradient_low);
+        // A row that is in the sums has an energy norm of at most 1.
+        self.error += residuals.lost;
         for j in sums.apply(rows, &penalty.values, par) {
             for output in 0..self.theta.ncols() {
                 self.gradient[(j, output)] = penalty.values[j] * self.theta[(j, output)];
+                self.gradient_low[(j, output)] = 0.0;
             }
         }
     }

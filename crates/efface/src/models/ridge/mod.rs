@@ -12,6 +12,7 @@ pub(crate) mod change;
 mod curvature;
 mod dense;
 mod gathered;
+mod long_sums;
 mod parts;
 mod row_pass;
 mod settings;

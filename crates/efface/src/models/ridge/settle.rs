@@ -27,20 +27,18 @@ impl DenseBody {
         let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
-        let mut solver = (*self.solver).clone();
+        // The solver changes last of what can fail, and only when nothing does.
+        let solver = Arc::make_mut(&mut self.solver);
         let refactored = solver.follow(&sums, &all, &moved, fresh, &frame.penalty, par)?;
-        let mut next = Self {
-            sums: Arc::new(sums),
-            solver: Arc::new(solver),
-            pending: Vec::new(),
-            ledger: self.ledger.clone(),
-        };
-        next.ledger.refactorisations += refactored as usize;
-        let error = anchor.error * self.ledger.waiting_growth.sqrt();
-        next.ledger.anchor = Arc::new(Anchor { error, ..anchor });
-        next.ledger.waiting_growth = 1.0;
-        next.follow_quality(frame, all.signs.len(), fresh, par);
-        *self = next;
+        self.sums = Arc::new(sums);
+        self.pending.clear();
+        let growth = self.ledger.waiting_growth.sqrt();
+        self.ledger.refactorisations += refactored as usize;
+        self.ledger.anchor = Arc::new(Anchor { error: anchor.error * growth, ..anchor });
+        self.ledger.energy *= growth;
+        self.ledger.waiting_growth = 1.0;
+        self.ledger.joined_growth = 1.0;
+        self.follow_quality(frame, all.signs.len(), fresh, par);
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 
@@ -55,6 +53,7 @@ impl DenseBody {
             sums_error: before.sums_error * growth,
             growth: 1.0,
             carried_growth: before.carried_growth * growth,
+            measured_after: 0,
             ..before
         };
         // The carried norms only grow; take new ones before they spoil the bound.
@@ -64,7 +63,10 @@ impl DenseBody {
             quality.spread_norm = spread;
             quality.carried_growth = 1.0;
         }
-        quality.sums_error += UNIT * (changed as f64 + 4.0) * width * quality.spread_norm;
+        // What is carried grows with every request; the count of terms does not forget, but it does not grow either.
+        let added = UNIT * (changed as f64 + 4.0) * width * quality.spread_norm;
+        let by_count = self.sums.charge * width * quality.spread_norm;
+        quality.sums_error = (quality.sums_error + added).min(by_count);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
         quality.solver_error = match self.solver.factor() {
             Some(factor) => Probes::new(factor).solver_error(self, factor, par),
@@ -72,7 +74,7 @@ impl DenseBody {
             None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
         };
         if self.form() == Form::Rows {
-            quality.kept_error = before.kept_error * growth + quality.error() + inner_products;
+            quality.kept_error = before.kept_error + quality.error() + inner_products;
         }
         self.ledger.quality = quality;
     }

@@ -33,6 +33,8 @@ pub struct RidgeState {
     pub theta: Vec<f64>,
     /// The lower triangle of A, column after column; empty for the iterative form.
     pub a: Vec<f64>,
+    /// What the lower triangle of A lacks to the true sums; empty where that is not kept.
+    pub a_low: Vec<f64>,
     /// b, column after column; empty for the iterative form.
     pub b: Vec<f64>,
     /// Rows per column that are not zero; empty for the iterative form.
@@ -43,6 +45,8 @@ pub struct RidgeState {
     pub anchor: Vec<f64>,
     /// The gradient there; empty for the iterative form.
     pub gradient: Vec<f64>,
+    /// The second words of the gradient there; empty for the iterative form.
+    pub gradient_low: Vec<f64>,
     /// What is known of the errors in all this.
     pub accuracy: SumsAccuracy,
     /// Whether the parameters are the minimum (false after an approximate method).
@@ -54,8 +58,10 @@ pub struct RidgeState {
 /// Upper bounds on the rounding errors in a stored model. A bound that is infinite is stored as the largest number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SumsAccuracy {
-    /// Every entry of A and b is wrong by at most this times the spreads of its two factors.
+    /// Every entry of A is wrong by at most this times the spreads of its two factors,
     pub charge: f64,
+    /// and every entry of b by this.
+    pub b_charge: f64,
     /// The most that √Σwy² ever was since b was summed.
     pub target_spread: f64,
     /// The fraction by which A can be wrong in the energy norm.
@@ -73,6 +79,7 @@ impl SumsAccuracy {
     fn unknown() -> Self {
         Self {
             charge: 0.0,
+            b_charge: 0.0,
             target_spread: 0.0,
             sums_error: 0.0,
             anchor_error: 0.0,
@@ -82,7 +89,8 @@ impl SumsAccuracy {
     }
 
     fn is_sound(&self) -> bool {
-        let errors = [self.charge, self.sums_error, self.anchor_error, self.anchor_spread_error];
+        let errors =
+            [self.charge, self.b_charge, self.sums_error, self.anchor_error, self.anchor_spread_error];
         errors.iter().chain(&[self.target_spread, self.distance]).all(|bound| *bound >= 0.0)
     }
 }
@@ -105,11 +113,13 @@ impl RidgeModel {
             inverse_scale,
             theta: columns(&self.theta),
             a: Vec::new(),
+            a_low: Vec::new(),
             b: Vec::new(),
             support: Vec::new(),
             spread: Vec::new(),
             anchor: Vec::new(),
             gradient: Vec::new(),
+            gradient_low: Vec::new(),
             accuracy: SumsAccuracy::unknown(),
             at_optimum: true,
             refactorisations: self.refactorisations(),
@@ -121,16 +131,18 @@ impl RidgeModel {
             if !body.pending.is_empty() {
                 return Err(Error::Damaged("changes are waiting; settle the model before storing it".into()));
             }
-            let width = self.basis.width();
-            state.a = (0..width).flat_map(|j| &body.sums.a.col_as_slice(j)[j..]).copied().collect();
+            state.a = lower_triangle(&body.sums.a);
+            state.a_low = body.sums.low.as_ref().map_or_else(Vec::new, lower_triangle);
             state.b = columns(&body.sums.b);
             state.support = body.sums.support.clone();
             let ledger = &body.ledger;
             state.spread = body.sums.spread.clone();
             state.anchor = columns(&ledger.anchor.theta);
             state.gradient = columns(&ledger.anchor.gradient);
+            state.gradient_low = columns(&ledger.anchor.gradient_low);
             state.accuracy = SumsAccuracy {
                 charge: body.sums.charge,
+                b_charge: body.sums.b_charge,
                 target_spread: body.sums.target_spread,
                 sums_error: ledger.quality.sums_error.min(f64::MAX),
                 anchor_error: ledger.anchor.error.min(f64::MAX),
@@ -205,10 +217,14 @@ impl RidgeModel {
         }
         if state.a.len() != width * (width + 1) / 2
             || state.b.len() != width * outputs
+            || !(state.a_low.is_empty() || state.a_low.len() == state.a.len())
+            || state.a_low.iter().any(|v| !v.is_finite())
             || state.support.len() != width
             || state.spread.len() != width
             || state.anchor.len() != width * outputs
             || state.gradient.len() != width * outputs
+            || state.gradient_low.len() != width * outputs
+            || state.gradient_low.iter().any(|v| !v.is_finite())
             || state.a.iter().chain(&state.b).any(|v| !v.is_finite())
             || state.anchor.iter().chain(&state.gradient).any(|v| !v.is_finite())
             || state.spread.iter().any(|s| !(*s >= 0.0))
@@ -222,17 +238,17 @@ impl RidgeModel {
         sums.spread = state.spread.clone();
         sums.charge = state.accuracy.charge;
         sums.target_spread = state.accuracy.target_spread;
-        let mut at = 0;
-        for j in 0..width {
-            sums.a.col_as_slice_mut(j)[j..].copy_from_slice(&state.a[at..at + width - j]);
-            at += width - j;
+        sums.a = from_lower_triangle(&state.a, width);
+        if !state.a_low.is_empty() {
+            sums.low = Some(from_lower_triangle(&state.a_low, width));
         }
-        crate::linalg::mirror_lower(sums.a.as_mut());
+        sums.b_charge = state.accuracy.b_charge;
         sums.note();
         let matrix = |values: &[f64]| Mat::from_fn(width, outputs, |i, j| values[j * width + i]);
         let mut anchor = Anchor {
             theta: matrix(&state.anchor),
             gradient: matrix(&state.gradient),
+            gradient_low: matrix(&state.gradient_low),
             error: unbounded(state.accuracy.anchor_error),
             spread_error: unbounded(state.accuracy.anchor_spread_error),
         };
@@ -282,14 +298,32 @@ impl RidgeState {
         let penalty = Penalty::new(&basis, self.settings.lambda);
         let par = crate::linalg::par(self.settings.threads);
         let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
-        state.a = (0..basis.width()).flat_map(|j| &sums.a.col_as_slice(j)[j..]).copied().collect();
+        state.a = lower_triangle(&sums.a);
+        state.a_low = Vec::new();
         state.b = columns(&sums.b);
         state.accuracy.charge = sums.charge;
+        state.accuracy.b_charge = sums.b_charge;
         state.accuracy.target_spread = sums.target_spread;
         state.spread = sums.spread;
         state.support = sums.support;
         Ok(state)
     }
+}
+
+fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| &a.col_as_slice(j)[j..]).copied().collect()
+}
+
+/// The inverse of [`lower_triangle`].
+fn from_lower_triangle(values: &[f64], width: usize) -> Mat<f64> {
+    let mut a = Mat::zeros(width, width);
+    let mut at = 0;
+    for j in 0..width {
+        a.col_as_slice_mut(j)[j..].copy_from_slice(&values[at..at + width - j]);
+        at += width - j;
+    }
+    crate::linalg::mirror_lower(a.as_mut());
+    a
 }
 
 fn columns(a: &Mat<f64>) -> Vec<f64> {

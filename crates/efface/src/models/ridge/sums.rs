@@ -9,7 +9,10 @@ use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
 use crate::error::Result;
-use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, norm, widest};
+use crate::linalg::{
+    DoubleWord, UNIT, dot, long_add_scaled, long_dot, mirror_lower, multiply, multiply_lower, norm,
+    symmetric_product, widest,
+};
 use crate::rows::{RowRef, RowStore, Rows};
 
 /// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
@@ -29,9 +32,13 @@ pub(crate) struct Sums {
     pub(crate) spread: Vec<f64>,
     /// The most that √Σwy² ever was.
     pub(crate) target_spread: f64,
-    /// Every entry of A and b is within charge·s_i·s_j of the truth, s being the spreads of its two factors: the rounding
-    /// errors of as many additions as there were.
+    /// Every entry of A is within charge·s_i·s_j of the truth, s being the spreads of its two factors: the rounding errors of
+    /// as many additions as there were. The same for b.
     pub(crate) charge: f64,
+    pub(crate) b_charge: f64,
+    /// What A lacks to the true sums, both triangles, where columns are so correlated that its own digits are too few
+    /// (`long_sums.rs`).
+    pub(crate) low: Option<Mat<f64>>,
 }
 
 /// k signed rows: +1 adds, −1 removes. Rows are scaled by the root of their weight, one column each.
@@ -62,6 +69,8 @@ impl Sums {
             spread: vec![0.0; width],
             target_spread: 0.0,
             charge: 0.0,
+            b_charge: 0.0,
+            low: None,
         }
     }
 
@@ -120,6 +129,7 @@ impl Sums {
         }
         // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
         sums.charge = UNIT * (terms as f64 + 12.0);
+        sums.b_charge = sums.charge;
         sums.target_spread = targets.sqrt();
         mirror_lower(sums.a.as_mut());
         sums.note();
@@ -134,9 +144,22 @@ impl Sums {
     /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned. O(kd²).
     pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) -> Vec<usize> {
         let signed = change.signed();
-        multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
+        let rounding = UNIT * (change.signs.len() as f64 + 4.0);
+        if let Some(low) = &mut self.low {
+            for (k, sign) in change.signs.iter().enumerate() {
+                let row = change.xt.col_as_slice(k);
+                for (j, x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                    let scale = DoubleWord::new(sign * x);
+                    long_add_scaled(self.a.col_as_slice_mut(j), low.col_as_slice_mut(j), scale, row);
+                }
+            }
+            self.charge += 4.0 * UNIT * rounding + change.rounding * UNIT;
+        } else {
+            multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
+            self.charge += rounding;
+        }
         multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
-        self.charge += UNIT * (change.signs.len() as f64 + 4.0);
+        self.b_charge += rounding;
         if change.signs.iter().any(|sign| *sign > 0.0) {
             self.target_spread = self.target_spread.hypot(norm(&change.y));
         }
@@ -155,9 +178,11 @@ impl Sums {
         // A column may have reached zero and come back within one change.
         gone.retain(|&j| self.support[j] == 0);
         for &j in &gone {
-            for i in 0..self.a.nrows() {
-                self.a[(i, j)] = 0.0;
-                self.a[(j, i)] = 0.0;
+            for matrix in std::iter::once(&mut self.a).chain(&mut self.low) {
+                for i in 0..matrix.nrows() {
+                    matrix[(i, j)] = 0.0;
+                    matrix[(j, i)] = 0.0;
+                }
             }
             self.a[(j, j)] = penalty[j];
             self.b.row_mut(j).fill(0.0);
@@ -213,12 +238,14 @@ impl Sums {
             all.support.iter_mut().zip(&part.support).for_each(|(sum, count)| *sum += count);
             all.target_spread = all.target_spread.hypot(part.target_spread);
             all.charge = all.charge.max(part.charge);
+            all.b_charge = all.b_charge.max(part.b_charge);
             count += 1;
         }
         for (j, penalty) in penalty.iter().enumerate() {
             all.a[(j, j)] += penalty;
         }
         all.charge += UNIT * f64::from(count);
+        all.b_charge += UNIT * f64::from(count);
         all.note();
         all
     }
@@ -228,8 +255,44 @@ impl Sums {
         self.target_spread.is_finite() && self.spread.iter().all(|s| (s * s).is_finite())
     }
 
+    /// A·v, each entry rounded once.
+    pub(crate) fn times(&self, v: &Mat<f64>) -> Mat<f64> {
+        let mut product = symmetric_product(&self.a, v);
+        if let Some(low) = &self.low {
+            multiply(product.as_mut(), Accum::Add, low.as_ref(), v.as_ref(), 1.0, Par::Seq);
+        }
+        product
+    }
+
+    /// Adds A(v + v_low) to a gradient in two words; returns Σ vᵀAv over the columns.
+    pub(crate) fn add_product(
+        &self,
+        v: &Mat<f64>,
+        v_low: &Mat<f64>,
+        high: &mut Mat<f64>,
+        low: &mut Mat<f64>,
+    ) -> f64 {
+        let mut along = 0.0;
+        for output in 0..v.ncols() {
+            let v = v.col_as_slice(output);
+            let v_low = v_low.col_as_slice(output);
+            for j in 0..self.a.ncols() {
+                let mut product = long_dot(self.a.col_as_slice(j), v, v_low);
+                if let Some(second) = &self.low {
+                    product = product.plus(DoubleWord::new(dot(second.col_as_slice(j), v)));
+                }
+                along += v[j] * product.high;
+                let sum = DoubleWord { high: high[(j, output)], low: low[(j, output)] }.plus(product);
+                high[(j, output)] = sum.high;
+                low[(j, output)] = sum.low;
+            }
+        }
+        along
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        (self.a.nrows() * self.a.ncols() + self.b.nrows() * self.b.ncols() + self.support.len()) * 8
+        let low = self.low.as_ref().map_or(0, |low| low.nrows() * low.ncols() * 8);
+        low + (self.a.nrows() * self.a.ncols() + self.b.nrows() * self.b.ncols() + self.support.len()) * 8
     }
 }
 
