@@ -168,6 +168,11 @@ def check_receipt(receipt):
     must(fit == (receipt["training_set"]["before"] is None), "only a fit starts from nothing")
     must(fit == (receipt["parameters"]["before"] is None), "only a fit starts from nothing")
     must(not erased or receipt["claim"] is not None, "a forget that erases says what it claims")
+    claim, bound = receipt["claim"], receipt["bound"]
+    if claim is not None and claim["kind"] == "exact":
+        known = bound is not None and bound["distance"] is not None and bound["relative"] is not None
+        must(known, "exact is claimed without a bound")
+        must(bound["relative"] <= claim["tolerance"], "exact is claimed with a tolerance below the relative bound")
     for copy in receipt["copies"]:
         must((copy["state"] == "withdrawn") == (copy["withdrawn_at"] is not None), "a withdrawal without a time")
     sequence, previous = receipt["sequence"], receipt["previous"]

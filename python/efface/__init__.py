@@ -19,6 +19,7 @@ from ._errors import (
     NotConvergedError,
     NotDeterminedError,
     RefusedError,
+    ToleranceWarning,
     UnknownRowError,
     VerificationError,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Ridge",
     "RidgeClassifier",
     "Sisa",
+    "ToleranceWarning",
     "UnknownRowError",
     "VerificationError",
     "__version__",

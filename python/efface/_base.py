@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from . import _input
 from ._core import Evidence, Model
-from ._errors import BadModelError
+from ._errors import BadModelError, warn_if_missed
 
 Self = TypeVar("Self", bound="Forgetting")
 
@@ -118,18 +118,22 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         ids = _input.ids_for(row_ids, X.shape[0], held.next_id)
         before = held.model.version
         try:
-            return held.model.learn(_input.native(X), targets, ids, weights)
+            evidence = held.model.learn(_input.native(X), targets, ids, weights)
         finally:
             # An interrupt may come too late to stop the change.
             if held.model.version != before:
                 held.took(ids)
+        warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
+        return evidence
 
     def _replace(self, X: Any, targets: _input.Floats, row_ids: Any, weights: _input.Floats | None) -> Evidence:
         held = self._held()
         if row_ids is None:
             raise TypeError("amend needs row_ids: the names of the rows to replace")
         ids = _input.ids_for(row_ids, X.shape[0], 0)
-        return held.model.amend(_input.native(X), targets, ids, weights)
+        evidence = held.model.amend(_input.native(X), targets, ids, weights)
+        warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
+        return evidence
 
     def forget(
         self,
@@ -149,7 +153,8 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         method : str, default="auto"
             How. ``efface.methods`` lists the names; one that makes no sense for the model is refused with the reason.
         tolerance : float, optional
-            The relative distance bound that ``auto`` must reach.
+            The relative distance bound that ``auto`` must reach: where it cannot, an error says so and nothing changes.
+            Without it the model's own is aimed at, and missing that is a :class:`~efface.ToleranceWarning`.
         steps, measure : optional
             The steps of ``newton`` on a logistic model, and whether it reads the rows that stay to measure its result.
 
@@ -162,7 +167,9 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         ids = self._named(held, row_ids)
         if steps is not None and steps < 1:
             raise ValueError(f"steps = {steps} is out of range; it must be 1 or more")
-        return held.model.forget(ids, method, tolerance, steps, measure)
+        evidence = held.model.forget(ids, method, tolerance, steps, measure)
+        warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 2)
+        return evidence
 
     @staticmethod
     def _named(held: Fitted, row_ids: Any) -> _input.UInts:

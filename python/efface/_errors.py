@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 
@@ -33,5 +35,20 @@ class BadModelError(ValueError):
     """A file is not a model, is damaged, or is of a newer version."""
 
 
+class ToleranceWarning(UserWarning):
+    """A change was made, but the bound on its distance to retraining is above the tolerance: its claim is approximate."""
+
+
 class VerificationError(ValueError):
     """A receipt does not hold. The message begins with the check that failed."""
+
+
+def warn_if_missed(missed: bool, relative_bound: float, tolerance: float | None, depth: int) -> None:
+    """Warns of a change that missed its tolerance; `depth` calls lie between the caller of this package and here."""
+    if missed:
+        warnings.warn(
+            f"the distance to retraining is at most {relative_bound:.1e} (relative), above the tolerance of "
+            f"{tolerance or 0.0:.1e}; the result is approximate",
+            ToleranceWarning,
+            stacklevel=depth + 1,
+        )

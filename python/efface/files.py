@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _core
 from ._core import Evidence
+from ._errors import warn_if_missed
 from ._html import table
 
 
@@ -150,6 +151,7 @@ class ModelFile:
         return self._report(*self._file.amend(os.fspath(source)))
 
     def _report(self, fields: dict[str, Any], evidence: Evidence) -> Report:
+        warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
         logged = fields.get("receipt")
         receipt = None if logged is None else self.receipt(logged["sequence"])
         return Report(fields, evidence, receipt)
@@ -247,10 +249,14 @@ def create(
         Columns read as words, and columns left out.
     """
     targets = [target] if isinstance(target, str) else list(target)
-    _core.fit_file(
+    report = _core.fit_file(
         os.fspath(source), os.fspath(path), targets, model, alpha, id, subject, list(text), list(ignore), n_clusters,
         overwrite,
     )  # fmt: skip
+    relative = report["summary"]["relative_bound"]
+    # A bound that says nothing is None there.
+    bound = float("inf") if relative is None else relative
+    warn_if_missed(report["tolerance_missed"], bound, report["tolerance"], 2)
     return ModelFile(path)
 
 

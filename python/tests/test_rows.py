@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import sklearn
@@ -219,3 +221,27 @@ def test_thousands_of_rows_one_by_one():
         model.forget(row)
     fresh = efface.Ridge().fit(x[1000:], y[1000:])
     assert np.allclose(model.coef_, fresh.coef_, atol=1e-9)
+
+
+def test_a_missed_tolerance_is_a_warning_and_a_field():
+    model = efface.Ridge(tol=1e-300).fit(X, Y)
+    with pytest.warns(efface.ToleranceWarning, match="above the tolerance of 1.0e-300") as caught:
+        evidence = model.forget([3])
+    assert caught[0].filename == __file__
+    assert (evidence.claim, evidence.tolerance, evidence.tolerance_missed) == ("approximate", 1e-300, True)
+    assert evidence.to_dict()["tolerance_missed"] is True
+    with pytest.warns(efface.ToleranceWarning) as caught:
+        model.partial_fit(X[:1], Y[:1], row_ids=[1000])
+    assert caught[0].filename == __file__
+    with pytest.warns(efface.ToleranceWarning):
+        assert model.amend(X[1:2], Y[1:2], row_ids=[1000]).learned == 1
+    with pytest.raises(ValueError, match="the tolerance is 1.0e-300"):
+        model.forget([4], tolerance=1e-300)
+    assert model.n_rows_ == 80
+
+
+def test_a_tolerance_that_is_kept_is_no_warning(recwarn):
+    evidence = efface.Ridge().fit(X, Y).forget([3])
+    assert (evidence.claim, evidence.tolerance, evidence.tolerance_missed) == ("exact", 1e-9, False)
+    assert pickle.loads(pickle.dumps(evidence)) == evidence
+    assert not [each for each in recwarn if each.category is efface.ToleranceWarning]

@@ -5,13 +5,22 @@ use std::path::Path;
 
 use efface_engine::ErrorKind;
 
-/// The end of a command that did not do what it was asked.
+/// The end of a command that did not do what it was asked, or did it and fell short.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    kind: ErrorKind,
+    kind: FailureKind,
     broken_pipe: bool,
+}
+
+/// What decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailureKind {
+    /// Nothing was done, for this kind of reason.
+    Undone(ErrorKind),
+    /// The change was made and is durable, but its bound is above the tolerance.
+    ToleranceMissed,
 }
 
 /// The result of a command.
@@ -19,6 +28,7 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 
 impl Failure {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let kind = FailureKind::Undone(kind);
         Self { message: message.into(), hint: None, kind, broken_pipe: false }
     }
 
@@ -52,6 +62,16 @@ impl Failure {
         Self::new(ErrorKind::Internal, message)
     }
 
+    /// The change was made, but its bound is above the tolerance.
+    pub(crate) fn tolerance_missed(message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::ToleranceMissed, ..Self::new(ErrorKind::Internal, message) }
+    }
+
+    /// Whether what was asked for was done all the same.
+    pub(crate) fn is_warning(&self) -> bool {
+        self.kind == FailureKind::ToleranceMissed
+    }
+
     /// The operating system refused something about a file.
     pub(crate) fn file(path: &Path, what: &str, cause: &io::Error) -> Self {
         let message = format!("{} cannot be {what}: {cause}", path.display());
@@ -71,13 +91,14 @@ impl Failure {
     /// The exit code; `efface --help` lists them.
     pub(crate) fn code(&self) -> u8 {
         match self.kind {
-            ErrorKind::Internal => 1,
-            ErrorKind::Usage => 2,
-            ErrorKind::Data => 3,
-            ErrorKind::NotFound => 4,
-            ErrorKind::Refused => 5,
-            ErrorKind::BadModel => 6,
-            ErrorKind::Io => 7,
+            FailureKind::Undone(ErrorKind::Internal) => 1,
+            FailureKind::Undone(ErrorKind::Usage) => 2,
+            FailureKind::Undone(ErrorKind::Data) => 3,
+            FailureKind::Undone(ErrorKind::NotFound) => 4,
+            FailureKind::Undone(ErrorKind::Refused) => 5,
+            FailureKind::Undone(ErrorKind::BadModel) => 6,
+            FailureKind::Undone(ErrorKind::Io) => 7,
+            FailureKind::ToleranceMissed => 8,
         }
     }
 }
@@ -139,5 +160,6 @@ mod tests {
         assert_eq!(Failure::file(Path::new("a"), "read", &closed).code(), 7);
         assert!(Failure::from(efface_engine::Error::io("a", closed)).is_broken_pipe());
         assert_eq!(Failure::from(efface::Error::NoRows).code(), 3);
+        assert_eq!(Failure::tolerance_missed("").code(), 8);
     }
 }

@@ -69,9 +69,10 @@ impl Terminal {
         }
     }
 
-    /// Why the command stopped; never silent.
+    /// Why the command stopped, or fell short; never silent.
     pub(crate) fn failure(&self, failure: &Failure) {
-        say(&format!("error: {}", failure.message));
+        let what = if failure.is_warning() { "warning" } else { "error" };
+        say(&format!("{what}: {}", failure.message));
         if let Some(hint) = &failure.hint {
             say(&format!("hint: {hint}"));
         }

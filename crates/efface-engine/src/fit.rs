@@ -114,7 +114,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     key::keep_only(path, &secret)?;
     let summary = Engine::open_read_only(path)?.summary()?;
     forget_checkpoint(request, &summary);
-    Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64(), cut })
+    Ok(FitReport {
+        summary,
+        tolerance: evidence.tolerance,
+        tolerance_missed: evidence.tolerance_missed(),
+        seconds: started.elapsed().as_secs_f64(),
+        cut,
+    })
 }
 
 /// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.

@@ -22,6 +22,11 @@ pub struct Report {
     pub rows: usize,
     /// An upper bound on the distance to the parameters of a model fitted without the rows.
     pub bound: f64,
+    /// The relative distance to retraining that counts as equal; None for a method that aims at none.
+    pub tolerance: Option<f64>,
+    /// Whether the bound is above the tolerance, or says nothing. The change was made all the same, and claims no more than
+    /// its bound.
+    pub tolerance_missed: bool,
     /// Wall time from reading the model to the end of the transaction.
     pub seconds: f64,
     /// Whether the file was left as it was.
@@ -60,6 +65,10 @@ pub struct Logged {
 pub struct FitReport {
     /// The model as it lies in the file.
     pub summary: Summary,
+    /// The relative distance to the exact minimum over the rows that counts as equal; None for a model trained with noise.
+    pub tolerance: Option<f64>,
+    /// Whether the bound of the fitted model is above the tolerance, or says nothing.
+    pub tolerance_missed: bool,
     /// Wall time, reading included.
     pub seconds: f64,
     /// Texts of which the encoder of a network reads the beginning only.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use efface::{Claim, Evidence, RowId, RowRef, RowStore, Rows};
+use efface::{Evidence, RowId, RowRef, RowStore, Rows};
 
 use crate::error::Result;
 use crate::forget::HeadMethod;
@@ -88,7 +88,6 @@ impl FittedNetwork {
         let trained = recipe.train(&texts, progress)?;
         let mut evidence = trained.network.retrained(&trained.encoded, "retrain", gone.len())?;
         evidence.reason = self.cut_texts();
-        evidence.claim = Claim::Exact;
         *self = Self::from_trained(trained, texts);
         Ok(evidence)
     }
@@ -96,6 +95,7 @@ impl FittedNetwork {
     fn accept(&mut self, mut network: Network, mut evidence: Evidence, gone: &[RowId]) -> Result<Evidence> {
         if network.head.waiting() >= SETTLE_AFTER {
             network.head.settle()?;
+            network.head.update_evidence(&mut evidence);
         }
         evidence.reason = match (evidence.reason.take(), self.cut_texts()) {
             (Some(why), Some(cut)) => Some(format!("{why}; {cut}")),

@@ -92,11 +92,20 @@ impl Head {
         }
     }
 
-    /// What the core says of this head as it stands.
+    /// Brings bound and memory in an evidence up to date with this head, as after a settle.
+    pub(crate) fn update_evidence(&self, evidence: &mut Evidence) {
+        match self {
+            Self::Ridge(model) => model.update_evidence(evidence),
+            Self::Classifier(model) => model.update_evidence(evidence),
+        }
+    }
+
+    /// What the core says of this head as a fit left it: both methods promise exactness, and a request for nothing changes
+    /// nothing.
     pub(crate) fn evidence(&self, encoded: &dyn RowStore) -> Result<Evidence> {
         Ok(match self {
             Self::Ridge(model) => methods::Exact.forget(model, encoded, &[])?.evidence,
-            Self::Classifier(model) => methods::Newton::default().forget(model, encoded, &[])?.evidence,
+            Self::Classifier(model) => methods::WarmStart.forget(model, encoded, &[])?.evidence,
         })
     }
 

@@ -1,6 +1,6 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
-use efface::{Claim, Evidence, Features, Outcome, Predict, RowId, RowStore, Rows};
+use efface::{Evidence, Features, Outcome, Predict, RowId, RowStore, Rows};
 use faer::Mat;
 
 use crate::backbone::{Backbone, not_covered};
@@ -103,7 +103,6 @@ impl Network {
     pub fn retrained(&self, encoded: &Rows, method: &str, forgotten: usize) -> Result<Evidence> {
         let mut evidence = self.head.evidence(encoded)?;
         evidence.method = method.into();
-        evidence.claim = Claim::Exact;
         evidence.forgotten = forgotten;
         evidence.rows_read = encoded.len();
         evidence.refactored = true;

@@ -36,7 +36,7 @@ impl Question {
             let after = before.forget(&way.method, &Options::default(), rows, gone)?;
             methods.push(json!({
                 "method": way.method,
-                "claim": after.evidence.claim.name(),
+                "claim": after.evidence.claim().name(),
                 "bound": after.evidence.bound,
                 "distance": distance(&before, &after.model, &retrained, *task, rows)?,
                 "utility": utility(&after.model, *task, &retained)?,

@@ -157,7 +157,7 @@ impl ModelFile {
     }
 }
 
-/// Fits a model to the rows of a file and writes it.
+/// Fits a model to the rows of a file and writes it; the report.
 #[pyfunction]
 #[pyo3(signature = (source, path, target, model, penalty, id, subject, text, ignore, clusters, overwrite))]
 #[expect(clippy::too_many_arguments, reason = "Python names every one of them")]
@@ -183,7 +183,7 @@ pub(crate) fn fit_file<'py>(
     request.model = choice;
     let report = py.detach(|| fit(&request, &path, overwrite, &Silent));
     let report = report.map_err(|error| errors::engine(py, error))?;
-    plain(py, &report.summary)
+    plain(py, &report)
 }
 
 /// The model of that name.

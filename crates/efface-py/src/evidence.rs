@@ -36,7 +36,7 @@ impl Evidence {
     /// ``exact``, ``certified`` or ``approximate``.
     #[getter]
     fn claim(&self) -> &str {
-        self.inner.claim.name()
+        self.inner.claim().name()
     }
 
     /// Rows taken out.
@@ -75,6 +75,18 @@ impl Evidence {
         self.inner.relative_bound
     }
 
+    /// The relative distance to retraining that counts as equal; None for a method that aims at none.
+    #[getter]
+    fn tolerance(&self) -> Option<f64> {
+        self.inner.tolerance
+    }
+
+    /// Whether the relative bound is above the tolerance, or says nothing.
+    #[getter]
+    fn tolerance_missed(&self) -> bool {
+        self.inner.tolerance_missed()
+    }
+
     /// The largest leverage among the rows taken out, where it was computed.
     #[getter]
     fn largest_leverage(&self) -> Option<f64> {
@@ -108,7 +120,7 @@ impl Evidence {
         format!(
             "Evidence(method={:?}, claim={:?}, forgotten={}, learned={}, rows={}, bound={:.3e})",
             inner.method,
-            inner.claim.name(),
+            inner.claim().name(),
             inner.forgotten,
             inner.learned,
             inner.rows,

@@ -115,7 +115,7 @@ impl Model {
     }
 }
 
-/// Whether a request can only be short: it reads the rows that go, and no others.
+/// Whether a request is short as a rule: it reads the rows that go, and others only where the tolerance is missed.
 fn is_short(inner: &AnyModel, method: &str) -> bool {
     match inner {
         AnyModel::Ridge(model) => method != "retrain" && model.form() != Form::Iterative,

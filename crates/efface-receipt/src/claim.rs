@@ -8,7 +8,8 @@ use crate::{hash::Hash, time::Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Claim {
-    /// Equal to retraining up to arithmetic: the bound is within the tolerance.
+    /// Equal to retraining up to arithmetic: there is a bound, and it is at most the tolerance. A receipt that says otherwise
+    /// is refused.
     Exact {
         /// The largest distance, relative to the parameters' norm, that counts as equal.
         tolerance: f64,

@@ -205,6 +205,7 @@ impl Receipt {
         self.check_texts()?;
         self.check_numbers()?;
         self.check_outcome()?;
+        self.check_claim()?;
         match &self.previous {
             None if self.sequence > 0 => return wrong("previous", "only the first receipt has none"),
             Some(head) if head.size > self.sequence => {
@@ -339,6 +340,21 @@ impl Receipt {
             return Err(Fault::Contradiction { field: "audit", problem: "must be a finite number" });
         }
         Ok(())
+    }
+
+    /// An exact claim has a bound, and the bound is at most the tolerance.
+    fn check_claim(&self) -> Result<(), Fault> {
+        let Some(Claim::Exact { tolerance }) = &self.claim else { return Ok(()) };
+        match &self.bound {
+            Some(Bound { distance: Some(_), relative: Some(relative), .. }) if relative <= tolerance => {
+                Ok(())
+            }
+            Some(Bound { distance: Some(_), relative: Some(_), .. }) => Err(Fault::Contradiction {
+                field: "claim",
+                problem: "exact is claimed with a tolerance below the relative bound",
+            }),
+            _ => Err(Fault::Contradiction { field: "claim", problem: "exact is claimed without a bound" }),
+        }
     }
 
     fn check_outcome(&self) -> Result<(), Fault> {

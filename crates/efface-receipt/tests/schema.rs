@@ -18,8 +18,38 @@ fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
+fn is(name: &str, value: &Value) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
+
+/// Whether a value is as an `if` or a `then` says: only the members that it names count.
+fn meets(schema: &Value, value: &Value) -> bool {
+    let constant = schema.get("const").is_none_or(|expected| expected == value);
+    let kind = schema.get("type").and_then(Value::as_str).is_none_or(|name| is(name, value));
+    let named = schema.get("properties").and_then(Value::as_object);
+    let members = named.is_none_or(|named| {
+        named.iter().all(|(key, schema)| value.get(key).is_none_or(|member| meets(schema, member)))
+    });
+    constant && kind && members
+}
+
 fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolve(root, schema);
+    if let (Some(condition), Some(consequence)) = (schema.get("if"), schema.get("then"))
+        && meets(condition, value)
+        && !meets(consequence, value)
+    {
+        return Err("the consequence of a condition does not hold".to_owned());
+    }
     if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
         let fitting = choices.iter().filter(|choice| fits(root, choice, value).is_ok()).count();
         return if fitting == 1 { Ok(()) } else { Err(format!("{value} fits {fitting} of the choices")) };
@@ -35,17 +65,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
         Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
         other => return Err(format!("a schema without a type: {other}")),
     };
-    let is = |name: &str| match name {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        _ => false,
-    };
-    if !types.iter().any(|name| is(name)) {
+    if !types.iter().any(|name| is(name, value)) {
         return Err(format!("{value} is not {types:?}"));
     }
     if let Some(items) = value.as_array() {
@@ -86,6 +106,21 @@ fn every_receipt_fits_the_published_schema() {
         let mut less = receipt;
         less.as_object_mut().unwrap().remove("seed");
         assert!(fits(&schema, &schema, &less).is_err());
+    }
+}
+
+#[test]
+fn an_exact_claim_without_a_bound_does_not_fit() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let exact = serde_json::to_value(&log().signed[1].receipt).unwrap();
+    assert_eq!(exact["claim"]["kind"], "exact");
+    fits(&schema, &schema, &exact).unwrap();
+    for missing in ["/bound", "/bound/distance", "/bound/relative"] {
+        let mut receipt = exact.clone();
+        *receipt.pointer_mut(missing).unwrap() = Value::Null;
+        assert!(fits(&schema, &schema, &receipt).is_err(), "{missing}");
+        receipt["claim"] = serde_json::json!({"kind": "approximate"});
+        fits(&schema, &schema, &receipt).unwrap();
     }
 }
 

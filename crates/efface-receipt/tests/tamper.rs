@@ -231,7 +231,7 @@ fn a_log_whose_states_do_not_meet_is_refused() {
 fn contradictions_are_not_signed() {
     let log = log();
     type Change = fn(&mut Receipt);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 18] = [
         ("schema", |r| r.schema = "efface.receipt/2".to_owned()),
         ("id", |r| r.id = "x".to_owned()),
         ("outcome", |r| r.outcome = Outcome::Done),
@@ -242,6 +242,10 @@ fn contradictions_are_not_signed() {
         ("no claim", |r| r.claim = None),
         ("negative", |r| r.claim = Some(Claim::Exact { tolerance: -1.0 })),
         ("infinite", |r| r.bound.as_mut().unwrap().distance = Some(f64::INFINITY)),
+        ("exact without a bound", |r| r.bound = None),
+        ("exact without a distance", |r| r.bound.as_mut().unwrap().distance = None),
+        ("exact without a relative bound", |r| r.bound.as_mut().unwrap().relative = None),
+        ("exact beyond the tolerance", |r| r.bound.as_mut().unwrap().relative = Some(1.1e-10)),
         ("control", |r| r.reason = Some("a\u{1b}[31m".to_owned())),
         ("long", |r| r.not_covered = vec!["x".repeat(2000)]),
         ("previous", |r| r.previous = None),

@@ -194,6 +194,23 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
     let mut contradicting = good(1);
     contradicting.signed.receipt.outcome = Outcome::Refused;
     cases.push(("the outcome was changed", contradicting, "schema"));
+    let exact = |bound: Option<Bound>| {
+        let mut bundle = good(1);
+        bundle.signed.receipt.bound = bound;
+        bundle
+    };
+    let measured = |distance, relative| Some(Bound { distance, relative, source: BoundSource::Measured });
+    cases.extend([
+        ("exact without a bound", exact(None), "schema"),
+        ("exact with a bound that says nothing", exact(measured(None, None)), "schema"),
+        ("exact without a relative bound", exact(measured(Some(3.5e-15), None)), "schema"),
+        ("exact without a distance", exact(measured(None, Some(2.5e-16))), "schema"),
+        ("exact with a tolerance below the bound", exact(measured(Some(3.5e-7), Some(2.7e-8))), "schema"),
+    ]);
+    // The rule is about what is claimed: an approximate result may be any distance away, and says so.
+    let mut approximate = exact(measured(None, None));
+    approximate.signed.receipt.claim = Some(Claim::Approximate {});
+    cases.push(("approximate, unsigned, without a bound", approximate, "signature"));
     let mut swapped = good(1);
     swapped.inclusion.path.swap(0, 1);
     cases.push(("the path was reordered", swapped, "inclusion"));

@@ -54,7 +54,7 @@ pub enum Error {
         /// What is accepted.
         range: &'static str,
     },
-    /// Without a penalty the retained rows do not determine the parameters.
+    /// The rows do not determine the parameters, or rounding hides that they do.
     #[error(
         "the rows do not determine the parameters: direction {pivot} of {width} is free, or cannot be told from free; use a \
          larger penalty, or bring the columns to like units"
@@ -68,10 +68,11 @@ pub enum Error {
     /// Every row counts for nothing.
     #[error("no row has a weight above 0; at least one must count for something")]
     NoWeight,
-    /// A row of leverage 1 carries a direction alone; without a penalty nothing would determine it afterwards.
+    /// A row of leverage 1 carries a direction alone; without a penalty, or with one that rounding hides, nothing would
+    /// determine it afterwards.
     #[error(
-        "without these rows the parameters are not determined (largest leverage {leverage:.6}, penalty {lambda}); \
-         use a penalty above 0"
+        "without these rows the parameters are not determined (largest leverage {leverage:.6}, penalty {lambda}); {}",
+        penalty_advice(*lambda)
     )]
     LeverageOne {
         /// The largest leverage among the rows to forget.
@@ -183,5 +184,26 @@ pub enum Error {
     Feature(#[from] crate::features::FeatureError),
 }
 
+/// What helps where a direction was carried by the removed rows alone.
+fn penalty_advice(lambda: f64) -> &'static str {
+    if lambda > 0.0 {
+        "the penalty is lost in rounding beside them: retrain, use a larger penalty, or bring the columns to like units"
+    } else {
+        "use a penalty above 0"
+    }
+}
+
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_has_a_penalty_is_told_to_use_one() {
+        let told = |lambda| Error::LeverageOne { leverage: 1.0, lambda }.to_string();
+        assert!(told(0.0).ends_with("use a penalty above 0"), "{}", told(0.0));
+        assert!(!told(1.0).contains("above 0") && told(1.0).contains("larger penalty"), "{}", told(1.0));
+    }
+}

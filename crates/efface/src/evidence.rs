@@ -1,13 +1,20 @@
 //! What a method found out while it worked. Evidence is a measurement, not a certificate: only the engine, which sees
 //! the rows leave and the model change in one transaction, writes receipts.
+//!
+//! The rule of claims lives here: what a method promises is a field, what may be claimed is computed from the promise, the
+//! bound and the tolerance ([`Evidence::claim`]). A bound that grows later, as when a change is folded into the curvature,
+//! therefore takes the claim along.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a method promises of its result, compared with retraining on the retained rows.
+/// The tolerance of families whose arithmetic is a closed form of their rows, where the recipe has no setting for it.
+pub(crate) const CLOSED_FORM_TOLERANCE: f64 = 1e-9;
+
+/// What is said of a result, compared with retraining on the retained rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Claim {
-    /// Equal to retraining, up to the arithmetic: see the bound.
+    /// Equal to retraining, up to the arithmetic: the relative bound is at most the tolerance.
     Exact,
     /// Indistinguishable from retraining in the sense of (ε, δ).
     Certified {
@@ -76,14 +83,23 @@ pub struct Certificate {
 }
 
 /// The record of one request.
+///
+/// As JSON it also has `claim`, what [`claim`](Self::claim) says, and `tolerance_missed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Evidence {
     /// The method that did the work.
     pub method: String,
-    /// Why this method, when `auto` chose it.
+    /// Why this method, when `auto` chose it or another method missed the tolerance; or how far the result is from the
+    /// tolerance, when no method reached it.
     pub reason: Option<String>,
-    /// What it promises.
-    pub claim: Claim,
+    /// What the method promises. What may be said of this result is [`claim`](Self::claim).
+    #[serde(skip, default = "no_promise")]
+    pub promise: Claim,
+    /// The relative distance to retraining that counts as equal: the request's, or else the model's own. None for a method
+    /// that aims at no distance, such as one approximate step, or noise that hides what is left.
+    #[serde(default)]
+    pub tolerance: Option<f64>,
     /// Rows taken out.
     pub forgotten: usize,
     /// Rows put in (learn, amend).
@@ -126,6 +142,74 @@ pub struct Evidence {
     pub not_covered: Vec<String>,
 }
 
+impl Evidence {
+    /// What may be claimed: what the method promises, but `exact` only with a bound that is a number and at most the
+    /// tolerance.
+    pub fn claim(&self) -> Claim {
+        match self.promise {
+            Claim::Exact if !self.is_within_tolerance() => Claim::Approximate,
+            promise => promise,
+        }
+    }
+
+    /// Whether there was a tolerance to stay within, and the bound is above it or says nothing.
+    pub fn tolerance_missed(&self) -> bool {
+        self.tolerance.is_some() && !self.is_within_tolerance()
+    }
+
+    /// A bound that is not a number is within nothing.
+    fn is_within_tolerance(&self) -> bool {
+        self.bound.is_finite() && self.tolerance.is_some_and(|tolerance| self.relative_bound <= tolerance)
+    }
+}
+
+/// What stands in for a promise until the record's own is put in its place.
+fn no_promise() -> Claim {
+    Claim::Approximate
+}
+
+/// An evidence as it is written: what was computed from its fields stands beside them.
+#[derive(Serialize)]
+struct WrittenEvidence<'a> {
+    claim: Claim,
+    promise: Claim,
+    tolerance_missed: bool,
+    #[serde(flatten, serialize_with = "write_fields")]
+    fields: &'a Evidence,
+}
+
+fn write_fields<S: Serializer>(fields: &&Evidence, serializer: S) -> Result<S::Ok, S::Error> {
+    Evidence::serialize(fields, serializer)
+}
+
+/// An evidence as it is read. Records of older versions have a claim and no promise.
+#[derive(Deserialize)]
+struct ReadEvidence {
+    claim: Claim,
+    promise: Option<Claim>,
+    #[serde(flatten, deserialize_with = "Evidence::deserialize")]
+    fields: Evidence,
+}
+
+impl Serialize for Evidence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = WrittenEvidence {
+            claim: self.claim(),
+            promise: self.promise,
+            tolerance_missed: self.tolerance_missed(),
+            fields: self,
+        };
+        Serialize::serialize(&written, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Evidence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ReadEvidence { claim, promise, fields } = Deserialize::deserialize(deserializer)?;
+        Ok(Self { promise: promise.unwrap_or(claim), ..fields })
+    }
+}
+
 /// A new model, and how it came about. The old one is untouched.
 #[derive(Debug, Clone)]
 pub struct Outcome<M> {
@@ -133,4 +217,67 @@ pub struct Outcome<M> {
     pub model: M,
     /// The record of the request.
     pub evidence: Evidence,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::request;
+
+    fn bounded(bound: f64, relative_bound: f64, tolerance: Option<f64>) -> Evidence {
+        let evidence = request::evidence("exact", 9, (bound, 1.0), "sums", 8);
+        Evidence { relative_bound, tolerance, ..evidence }
+    }
+
+    #[test]
+    fn exact_is_claimed_with_a_bound_within_the_tolerance_only() {
+        let within = bounded(1.0, 1e-9, Some(1e-9));
+        assert_eq!((within.claim(), within.tolerance_missed()), (Claim::Exact, false));
+        for (bound, relative, tolerance) in [
+            (1.0, 1.1e-9, Some(1e-9)),
+            (1.0, f64::NAN, Some(1e-9)),
+            (f64::INFINITY, f64::INFINITY, Some(1e-9)),
+            (f64::INFINITY, 0.0, Some(1e-9)),
+            (f64::NAN, 0.0, Some(1e-9)),
+            (0.0, 0.0, Some(f64::NAN)),
+        ] {
+            let missed = bounded(bound, relative, tolerance);
+            assert_eq!((missed.claim(), missed.tolerance_missed()), (Claim::Approximate, true), "{missed:?}");
+        }
+        // Without a tolerance nothing counts as equal, and there is nothing to miss.
+        let aimless = bounded(0.0, 0.0, None);
+        assert_eq!((aimless.claim(), aimless.tolerance_missed()), (Claim::Approximate, false));
+    }
+
+    #[test]
+    fn a_promise_of_less_than_exact_is_claimed_as_it_is() {
+        let near = Evidence { promise: Claim::Approximate, ..bounded(0.0, 0.0, Some(1e-9)) };
+        assert_eq!((near.claim(), near.tolerance_missed()), (Claim::Approximate, false));
+        let far = Evidence { promise: Claim::Approximate, ..bounded(1.0, 1.0, Some(1e-9)) };
+        assert_eq!((far.claim(), far.tolerance_missed()), (Claim::Approximate, true));
+        let promise = Claim::Certified { epsilon: 1.0, delta: 1e-3 };
+        let certified = Evidence { promise, ..bounded(1.0, 1.0, None) };
+        assert_eq!((certified.claim(), certified.tolerance_missed()), (promise, false));
+    }
+
+    #[test]
+    fn json_has_the_claim_that_was_computed_and_comes_back_whole() {
+        let missed = bounded(1.0, 1e-5, Some(1e-9));
+        let json = serde_json::to_value(&missed).unwrap();
+        assert_eq!(json["claim"]["kind"], "approximate");
+        assert_eq!(json["promise"]["kind"], "exact");
+        assert_eq!((&json["tolerance"], &json["tolerance_missed"]), (&1e-9.into(), &true.into()));
+        assert_eq!(serde_json::from_value::<Evidence>(json).unwrap(), missed);
+    }
+
+    #[test]
+    fn a_record_of_before_there_were_promises_is_read() {
+        let mut json = serde_json::to_value(bounded(0.0, 0.0, Some(1e-9))).unwrap();
+        let fields = json.as_object_mut().unwrap();
+        for newer in ["promise", "tolerance", "tolerance_missed"] {
+            fields.remove(newer);
+        }
+        let read: Evidence = serde_json::from_value(json).unwrap();
+        assert_eq!((read.promise, read.tolerance), (Claim::Exact, None));
+    }
 }

@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::evidence::{Evidence, Outcome};
-use crate::rows::{RowId, Rows};
+use crate::models::request;
+use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Forget};
 
 /// A fitted model and the rows it stands for.
@@ -37,36 +38,146 @@ impl<M: Amend> Fitted<M> {
 
     /// Forgets rows. On an error, model and rows are as before.
     pub fn forget(&mut self, method: &dyn Forget<M>, gone: &[RowId]) -> Result<Evidence> {
-        let outcome = method.forget(&self.model, &self.rows, gone)?;
+        let outcome = self.settled(method.forget(&self.model, &self.rows, gone)?)?;
         self.rows.remove(gone)?;
-        self.accept(outcome)
+        self.model = outcome.model;
+        Ok(outcome.evidence)
     }
 
-    /// Adds rows under new ids.
+    /// Adds rows under new ids. On an error, model and rows are as before.
     pub fn learn(&mut self, new: &Rows) -> Result<Evidence> {
         let new = new.as_kept_by(&self.rows)?;
-        let outcome = self.model.learn(&self.rows, &new)?;
+        let outcome = self.settled(self.model.learn(&self.rows, &new)?)?;
         self.rows.append(&new)?;
-        self.accept(outcome)
+        self.model = outcome.model;
+        Ok(outcome.evidence)
     }
 
-    /// Replaces the content of existing rows.
+    /// Replaces the content of existing rows. On an error, model and rows are as before.
     pub fn amend(&mut self, corrected: &Rows) -> Result<Evidence> {
         let corrected = corrected.as_kept_by(&self.rows)?;
-        let outcome = self.model.amend(&self.rows, &corrected)?;
-        let ids: Vec<RowId> = corrected.ids().collect();
+        let ids = request::check_corrected(&self.rows, &corrected, self.rows.width())?;
+        request::check_outputs(corrected.outputs(), self.rows.outputs())?;
+        let outcome = self.settled(self.model.amend(&self.rows, &corrected)?)?;
+        // The checks above are those of both calls, so that the rows cannot go without their successors coming.
         self.rows.remove(&ids)?;
         self.rows.append(&corrected)?;
-        self.accept(outcome)
+        self.model = outcome.model;
+        Ok(outcome.evidence)
     }
 
-    fn accept(&mut self, outcome: Outcome<M>) -> Result<Evidence> {
-        let Outcome { model, mut evidence } = outcome;
-        self.model = model;
-        if self.model.waiting() >= self.settle_after {
-            evidence.refactored |= self.model.settle()?.refactored;
-            self.model.update_evidence(&mut evidence);
+    /// The new model with its curvature up to date, where enough rows wait. It is settled before it takes the place of the
+    /// old one, because settling can fail.
+    fn settled(&self, outcome: Outcome<M>) -> Result<Outcome<M>> {
+        let Outcome { mut model, mut evidence } = outcome;
+        if model.waiting() >= self.settle_after {
+            evidence.refactored |= model.settle()?.refactored;
+            model.update_evidence(&mut evidence);
         }
-        Ok(evidence)
+        Ok(Outcome { model, evidence })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::evidence::Claim;
+    use crate::rows::Dense;
+    use crate::traits::Settled;
+
+    /// A model that counts its changes and cannot settle.
+    #[derive(Debug, Clone, PartialEq)]
+    struct UnsettledCount(usize);
+
+    impl UnsettledCount {
+        fn changed(&self) -> Outcome<Self> {
+            let evidence = request::evidence("count", 0, (0.0, 1.0), "a count", 8);
+            Outcome { model: Self(self.0 + 1), evidence }
+        }
+    }
+
+    impl Amend for UnsettledCount {
+        fn learn(&self, _: &dyn RowStore, _: &Rows) -> Result<Outcome<Self>> {
+            Ok(self.changed())
+        }
+
+        fn amend(&self, _: &dyn RowStore, _: &Rows) -> Result<Outcome<Self>> {
+            Ok(self.changed())
+        }
+
+        fn settle(&mut self) -> Result<Settled> {
+            Err(Error::Singular { pivot: 0, width: 1 })
+        }
+
+        fn update_evidence(&self, _: &mut Evidence) {}
+
+        fn waiting(&self) -> usize {
+            self.0
+        }
+    }
+
+    struct CountRecipe;
+
+    impl Fit for CountRecipe {
+        type Model = UnsettledCount;
+
+        fn fit(&self, _: &Rows) -> Result<UnsettledCount> {
+            Ok(UnsettledCount(0))
+        }
+    }
+
+    struct CountForget;
+
+    impl Forget<UnsettledCount> for CountForget {
+        fn name(&self) -> &'static str {
+            "count"
+        }
+
+        fn claim(&self) -> Claim {
+            Claim::Exact
+        }
+
+        fn forget(
+            &self,
+            model: &UnsettledCount,
+            _: &dyn RowStore,
+            _: &[RowId],
+        ) -> Result<Outcome<UnsettledCount>> {
+            Ok(model.changed())
+        }
+    }
+
+    fn rows(ids: [u64; 2], value: f64) -> Rows {
+        let features = Dense::new(vec![value, value], 1).unwrap();
+        Rows::with_ids(ids.map(RowId).into(), features, vec![1.0, 2.0], 1).unwrap()
+    }
+
+    fn contents(rows: &Rows) -> Vec<(RowId, f64)> {
+        let value = |view: crate::rows::RowView<'_>| (view.id, view.features.entries()[0].1);
+        rows.iter().map(value).collect()
+    }
+
+    #[test]
+    fn a_settle_that_fails_leaves_model_and_rows_as_they_were() {
+        let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0)).unwrap().settle_after(1);
+        let failed = Err(Error::Singular { pivot: 0, width: 1 });
+        assert_eq!(fitted.forget(&CountForget, &[RowId(0)]), failed);
+        assert_eq!(fitted.learn(&rows([2, 3], 5.0)), failed);
+        assert_eq!(fitted.amend(&rows([0, 1], 5.0)), failed);
+        assert_eq!(fitted.model(), &UnsettledCount(0));
+        assert_eq!(contents(fitted.rows()), [(RowId(0), 3.0), (RowId(1), 3.0)]);
+    }
+
+    #[test]
+    fn rows_of_another_shape_replace_nothing() {
+        let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0)).unwrap();
+        let wide = Dense::new(vec![1.0, 2.0], 2).unwrap();
+        let wide = Rows::with_ids(vec![RowId(0)], wide, vec![1.0], 1).unwrap();
+        assert!(matches!(fitted.amend(&wide), Err(Error::Shape { what: "features", .. })));
+        let two =
+            Rows::with_ids(vec![RowId(0)], Dense::new(vec![1.0], 1).unwrap(), vec![1.0, 2.0], 2).unwrap();
+        assert!(matches!(fitted.amend(&two), Err(Error::Shape { what: "outputs", .. })));
+        assert_eq!(contents(fitted.rows()), [(RowId(0), 3.0), (RowId(1), 3.0)]);
     }
 }

@@ -6,7 +6,7 @@ use efface::methods::table;
 use efface::models::BaseRecipe;
 use efface::models::logistic::Privacy;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Family, Fit, GaussianNb, KMeans, Logistic,
+    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans, Logistic,
     MultinomialNb, Options, Predict, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
@@ -98,7 +98,7 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
         let rows = rows(60, classes);
         let model = recipe.fit(&rows).unwrap();
         let outcome = model.forget("auto", &Options::default(), &rows, &[RowId(3)]).unwrap();
-        let claim = outcome.evidence.claim;
+        let claim = outcome.evidence.claim();
         match &recipe {
             AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => {
                 assert!(matches!(claim, Claim::Certified { .. }));
@@ -115,6 +115,40 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
         assert_eq!((back.model.rows(), back.evidence.learned), (60, 1));
         let scores = back.model.predict(&rows_of(&rows)).unwrap();
         assert!((0..60).all(|at| scores[(at, 0)].is_finite()));
+    }
+}
+
+/// Fails where exactness is claimed without a bound, or with one above the tolerance.
+#[track_caller]
+fn bounded_if_exact(evidence: &Evidence) {
+    let within = evidence.bound.is_finite()
+        && evidence.tolerance.is_some_and(|tolerance| evidence.relative_bound <= tolerance);
+    assert!(evidence.claim() != Claim::Exact || within, "{evidence:?}");
+}
+
+#[test]
+fn every_method_on_every_family_claims_what_its_bound_allows() {
+    for (recipe, classes) in samples() {
+        let rows = rows(60, classes);
+        let model = recipe.fit(&rows).unwrap();
+        let gone = [RowId(7), RowId(20)];
+        for method in table::method_names() {
+            let Ok(outcome) = model.forget(method, &Options::default(), &rows, &gone) else { continue };
+            let evidence = outcome.evidence;
+            bounded_if_exact(&evidence);
+            // On rows as tame as these a promise of exactness is kept.
+            assert_eq!(evidence.claim(), evidence.promise, "{method} on {:?}", model.family());
+            assert!(!evidence.tolerance_missed(), "{method} on {:?}: {evidence:?}", model.family());
+        }
+        let kept = rows.filter(|id| !gone.contains(&id));
+        let lost = rows.filter(|id| gone.contains(&id));
+        let without = model.forget("auto", &Options::default(), &rows, &gone).unwrap().model;
+        for evidence in
+            [without.learn(&kept, &lost).unwrap().evidence, model.amend(&rows, &lost).unwrap().evidence]
+        {
+            bounded_if_exact(&evidence);
+            assert!(!evidence.tolerance_missed(), "{:?}: {evidence:?}", model.family());
+        }
     }
 }
 

@@ -13,6 +13,8 @@ Exit codes:
      does not hold, the key file is missing or open to others
   6  the model file cannot be used: not ours, newer, damaged or locked
   7  a file cannot be read or written
+  8  done and durable, but not within the tolerance: the distance to retraining is bounded by more
+     than counts as equal, so that the result is claimed to be approximate
 
 Start with `efface demo`; `efface help forget` explains a command.";
 
@@ -105,6 +107,11 @@ makes a new head; retrain trains the whole network anew, with the settings and t
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
 happened. The report bounds the distance to a model that was fitted without the rows. A signed
 receipt is in the model's log in the same step.
+
+A result is called exact when its relative bound is at most the tolerance: --tolerance, or else the
+model's own. Where a method that promises as much falls short, the model retrains. If that falls
+short too, a tolerance that was asked for is an error and nothing changes; with the model's own, the
+change is made, called approximate, and the command ends with code 8. learn and amend do the same.
 
 Examples:
   efface forget reviews.efface --subject user_id=u1042

@@ -4,7 +4,7 @@ use efface_engine::Report;
 
 use super::open;
 use crate::cli::{Amend, Learn};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{count, distance, seconds};
 use crate::terminal::Terminal;
 
@@ -26,7 +26,8 @@ pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
 
 fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
     if terminal.json() {
-        return terminal.object(report);
+        terminal.object(report)?;
+        return within_tolerance(report);
     }
     terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
     for what in report.evidence.not_covered.iter().filter(|what| what.contains("of the new rows")) {
@@ -35,7 +36,27 @@ fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
     if let Some(receipt) = &report.receipt {
         terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
     }
-    Ok(())
+    within_tolerance(report)
+}
+
+/// A change that missed its tolerance is made, and ends with a code that says so.
+pub(super) fn within_tolerance(report: &Report) -> Result {
+    match report.tolerance {
+        Some(tolerance) if report.tolerance_missed => {
+            Err(Failure::tolerance_missed(missed(report.evidence.relative_bound, tolerance)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How far a result is from its tolerance.
+pub(super) fn missed(relative_bound: f64, tolerance: f64) -> String {
+    let bound = if relative_bound.is_finite() {
+        format!("the distance to retraining is at most {} (relative), above", distance(relative_bound))
+    } else {
+        "the distance to retraining is not known to be within".to_owned()
+    };
+    format!("{bound} the tolerance of {}; the result is approximate", distance(tolerance))
 }
 
 /// What is left, how near it is to retraining, and the time.

@@ -10,6 +10,7 @@ use efface::features::WordSource;
 use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, Summary};
 use efface_io::Compression;
 
+use super::change::missed;
 use super::open;
 use crate::cli::{Fit, Model};
 use crate::failure::{Failure, Result};
@@ -33,6 +34,9 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
     }
     let report = efface_engine::fit(&request, &output, force, &bars)?;
     drop(bars);
+    if let Some(tolerance) = report.tolerance.filter(|_| report.tolerance_missed) {
+        terminal.warn(&missed(report.summary.relative_bound, tolerance));
+    }
     if terminal.json() {
         return terminal.object(&report);
     }

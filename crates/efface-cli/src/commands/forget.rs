@@ -5,7 +5,7 @@ use std::io::Write;
 use efface::Options;
 use efface_engine::{Engine, ForgetRequest, ProjectionRounds, Report, Who};
 
-use super::change::ending;
+use super::change::{ending, within_tolerance};
 use crate::cli::Forget;
 use crate::failure::{Failure, Result};
 use crate::list;
@@ -42,7 +42,8 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     }
     if terminal.json() {
         terminal.object(&report)?;
-        return ended(&report);
+        ended(&report)?;
+        return within_tolerance(&report);
     }
     if report.replayed {
         terminal.note("this request was answered before; this is that answer");
@@ -78,7 +79,7 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
         terminal.note(&format!("not covered: {what}"));
     }
     tell_receipt(&report, terminal);
-    Ok(())
+    within_tolerance(&report)
 }
 
 fn tell_receipt(report: &Report, terminal: &Terminal) {

@@ -6,6 +6,7 @@ use efface::{Evidence, Outcome as Model, RowId};
 use efface_receipt::{Hash, Kind, Label, Outcome, Signed, sha256};
 use serde::{Deserialize, Serialize};
 
+use super::told::{check_asked, tolerance};
 use super::{Change, logged, report};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -236,14 +237,17 @@ impl Change<'_> {
             self.take_out(&plan.rows, true)?;
         }
         let erased = plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
+        let options = &requests[plans[0].at].options;
         let worked = self.work(outcome, None, Some(erased))?;
+        // Nothing has been committed yet.
+        check_asked(&worked.evidence, options)?;
         let mut release = None;
         if let Some(ledger) = &self.manifest.ledger {
             let newest = ledger.newest;
             self.manifest.policy.count(erased, newest);
             release = Some(self.manifest.policy.release());
         }
-        let findings = self.findings(&worked.evidence, &requests[plans[0].at].options);
+        let findings = self.findings(&worked.evidence, options);
         let mut leaves = self.gone.iter().map(|leaver| leaver.commitment);
         let mut entries = Vec::with_capacity(plans.len());
         for plan in plans {
@@ -369,7 +373,11 @@ impl Change<'_> {
 
     /// The first answer again.
     fn replay(&self, known: &requests::Answered) -> Result<Report> {
-        let kept: Kept = pack::read(&known.result).map_err(|fault| fault.at(self.store.path()))?;
+        let mut kept: Kept = pack::read(&known.result).map_err(|fault| fault.at(self.store.path()))?;
+        if kept.evidence.promise == efface::Claim::Exact {
+            // An older efface kept the claim without the tolerance, which was the model's own.
+            kept.evidence.tolerance.get_or_insert(tolerance(&self.manifest.model.recipe));
+        }
         let receipt = Some(crate::report::Logged { id: kept.id.clone(), sequence: known.sequence });
         let report = told(kept, self.started.elapsed().as_secs_f64(), false);
         Ok(Report { replayed: true, receipt, ..report })
@@ -392,7 +400,8 @@ pub(super) fn idle(change: &Change<'_>) -> Evidence {
     Evidence {
         method: "none".into(),
         reason: None,
-        claim: efface::Claim::Approximate,
+        promise: efface::Claim::Approximate,
+        tolerance: None,
         forgotten: 0,
         learned: 0,
         rows: change.manifest.rows as usize,

@@ -157,7 +157,7 @@ impl Findings {
             efface::BoundSource::Carried => BoundSource::Carried,
         };
         let mut not_covered = evidence.not_covered.clone();
-        let claim = claim(evidence, recipe, options, &mut not_covered);
+        let claim = claim(evidence, &mut not_covered);
         Self {
             method: printable(&evidence.method),
             settings: settings(recipe, options),
@@ -181,17 +181,14 @@ impl Findings {
     }
 }
 
-fn claim(
-    evidence: &Evidence,
-    recipe: &AnyRecipe,
-    options: &Options,
-    not_covered: &mut Vec<String>,
-) -> efface_receipt::Claim {
-    match (&evidence.claim, &evidence.certificate) {
-        (Claim::Exact, _) => {
-            let tolerance = options.tolerance.unwrap_or_else(|| tolerance(recipe));
-            efface_receipt::Claim::Exact { tolerance }
-        }
+/// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within it: only so does the
+/// evidence claim exactness, and a receipt that says otherwise is refused by whoever checks it.
+fn claim(evidence: &Evidence, not_covered: &mut Vec<String>) -> efface_receipt::Claim {
+    match (evidence.claim(), &evidence.certificate) {
+        (Claim::Exact, _) => match evidence.tolerance {
+            Some(tolerance) => efface_receipt::Claim::Exact { tolerance },
+            None => efface_receipt::Claim::Approximate {},
+        },
         (Claim::Certified { .. }, Some(c))
             if [c.noise, c.budget, c.used, c.left].iter().all(|n| n.is_finite() && *n >= 0.0) =>
         {
@@ -213,17 +210,6 @@ fn claim(
             efface_receipt::Claim::Approximate {}
         }
         (Claim::Approximate, _) => efface_receipt::Claim::Approximate {},
-    }
-}
-
-/// What counts as equal where the request does not say. Sums of 106 bits and replayed clusters are equal to rounding.
-fn tolerance(recipe: &AnyRecipe) -> f64 {
-    match recipe {
-        AnyRecipe::Ridge(ridge) => ridge.tolerance,
-        AnyRecipe::Logistic(logistic) => logistic.tolerance,
-        AnyRecipe::Softmax(softmax) => softmax.tolerance,
-        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) | AnyRecipe::KMeans(_) => 1e-9,
-        AnyRecipe::Sisa(sisa) => tolerance(&sisa.recipe.clone().into()),
     }
 }
 

@@ -80,7 +80,9 @@ pub(crate) fn forget(
     }
     let core = if method == RETRAIN_HEAD { "retrain" } else { method };
     let mut outcome = model.forget(core, &request.options, rows, gone)?;
-    if method == RETRAIN_HEAD {
+    // A head that missed its tolerance is made anew too; only who asks for `retrain` by name means the whole.
+    let anew = matches!(model, Live::Plain(_)) && method != "retrain" && outcome.evidence.method == "retrain";
+    if method == RETRAIN_HEAD || anew {
         outcome.evidence.method = RETRAIN_HEAD.into();
     }
     Ok(outcome)

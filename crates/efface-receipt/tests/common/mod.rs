@@ -157,7 +157,7 @@ pub fn log() -> Log {
     forget.parameters.after = parameters[1];
     forget.method = Some("exact".to_owned());
     forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
-    forget.bound = Some(Bound::new(3.5e-15, f64::INFINITY, BoundSource::Measured));
+    forget.bound = Some(Bound::new(3.5e-15, 2.5e-16, BoundSource::Measured));
     log.push(forget, &old);
 
     let mut missing = plain(2, Kind::Forget, states[1], parameters[1]);
@@ -219,6 +219,8 @@ pub fn grown_log() -> Log {
         forget.training_set.after = states[step + 1];
         forget.parameters.after = parameters[step + 1];
         forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
+        // The largest bound that the claim allows.
+        forget.bound = Some(Bound::new(2e-9, 1e-10, BoundSource::Carried));
         forget
     };
     log.push(deferred(8, 0), &new);

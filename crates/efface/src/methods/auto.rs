@@ -75,7 +75,8 @@ impl Forget<LogisticModel> for Auto {
             Some(Certifier::Removal { .. }) => Certified::of(model)?.forget(model, rows, gone),
             Some(Certifier::Descent { .. }) => DescentToDelete::of(model)?.forget(model, rows, gone),
             None if gone.is_empty() => {
-                let evidence = model.evidence(NAME, Claim::Approximate);
+                let mut evidence = model.evidence(NAME, Claim::Approximate);
+                evidence.tolerance = Some(self.tolerance.unwrap_or(model.settings().logistic.tolerance));
                 Ok(Outcome { model: model.clone(), evidence })
             }
             None => self.change(model, NAME, rows, gone, None),
@@ -153,6 +154,8 @@ impl Auto {
         };
         let mut outcome = work.finish(method, Claim::Approximate);
         outcome.evidence.reason = Some(reason);
+        // A model trained with noise answers to its budget and not to a distance.
+        outcome.evidence.tolerance = model.settings().logistic.privacy.is_none().then_some(tolerance);
         Ok(outcome)
     }
 }

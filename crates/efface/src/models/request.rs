@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::evidence::{BoundSource, Claim, Evidence, Precomputed};
+use crate::evidence::{BoundSource, CLOSED_FORM_TOLERANCE, Claim, Evidence, Precomputed};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Checks a request to forget before any work: every id distinct and here, and something left afterwards.
@@ -73,7 +73,8 @@ pub(crate) fn evidence(
     Evidence {
         method: method.into(),
         reason: None,
-        claim: Claim::Exact,
+        promise: Claim::Exact,
+        tolerance: Some(CLOSED_FORM_TOLERANCE),
         forgotten: 0,
         learned: 0,
         rows,

@@ -212,7 +212,7 @@ fn finding(problem: &Problem, model: &RidgeModel, rows: &Rows, evidence: &Eviden
         bound: evidence.relative_bound,
         absolute_truth: off,
         absolute_bound: evidence.bound,
-        exact: evidence.claim == Claim::Exact && evidence.relative_bound <= problem.recipe.tolerance,
+        exact: evidence.claim() == Claim::Exact && evidence.relative_bound <= problem.recipe.tolerance,
         read_rows: evidence.resummed,
     })
 }

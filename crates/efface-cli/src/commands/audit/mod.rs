@@ -154,7 +154,7 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
     };
     let claim = match (state.state.as_str(), &state.evidence) {
         ("before" | "model", _) => String::new(),
-        (_, Some(evidence)) => evidence.claim.name().into(),
+        (_, Some(evidence)) => evidence.claim().name().into(),
         _ => "exact".into(),
     };
     let mut line = vec![

@@ -116,7 +116,7 @@ fn nearness(report: &AuditReport) -> Section {
     for state in &report.states {
         let far = state.distance.as_ref();
         let number = |value: Option<f64>, style| cell(value.map(|value| Number::new(value, style)));
-        let claim = state.evidence.as_ref().map_or("", |evidence| evidence.claim.name());
+        let claim = state.evidence.as_ref().map_or("", |evidence| evidence.claim().name());
         table.row([
             super::named(state).into(),
             claim.into(),

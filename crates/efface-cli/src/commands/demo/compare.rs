@@ -101,7 +101,7 @@ impl Tried {
             timed(|| Ok(method.forget(model, &data.rows, &data.gone)?))?;
         Ok(Self {
             method: method.name(),
-            claim: evidence.claim.name(),
+            claim: evidence.claim().name(),
             distance: distance(&next, retrained),
             relative_bound: evidence.bound / norm(&parameters(retrained)),
             bound: evidence.bound,

@@ -1,5 +1,6 @@
 //! From the name of a method to a model that has forgotten.
 
+use super::rule::Judged;
 use super::{AnyModel, BaseRecipe, Family};
 use crate::error::{Error, Result};
 use crate::evidence::Outcome;
@@ -62,7 +63,8 @@ impl Options {
 
 impl AnyModel {
     /// The model without the rows `gone`, by the method of that name. A method that makes no sense for this family is
-    /// refused with the reason and with what to use instead.
+    /// refused with the reason and with what to use instead. A result that misses its tolerance is retrained; where that
+    /// misses it too, it is refused if the request named the tolerance, and else kept as `approximate`.
     pub fn forget(
         &self,
         method: &str,
@@ -113,44 +115,19 @@ impl AnyModel {
             }
             Self::Sisa(model) => wrap(named(&sisa(), method, family)?.forget(model, rows, gone), Self::Sisa)?,
         };
-        let outcome = explained(outcome, method, family);
-        match options.tolerance {
-            Some(tolerance) if outcome.evidence.relative_bound > tolerance => {
-                self.nearer(&outcome, tolerance, rows, gone)
-            }
-            _ => Ok(outcome),
+        let mut outcome = explained(outcome, method, family);
+        let asked = options.tolerance.is_some();
+        outcome.evidence.tolerance = options.tolerance.or(outcome.evidence.tolerance);
+        if gone.is_empty() && !asked {
+            // A request for nothing changes nothing: the model says where it stands.
+            return Ok(outcome);
         }
+        Judged { outcome, asked }.repaired(|| self.forget("retrain", &Options::default(), rows, gone))
     }
 
     /// Whether it was trained with noise.
     fn is_certified(&self) -> bool {
         matches!(self, Self::Logistic(model) if model.settings().logistic.privacy.is_some())
-    }
-
-    /// Retrains where the cheap way did not come near enough; refuses where even that does not.
-    fn nearer(
-        &self,
-        cheap: &Outcome<Self>,
-        tolerance: f64,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-    ) -> Result<Outcome<Self>> {
-        let (first, reached) = (&cheap.evidence.method, cheap.evidence.relative_bound);
-        let mut outcome = self.forget("retrain", &Options::default(), rows, gone)?;
-        let bound = outcome.evidence.relative_bound;
-        if bound > tolerance {
-            return Err(Error::Unsupported {
-                method: "auto",
-                reason: format!(
-                    "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
-                     retraining: rounding alone reaches as far; allow more"
-                ),
-            });
-        }
-        outcome.evidence.reason = Some(format!(
-            "{first} is within {reached:.1e} of retraining, which is above the tolerance of {tolerance:.1e}"
-        ));
-        Ok(outcome)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod base;
 mod forget;
+mod rule;
 
 pub use base::{BaseModel, BaseRecipe, Linear};
 pub use forget::Options;
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::evidence::{Evidence, Outcome};
-use crate::rows::{Features, RowStore, Rows};
+use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 
 /// The families of models.
@@ -207,11 +208,14 @@ macro_rules! changed {
 
 impl Amend for AnyModel {
     fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
-        changed!(self, inner => inner.learn(rows, new))
+        let outcome = changed!(self, inner => inner.learn(rows, new))?;
+        self.held_to_tolerance(outcome, rows, &[], new)
     }
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
-        changed!(self, inner => inner.amend(rows, corrected))
+        let outcome = changed!(self, inner => inner.amend(rows, corrected))?;
+        let replaced: Vec<RowId> = corrected.ids().collect();
+        self.held_to_tolerance(outcome, rows, &replaced, corrected)
     }
 
     fn settle(&mut self) -> Result<Settled> {

@@ -430,7 +430,8 @@ impl LogisticModel {
     pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {
         let bound = self.current_bound();
         let mut evidence = request::evidence(method, self.rows, (0.0, 1.0), "", 0);
-        evidence.claim = claim;
+        evidence.promise = claim;
+        evidence.tolerance = (claim == Claim::Exact).then_some(self.settings.logistic.tolerance);
         evidence.gradient_norm = bound.gradient;
         evidence.convexity = bound.convexity;
         evidence.bound = bound.absolute;

@@ -211,7 +211,8 @@ impl RidgeModel {
         Evidence {
             method: method.into(),
             reason: None,
-            claim,
+            promise: claim,
+            tolerance: (claim == Claim::Exact).then_some(self.settings.tolerance),
             forgotten: 0,
             learned: 0,
             rows: self.rows,
@@ -236,7 +237,7 @@ impl RidgeModel {
 
     /// Brings the part of an evidence that speaks of the model as it is now up to date: settling rounds, too.
     pub(crate) fn update(&self, evidence: &mut Evidence) {
-        let now = self.evidence("", evidence.claim);
+        let now = self.evidence("", evidence.promise);
         evidence.gradient_norm = now.gradient_norm;
         evidence.convexity = now.convexity;
         evidence.bound = now.bound;

@@ -1,0 +1,176 @@
+//! The rule of claims at work, for every family and method: a result that misses its tolerance is repaired by retraining;
+//! one that cannot be repaired is refused where the request named the tolerance, and kept where it did not. What is kept
+//! claims no more than its bound allows, because [`Evidence::claim`](crate::Evidence::claim) is computed.
+
+use std::borrow::Cow;
+
+use super::{AnyModel, Options};
+use crate::error::{Error, Result};
+use crate::evidence::{Claim, Outcome};
+use crate::models::request;
+use crate::rows::{RowId, RowStore, Rows};
+
+/// A result that has to be within a tolerance.
+pub(super) struct Judged {
+    pub(super) outcome: Outcome<AnyModel>,
+    /// Whether the request named the tolerance: then it is reached, or nothing changes.
+    pub(super) asked: bool,
+}
+
+impl Judged {
+    /// The result, or what `retrain` makes of it where it is too far from retraining.
+    pub(super) fn repaired(
+        self,
+        retrain: impl FnOnce() -> Result<Outcome<AnyModel>>,
+    ) -> Result<Outcome<AnyModel>> {
+        let Self { mut outcome, asked } = self;
+        let Some(tolerance) = outcome.evidence.tolerance.filter(|_| outcome.evidence.tolerance_missed())
+        else {
+            return Ok(outcome);
+        };
+        // A method that promises no exactness trains by itself as far as it can; retraining is as far as any can go.
+        let last_resort = outcome.evidence.method == "retrain" || outcome.evidence.promise != Claim::Exact;
+        if last_resort && !asked {
+            return Ok(outcome);
+        }
+        let first = outcome.evidence.method.clone();
+        let reached = outcome.evidence.relative_bound;
+        let mut trained = match retrain() {
+            Ok(trained) => trained,
+            Err(error) if asked || error == Error::Stopped => return Err(error),
+            // The first result stands, with the claim that its bound allows.
+            Err(error) => {
+                outcome.evidence.reason = Some(format!(
+                    "the bound of {reached:.1e} after {first} is above the tolerance of {tolerance:.1e}, and retraining \
+                     failed: {error}"
+                ));
+                return Ok(outcome);
+            }
+        };
+        trained.evidence.tolerance = Some(tolerance);
+        let bound = trained.evidence.relative_bound;
+        if !trained.evidence.tolerance_missed() {
+            trained.evidence.reason = Some(format!(
+                "{first} is within {reached:.1e} of retraining, which is above the tolerance of {tolerance:.1e}"
+            ));
+            return Ok(trained);
+        }
+        if asked {
+            return Err(Error::Unsupported {
+                method: "auto",
+                reason: format!(
+                    "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
+                     retraining: rounding alone reaches as far; allow more"
+                ),
+            });
+        }
+        // Either is kept for its bound. A bound that is not a number is the worse one.
+        let mut nearer = if bound < reached || reached.is_nan() { trained } else { outcome };
+        nearer.evidence.reason = Some(format!(
+            "the tolerance is {tolerance:.1e}, and the bound is {reached:.1e} after {first} and {bound:.1e} after \
+             retraining: rounding alone reaches as far"
+        ));
+        Ok(nearer)
+    }
+}
+
+impl AnyModel {
+    /// Retrains with `new` rows in the place of `gone` ones, where learning or amending missed the model's tolerance.
+    pub(super) fn held_to_tolerance(
+        &self,
+        outcome: Outcome<Self>,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+        new: &Rows,
+    ) -> Result<Outcome<Self>> {
+        let done = outcome.evidence.clone();
+        let judged = Judged { outcome, asked: false };
+        judged.repaired(|| {
+            let mut after = rows.all()?.filter(request::stays(gone));
+            after.append(&new.as_kept_by(&after).map(Cow::into_owned)?)?;
+            let mut outcome = self.forget("retrain", &Options::default(), &after, &[])?;
+            // It is still the change that was asked for, done in another way.
+            outcome.evidence.method = done.method;
+            outcome.evidence.forgotten = done.forgotten;
+            outcome.evidence.learned = done.learned;
+            Ok(outcome)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Evidence;
+    use crate::models::{AnyRecipe, Ridge};
+    use crate::rows::Dense;
+    use crate::traits::Fit;
+
+    /// What a method left: its name, what it promises, and its bound beside a tolerance of 1e-9.
+    fn left(method: &str, promise: Claim, relative_bound: f64) -> Outcome<AnyModel> {
+        let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
+        let model = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap();
+        let evidence = request::evidence(method, 2, (relative_bound, 1.0), "", 0);
+        Outcome { model, evidence: Evidence { promise, ..evidence } }
+    }
+
+    fn judged(asked: bool, outcome: Outcome<AnyModel>, retrained: Result<f64>) -> Result<Evidence> {
+        let retrain = || Ok(left("retrain", Claim::Exact, retrained?));
+        Judged { outcome, asked }.repaired(retrain).map(|outcome| outcome.evidence)
+    }
+
+    #[test]
+    fn what_is_near_enough_is_left_alone() {
+        let near = judged(true, left("exact", Claim::Exact, 1e-9), Err(Error::NoRows)).unwrap();
+        assert_eq!((near.method.as_str(), near.claim()), ("exact", Claim::Exact));
+    }
+
+    #[test]
+    fn a_missed_tolerance_is_repaired_by_retraining_whoever_named_it() {
+        for asked in [true, false] {
+            let repaired = judged(asked, left("exact", Claim::Exact, f64::INFINITY), Ok(1e-15)).unwrap();
+            assert_eq!((repaired.method.as_str(), repaired.claim()), ("retrain", Claim::Exact));
+            assert!(repaired.reason.unwrap().starts_with("exact is within inf of retraining"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_repaired_is_refused_if_asked_and_else_kept_as_approximate() {
+        let missed = |first| left("exact", Claim::Exact, first);
+        assert!(matches!(
+            judged(true, missed(1e-5), Ok(1e-6)),
+            Err(Error::Unsupported { method: "auto", .. })
+        ));
+        for (first, second, kept) in [
+            (1e-5, 1e-6, "retrain"),
+            (1e-6, 1e-5, "exact"),
+            (f64::NAN, 1e-5, "retrain"),
+            (1e-5, f64::NAN, "exact"),
+        ] {
+            let kept_evidence = judged(false, missed(first), Ok(second)).unwrap();
+            assert_eq!((kept_evidence.method.as_str(), kept_evidence.claim()), (kept, Claim::Approximate));
+            assert!(kept_evidence.tolerance_missed());
+            assert!(kept_evidence.reason.unwrap().starts_with("the tolerance is 1.0e-9, and the bound is"));
+        }
+    }
+
+    #[test]
+    fn a_retraining_that_fails_leaves_the_first_result_unless_it_was_stopped() {
+        let missed = || left("exact", Claim::Exact, 1e-5);
+        let kept = judged(false, missed(), Err(Error::Overflow)).unwrap();
+        assert_eq!((kept.method.as_str(), kept.claim()), ("exact", Claim::Approximate));
+        assert!(kept.reason.unwrap().contains("retraining failed: the values are too large"));
+        assert_eq!(judged(true, missed(), Err(Error::Overflow)).unwrap_err(), Error::Overflow);
+        assert_eq!(judged(false, missed(), Err(Error::Stopped)).unwrap_err(), Error::Stopped);
+    }
+
+    #[test]
+    fn only_who_asked_has_a_method_followed_that_promised_no_exactness() {
+        let near = || left("auto", Claim::Approximate, 1e-5);
+        assert_eq!(judged(false, near(), Ok(0.0)).unwrap().method, "auto");
+        assert_eq!(judged(true, near(), Ok(0.0)).unwrap().method, "retrain");
+        // Retraining does not follow retraining.
+        let trained = judged(false, left("retrain", Claim::Exact, 1e-5), Ok(0.0)).unwrap();
+        assert_eq!((trained.claim(), trained.tolerance_missed()), (Claim::Approximate, true));
+    }
+}
