@@ -139,6 +139,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         tolerance: float | None = None,
         steps: int | None = None,
         measure: bool = False,
+        clear_dead_columns: bool = False,
     ) -> Evidence:
         """Takes rows out of the model, and out of its memory.
 
@@ -152,6 +153,9 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
             The relative distance bound that ``auto`` must reach.
         steps, measure : optional
             The steps of ``newton`` on a logistic model, and whether it reads the rows that stay to measure its result.
+        clear_dead_columns : bool, default=False
+            Whether an approximate method is followed by setting the weights of columns that no retained row has to 0.
+            ``Evidence.cleared`` tells how many there were, and their norm. Exact methods always clear them.
 
         Returns
         -------
@@ -162,7 +166,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         ids = self._named(held, row_ids)
         if steps is not None and steps < 1:
             raise ValueError(f"steps = {steps} is out of range; it must be 1 or more")
-        return held.model.forget(ids, method, tolerance, steps, measure)
+        return held.model.forget(ids, method, tolerance, steps, measure, clear_dead_columns)
 
     @staticmethod
     def _named(held: Fitted, row_ids: Any) -> _input.UInts:

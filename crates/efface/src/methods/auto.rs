@@ -126,11 +126,12 @@ impl Auto {
                 let gradient = work.gradient_norm();
                 // A gradient that is no number has not fallen either.
                 if gradient.is_nan() || gradient > WORN * last {
-                    work.train()?;
+                    work.profile()?;
                     if work.relative_bound() > goal {
-                        work.start_over()?;
+                        work.train()?;
+                        work.tighten(goal)?;
+                        trained = true;
                     }
-                    trained = true;
                     break;
                 }
                 last = gradient;

@@ -20,8 +20,12 @@ pub struct Options {
     pub tolerance: Option<f64>,
     /// The steps of `newton` on a logistic or softmax model; 1 to 100.
     pub steps: Option<usize>,
-    /// Whether `newton` on a logistic or softmax model reads the retained rows to measure its gradient.
+    /// Whether `newton` on a logistic or softmax model reads the retained rows to measure its gradient in any case.
     pub measure: bool,
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method, which leaves there
+    /// what its formula leaves. The evidence tells how many there were, and their norm. The other methods clear them
+    /// always.
+    pub clear_dead_columns: bool,
 }
 
 impl Options {
@@ -44,6 +48,11 @@ impl Options {
         {
             let value = steps.to_string();
             return Err(Error::Parameter { name: "steps", value, range: "1 to 100" });
+        }
+        if self.clear_dead_columns && !matches!(family, Family::Ridge | Family::Logistic | Family::Softmax) {
+            return unsupported(
+                "only a ridge, logistic or softmax model has a weight per column; leave out clear_dead_columns",
+            );
         }
         if self.steps.is_none() && !self.measure {
             return Ok(());
@@ -90,12 +99,19 @@ impl AnyModel {
         }
         let outcome = match self {
             Self::Ridge(model) => {
-                let found = named(&ridge(), method, family)?.forget(model, rows, gone);
-                wrap(found, |model| Self::Ridge(Box::new(model)))?
+                let mut found = named(&ridge(), method, family)?.forget(model, rows, gone)?;
+                if options.clear_dead_columns {
+                    found.clear_dead_columns()?;
+                }
+                wrap(Ok(found), |model| Self::Ridge(Box::new(model)))?
             }
             Self::Logistic(model) => {
                 let way = classifier(model, method, options)?;
-                wrap(way.forget(model, rows, gone), |model| Self::Logistic(Box::new(model)))?
+                let mut found = way.forget(model, rows, gone)?;
+                if options.clear_dead_columns {
+                    found.clear_dead_columns();
+                }
+                wrap(Ok(found), |model| Self::Logistic(Box::new(model)))?
             }
             Self::MultinomialNb(model) => {
                 wrap(named(&bayes(), method, family)?.forget(model, rows, gone), Self::MultinomialNb)?
@@ -223,7 +239,7 @@ fn classifier(
     method: &'static str,
     options: &Options,
 ) -> Result<Box<dyn Forget<LogisticModel>>> {
-    let Options { tolerance, steps, measure } = *options;
+    let Options { tolerance, steps, measure, .. } = *options;
     Ok(match method {
         "retrain" => Box::new(Retrain),
         "newton" => Box::new(Newton { steps: steps.unwrap_or(1), measure }),

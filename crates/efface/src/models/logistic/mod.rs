@@ -13,11 +13,14 @@
 mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
+mod dead;
 mod hessian;
 mod link;
 pub(crate) mod objective;
 pub(crate) mod pass;
 mod private;
+mod profile;
+mod reach;
 mod reader;
 mod settings;
 mod state;
@@ -68,6 +71,9 @@ pub struct LogisticModel {
     pub(crate) refactorisations: usize,
     /// Steps of the last training; not part of the stored state.
     pub(crate) steps: usize,
+    /// Columns that no row has, as the last pass over the rows found them; of use where no Hessian is kept, and not
+    /// part of the stored state.
+    pub(crate) unseen: Arc<Vec<usize>>,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -162,11 +168,14 @@ impl Settings {
             standing: None,
             refactorisations: 0,
             steps: 0,
+            unseen: Arc::default(),
             row_set,
             noise_rows: row_set,
         };
         let sample = Sample::new(blank.frame(), rows, &HashSet::new(), None)?;
-        Ok(blank.trained(&sample)?.0)
+        let mut model = blank.trained(&sample)?.0;
+        model.clear_dead_columns();
+        Ok(model)
     }
 
     fn extra(&self, basis: &Basis, outputs: usize, noise_rows: u64) -> Extra {
@@ -241,8 +250,8 @@ impl LogisticModel {
         let Trained { place, bowl, iterations, passes } = train::train(&objective, start, None, limits)?;
         self.theta = place.theta;
         self.steps = iterations;
-        self.clear(&(0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect::<Vec<_>>());
         if private::descends(&self.settings) {
+            self.clear(&survey.unseen());
             // The first training may take any way to the optimum; only what is near it may be published.
             return private::descend(self, sample, &survey);
         }
@@ -251,7 +260,8 @@ impl LogisticModel {
             return Err(Error::Separable);
         }
         private::check_start(&self)?;
-        Ok((self, iterations, passes + 1))
+        let passes = passes + 1 + self.polish(sample)?;
+        Ok((self, iterations, passes))
     }
 
     pub(crate) fn has_no_penalty(&self) -> bool {
@@ -277,7 +287,7 @@ impl LogisticModel {
     /// Takes over what a pass over the rows found out.
     pub(crate) fn settle_at(
         &mut self,
-        gradient: Mat<f64>,
+        mut gradient: Mat<f64>,
         bowl: Option<train::Bowl>,
         survey: Survey,
         sample: &Sample<'_>,
@@ -286,6 +296,8 @@ impl LogisticModel {
         self.class_rows = survey.class_rows.clone();
         self.facts = Facts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
+        self.unseen = Arc::new(survey.unseen());
+        dead::leave_out(&mut gradient, &self.unseen);
         self.ledger = Ledger::measured(gradient, hidden);
         let par = self.par();
         self.standing = bowl.map(|bowl| Standing {
@@ -295,15 +307,6 @@ impl LogisticModel {
         match &self.standing {
             Some(standing) => self.ledger.localise(standing, par),
             None => self.facts.inverse_norm = self.inverse_norm(sample),
-        }
-    }
-
-    /// Sets parameters of columns that no row has to 0, which is where the penalty alone puts them.
-    pub(crate) fn clear(&mut self, columns: &[usize]) {
-        for &j in columns {
-            for c in 0..self.theta.ncols() {
-                self.theta[(j, c)] = 0.0;
-            }
         }
     }
 
@@ -447,6 +450,13 @@ impl LogisticModel {
                  whoever has the retained rows can work it out"
                     .into(),
             );
+        }
+        if self.ledger.remnant > 0.0 {
+            evidence.not_covered.push(format!(
+                "weights of norm {:.1e} in columns that no retained row has, as the method left them; clearing dead columns \
+                 sets them to 0",
+                self.ledger.remnant
+            ));
         }
         if self.ledger.moved > 0.0 && self.standing.is_some() {
             evidence.not_covered.push(
