@@ -12,6 +12,8 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 const LAMBDA: f64 = 0.1;
+/// Columns of a row before any is injected.
+const WIDTH: usize = 8;
 
 /// A small generator, so that the cases do not depend on any crate's stream.
 struct Numbers(u64);
@@ -26,8 +28,8 @@ impl Numbers {
 /// Rows of two or three classes, with a column per output that only the rows to forget have.
 fn injected(classes: usize) -> (Rows, Vec<RowId>) {
     let mut numbers = Numbers(17 + classes as u64);
-    let (n, d) = (60, 3);
-    let x: Vec<f64> = (0..n * d).map(|_| numbers.next()).collect();
+    let d = WIDTH;
+    let x: Vec<f64> = (0..80 * d).map(|_| numbers.next()).collect();
     let mut y = Vec::new();
     for row in x.chunks(d) {
         let score = row[0] - row[1] + 0.6 * numbers.next();
@@ -41,7 +43,7 @@ fn injected(classes: usize) -> (Rows, Vec<RowId>) {
     }
     let outputs = if classes == 2 { 1 } else { 3 };
     let rows = Rows::new(Dense::new(x, d).unwrap(), y, outputs).unwrap();
-    let gone: Vec<RowId> = (0..6).map(RowId).collect();
+    let gone: Vec<RowId> = (0..3).map(RowId).collect();
     (inject(&rows, &gone).unwrap(), gone)
 }
 
@@ -130,7 +132,7 @@ fn off(model: &LogisticModel, theta: &Mat<f64>, step: &Mat<f64>) -> f64 {
 /// The norm of the weights on the injected columns.
 fn planted(model: &LogisticModel) -> f64 {
     let table = model.parameters().0;
-    let squares = (3..table.nrows()).flat_map(|j| (0..table.ncols()).map(move |c| (j, c)));
+    let squares = (WIDTH..table.nrows()).flat_map(|j| (0..table.ncols()).map(move |c| (j, c)));
     squares.map(|at| table[at].powi(2)).sum::<f64>().sqrt()
 }
 
@@ -148,11 +150,7 @@ fn approximate_methods_leave_what_their_formulas_leave() {
         let newton = step(&rows, &gone, &theta, false);
         let cases: [(&dyn Forget<LogisticModel>, Mat<f64>, bool); 3] = [
             (&Influence, step(&rows, &gone, &theta, true), true),
-            (
-                &ProjectionResidual::default(),
-                projected(&rows, &gone, &newton, theta.nrows()),
-                true,
-            ),
+            (&ProjectionResidual::default(), projected(&rows, &gone, &newton, theta.nrows()), true),
             (&Newton::default(), newton, false),
         ];
         for (method, expected, leaves) in cases {
@@ -160,11 +158,23 @@ fn approximate_methods_leave_what_their_formulas_leave() {
             let Outcome { model: after, evidence } = method.forget(&model, &rows, &gone).unwrap();
             let off = off(&after, &theta, &expected);
             assert!(off < 1e-7, "{name}: {off:.2e} from its formula");
-            assert_eq!(planted(&after) > 0.05 * planted(&model), leaves, "{name} leaves {:.3}", planted(&after));
+            assert_eq!(
+                planted(&after) > 0.05 * planted(&model),
+                leaves,
+                "{name} leaves {:.3}",
+                planted(&after)
+            );
             assert_eq!(evidence.cleared, None, "{name}");
             let away = distance(&after, &truth);
-            assert!(away <= evidence.bound + 1e-9 && evidence.bound.is_finite(), "{name}: {away:.2e} {:.2e}", evidence.bound);
-            assert_eq!(evidence.not_covered.iter().any(|what| what.contains("no retained row has")), planted(&after) > 0.0);
+            assert!(
+                away <= evidence.bound + 1e-9 && evidence.bound.is_finite(),
+                "{name}: {away:.2e} {:.2e}",
+                evidence.bound
+            );
+            assert_eq!(
+                evidence.not_covered.iter().any(|what| what.contains("no retained row has")),
+                planted(&after) > 0.0
+            );
         }
     }
 }
@@ -186,7 +196,7 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
             let (cleared, evidence) = asked(true);
             let found = evidence.cleared.unwrap();
             assert_eq!(planted(&cleared), 0.0);
-            assert_eq!(found.columns, rows.outputs());
+            assert!((1..=rows.outputs()).contains(&found.columns));
             assert!((found.norm - planted(&left)).abs() < 1e-12 && found.norm > 0.01, "{method}: {found:?}");
             assert!(evidence.bound < plain.bound && distance(&cleared, &truth) <= evidence.bound + 1e-9);
             assert!(!evidence.not_covered.iter().any(|what| what.contains("no retained row has")));
@@ -255,10 +265,10 @@ fn ridge_models_clear_on_request_too() {
         let options = Options { clear_dead_columns: true, ..Options::default() };
         let left = model.forget(method, &Options::default(), &rows, &gone).unwrap();
         let cleared = model.forget(method, &options, &rows, &gone).unwrap();
-        assert!(table(&left.model)[(3, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
-        assert_eq!(table(&cleared.model)[(3, 0)], 0.0);
+        assert!(table(&left.model)[(WIDTH, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
+        assert_eq!(table(&cleared.model)[(WIDTH, 0)], 0.0);
         let found = cleared.evidence.cleared.unwrap();
-        assert!((found.norm - table(&left.model)[(3, 0)].abs()).abs() < 1e-12 && found.columns == 1);
+        assert!((found.norm - table(&left.model)[(WIDTH, 0)].abs()).abs() < 1e-12 && found.columns == 1);
         assert!((table(&cleared.model) - table(&truth)).norm_l2() <= cleared.evidence.bound + 1e-9);
     }
 }
@@ -273,12 +283,12 @@ fn the_injection_test_tells_methods_apart_on_classifiers() {
             .flat_map(|row| {
                 let mut x = vec![0.0; wide.width()];
                 row.features.each(|j, value| x[j] = value);
-                x.truncate(3);
+                x.truncate(WIDTH);
                 x
             })
             .collect();
         let y: Vec<f64> = wide.iter().flat_map(|row| row.targets.to_vec()).collect();
-        let rows = Rows::new(Dense::new(x, 3).unwrap(), y, wide.outputs()).unwrap();
+        let rows = Rows::new(Dense::new(x, WIDTH).unwrap(), y, wide.outputs()).unwrap();
         let recipe = match classes {
             2 => AnyRecipe::Logistic(Logistic::new(LAMBDA)),
             _ => AnyRecipe::Softmax(Softmax::new(LAMBDA)),

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::evidence::Outcome;
 use crate::methods::table::{self, refusal};
 use crate::methods::{
-    Auto, Certified, DcKMeans, DescentToDelete, Exact, Influence, Newton, ProjectionResidual, QKMeans,
-    Retrain, SisaForget, Summation, WarmStart,
+    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Exact, Influence, Newton, ProjectionResidual,
+    QKMeans, Retrain, SisaForget, Summation, WarmStart,
 };
 use crate::models::kmeans::Scheme;
 use crate::models::{KMeansModel, LogisticModel, NaiveBayes, RidgeModel, SisaModel};
@@ -246,6 +246,7 @@ fn classifier(
         "influence" => Box::new(Influence),
         "projection_residual" => Box::new(ProjectionResidual::default()),
         "warm_start" => Box::new(WarmStart),
+        "delta_grad" => Box::new(DeltaGrad::default()),
         "certified" => Box::new(Certified::of(model)?),
         "descent_to_delete" => Box::new(DescentToDelete::of(model)?),
         _ => Box::new(Auto { tolerance }),

@@ -154,7 +154,8 @@ impl Ledger {
             return f64::INFINITY;
         }
         let turned = step.concordance * step.swing;
-        let above = if turned < 1e-4 { 0.5 * turned + turned * turned } else { turned.exp_m1() / turned - 1.0 };
+        let above =
+            if turned < 1e-4 { 0.5 * turned + turned * turned } else { turned.exp_m1() / turned - 1.0 };
         let old = (step.concordance * self.swung).exp_m1();
         let bent = old + above + old * above;
         let along = step.along + (self.drift * step.length + step.rounding) * step.length;
@@ -201,7 +202,21 @@ impl LogisticModel {
 
     /// The distance bound at the parameters, in the caller's coordinates.
     pub(crate) fn current_bound(&self) -> Bound {
-        let ledger = &self.ledger;
+        self.bound_by(&self.ledger)
+    }
+
+    /// The relative bound if the gradient were 0 but for what its evaluation can hide: no step leads below that.
+    pub(crate) fn least_bound(&self) -> f64 {
+        let zero = Mat::zeros(self.theta.nrows(), self.theta.ncols());
+        let mut ledger = Ledger::measured(zero, self.hidden(&self.facts, &self.theta));
+        if let Some(standing) = &self.standing {
+            ledger.leftover_local = 0.0;
+            ledger.unknown_local = ledger.unknown * standing.base.scales.inverse_norm.sqrt();
+        }
+        self.bound_by(&ledger).relative
+    }
+
+    fn bound_by(&self, ledger: &Ledger) -> Bound {
         let concordance = self.settings.link.concordance();
         let gradient = ledger.gradient();
         let (inverse_norm, local, reach) = match &self.standing {

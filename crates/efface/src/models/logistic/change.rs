@@ -145,6 +145,8 @@ impl<'a> Work<'a> {
         before.check_classes(&class_rows)?;
         movers.score(&before.theta);
         let mut next = before.clone();
+        // A run of gradient descent over other rows is of no use, and would keep what is to go.
+        next.path = None;
         next.rows = store.len() + total - 2 * gone.len();
         next.class_rows = class_rows;
         let leaving = super::private::fingerprint(gone.iter().copied());
@@ -220,7 +222,10 @@ impl<'a> Work<'a> {
     }
 
     /// Calls `see` with the rows that are left.
-    pub(super) fn over_rows<T>(&mut self, see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn over_rows<T>(
+        &mut self,
+        see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>,
+    ) -> Result<T> {
         let ground = match self.ground.take() {
             Some(ground) => ground,
             None => self.store.all()?,
@@ -319,16 +324,38 @@ impl<'a> Work<'a> {
         self.steps += iterations;
         self.passes += passes;
         self.read += passes.saturating_sub(1) * self.next.rows;
-        let way = flat(&(&place.theta - &self.next.theta));
-        let (length, swing) = self.way(&standing, &way, &standing.times(&way));
-        self.next.theta = place.theta;
-        self.next.ledger.moved += length;
-        self.next.ledger.swung += swing;
+        self.go_to(place.theta, Some(&standing));
         self.take_gradient(place.gradient);
         let next = &self.next;
         let stale = next.settings.link.concordance() * next.ledger.swung;
         let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
+    }
+
+    /// Takes over parameters, whatever they come from, and notes how far they are from where the Hessian was made.
+    fn go_to(&mut self, theta: Mat<f64>, standing: Option<&Standing>) {
+        if let Some(standing) = standing {
+            let mut way = &theta - &self.next.theta;
+            super::dead::leave_out(&mut way, &standing.unsupported());
+            let way = flat(&way);
+            let (length, swing) = self.way(standing, &way, &standing.times(&way));
+            self.next.ledger.moved += length;
+            self.next.ledger.swung += swing;
+        }
+        self.next.theta = theta;
+    }
+
+    /// Takes over parameters, and measures the gradient there.
+    pub(super) fn move_to(&mut self, theta: Mat<f64>) -> Result<()> {
+        let standing = self.next.standing.clone();
+        self.go_to(theta, standing.as_ref());
+        self.measure()
+    }
+
+    /// The rows that are to go.
+    pub(super) fn removed_rows(&self) -> Result<Rows> {
+        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
+        Ok(self.store.all()?.filter(|id| gone.contains(&id)))
     }
 
     /// Fits the rows that are left as if nothing had been.
@@ -439,11 +466,8 @@ impl<'a> Work<'a> {
         let base = &standing.base;
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
         // H·Δ of a Newton step is known: the gradient, up to the sign.
-        let product = if solved {
-            flat(&self.next.ledger.leftover) * faer::Scale(-1.0)
-        } else {
-            standing.times(&seen)
-        };
+        let product =
+            if solved { flat(&self.next.ledger.leftover) * faer::Scale(-1.0) } else { standing.times(&seen) };
         let (length, swing) = self.way(&standing, &seen, &product);
         self.last_swing = swing;
         let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);

@@ -18,6 +18,7 @@ mod hessian;
 mod link;
 pub(crate) mod objective;
 pub(crate) mod pass;
+mod path;
 mod private;
 mod profile;
 mod reach;
@@ -47,6 +48,7 @@ pub(crate) use bound::{Facts, Ledger};
 use curvature::{Curvature, Settling, Standing};
 use objective::{Extra, Objective};
 use pass::{Frame, Sample, Survey};
+pub(crate) use path::{DescentPath, FollowSettings};
 use train::{Limits, Trained};
 
 /// More parameters than this are too many for a Hessian.
@@ -74,6 +76,8 @@ pub struct LogisticModel {
     /// Columns that no row has, as the last pass over the rows found them; of use where no Hessian is kept, and not
     /// part of the stored state.
     pub(crate) unseen: Arc<Vec<usize>>,
+    /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the stored state.
+    pub(crate) path: Option<Arc<DescentPath>>,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -169,6 +173,7 @@ impl Settings {
             refactorisations: 0,
             steps: 0,
             unseen: Arc::default(),
+            path: None,
             row_set,
             noise_rows: row_set,
         };
@@ -362,6 +367,16 @@ impl LogisticModel {
         1.0 / smallest + coupled
     }
 
+    /// Calls `see` with all rows of a store that holds this model's.
+    pub(crate) fn over_all_rows<T>(
+        &self,
+        rows: &dyn RowStore,
+        see: impl FnOnce(&Sample<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let all = rows.all()?;
+        see(&Sample::new(self.frame(), &all, &HashSet::new(), None)?)
+    }
+
     /// The recipe it was fitted with.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -451,6 +466,12 @@ impl LogisticModel {
                     .into(),
             );
         }
+        if self.path.is_some() {
+            evidence.not_covered.push(
+                "the remembered run of gradient descent, whose gradients are in part approximate: storing the model drops it"
+                    .into(),
+            );
+        }
         if self.ledger.remnant > 0.0 {
             evidence.not_covered.push(format!(
                 "weights of norm {:.1e} in columns that no retained row has, as the method left them; clearing dead columns \
@@ -474,9 +495,10 @@ impl LogisticModel {
     }
 
     fn precomputed(&self) -> Vec<Precomputed> {
-        let Some(standing) = &self.standing else { return Vec::new() };
-        let parts = standing.base.bytes().into_iter();
-        parts.map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+        let parts = self.standing.iter().flat_map(|standing| standing.base.bytes());
+        let run =
+            self.path.iter().map(|path| ("run of gradient descent, parameters and gradients", path.bytes()));
+        parts.chain(run).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
     }
 }
 

@@ -1,12 +1,15 @@
 //! How a fit or a request comes to a bound that says something, or to one within a tolerance: it reads the rows, makes the
 //! Hessian anew, profiles the intercepts out, and takes further Newton steps, in the order of what each costs.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use faer::Mat;
 
 use super::change::Work;
 use super::objective::{flat, shaped};
 use super::pass::Sample;
-use super::{Ledger, LogisticModel};
+use super::{DescentPath, FollowSettings, Ledger, LogisticModel};
 use crate::error::Result;
 use crate::evidence::BoundSource;
 use crate::linalg::norm;
@@ -85,9 +88,30 @@ impl Work<'_> {
     /// Bounds the distance with the intercepts profiled out.
     pub(crate) fn profile(&mut self) -> Result<()> {
         self.next.ledger.profile = self.over_rows(|model, sample| Ok(model.profiled_bound(sample)))?;
-        self.passes += 2;
-        self.read += 2 * self.next.rows;
+        self.count_passes(2, self.next.rows);
         Ok(())
+    }
+
+    /// Takes note of passes that were made elsewhere, over so many rows each.
+    pub(crate) fn count_passes(&mut self, passes: usize, rows: usize) {
+        self.passes += passes;
+        self.read += passes * rows;
+    }
+
+    /// Replays a run of gradient descent over the rows that are left, goes where it ends, and measures the gradient there.
+    /// Returns how many steps of the replay read all rows that are left.
+    pub(crate) fn follow(&mut self, path: &DescentPath, settings: FollowSettings) -> Result<usize> {
+        let gone = self.removed_rows()?;
+        let (next, exact) = self.over_rows(|model, sample| {
+            let removed = Sample::new(model.frame(), &gone, &HashSet::new(), None)?;
+            path.without(model, sample, &removed, settings)
+        })?;
+        self.count_passes(exact.saturating_sub(1), self.next.rows);
+        self.steps += next.len();
+        let end = shaped(&next.end, self.next.theta.nrows());
+        self.next.path = Some(Arc::new(next));
+        self.move_to(end)?;
+        Ok(exact)
     }
 
     /// Reads the rows that are left as often as it takes to bring the relative bound down to `most`, without a move of

@@ -206,6 +206,7 @@ impl LogisticModel {
             refactorisations: head.refactorisations,
             steps: 0,
             unseen: Arc::default(),
+            path: None,
             row_set: head.row_set,
             noise_rows: head.noise_rows,
         })

@@ -15,7 +15,9 @@ impl Outcome<RidgeModel> {
         let Body::Dense(body) = &mut model.body else {
             return Err(Error::Unsupported {
                 method: "clear_dead_columns",
-                reason: "the iterative form does not count the rows behind a column; use exact, or leave it out".into(),
+                reason:
+                    "the iterative form does not count the rows behind a column; use exact, or leave it out"
+                        .into(),
             });
         };
         let columns = body.unsupported(None);
