@@ -118,9 +118,16 @@ impl<'a> Work<'a> {
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
-        let holds = |row: RowRef<'_>| {
+        let mut written = vec![0.0; if before.basis.is_unshifted() { 0 } else { before.basis.width() }];
+        let mut holds = |row: RowRef<'_>| {
             let mut square = 0.0;
-            row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
+            if written.is_empty() {
+                row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
+            } else {
+                // Far from 0 is not far from where the column was shifted to.
+                before.basis.write(row, 1.0, &mut written);
+                square = dot(&written, &written);
+            }
             if square.is_finite() { Ok(()) } else { Err(Error::Overflow) }
         };
         store.visit(gone, &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {

@@ -175,3 +175,93 @@ fn smoothness(model: &LogisticModel, sample: &Sample<'_>) -> f64 {
     let penalty = model.extra.penalty.iter().copied().fold(0.0, f64::max);
     model.settings.link.curvature() * gram + penalty + model.extra.gauge as u8 as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::rows::{Dense, RowId, Rows};
+    use crate::traits::Fit;
+    use crate::{Logistic, Softmax};
+
+    /// Rows of two or three classes.
+    fn rows(classes: usize) -> Rows {
+        let mut state = 11u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 11) as f64) / (1u64 << 52) as f64 - 1.0
+        };
+        let x: Vec<f64> = (0..300 * 5).map(|_| next()).collect();
+        let mut y = Vec::new();
+        for row in x.chunks(5) {
+            let score = 2.0 * row[0] - row[1] + next();
+            match classes {
+                2 => y.push(if score > 0.0 { 1.0 } else { -1.0 }),
+                _ => {
+                    let class = if score > 0.5 { 2 } else { (score > -0.5) as usize };
+                    y.extend((0..3).map(|c| (c == class) as u8 as f64));
+                }
+            }
+        }
+        Rows::new(Dense::new(x, 5).unwrap(), y, if classes == 2 { 1 } else { 3 }).unwrap()
+    }
+
+    /// The replay is near plain gradient descent without the rows: much nearer than that is to the run with them.
+    #[test]
+    fn a_replay_is_near_gradient_descent_without_the_rows() {
+        for classes in [2, 3] {
+            let rows = rows(classes);
+            let model = match classes {
+                2 => Logistic::new(1.0).fit(&rows).unwrap(),
+                _ => Softmax::new(1.0).fit(&rows).unwrap(),
+            };
+            let frame = model.frame();
+            let gone: HashSet<RowId> = [3, 50, 99].map(RowId).into();
+            let removed_rows = rows.filter(|id| gone.contains(&id));
+            let all = Sample::new(frame, &rows, &HashSet::new(), None).unwrap();
+            let left = Sample::new(frame, &rows, &gone, None).unwrap();
+            let removed = Sample::new(frame, &removed_rows, &HashSet::new(), None).unwrap();
+            let run = DescentPath::run(&model, &all, 400, 1e-7).unwrap();
+            let optimum = flat(&model.theta);
+            assert!(norm(&(&run.end - &optimum)) < 1e-4 * norm(&optimum), "{} steps", run.len());
+            // Plain gradient descent over the retained rows, as many steps of the same length.
+            let mut plain = Mat::zeros(run.end.nrows(), 1);
+            for _ in 0..run.len() {
+                plain = &plain - slope(&model.objective(&left), &plain) * faer::Scale(run.step);
+            }
+            let settings = FollowSettings { burn_in: 10, period: 5, memory: 2 };
+            let (replay, exact) = run.without(&model, &left, &removed, settings).unwrap();
+            assert!(exact <= 11 + run.len() / 5, "{exact} of {}", run.len());
+            let moved = norm(&(&plain - &run.end));
+            let off = norm(&(&plain - &replay.end));
+            assert!(off < 0.02 * moved, "{classes} classes: {off:.2e} of {moved:.2e}");
+            // Every step over all retained rows is gradient descent itself.
+            let every = FollowSettings { burn_in: usize::MAX, ..settings };
+            let (same, _) = run.without(&model, &left, &removed, every).unwrap();
+            assert!(norm(&(&plain - &same.end)) < 1e-12);
+            // The replay is a run like the first, and can be replayed again.
+            let more: HashSet<RowId> = [3, 50, 99, 120].map(RowId).into();
+            let fewer = Sample::new(frame, &rows, &more, None).unwrap();
+            let last = rows.filter(|id| id == RowId(120));
+            let last = Sample::new(frame, &last, &HashSet::new(), None).unwrap();
+            let (again, _) = replay.without(&model, &fewer, &last, settings).unwrap();
+            let mut plain = Mat::zeros(run.end.nrows(), 1);
+            for _ in 0..run.len() {
+                plain = &plain - slope(&model.objective(&fewer), &plain) * faer::Scale(run.step);
+            }
+            assert!(norm(&(&plain - &again.end)) < 0.05 * norm(&(&plain - &run.end)));
+        }
+    }
+
+    #[test]
+    fn a_quasi_hessian_maps_its_newest_difference() {
+        let mut quasi = QuasiHessian::new(2);
+        let column = |values: [f64; 3]| Mat::from_fn(3, 1, |i, _| values[i]);
+        assert!(quasi.learn(column([1.0, 0.0, 0.5]), column([2.0, 0.1, 0.7])));
+        assert!(quasi.learn(column([0.2, 1.0, 0.0]), column([0.3, 3.0, 0.1])));
+        assert!(norm(&(quasi.times(&column([0.2, 1.0, 0.0])) - column([0.3, 3.0, 0.1]))) < 1e-14);
+        // A difference that convexity forbids is rounding.
+        assert!(!quasi.learn(column([1.0, 0.0, 0.0]), column([-1.0, 0.0, 0.0])));
+    }
+}
