@@ -20,6 +20,9 @@ pub(super) const ACCURACY: f64 = 1e-10;
 /// A further step must bring the gradient down to this share of the last one; less is rounding.
 const WORTHWHILE: f64 = 0.5;
 
+/// A Hessian of so many parameters costs less than profiling the intercepts out, and its bound is sharper.
+const CHEAP: usize = 512;
+
 /// So many further steps at most.
 const MOST_STEPS: usize = 6;
 
@@ -122,7 +125,8 @@ impl Work<'_> {
         if useless(self) && self.next.ledger.source == BoundSource::Carried {
             self.measure()?;
         }
-        if useless(self) {
+        let parameters = self.next.theta.nrows() * self.next.theta.ncols();
+        if useless(self) && parameters > CHEAP {
             self.profile()?;
         }
         if useless(self) && self.next.standing.is_some() {
@@ -130,6 +134,9 @@ impl Work<'_> {
             if self.has_fresh_hessian()? {
                 self.next.ledger.profile = profile;
             }
+        }
+        if useless(self) && parameters <= CHEAP {
+            self.profile()?;
         }
         Ok(())
     }
