@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use efface::methods::{
-    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Influence, Newton, ProjectionResidual, QKMeans, Retrain,
-    SisaForget, Summation, WarmStart,
+    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Influence, Newton, ProjectionResidual, QKMeans,
+    Retrain, SisaForget, Summation, WarmStart,
 };
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{

@@ -70,11 +70,7 @@ fn one_newton_step_has_a_finite_bound_that_holds() {
             let away = distance(&outcome.model, &truth);
             let evidence = outcome.evidence;
             assert!(evidence.bound.is_finite(), "seed {seed}, {classes} classes, λ = {lambda}");
-            assert!(
-                away <= evidence.bound + slack,
-                "seed {seed}: {away:.2e} > {:.2e}",
-                evidence.bound
-            );
+            assert!(away <= evidence.bound + slack, "seed {seed}: {away:.2e} > {:.2e}", evidence.bound);
             // Whoever reads rows says so.
             let reads = evidence.rows_read > gone.len();
             assert_eq!(reads, evidence.bound_source == BoundSource::Measured, "seed {seed}");

@@ -410,6 +410,7 @@ pub(super) fn idle(change: &Change<'_>) -> Evidence {
         relative_bound: head.relative_bound.unwrap_or(f64::INFINITY),
         bound_source: efface::BoundSource::Carried,
         certificate: None,
+        cleared: None,
         precomputed: Vec::new(),
         not_covered: Vec::new(),
     }

@@ -14,6 +14,7 @@ mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
 mod dead;
+mod giants;
 mod hessian;
 mod link;
 pub(crate) mod objective;
@@ -139,10 +140,22 @@ impl Settings {
             });
         }
         // Certified rows are scaled by their norm, in units that no row chose.
-        let basis = match self.is_private() || self.logistic.as_given {
-            true => Basis::plain(rows.width(), intercept),
-            false => Basis::choose(rows, rows.width(), intercept, self.logistic.lambda),
-        };
+        if self.is_private() || self.logistic.as_given {
+            return self.fit_in(Basis::plain(rows.width(), intercept), rows, start);
+        }
+        let basis = Basis::choose(rows, rows.width(), intercept, self.logistic.lambda);
+        match self.fit_in(basis, rows, start) {
+            Err(error @ (Error::Singular { .. } | Error::NotTrained { .. }))
+                if self.logistic.lambda > 0.0 =>
+            {
+                self.fit_beside_giants(rows, error)
+            }
+            fitted => fitted,
+        }
+    }
+
+    fn fit_in(&self, basis: Basis, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
+        let outputs = rows.outputs();
         let row_set = private::fingerprint(rows.ids());
         let extra = self.extra(&basis, outputs, row_set);
         let start = match start {
