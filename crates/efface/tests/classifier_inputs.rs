@@ -91,9 +91,11 @@ fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
                 let evidence = outcome.evidence;
                 assert!(away <= evidence.bound + slack, "{context}: {away:.2e}, {:.2e}", evidence.bound);
                 let size = distance(&truth, &vec![0.0; truth.len()]);
-                if matches!(method.name(), "retrain" | "warm_start" | "auto")
-                    && evidence.relative_bound <= 1e-6
-                {
+                let promises = matches!(method.name(), "retrain" | "warm_start" | "auto");
+                // Once the giant is gone, nothing stands in the way of a model that knows itself.
+                let easy = name.starts_with("a row of") && gone == [RowId(7)];
+                assert!(!(promises && easy) || evidence.relative_bound <= 1e-6, "{context}: {evidence:?}");
+                if promises && evidence.relative_bound <= 1e-6 {
                     assert!(away <= 1e-6 * size + slack, "{context}: {away:.2e} of {size:.2e}");
                 }
                 answers += 1;
@@ -115,14 +117,13 @@ fn rows_of_all_sizes_in_one_table() {
         _ => (),
     });
     assert_eq!(answers, 0);
-    for (size, least) in [(1e3, ALL), (1e6, ALL), (1e9, ALL), (1e12, ALL), (1e100, 0), (1e150, 0)] {
+    for size in [1e3, 1e6, 1e9, 1e12, 1e100, 1e150] {
         let answers = hold(&format!("a row of {size:e}"), |i, row| {
             if i == 7 {
                 row.iter_mut().for_each(|x| *x *= size);
             }
         });
-        println!("{size:e}: {answers}");
-        assert!(answers >= least, "{size:e}: {answers}");
+        assert_eq!(answers, ALL, "{size:e}");
     }
 }
 

@@ -17,6 +17,9 @@ use crate::linalg::norm;
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 pub(super) const ACCURACY: f64 = 1e-10;
 
+/// The same for a further step after training, of which there may be several.
+const ROUGH: f64 = 1e-4;
+
 /// A further step must bring the gradient down to this share of the last one; less is rounding.
 const WORTHWHILE: f64 = 0.5;
 
@@ -39,15 +42,19 @@ impl LogisticModel {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
             }
+            // Often it is the bound that is at fault and not the place.
+            self.ledger.profile = self.profiled_bound(sample);
+            passes += 3;
+            if self.current_bound().relative <= self.tolerance() {
+                return Ok(passes);
+            }
             let gradient = flat(&self.ledger.leftover);
             let step = match &self.standing {
                 Some(standing) => standing.solve(&gradient, self.par()),
                 None => {
-                    // A system that conjugate gradients cannot solve to such an accuracy has no better place to offer.
-                    let Ok((step, products)) = self.objective(sample).solve(&self.theta, &gradient, ACCURACY)
-                    else {
-                        break;
-                    };
+                    // A system that conjugate gradients cannot solve has no better place to offer.
+                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH);
+                    let Ok((step, products)) = solved else { break };
                     passes += products;
                     step
                 }
@@ -55,7 +62,9 @@ impl LogisticModel {
             let moved: Mat<f64> = &self.theta - shaped(&step, self.theta.nrows());
             let place = self.objective(sample).at(moved);
             passes += 1;
-            let reached = norm(&place.gradient);
+            let mut left = place.gradient;
+            super::dead::leave_out(&mut left, &self.dead_columns());
+            let reached = norm(&left);
             if reached.is_nan() || reached > WORTHWHILE * norm(&gradient) {
                 break;
             }
@@ -63,18 +72,12 @@ impl LogisticModel {
             let way = self.ledger.moved + length;
             let swing = self.ledger.swung + self.facts.reach * length;
             self.theta = place.theta;
-            let mut gradient = place.gradient;
-            super::dead::leave_out(&mut gradient, &self.dead_columns());
-            self.ledger = Ledger::measured(gradient, self.hidden(&self.facts, &self.theta));
+            self.ledger = Ledger::measured(left, self.hidden(&self.facts, &self.theta));
             if let Some(standing) = &self.standing {
                 self.ledger.moved = way;
                 self.ledger.swung = swing;
                 self.ledger.localise(standing, self.par());
             }
-        }
-        if !self.settings.is_private() && self.current_bound().relative > self.tolerance() {
-            self.ledger.profile = self.profiled_bound(sample);
-            passes += 3;
         }
         Ok(passes)
     }
@@ -143,6 +146,10 @@ impl Work<'_> {
 
     /// Goes on until the relative bound is within the tolerance, or nothing helps any more.
     pub(crate) fn tighten(&mut self, tolerance: f64) -> Result<()> {
+        if self.relative_bound() > tolerance {
+            // Often it is the bound that is at fault and not the place.
+            self.profile()?;
+        }
         if self.relative_bound() <= tolerance {
             return Ok(());
         }
