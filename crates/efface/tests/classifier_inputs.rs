@@ -110,13 +110,12 @@ const ALL: usize = 4 * 2 * 7;
 
 #[test]
 fn rows_of_all_sizes_in_one_table() {
-    // Squares of 1e300 beside numbers near 1 are beyond floating point: that is said.
     let answers = hold("1e300 and 1e-300", |i, row| match i {
         7 => row[0] = 1e300,
         8 => row[1] = 1e-300,
         _ => (),
     });
-    assert_eq!(answers, 0);
+    assert_eq!(answers, ALL);
     for size in [1e3, 1e6, 1e9, 1e12, 1e100, 1e150] {
         let answers = hold(&format!("a row of {size:e}"), |i, row| {
             if i == 7 {

@@ -134,9 +134,12 @@ impl Work<'_> {
         }
         if useless(self) && self.next.standing.is_some() {
             let profile = self.next.ledger.profile;
+            let refreshed = self.refreshed;
             if self.has_fresh_hessian()? {
                 self.next.ledger.profile = profile;
             }
+            // The step was taken with what had been kept: a Hessian for the bound alone does not change that.
+            self.refreshed = refreshed;
         }
         if useless(self) && parameters <= CHEAP {
             self.profile()?;
