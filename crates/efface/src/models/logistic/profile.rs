@@ -83,10 +83,10 @@ impl InterceptLoss<'_> {
             place.loss += member.weight * self.link.judge(&line, member.class, &mut residual).0;
             self.link.probabilities(&line, &mut probabilities);
             weight += member.weight;
-            for a in 0..outputs {
+            for (a, residual) in residual.iter().enumerate() {
                 let own = self.link.bend(&line, &probabilities, a, a);
-                place.gradient[a] += member.weight * residual[a];
-                place.size[a] += member.weight * (residual[a].abs() + own);
+                place.gradient[a] += member.weight * residual;
+                place.size[a] += member.weight * (residual.abs() + own);
                 for b in 0..=a {
                     let bend = self.link.bend(&line, &probabilities, a, b);
                     place.hessian[(a, b)] += member.weight * bend;

@@ -124,7 +124,10 @@ impl Work<'_> {
     /// the parameters.
     pub(crate) fn secure_bound(&mut self, most: f64) -> Result<()> {
         // A bound that is no number says nothing either.
-        let useless = |work: &Self| !(work.relative_bound() <= most);
+        let useless = |work: &Self| {
+            let bound = work.relative_bound();
+            bound.is_nan() || bound > most
+        };
         if useless(self) && self.next.ledger.source == BoundSource::Carried {
             self.measure()?;
         }
