@@ -293,7 +293,7 @@ fn the_injection_test_tells_methods_apart_on_classifiers() {
             2 => AnyRecipe::Logistic(Logistic::new(LAMBDA)),
             _ => AnyRecipe::Softmax(Softmax::new(LAMBDA)),
         };
-        let ways = ["influence", "projection_residual", "auto"].map(|method| Way::new(method));
+        let ways = ["influence", "projection_residual", "auto"].map(Way::new);
         let found = feature_injection(&recipe, &rows, &gone, &ways).unwrap();
         let [influence, projection, auto] = &found.ways[..] else { unreachable!() };
         assert!(influence.ratio > 0.05 && projection.ratio > 0.05 && auto.ratio == 0.0, "{found:?}");
