@@ -143,6 +143,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         tolerance: float | None = None,
         steps: int | None = None,
         measure: bool = False,
+        clear_dead_columns: bool = False,
     ) -> Evidence:
         """Takes rows out of the model, and out of its memory.
 
@@ -157,6 +158,9 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
             Without it the model's own is aimed at, and missing that is a :class:`~efface.ToleranceWarning`.
         steps, measure : optional
             The steps of ``newton`` on a logistic model, and whether it reads the rows that stay to measure its result.
+        clear_dead_columns : bool, default=False
+            Whether an approximate method is followed by setting the weights of columns that no retained row has to 0.
+            ``Evidence.cleared`` tells how many there were, and their norm. Exact methods always clear them.
 
         Returns
         -------
@@ -167,7 +171,7 @@ class Forgetting(BaseEstimator):  # type: ignore[misc]
         ids = self._named(held, row_ids)
         if steps is not None and steps < 1:
             raise ValueError(f"steps = {steps} is out of range; it must be 1 or more")
-        evidence = held.model.forget(ids, method, tolerance, steps, measure)
+        evidence = held.model.forget(ids, method, tolerance, steps, measure, clear_dead_columns)
         warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 2)
         return evidence
 

@@ -246,6 +246,10 @@ pub(crate) struct Forget {
     #[arg(long)]
     pub(crate) measure: bool,
 
+    /// Set the weights of columns that no retained row has to 0 after an approximate method; the others always do
+    #[arg(long)]
+    pub(crate) clear_dead_columns: bool,
+
     /// Rounds of projection_residual on the head of a network [default: 1]
     #[arg(long, value_name = "T")]
     pub(crate) rounds: Option<usize>,

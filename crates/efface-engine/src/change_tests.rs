@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::request::{FitRequest, Silent, Who};
 
-const PLAIN: Options = Options { tolerance: None, steps: None, measure: false };
+const PLAIN: Options = Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
 
 thread_local! {
     static FAIL: Cell<bool> = const { Cell::new(false) };

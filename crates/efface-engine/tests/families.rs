@@ -398,9 +398,10 @@ fn options_reach_the_method() {
     let bound = |method: &str, options: &Options| {
         fitted().forget(&who, method, options, false).unwrap().evidence.relative_bound
     };
-    let carried = bound("newton", &PLAIN);
-    assert!(bound("newton", &Options { measure: true, ..PLAIN }) < carried);
-    assert!(bound("newton", &Options { steps: Some(3), measure: true, ..PLAIN }) < 1e-3 * carried);
+    let one = bound("newton", &PLAIN);
+    // One step may have measured already, where the bound that needs no row said nothing.
+    assert!(bound("newton", &Options { measure: true, ..PLAIN }) <= one);
+    assert!(bound("newton", &Options { steps: Some(3), measure: true, ..PLAIN }) < 1e-3 * one);
     assert!(bound("auto", &Options { tolerance: Some(1e-10), ..PLAIN }) <= 1e-10);
     let message = "exact cannot be used here: there is no closed form; use newton, or auto";
     fails(fitted().forget(&who, "exact", &PLAIN, false), Refused, message);

@@ -99,6 +99,12 @@ impl Evidence {
         self.inner.refactored
     }
 
+    /// What was cleared after the method's own work, ``columns`` and their ``norm``; None when nothing was.
+    #[getter]
+    fn cleared<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain(py, &self.inner.cleared)
+    }
+
     /// What this request cannot take out of the model.
     #[getter]
     fn not_covered(&self) -> Vec<String> {

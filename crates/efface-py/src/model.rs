@@ -145,7 +145,8 @@ impl Model {
     }
 
     /// Forgets the rows of these ids.
-    #[pyo3(signature = (ids, method="auto", tolerance=None, steps=None, measure=false))]
+    #[pyo3(signature = (ids, method="auto", tolerance=None, steps=None, measure=false, clear_dead_columns=false))]
+    #[expect(clippy::too_many_arguments, reason = "Python names every one of them")]
     fn forget(
         &self,
         py: Python<'_>,
@@ -154,9 +155,10 @@ impl Model {
         tolerance: Option<f64>,
         steps: Option<usize>,
         measure: bool,
+        clear_dead_columns: bool,
     ) -> PyResult<Evidence> {
         let gone = input::named(ids.as_slice()?);
-        let options = Options { tolerance, steps, measure };
+        let options = Options { tolerance, steps, measure, clear_dead_columns };
         let short = self.read(py, |inner| is_short(&inner.model, method));
         let inner = match short {
             true => self.at_once(py, |inner| inner.forget(method, &options, &gone))?,

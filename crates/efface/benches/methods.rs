@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use efface::methods::{
-    Auto, Certified, DcKMeans, DescentToDelete, Influence, Newton, ProjectionResidual, QKMeans, Retrain,
-    SisaForget, Summation, WarmStart,
+    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Influence, Newton, ProjectionResidual, QKMeans,
+    Retrain, SisaForget, Summation, WarmStart,
 };
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
@@ -325,6 +325,7 @@ fn classifier(set: &Set) {
         ("influence", &Influence),
         ("projection_residual", &ProjectionResidual::default()),
         ("warm_start", &WarmStart),
+        ("delta_grad", &DeltaGrad::default()),
         ("auto, 1e-6", &Auto { tolerance: Some(1e-6) }),
     ]);
 }

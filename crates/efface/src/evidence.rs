@@ -57,6 +57,17 @@ pub struct Precomputed {
     pub bytes: usize,
 }
 
+/// Columns that no retained row has and whose weights were set to 0 afterwards, because a model that never saw the
+/// forgotten rows has 0 there. The zero comes from the count of rows behind a column and not from the method, so
+/// that what the method itself left is told beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClearedColumns {
+    /// How many columns held a weight other than 0.
+    pub columns: usize,
+    /// The norm of those weights before they were cleared.
+    pub norm: f64,
+}
+
 /// What stands behind a claim of (ε, δ): the noise, the error it may hide, and on what conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
@@ -136,6 +147,10 @@ pub struct Evidence {
     pub bound_source: BoundSource,
     /// What stands behind a claim of (ε, δ); None for other claims.
     pub certificate: Option<Certificate>,
+    /// What was cleared after the method's own work; None when no column had to be, and after an approximate method that
+    /// was not asked to clear any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<ClearedColumns>,
     /// What had been made ahead of time.
     pub precomputed: Vec<Precomputed>,
     /// What this request cannot take out of the model; filled by whoever knows how the features were made.

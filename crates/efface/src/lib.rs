@@ -41,7 +41,7 @@ pub mod synthetic;
 pub mod traits;
 
 pub use error::{Error, Result};
-pub use evidence::{BoundSource, Certificate, Claim, Evidence, Outcome, Precomputed};
+pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,

@@ -24,7 +24,12 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let request = ForgetRequest {
         who,
         method: args.method,
-        options: Options { tolerance, steps: args.steps, measure: args.measure },
+        options: Options {
+            tolerance,
+            steps: args.steps,
+            measure: args.measure,
+            clear_dead_columns: args.clear_dead_columns,
+        },
         rounds,
         id: args.request,
         allow_missing: args.allow_missing,

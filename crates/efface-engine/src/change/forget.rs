@@ -419,6 +419,7 @@ pub(super) fn idle(change: &Change<'_>) -> Evidence {
         relative_bound: head.relative_bound.unwrap_or(f64::INFINITY),
         bound_source: efface::BoundSource::Carried,
         certificate: None,
+        cleared: None,
         precomputed: Vec::new(),
         not_covered: Vec::new(),
     }
@@ -474,7 +475,15 @@ fn body(request: &ForgetRequest) -> Hash {
         Who::Subject { column, value } => ["subject", column, value.trim()].into_iter().for_each(&mut put),
     }
     put(&request.method);
-    put(&format!("{:?} {}", request.options, request.allow_missing));
+    // As it was written before there were dead columns to clear, so that requests in older files keep their hash.
+    let efface::Options { tolerance, steps, measure, clear_dead_columns } = request.options;
+    put(&format!(
+        "Options {{ tolerance: {tolerance:?}, steps: {steps:?}, measure: {measure:?} }} {}",
+        request.allow_missing
+    ));
+    if clear_dead_columns {
+        put("clear_dead_columns");
+    }
     if let Some(rounds) = &request.rounds {
         put(&format!("{rounds:?}"));
     }

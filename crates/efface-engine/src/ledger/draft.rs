@@ -235,6 +235,9 @@ fn settings(recipe: &AnyRecipe, options: &Options) -> Map<String, Value> {
     if options.measure {
         map.insert("measure".into(), true.into());
     }
+    if options.clear_dead_columns {
+        map.insert("clear_dead_columns".into(), true.into());
+    }
     map
 }
 

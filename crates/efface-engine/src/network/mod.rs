@@ -68,7 +68,8 @@ pub(crate) fn forget(
             _ => return Err(Error::request("shards have no rounds", "leave out the rounds")),
         };
         if method != "projection_residual" || request.options != Options::default() {
-            let hint = "add --method projection_residual, and leave out --steps and --measure";
+            let hint =
+                "add --method projection_residual, and leave out --steps, --measure and --clear-dead-columns";
             return Err(Error::request("rounds and a step size are for projection_residual", hint));
         }
         let mut outcome = HeadMethod::ProjectionResidual(rounds).forget(&head, rows, gone)?;

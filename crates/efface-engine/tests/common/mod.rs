@@ -11,7 +11,8 @@ use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
 use tempfile::TempDir;
 
 /// A request with nothing special about it.
-pub const PLAIN: Options = Options { tolerance: None, steps: None, measure: false };
+pub const PLAIN: Options =
+    Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
 
 pub struct Bench {
     folder: TempDir,

@@ -5,6 +5,11 @@
 //! after forgetting D is what is left of D's own lesson. After Izzo, Smart, Chaudhuri and Zou, "Approximate Data Deletion
 //! from Machine Learning Models" (2021), section 5; for a network, the rows are what the encoder gives its head.
 //!
+//! An approximate method leaves in the injected columns what its formula leaves, unless it is asked to clear dead columns. An
+//! exact one ends at 0 because the model counts the rows behind every column and sets the weights of a column that no row
+//! has to 0: the zero is right, but it is the count's and not the algebra's, so that what stood there before is told
+//! beside it.
+//!
 //! Costs one fit, one retraining, and a request per method. It shows what happened to *this* feature, not to others.
 
 use std::collections::HashSet;
@@ -42,6 +47,9 @@ pub struct InjectionWay {
     pub after: f64,
     /// |w_after| / |w_before|.
     pub ratio: f64,
+    /// The norm of all weights that were set to 0 because no retained row has their column, as they were before; None
+    /// when none had to be.
+    pub cleared: Option<f64>,
     /// What the method said of itself.
     #[serde(skip)]
     pub evidence: Evidence,
@@ -69,7 +77,8 @@ pub fn feature_injection(recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], ways: 
         let outcome = model.forget(&way.method, &way.options, &injected, gone)?;
         let after = weight_on(&outcome.model, columns.clone())?;
         let (method, evidence) = (way.method.clone(), outcome.evidence);
-        found.push(InjectionWay { method, after, ratio: after / before, evidence });
+        let cleared = evidence.cleared.map(|cleared| cleared.norm);
+        found.push(InjectionWay { method, after, ratio: after / before, cleared, evidence });
     }
     Ok(Injection { forgotten: gone.len(), before, retrained, ways: found })
 }

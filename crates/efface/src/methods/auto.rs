@@ -4,7 +4,7 @@
 use super::{Certified, DescentToDelete, Exact, Summation};
 use crate::error::{Error, Result};
 
-use crate::evidence::{BoundSource, Claim, Outcome};
+use crate::evidence::{Claim, Outcome};
 use crate::models::logistic::Certifier;
 use crate::models::logistic::change::Work;
 use crate::models::{Form, LogisticModel, RidgeModel};
@@ -106,10 +106,8 @@ impl Auto {
         new: Option<&Rows>,
     ) -> Result<Outcome<LogisticModel>> {
         let tolerance = self.tolerance.unwrap_or(model.settings().logistic.tolerance);
-        // What a fresh fit does not reach no step will: there is no point in chasing it.
-        let rest = model.evidence(method, Claim::Approximate);
-        let at_rest =
-            if rest.bound_source == BoundSource::Measured { 2.0 * rest.relative_bound } else { 0.0 };
+        // What rounding alone hides no step will reach: there is no point in chasing it.
+        let at_rest = 2.0 * model.least_bound();
         let goal = if at_rest.is_finite() { tolerance.max(at_rest) } else { tolerance };
         let mut work = Work::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
@@ -127,18 +125,23 @@ impl Auto {
                 let gradient = work.gradient_norm();
                 // A gradient that is no number has not fallen either.
                 if gradient.is_nan() || gradient > WORN * last {
-                    work.train()?;
+                    work.profile()?;
                     if work.relative_bound() > goal {
-                        work.start_over()?;
+                        work.train()?;
+                        work.tighten(goal)?;
+                        trained = true;
                     }
-                    trained = true;
                     break;
                 }
                 last = gradient;
                 work.newton()?;
                 work.measure()?;
             }
-            let (steps, reached) = (work.steps, work.relative_bound());
+            if work.relative_bound() > tolerance {
+                work.profile()?;
+            }
+            let steps = work.steps;
+            let reached = work.relative_bound();
             match (trained, work.passes) {
                 _ if reached > tolerance => {
                     format!(

@@ -7,6 +7,7 @@ use faer::Mat;
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
+use crate::models::logistic::change::Work;
 use crate::models::ridge::Body;
 use crate::models::ridge::change::apply_signs;
 use crate::models::ridge::wide::Operator;
@@ -90,6 +91,10 @@ impl Forget<LogisticModel> for Influence {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
-        model.open(NAME, rows, gone)?.step(|work| work.influence(), Claim::Approximate)
+        let step = |work: &mut Work<'_>| {
+            work.influence()?;
+            work.secure_bound(f64::MAX)
+        };
+        model.open(NAME, rows, gone)?.step(step, Claim::Approximate)
     }
 }

@@ -13,6 +13,7 @@
 //! | `summation` | ridge | exact | O(kd² + d³) | sums, d² | Cao and Yang 2015 |
 //! | `summation` | naive Bayes | exact | O(ks) | sums, cd | Cao and Yang 2015 |
 //! | `warm_start` | logistic, softmax | exact | a few passes over the rows | the rows | Tsai et al. 2014 |
+//! | `delta_grad` | logistic, softmax | approximate | T/5 passes; T more at first | 2Tdc, T steps of descent | Wu et al. 2020 |
 //! | `certified` | logistic with ε | certified | O(kd²) | curvature, d² | Guo et al. 2020 |
 //! | `descent_to_delete` | logistic with ε | certified | up to 500 passes, then training | the rows | Neel et al. 2021 |
 //! | `sisa` | in shards | exact | a shard, from the touched slice on | a model a shard and slice | Bourtoule et al. 2021 |
@@ -28,6 +29,7 @@
 mod auto;
 mod certified;
 pub mod contract;
+mod delta_grad;
 mod descent_to_delete;
 mod exact;
 mod influence;
@@ -42,6 +44,7 @@ pub use crate::models::kmeans::{DcKMeans, QKMeans};
 pub use crate::models::sisa::SisaForget;
 pub use auto::Auto;
 pub use certified::Certified;
+pub use delta_grad::DeltaGrad;
 pub use descent_to_delete::DescentToDelete;
 pub use exact::{Exact, leave_out_predictions};
 pub use influence::Influence;
@@ -85,6 +88,7 @@ pub fn for_classifiers() -> Vec<Box<dyn Forget<LogisticModel>>> {
         Box::new(Influence),
         Box::new(ProjectionResidual::default()),
         Box::new(WarmStart),
+        Box::new(DeltaGrad::default()),
         Box::new(Auto::default()),
     ]
 }

@@ -318,7 +318,8 @@ impl Forget<LogisticModel> for ProjectionResidual {
                         }
                     }
                     Ok((kept, constants))
-                })
+                })?;
+                work.secure_bound(f64::MAX)
             },
             Claim::Approximate,
         )?;

@@ -37,7 +37,7 @@ const fn entry(
     Entry { method, models, claim, cost, memory, paper }
 }
 
-static TABLE: [Entry; 15] = [
+static TABLE: [Entry; 16] = [
     entry("retrain", ALL, "exact", ["a fit, O(nd²) for ridge", "the rows", "by definition"]),
     entry("exact", &[Ridge], "exact", ["O(k²d) to O(kd²)", "curvature, d²", "Cook and Weisberg 1982"]),
     entry("newton", &[Ridge], "exact", ["O(kd²)", "factor, d²", "Cao et al. 2022, eq. 3"]),
@@ -61,6 +61,12 @@ static TABLE: [Entry; 15] = [
         &[Logistic, Softmax],
         "exact",
         ["a few passes over the rows", "the rows", "Tsai et al. 2014"],
+    ),
+    entry(
+        "delta_grad",
+        &[Logistic, Softmax],
+        "approximate",
+        ["T/5 passes; T more at first", "2Tdc, T steps of descent", "Wu et al. 2020"],
     ),
     entry("certified", &[Logistic], "certified", ["O(kd²)", "curvature, d²", "Guo et al. 2020"]),
     entry(
@@ -194,6 +200,7 @@ pub fn refusal(method: &str, family: Family) -> String {
         }
         ("exact", Logistic | Softmax) => "there is no closed form",
         ("warm_start", Ridge) => "training is a closed form and has no start",
+        ("delta_grad", Ridge) => "training is a closed form and takes no steps that could be replayed",
         (_, MultinomialNb | GaussianNb) => "naive Bayes is its sums, with no loss to take a step on",
         (_, KMeans) => "clusters are not the minimum of a smooth loss",
         _ => "it is not made for this model",

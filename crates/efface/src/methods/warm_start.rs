@@ -1,9 +1,12 @@
 //! Decremental training (Tsai et al. 2014): go on training from the old parameters on the retained rows, to the same
-//! tolerance. Exact up to that tolerance, like retraining, in fewer passes because it starts nearby.
+//! tolerance. Exact up to that tolerance, like retraining, in fewer passes because it starts nearby. Training goes on
+//! until the distance bound is within the model's tolerance, with a Hessian made anew and with the intercepts profiled
+//! out where that is what it takes; a bound that stays above it is reported as it is.
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
+use crate::models::logistic::change::Work;
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -26,6 +29,10 @@ impl Forget<LogisticModel> for WarmStart {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
-        model.open(self.name(), rows, gone)?.step(|work| work.train(), Claim::Exact)
+        let train = |work: &mut Work<'_>| {
+            work.train()?;
+            work.tighten(model.settings().logistic.tolerance)
+        };
+        model.open(self.name(), rows, gone)?.step(train, Claim::Exact)
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn evidence(
         relative_bound: if bound == 0.0 { 0.0 } else { bound / norm.max(f64::MIN_POSITIVE) },
         bound_source: BoundSource::Carried,
         certificate: None,
+        cleared: None,
         precomputed: vec![Precomputed { what: what.into(), bytes }],
         not_covered: Vec::new(),
     }

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::evidence::Outcome;
 use crate::methods::table::{self, refusal};
 use crate::methods::{
-    Auto, Certified, DcKMeans, DescentToDelete, Exact, Influence, Newton, ProjectionResidual, QKMeans,
-    Retrain, SisaForget, Summation, WarmStart,
+    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Exact, Influence, Newton, ProjectionResidual,
+    QKMeans, Retrain, SisaForget, Summation, WarmStart,
 };
 use crate::models::kmeans::Scheme;
 use crate::models::{KMeansModel, LogisticModel, NaiveBayes, RidgeModel, SisaModel};
@@ -21,8 +21,12 @@ pub struct Options {
     pub tolerance: Option<f64>,
     /// The steps of `newton` on a logistic or softmax model; 1 to 100.
     pub steps: Option<usize>,
-    /// Whether `newton` on a logistic or softmax model reads the retained rows to measure its gradient.
+    /// Whether `newton` on a logistic or softmax model reads the retained rows to measure its gradient in any case.
     pub measure: bool,
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method, which leaves there
+    /// what its formula leaves. The evidence tells how many there were, and their norm. The other methods clear them
+    /// always.
+    pub clear_dead_columns: bool,
 }
 
 impl Options {
@@ -45,6 +49,11 @@ impl Options {
         {
             let value = steps.to_string();
             return Err(Error::Parameter { name: "steps", value, range: "1 to 100" });
+        }
+        if self.clear_dead_columns && !matches!(family, Family::Ridge | Family::Logistic | Family::Softmax) {
+            return unsupported(
+                "only a ridge, logistic or softmax model has a weight per column; leave out clear_dead_columns",
+            );
         }
         if self.steps.is_none() && !self.measure {
             return Ok(());
@@ -92,12 +101,19 @@ impl AnyModel {
         }
         let outcome = match self {
             Self::Ridge(model) => {
-                let found = named(&ridge(), method, family)?.forget(model, rows, gone);
-                wrap(found, |model| Self::Ridge(Box::new(model)))?
+                let mut found = named(&ridge(), method, family)?.forget(model, rows, gone)?;
+                if options.clear_dead_columns {
+                    found.clear_dead_columns()?;
+                }
+                wrap(Ok(found), |model| Self::Ridge(Box::new(model)))?
             }
             Self::Logistic(model) => {
                 let way = classifier(model, method, options)?;
-                wrap(way.forget(model, rows, gone), |model| Self::Logistic(Box::new(model)))?
+                let mut found = way.forget(model, rows, gone)?;
+                if options.clear_dead_columns {
+                    found.clear_dead_columns();
+                }
+                wrap(Ok(found), |model| Self::Logistic(Box::new(model)))?
             }
             Self::MultinomialNb(model) => {
                 wrap(named(&bayes(), method, family)?.forget(model, rows, gone), Self::MultinomialNb)?
@@ -200,13 +216,14 @@ fn classifier(
     method: &'static str,
     options: &Options,
 ) -> Result<Box<dyn Forget<LogisticModel>>> {
-    let Options { tolerance, steps, measure } = *options;
+    let Options { tolerance, steps, measure, .. } = *options;
     Ok(match method {
         "retrain" => Box::new(Retrain),
         "newton" => Box::new(Newton { steps: steps.unwrap_or(1), measure }),
         "influence" => Box::new(Influence),
         "projection_residual" => Box::new(ProjectionResidual::default()),
         "warm_start" => Box::new(WarmStart),
+        "delta_grad" => Box::new(DeltaGrad::default()),
         "certified" => Box::new(Certified::of(model)?),
         "descent_to_delete" => Box::new(DescentToDelete::of(model)?),
         _ => Box::new(Auto { tolerance }),

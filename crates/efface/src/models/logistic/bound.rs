@@ -14,11 +14,16 @@
 //! A model with noise is compared with what retraining with the same noise would give. (A bound with the noise in it would
 //! tell its size, and with that what it hides.)
 //!
+//! Columns that no row has are not coupled to any other: their optimum is 0, they are left out of g, and the norm of what an
+//! approximate method leaves in them is added to the bound. Where rare classes make μ useless, `profile.rs` bounds the
+//! distance without it.
+//!
 //! g is not measured at every step. A Newton step Δ with the kept Hessian Ĥ leaves the gradient
 //! g′ = g + ĤΔ + (H̄ − Ĥ)Δ, where H̄ is the mean Hessian along the step: the first two terms cancel, and by the Lipschitz
 //! constant γ of J the third is at most γ·‖X‖·(m + ½|xᵀΔ|)·‖XΔ‖, with |xᵀΔ| the most that the step moves a score, and m the most
 //! that scores have moved since Ĥ was made. This is the
-//! data-dependent bound of Guo et al. (2020), carried from request to request.
+//! data-dependent bound of Guo et al. (2020), carried from request to request. In the norm of Ĥ⁻¹ self-concordance bounds the
+//! third term too, and the lesser of both is taken.
 
 use faer::Mat;
 
@@ -47,6 +52,13 @@ pub(crate) struct Ledger {
     pub(crate) swung: f64,
     /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
     pub(crate) drift: f64,
+    /// The norm, in the caller's coordinates, of weights that an approximate method left in columns that no row has. Their
+    /// optimum is 0 and no other column depends on them: they are no part of the gradient above, and their norm is their
+    /// distance.
+    pub(crate) remnant: f64,
+    /// At least the distance of all others to the optimum as `profile.rs` found it here, in the caller's coordinates;
+    /// infinite where it was not asked.
+    pub(crate) profile: f64,
 }
 
 /// What the rows' share of a gradient can hide by rounding, and how far rows reach.
@@ -84,6 +96,8 @@ impl Ledger {
             moved: 0.0,
             swung: 0.0,
             drift: 0.0,
+            remnant: 0.0,
+            profile: f64::INFINITY,
         }
     }
 
@@ -117,21 +131,44 @@ impl Ledger {
     }
 
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
-    pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64) {
+    /// `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that left can have made of ‖H⁻¹‖.
+    pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) {
         let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
         let plain = self.drift * step.length + step.rounding;
         self.unknown += (scales.gram_norm + joined).sqrt() * error + plain;
         let pull = scales.pull + joined * scales.inverse_norm;
-        self.unknown_local += pull.sqrt() * error + plain * scales.inverse_norm.sqrt();
+        let bent = (pull.sqrt() * error).min(self.relative_error(step, scales, joined, growth));
+        self.unknown_local += bent + plain * scales.inverse_norm.sqrt();
         self.moved += step.length;
         self.swung += step.swing;
         self.source = BoundSource::Carried;
+        self.profile = f64::INFINITY;
+    }
+
+    /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a factor e^{M(m + st)} of
+    /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
+    /// wrong in Ĥ changes either norm by a factor of 1 − 2·drift·‖Ĥ⁻¹‖ at most.
+    fn relative_error(&self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) -> f64 {
+        let slack = 1.0 - 2.0 * self.drift * scales.inverse_norm * growth;
+        if slack.is_nan() || slack <= 0.0 {
+            return f64::INFINITY;
+        }
+        let turned = step.concordance * step.swing;
+        let above =
+            if turned < 1e-4 { 0.5 * turned + turned * turned } else { turned.exp_m1() / turned - 1.0 };
+        let old = (step.concordance * self.swung).exp_m1();
+        let bent = old + above + old * above;
+        let along = step.along + (self.drift * step.length + step.rounding) * step.length;
+        bent * (along * (1.0 + joined * scales.inverse_norm) / slack).sqrt()
     }
 }
 
 /// What matters of a step for the bound.
 pub(crate) struct StepSize {
     pub(crate) lipschitz: f64,
+    pub(crate) concordance: f64,
+    /// ΔᵀHΔ, over the rows that are left.
+    pub(crate) along: f64,
     /// ‖Δ‖.
     pub(crate) length: f64,
     /// At least how far the step moves the score of any row.
@@ -142,7 +179,7 @@ pub(crate) struct StepSize {
 }
 
 /// r ↦ −ln(1 − r)/r, the price of a Hessian that is known at one end only.
-fn price(r: f64) -> f64 {
+pub(crate) fn price(r: f64) -> f64 {
     if r < 1e-8 { 1.0 + 0.5 * r + r * r } else { -(-r).ln_1p() / r }
 }
 
@@ -165,7 +202,21 @@ impl LogisticModel {
 
     /// The distance bound at the parameters, in the caller's coordinates.
     pub(crate) fn current_bound(&self) -> Bound {
-        let ledger = &self.ledger;
+        self.bound_by(&self.ledger)
+    }
+
+    /// The relative bound if the gradient were 0 but for what its evaluation can hide: no step leads below that.
+    pub(crate) fn least_bound(&self) -> f64 {
+        let zero = Mat::zeros(self.theta.nrows(), self.theta.ncols());
+        let mut ledger = Ledger::measured(zero, self.hidden(&self.facts, &self.theta));
+        if let Some(standing) = &self.standing {
+            ledger.leftover_local = 0.0;
+            ledger.unknown_local = ledger.unknown * standing.base.scales.inverse_norm.sqrt();
+        }
+        self.bound_by(&ledger).relative
+    }
+
+    fn bound_by(&self, ledger: &Ledger) -> Bound {
         let concordance = self.settings.link.concordance();
         let gradient = ledger.gradient();
         let (inverse_norm, local, reach) = match &self.standing {
@@ -193,7 +244,12 @@ impl LogisticModel {
         }
         let size = norm(&self.theta);
         let inside = if inside.is_nan() { f64::INFINITY } else { inside + 2.0 * UNIT * size };
-        let absolute = inside * self.basis.stretch;
+        let mut absolute = inside * self.basis.stretch;
+        if ledger.profile < absolute {
+            absolute = ledger.profile;
+            convexity = self.settings.logistic.lambda;
+        }
+        absolute += ledger.remnant;
         Bound {
             gradient: Some(gradient),
             convexity,

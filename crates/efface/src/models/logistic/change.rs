@@ -15,14 +15,12 @@ use super::bound::StepSize;
 use super::curvature::{LowRank, Movers, Settling, Standing, Waiting};
 use super::objective::{flat, shaped};
 use super::pass::Sample;
+use super::reach::ACCURACY;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::request;
 use crate::rows::{RowId, RowRef, RowStore, Rows};
-
-/// The accuracy of a step where conjugate gradients stand in for a factor.
-const ACCURACY: f64 = 1e-10;
 
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
@@ -32,7 +30,7 @@ const BEHIND: f64 = 8.0;
 
 /// A request at work.
 pub(crate) struct Work<'a> {
-    before: &'a LogisticModel,
+    pub(super) before: &'a LogisticModel,
     /// The rows that are left, once they were asked for.
     ground: Option<Cow<'a, Rows>>,
     store: &'a dyn RowStore,
@@ -41,13 +39,16 @@ pub(crate) struct Work<'a> {
     pub(crate) next: LogisticModel,
     /// The rows of the request in the model's coordinates.
     movers: Movers,
-    read: usize,
+    pub(super) read: usize,
     pub(crate) steps: usize,
     pub(crate) passes: usize,
     pub(crate) refreshed: bool,
     leverage: Option<f64>,
     condition: Option<f64>,
     last_swing: f64,
+    /// Whether weights of columns that no row is left to have are set to 0 in the end. An approximate method leaves them as
+    /// they come out.
+    pub(super) clears: bool,
 }
 
 /// A checked request, not yet at work.
@@ -91,6 +92,7 @@ impl Request<'_> {
             return Ok(Outcome { model: model.clone(), evidence: model.evidence(method, claim) });
         }
         let mut at_work = Work::new(model, store, gone, None)?;
+        at_work.clears = claim != Claim::Approximate;
         work(&mut at_work)?;
         if model.has_no_penalty() && at_work.relative_bound().is_infinite() {
             // Without a penalty the rows that are left may have no optimum at all; only training can tell.
@@ -116,9 +118,16 @@ impl<'a> Work<'a> {
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
-        let holds = |row: RowRef<'_>| {
+        let mut written = vec![0.0; if before.basis.is_unshifted() { 0 } else { before.basis.width() }];
+        let mut holds = |row: RowRef<'_>| {
             let mut square = 0.0;
-            row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
+            if written.is_empty() {
+                row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
+            } else {
+                // Far from 0 is not far from where the column was shifted to.
+                before.basis.write(row, 1.0, &mut written);
+                square = dot(&written, &written);
+            }
             if square.is_finite() { Ok(()) } else { Err(Error::Overflow) }
         };
         store.visit(gone, &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {
@@ -143,6 +152,8 @@ impl<'a> Work<'a> {
         before.check_classes(&class_rows)?;
         movers.score(&before.theta);
         let mut next = before.clone();
+        // A run of gradient descent over other rows is of no use, and would keep what is to go.
+        next.path = None;
         next.rows = store.len() + total - 2 * gone.len();
         next.class_rows = class_rows;
         let leaving = super::private::fingerprint(gone.iter().copied());
@@ -167,6 +178,7 @@ impl<'a> Work<'a> {
             leverage: None,
             condition: None,
             last_swing: 0.0,
+            clears: true,
         };
         work.prepare()?;
         Ok(work)
@@ -180,6 +192,12 @@ impl<'a> Work<'a> {
         let frame = self.before.frame();
         let (par, outputs) = (self.before.par(), self.before.outputs());
         let ledger = &mut self.next.ledger;
+        // A row that joins may have a column that none had: from here on its pull counts.
+        for j in standing.unsupported() {
+            let slope = self.before.extra.slope_of(j, &self.before.theta);
+            slope.into_iter().enumerate().for_each(|(c, slope)| ledger.leftover[(j, c)] = slope);
+        }
+        ledger.profile = f64::INFINITY;
         ledger.leftover += self.movers.gradient(frame);
         ledger.leftover_local = f64::INFINITY;
         ledger.drift += self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
@@ -194,6 +212,7 @@ impl<'a> Work<'a> {
             self.leverage = Some(pending.core.leverage);
             self.condition = Some(pending.core.condition);
             self.next.standing = Some(Standing { base: standing.base, pending: Some(Arc::new(pending)) });
+            self.note_dead();
             return Ok(());
         }
         match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
@@ -201,6 +220,7 @@ impl<'a> Work<'a> {
                 self.next.standing = Some(Standing { base: Arc::new(curvature), pending: None });
                 self.next.ledger.unknown_local *= growth.sqrt();
                 self.next.refactorisations += 1;
+                self.note_dead();
                 Ok(())
             }
             // What later requests left wrong in the Hessian can make it indefinite: compute it anew.
@@ -209,7 +229,10 @@ impl<'a> Work<'a> {
     }
 
     /// Calls `see` with the rows that are left.
-    fn over_rows<T>(&mut self, see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn over_rows<T>(
+        &mut self,
+        see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>,
+    ) -> Result<T> {
         let ground = match self.ground.take() {
             Some(ground) => ground,
             None => self.store.all()?,
@@ -228,7 +251,7 @@ impl<'a> Work<'a> {
     /// Computes the gradient over the rows that are left.
     pub(crate) fn measure(&mut self) -> Result<()> {
         let bare = self.next.standing.is_none();
-        let (gradient, facts, empty) = self.over_rows(|model, sample| {
+        let (gradient, facts, unseen) = self.over_rows(|model, sample| {
             let place = model.objective(sample).at(model.theta.clone());
             if !bare {
                 return Ok((place.gradient, model.facts, Vec::new()));
@@ -236,33 +259,36 @@ impl<'a> Work<'a> {
             let survey = sample.survey(model.frame(), false);
             let mut facts = super::Facts::of(&survey);
             facts.inverse_norm = model.inverse_norm(sample);
-            let empty: Vec<usize> = (0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect();
-            Ok((place.gradient, facts, empty))
+            Ok((place.gradient, facts, survey.unseen()))
         })?;
         self.next.facts = facts;
-        self.take_gradient(gradient, &empty);
+        self.next.unseen = Arc::new(unseen);
+        self.take_gradient(gradient);
         Ok(())
     }
 
-    /// Takes over a gradient that was computed at the parameters; `empty` columns are had by no row.
-    fn take_gradient(&mut self, mut gradient: Mat<f64>, empty: &[usize]) {
-        // What no row has is held by the penalty alone: at 0 it is where it belongs.
-        self.next.clear(empty);
-        for &j in empty {
-            (0..gradient.ncols()).for_each(|c| gradient[(j, c)] = 0.0);
-        }
+    /// Takes over a gradient that was computed at the parameters.
+    fn take_gradient(&mut self, gradient: Mat<f64>) {
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
         let ledger = &mut self.next.ledger;
         let kept = (ledger.moved, ledger.swung, ledger.drift);
         *ledger = super::Ledger::measured(gradient, hidden);
-        if let Some(standing) = &self.next.standing {
+        if self.next.standing.is_some() {
             (ledger.moved, ledger.swung, ledger.drift) = kept;
-            ledger.localise(standing, self.before.par());
+        }
+        self.note_dead();
+        if let Some(standing) = &self.next.standing {
+            self.next.ledger.localise(standing, self.before.par());
         }
     }
 
-    /// Computes gradient and Hessian anew at the parameters.
+    /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian to be had.
     pub(crate) fn refresh(&mut self) -> Result<()> {
+        if self.has_fresh_hessian()? { Ok(()) } else { self.start_over() }
+    }
+
+    /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is singular.
+    pub(super) fn has_fresh_hessian(&mut self) -> Result<bool> {
         let limits = self.next.limits(&self.next.facts);
         let refreshed = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
@@ -274,12 +300,13 @@ impl<'a> Work<'a> {
             Ok(next)
         });
         self.next = match refreshed {
-            Err(Error::Singular { .. }) => return self.start_over(),
+            Err(Error::Singular { .. }) => return Ok(false),
             other => other?,
         };
         self.next.refactorisations += 1;
         self.refreshed = true;
-        Ok(())
+        self.note_dead();
+        Ok(true)
     }
 
     /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
@@ -304,16 +331,38 @@ impl<'a> Work<'a> {
         self.steps += iterations;
         self.passes += passes;
         self.read += passes.saturating_sub(1) * self.next.rows;
-        let way = flat(&(&place.theta - &self.next.theta));
-        let (length, swing) = self.way(&standing, &way, &standing.times(&way));
-        self.next.theta = place.theta;
-        self.next.ledger.moved += length;
-        self.next.ledger.swung += swing;
-        self.take_gradient(place.gradient, &standing.unsupported());
+        self.go_to(place.theta, Some(&standing));
+        self.take_gradient(place.gradient);
         let next = &self.next;
         let stale = next.settings.link.concordance() * next.ledger.swung;
         let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
+    }
+
+    /// Takes over parameters, whatever they come from, and notes how far they are from where the Hessian was made.
+    fn go_to(&mut self, theta: Mat<f64>, standing: Option<&Standing>) {
+        if let Some(standing) = standing {
+            let mut way = &theta - &self.next.theta;
+            super::dead::leave_out(&mut way, &standing.unsupported());
+            let way = flat(&way);
+            let (length, swing) = self.way(standing, &way, &standing.times(&way));
+            self.next.ledger.moved += length;
+            self.next.ledger.swung += swing;
+        }
+        self.next.theta = theta;
+    }
+
+    /// Takes over parameters, and measures the gradient there.
+    pub(super) fn move_to(&mut self, theta: Mat<f64>) -> Result<()> {
+        let standing = self.next.standing.clone();
+        self.go_to(theta, standing.as_ref());
+        self.measure()
+    }
+
+    /// The rows that are to go.
+    pub(super) fn removed_rows(&self) -> Result<Rows> {
+        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
+        Ok(self.store.all()?.filter(|id| gone.contains(&id)))
     }
 
     /// Fits the rows that are left as if nothing had been.
@@ -356,7 +405,7 @@ impl<'a> Work<'a> {
 
     /// H⁻¹ times the gradient, over the rows that are left.
     fn direction(&mut self) -> Result<Mat<f64>> {
-        let rhs = flat(&self.next.ledger.leftover);
+        let rhs = flat(&self.gradient(&self.next.dead_columns()));
         match &self.next.standing {
             Some(standing) => Ok(standing.solve(&rhs, self.before.par())),
             None => {
@@ -376,7 +425,11 @@ impl<'a> Work<'a> {
 
     /// The Newton step with the Hessian of all rows, those that leave included.
     pub(crate) fn influence(&mut self) -> Result<()> {
-        let rhs = flat(&self.next.ledger.leftover);
+        // What an earlier request left in columns without rows is not this request's to take.
+        let before = self.before.dead_columns();
+        let mut dead = self.next.dead_columns();
+        dead.retain(|j| before.binary_search(j).is_err());
+        let rhs = flat(&self.gradient(&dead));
         let direction = match &self.before.standing {
             Some(standing) => standing.solve(&rhs, self.before.par()),
             None => {
@@ -413,28 +466,32 @@ impl<'a> Work<'a> {
             self.next.theta += shaped(&direction, width);
             return self.measure();
         };
-        let empty = standing.unsupported();
-        for &j in &empty {
-            for c in 0..self.next.theta.ncols() {
-                direction[(c * width + j, 0)] = -self.next.theta[(j, c)];
-            }
-        }
+        // No row that is left sees a move along a column that it does not have, nor does the gradient of the others.
+        let mut seen = shaped(&direction, width);
+        super::dead::leave_out(&mut seen, &standing.unsupported());
+        let seen = flat(&seen);
         let base = &standing.base;
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
         // H·Δ of a Newton step is known: the gradient, up to the sign.
-        let product = match solved && empty.is_empty() {
-            true => flat(&self.next.ledger.leftover) * faer::Scale(-1.0),
-            false => standing.times(&direction),
-        };
-        let (length, swing) = self.way(&standing, &direction, &product);
+        let product =
+            if solved { flat(&self.next.ledger.leftover) * faer::Scale(-1.0) } else { standing.times(&seen) };
+        let (length, swing) = self.way(&standing, &seen, &product);
         self.last_swing = swing;
         let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
         let size = StepSize {
             lipschitz: self.next.settings.link.lipschitz(),
+            concordance: self.next.settings.link.concordance(),
+            along: dot(product.col_as_slice(0), seen.col_as_slice(0)).max(0.0),
             length,
             swing,
-            spread: base.spread(&direction, waiting),
-            rounding: 8.0 * UNIT * (direction.nrows() as f64).sqrt() * base.scales.size * length * trouble,
+            spread: base.spread(&seen, waiting),
+            // Solving for all columns at once rounds by the length of the whole step.
+            rounding: 8.0
+                * UNIT
+                * (direction.nrows() as f64).sqrt()
+                * base.scales.size
+                * norm(&direction)
+                * trouble,
         };
         let ledger = &mut self.next.ledger;
         if solved {
@@ -442,11 +499,9 @@ impl<'a> Work<'a> {
             ledger.leftover_local = 0.0;
         } else {
             ledger.leftover += shaped(&product, width);
-            for &j in &empty {
-                (0..ledger.leftover.ncols()).for_each(|c| ledger.leftover[(j, c)] = 0.0);
-            }
+            super::dead::leave_out(&mut ledger.leftover, &standing.unsupported());
         }
-        ledger.advance(&size, &base.scales, waiting.map_or(0.0, Waiting::joined));
+        ledger.advance(&size, &base.scales, waiting.map_or(0.0, Waiting::joined), standing.growth());
         if !solved {
             // Only to the norm: the local one is worth a solve here.
             let (unknown, unknown_local) = (ledger.unknown, ledger.unknown_local);
@@ -454,7 +509,7 @@ impl<'a> Work<'a> {
             (ledger.unknown, ledger.unknown_local) = (unknown, unknown_local);
         }
         self.next.theta += shaped(&direction, width);
-        self.next.clear(&empty);
+        self.note_dead();
         Ok(())
     }
 
@@ -523,11 +578,13 @@ impl<'a> Work<'a> {
         self.next.current_bound().relative
     }
 
-    pub(crate) fn finish(self, method: &str, claim: Claim) -> Outcome<LogisticModel> {
+    pub(crate) fn finish(mut self, method: &str, claim: Claim) -> Outcome<LogisticModel> {
+        let cleared = if self.clears { self.next.clear_dead_columns() } else { None };
         let Self { next, gone, new, read, steps, refreshed, leverage, condition, before, .. } = self;
         let mut evidence: Evidence = next.evidence(method, claim);
         (evidence.forgotten, evidence.learned) = (gone.len(), new.map_or(0, |new| new.len()));
         evidence.rows_read = read;
+        evidence.cleared = cleared;
         evidence.iterations = steps;
         evidence.refactored = next.refactorisations > before.refactorisations;
         evidence.resummed = refreshed;

@@ -504,10 +504,7 @@ impl Standing {
     pub(crate) fn unsupported(&self) -> Vec<usize> {
         match &self.pending {
             Some(pending) => pending.waiting.unsupported(&self.base.survey.support),
-            None => {
-                let support = &self.base.survey.support;
-                (0..support.len()).filter(|&j| support[j] == 0).collect()
-            }
+            None => self.base.survey.unseen(),
         }
     }
 }

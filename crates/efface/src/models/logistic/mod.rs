@@ -13,11 +13,16 @@
 mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
+mod dead;
+mod giants;
 mod hessian;
 mod link;
 pub(crate) mod objective;
 pub(crate) mod pass;
+mod path;
 mod private;
+mod profile;
+mod reach;
 mod reader;
 mod settings;
 mod state;
@@ -44,6 +49,7 @@ pub(crate) use bound::{Facts, Ledger};
 use curvature::{Curvature, Settling, Standing};
 use objective::{Extra, Objective};
 use pass::{Frame, Sample, Survey};
+pub(crate) use path::{DescentPath, FollowSettings};
 use train::{Limits, Trained};
 
 /// More parameters than this are too many for a Hessian.
@@ -68,6 +74,11 @@ pub struct LogisticModel {
     pub(crate) refactorisations: usize,
     /// Steps of the last training; not part of the stored state.
     pub(crate) steps: usize,
+    /// Columns that no row has, as the last pass over the rows found them; of use where no Hessian is kept, and not
+    /// part of the stored state.
+    pub(crate) unseen: Arc<Vec<usize>>,
+    /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the stored state.
+    pub(crate) path: Option<Arc<DescentPath>>,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -129,10 +140,22 @@ impl Settings {
             });
         }
         // Certified rows are scaled by their norm, in units that no row chose.
-        let basis = match self.is_private() || self.logistic.as_given {
-            true => Basis::plain(rows.width(), intercept),
-            false => Basis::choose(rows, rows.width(), intercept, self.logistic.lambda),
-        };
+        if self.is_private() || self.logistic.as_given {
+            return self.fit_in(Basis::plain(rows.width(), intercept), rows, start);
+        }
+        let basis = Basis::choose(rows, rows.width(), intercept, self.logistic.lambda);
+        match self.fit_in(basis, rows, start) {
+            Err(error @ (Error::Singular { .. } | Error::NotTrained { .. }))
+                if self.logistic.lambda > 0.0 =>
+            {
+                self.fit_beside_giants(rows, error)
+            }
+            fitted => fitted,
+        }
+    }
+
+    fn fit_in(&self, basis: Basis, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
+        let outputs = rows.outputs();
         let row_set = private::fingerprint(rows.ids());
         let extra = self.extra(&basis, outputs, row_set);
         let start = match start {
@@ -162,11 +185,15 @@ impl Settings {
             standing: None,
             refactorisations: 0,
             steps: 0,
+            unseen: Arc::default(),
+            path: None,
             row_set,
             noise_rows: row_set,
         };
         let sample = Sample::new(blank.frame(), rows, &HashSet::new(), None)?;
-        Ok(blank.trained(&sample)?.0)
+        let mut model = blank.trained(&sample)?.0;
+        model.clear_dead_columns();
+        Ok(model)
     }
 
     fn extra(&self, basis: &Basis, outputs: usize, noise_rows: u64) -> Extra {
@@ -241,8 +268,8 @@ impl LogisticModel {
         let Trained { place, bowl, iterations, passes } = train::train(&objective, start, None, limits)?;
         self.theta = place.theta;
         self.steps = iterations;
-        self.clear(&(0..survey.support.len()).filter(|&j| survey.support[j] == 0).collect::<Vec<_>>());
         if private::descends(&self.settings) {
+            self.clear(&survey.unseen());
             // The first training may take any way to the optimum; only what is near it may be published.
             return private::descend(self, sample, &survey);
         }
@@ -251,7 +278,8 @@ impl LogisticModel {
             return Err(Error::Separable);
         }
         private::check_start(&self)?;
-        Ok((self, iterations, passes + 1))
+        let passes = passes + 1 + self.polish(sample)?;
+        Ok((self, iterations, passes))
     }
 
     pub(crate) fn has_no_penalty(&self) -> bool {
@@ -277,7 +305,7 @@ impl LogisticModel {
     /// Takes over what a pass over the rows found out.
     pub(crate) fn settle_at(
         &mut self,
-        gradient: Mat<f64>,
+        mut gradient: Mat<f64>,
         bowl: Option<train::Bowl>,
         survey: Survey,
         sample: &Sample<'_>,
@@ -286,6 +314,8 @@ impl LogisticModel {
         self.class_rows = survey.class_rows.clone();
         self.facts = Facts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
+        self.unseen = Arc::new(survey.unseen());
+        dead::leave_out(&mut gradient, &self.unseen);
         self.ledger = Ledger::measured(gradient, hidden);
         let par = self.par();
         self.standing = bowl.map(|bowl| Standing {
@@ -295,15 +325,6 @@ impl LogisticModel {
         match &self.standing {
             Some(standing) => self.ledger.localise(standing, par),
             None => self.facts.inverse_norm = self.inverse_norm(sample),
-        }
-    }
-
-    /// Sets parameters of columns that no row has to 0, which is where the penalty alone puts them.
-    pub(crate) fn clear(&mut self, columns: &[usize]) {
-        for &j in columns {
-            for c in 0..self.theta.ncols() {
-                self.theta[(j, c)] = 0.0;
-            }
         }
     }
 
@@ -357,6 +378,16 @@ impl LogisticModel {
         let coupled = norm(&coupling) / smallest;
         let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
         1.0 / smallest + coupled
+    }
+
+    /// Calls `see` with all rows of a store that holds this model's.
+    pub(crate) fn over_all_rows<T>(
+        &self,
+        rows: &dyn RowStore,
+        see: impl FnOnce(&Sample<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let all = rows.all()?;
+        see(&Sample::new(self.frame(), &all, &HashSet::new(), None)?)
     }
 
     /// The recipe it was fitted with.
@@ -449,6 +480,19 @@ impl LogisticModel {
                     .into(),
             );
         }
+        if self.path.is_some() {
+            evidence.not_covered.push(
+                "the remembered run of gradient descent, whose gradients are in part approximate: storing the model drops it"
+                    .into(),
+            );
+        }
+        if self.ledger.remnant > 0.0 {
+            evidence.not_covered.push(format!(
+                "weights of norm {:.1e} in columns that no retained row has, as the method left them; clearing dead columns \
+                 sets them to 0",
+                self.ledger.remnant
+            ));
+        }
         if self.ledger.moved > 0.0 && self.standing.is_some() {
             evidence.not_covered.push(
                 "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
@@ -465,9 +509,10 @@ impl LogisticModel {
     }
 
     fn precomputed(&self) -> Vec<Precomputed> {
-        let Some(standing) = &self.standing else { return Vec::new() };
-        let parts = standing.base.bytes().into_iter();
-        parts.map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
+        let parts = self.standing.iter().flat_map(|standing| standing.base.bytes());
+        let run =
+            self.path.iter().map(|path| ("run of gradient descent, parameters and gradients", path.bytes()));
+        parts.chain(run).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
     }
 }
 

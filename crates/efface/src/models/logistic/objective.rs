@@ -51,6 +51,15 @@ impl Extra {
         loss
     }
 
+    /// The slope of one column at θ, one number a class: all of the gradient where no row has the column.
+    pub(crate) fn slope_of(&self, column: usize, theta: &Mat<f64>) -> Vec<f64> {
+        let outputs = theta.ncols();
+        let sum: f64 = (0..outputs).map(|c| theta[(column, c)]).sum();
+        let gauge = if self.gauge { sum / outputs as f64 } else { 0.0 };
+        let tilt = |c: usize| self.tilt.as_ref().map_or(0.0, |tilt| tilt[(column, c)]);
+        (0..outputs).map(|c| self.penalty[column] * theta[(column, c)] + gauge + tilt(c)).collect()
+    }
+
     /// Adds the second derivative to the lower triangle of a Hessian.
     pub(crate) fn bend(&self, hessian: &mut Mat<f64>) {
         let width = self.penalty.len();

@@ -75,6 +75,13 @@ pub(crate) struct Survey {
     pub(crate) trace: f64,
 }
 
+impl Survey {
+    /// Columns that no row has, ascending.
+    pub(crate) fn unseen(&self) -> Vec<usize> {
+        (0..self.support.len()).filter(|&j| self.support[j] == 0).collect()
+    }
+}
+
 impl Frame<'_> {
     /// A row of a store, if its targets name a class.
     pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<Member<'r>> {
@@ -234,25 +241,34 @@ impl<'a> Sample<'a> {
         sum(parts, total, total)
     }
 
-    /// The probabilities of every row, for repeated products with the Hessian.
-    pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
+    /// The scores of every row, one line each.
+    pub(crate) fn scores(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
             let mut reader = Reader::raw(frame);
             let vectors = reader.vectors(theta);
-            let mut scores = vec![0.0; outputs];
-            let mut out = vec![0.0; outputs * members.len()];
-            for (member, out) in members.iter().zip(out.chunks_exact_mut(outputs)) {
+            let mut scores = vec![0.0; outputs * members.len()];
+            for (member, line) in members.iter().zip(scores.chunks_exact_mut(outputs)) {
                 reader.read(member);
-                reader.scores(&vectors, &mut scores);
-                match frame.link {
-                    Link::Logistic => out[0] = frame.link.bend(&scores, &[], 0, 0),
-                    Link::Softmax => frame.link.probabilities(&scores, out),
-                }
+                reader.scores(&vectors, line);
             }
-            out
+            scores
         });
         parts.concat()
+    }
+
+    /// The probabilities of every row, for repeated products with the Hessian.
+    pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
+        let mut scores = vec![0.0; frame.outputs];
+        let mut bends = self.scores(frame, theta);
+        for line in bends.chunks_exact_mut(frame.outputs) {
+            scores.copy_from_slice(line);
+            match frame.link {
+                Link::Logistic => line[0] = frame.link.bend(&scores, &[], 0, 0),
+                Link::Softmax => frame.link.probabilities(&scores, line),
+            }
+        }
+        bends
     }
 
     /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).

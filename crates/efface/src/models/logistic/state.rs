@@ -36,6 +36,11 @@ pub struct LogisticHead {
     moved: f64,
     swung: f64,
     drift: f64,
+    /// Weights that an approximate method left in columns that no row has.
+    #[serde(default)]
+    remnant: f64,
+    #[serde(default)]
+    profile: Option<f64>,
 }
 
 /// A classifier as plain arrays: `theta`, `veil`, `origin`, `inverse_scale`, and where the curvature is
@@ -99,6 +104,8 @@ impl LogisticModel {
             moved: ledger.moved,
             swung: ledger.swung,
             drift: ledger.drift,
+            remnant: ledger.remnant,
+            profile: finite(ledger.profile),
         };
         Ok(LogisticState { head, numbers, counts })
     }
@@ -139,8 +146,11 @@ impl LogisticModel {
         let class_rows =
             count("class_rows").filter(|rows| rows.len() == classes).ok_or_else(|| damaged("classes"))?;
         let extra = head.settings.extra(&basis, outputs, head.noise_rows);
-        let sound =
-            [head.unknown, head.moved, head.swung, head.drift].iter().all(|v| v.is_finite() && *v >= 0.0);
+        let profile = head.profile.unwrap_or(f64::INFINITY);
+        let sound = [head.unknown, head.moved, head.swung, head.drift, head.remnant]
+            .iter()
+            .all(|v| v.is_finite() && *v >= 0.0)
+            && profile >= 0.0;
         let facts = head.facts.filter(Facts::is_sound).ok_or_else(|| damaged("facts"))?;
         if !sound {
             return Err(damaged("ledger"));
@@ -179,6 +189,8 @@ impl LogisticModel {
             moved: head.moved,
             swung: head.swung,
             drift: head.drift,
+            remnant: head.remnant,
+            profile,
         };
         Ok(Self {
             settings: head.settings,
@@ -193,6 +205,8 @@ impl LogisticModel {
             ledger,
             refactorisations: head.refactorisations,
             steps: 0,
+            unseen: Arc::default(),
+            path: None,
             row_set: head.row_set,
             noise_rows: head.noise_rows,
         })

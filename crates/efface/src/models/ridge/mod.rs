@@ -10,6 +10,7 @@ mod bound;
 mod build;
 pub(crate) mod change;
 mod curvature;
+mod dead;
 mod dense;
 mod gathered;
 mod long_sums;
@@ -230,6 +231,7 @@ impl RidgeModel {
             relative_bound: bound.relative,
             bound_source: bound.source,
             certificate: None,
+            cleared: None,
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
         }

@@ -1,0 +1,226 @@
+//! A distance bound with the intercepts profiled out: it holds anywhere, however rare a class is.
+//!
+//! `bound.rs` divides by the least eigenvalue of the Hessian. Intercepts are not penalised, so that a class of few
+//! rows makes that eigenvalue collapse (4e-9 with 52 classes of text), and so does every bound. But the
+//! coefficients β alone are held by the penalty: h(β) = min_b L(β, b) is as strongly convex as the penalty is,
+//! everywhere and not only near the optimum. With Λ the penalties of the columns, b̂ the best intercepts for β, and e the way
+//! from β to the optimum,
+//!
+//! ```text
+//! ‖e‖_Λ ≤ ‖∇h(β)‖_{Λ⁻¹},   ∇h(β) = ∂L/∂β at (β, b̂),   ‖e‖ = ‖e‖_Λ/√λ in the caller's coordinates.
+//! ```
+//!
+//! The intercepts follow. As β moves by dβ, a row's scores move by v_i = dβᵀx_i, and db̂ solves Σ w_i J_i(v_i + db̂) = 0. For
+//! two classes db̂ is a weighted mean of the −v_i, so that |db̂| ≤ max|v_i|. For c classes (J u)_a = Σ_b p_a p_b(u_a − u_b): sum
+//! the equations over a set T of classes, and all terms inside T cancel. What is left says that over the pairs from T to the
+//! other classes, weighted by Σ_i w_i p_ia p_ib > 0, the mean of db̂_a − db̂_b is the mean of v_ib − v_ia, at most
+//! V = max_i(max v_i − min v_i). Let T be the classes above a gap in the sorted db̂: the gap is at most that mean. There are
+//! c − 1 gaps, so that max db̂ − min db̂ ≤ (c − 1)V; and the sum of db̂ is 0. With R the largest ‖x_i‖_{Λ⁻¹}, integrated
+//! along the way,
+//!
+//! ```text
+//! ‖b̂(β) − b*‖ ≤ κ·R·‖e‖_Λ,   κ = 1 for two classes, (c − 1)·√c/2·√2 for more.
+//! ```
+//!
+//! Costs three passes over the rows, and O(nc²) for the intercepts.
+
+use faer::{Mat, Par};
+
+use super::bound::price;
+use super::pass::Sample;
+use super::reader::Reader;
+use super::{Link, LogisticModel};
+use crate::linalg::{Cholesky, UNIT, norm, symmetric_eigen};
+
+/// More classes than this have intercepts that are too dear to find.
+const MOST_CLASSES: usize = 512;
+/// Newton steps for the intercepts.
+const MOST_STEPS: usize = 60;
+
+/// The rows' loss as a function of the intercepts alone.
+struct InterceptLoss<'a> {
+    link: Link,
+    sample: &'a Sample<'a>,
+    /// The scores of all rows, one line each.
+    scores: &'a [f64],
+    outputs: usize,
+}
+
+/// That loss at one place.
+struct InterceptPlace {
+    loss: f64,
+    gradient: Vec<f64>,
+    /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place.
+    hessian: Mat<f64>,
+    /// Σ w(|p − y| + p(1 − p)): what rounding of the gradient is measured by.
+    size: Vec<f64>,
+}
+
+/// The best intercepts, and how well they are known.
+struct BestIntercepts {
+    /// What is to be added to the intercepts at hand.
+    shift: Vec<f64>,
+    /// At least their distance to the exact ones, in the norm of W and in the plain one.
+    local: f64,
+    distance: f64,
+}
+
+impl InterceptLoss<'_> {
+    fn at(&self, shift: &[f64]) -> InterceptPlace {
+        let outputs = self.outputs;
+        let mut place = InterceptPlace {
+            loss: 0.0,
+            gradient: vec![0.0; outputs],
+            hessian: Mat::zeros(outputs, outputs),
+            size: vec![0.0; outputs],
+        };
+        let mut line = vec![0.0; outputs];
+        let mut residual = vec![0.0; outputs];
+        let mut probabilities = vec![0.0; outputs];
+        let mut weight = 0.0;
+        for (member, scores) in self.sample.members.iter().zip(self.scores.chunks_exact(outputs)) {
+            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
+            place.loss += member.weight * self.link.judge(&line, member.class, &mut residual).0;
+            self.link.probabilities(&line, &mut probabilities);
+            weight += member.weight;
+            for (a, residual) in residual.iter().enumerate() {
+                let own = self.link.bend(&line, &probabilities, a, a);
+                place.gradient[a] += member.weight * residual;
+                place.size[a] += member.weight * (residual.abs() + own);
+                for b in 0..=a {
+                    let bend = self.link.bend(&line, &probabilities, a, b);
+                    place.hessian[(a, b)] += member.weight * bend;
+                }
+            }
+        }
+        if self.link == Link::Softmax {
+            for a in 0..outputs {
+                (0..=a).for_each(|b| place.hessian[(a, b)] += weight / outputs as f64);
+            }
+        }
+        place
+    }
+
+    /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
+    /// rounding can change a score.
+    fn minimum(&self, blur: f64) -> Option<BestIntercepts> {
+        let mut shift = vec![0.0; self.outputs];
+        let mut place = self.at(&shift);
+        for _ in 0..MOST_STEPS {
+            let mut step = Mat::from_fn(self.outputs, 1, |c, _| place.gradient[c]);
+            Cholesky::factor(&place.hessian, |_| false, Par::Seq).ok()?.solve(step.as_mut(), Par::Seq);
+            let slope: f64 = (0..self.outputs).map(|c| step[(c, 0)] * place.gradient[c]).sum();
+            // Below this the loss cannot tell whether a step helps.
+            if slope <= 1e-3 * UNIT * place.loss.abs() {
+                break;
+            }
+            let next = (0..30).find_map(|halvings| {
+                let length = 0.5f64.powi(halvings);
+                let moved: Vec<f64> = (0..self.outputs).map(|c| shift[c] - length * step[(c, 0)]).collect();
+                let next = self.at(&moved);
+                let falls = next.loss <= place.loss - 0.1 * length * slope;
+                let shrinks = square(&next.gradient) < 0.25 * square(&place.gradient);
+                (falls || (shrinks && next.loss <= place.loss * (1.0 + 1e-12))).then_some((moved, next))
+            });
+            let Some((moved, next)) = next else { break };
+            shift = moved;
+            place = next;
+        }
+        let inverse = Cholesky::factor(&place.hessian, |_| false, Par::Seq).ok()?.inverse(Par::Seq);
+        let (values, _) = symmetric_eigen(place.hessian.as_ref(), Par::Seq)?;
+        let least = values.first().copied().filter(|least| *least > 0.0)?;
+        // What is left of the gradient, and what its evaluation can hide, in the norm of W⁻¹.
+        let left: Vec<f64> =
+            (0..self.outputs).map(|c| place.gradient[c].abs() + blur * place.size[c]).collect();
+        let mut local = 0.0;
+        for a in 0..self.outputs {
+            for b in 0..self.outputs {
+                local += left[a] * left[b] * inverse[(a, b)].abs();
+            }
+        }
+        let reached = self.link.concordance() * (local / least).sqrt();
+        if reached.is_nan() || reached >= 1.0 {
+            return None;
+        }
+        let local = local.sqrt() * price(reached) * reached.exp();
+        Some(BestIntercepts { shift, local, distance: local / least.sqrt() })
+    }
+}
+
+fn square(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum()
+}
+
+impl LogisticModel {
+    /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
+    /// infinite where this way of bounding it says nothing.
+    pub(crate) fn profiled_bound(&self, sample: &Sample<'_>) -> f64 {
+        let lambda = self.settings.logistic.lambda;
+        let outputs = self.outputs();
+        if lambda <= 0.0 || self.settings.is_private() || outputs > MOST_CLASSES {
+            return f64::INFINITY;
+        }
+        let frame = self.frame();
+        let first = self.basis.intercept as usize;
+        let penalty = &self.extra.penalty;
+        let mut reader = Reader::new(frame);
+        let mut reach = 0.0f64;
+        for member in &sample.members {
+            reader.read(member);
+            let mut square = 0.0;
+            reader.each(|j, x| {
+                if j >= first {
+                    square += x * x / penalty[j];
+                }
+            });
+            reach = reach.max(square);
+        }
+        let reach = reach.sqrt();
+        let mut theta = self.theta.clone();
+        let mut intercepts = BestIntercepts { shift: vec![0.0; outputs], local: 0.0, distance: 0.0 };
+        if first == 1 {
+            let scores = sample.scores(frame, &theta);
+            let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.members.len() as f64).sqrt();
+            let blur = UNIT * length * (1.0 + self.facts.reach * norm(&theta));
+            let loss = InterceptLoss { link: self.settings.link, sample, scores: &scores, outputs };
+            match loss.minimum(blur) {
+                Some(best) => intercepts = best,
+                None => return f64::INFINITY,
+            }
+            if self.settings.link == Link::Softmax {
+                // The intercepts of the optimum sum to 0; the loss does not see their sum.
+                let sum: f64 = (0..outputs).map(|c| theta[(0, c)] + intercepts.shift[c]).sum();
+                intercepts.shift.iter_mut().for_each(|shift| *shift -= sum / outputs as f64);
+            }
+            (0..outputs).for_each(|c| theta[(0, c)] += intercepts.shift[c]);
+        }
+        let hidden = self.hidden(&self.facts, &theta);
+        let place = self.objective(sample).at(theta);
+        let dead = self.dead_columns();
+        let mut pull = 0.0;
+        for j in (first..penalty.len()).filter(|j| dead.binary_search(j).is_err()) {
+            pull += (0..outputs).map(|c| place.gradient[(j, c)].powi(2)).sum::<f64>() / penalty[j];
+        }
+        let least = penalty[first..].iter().copied().fold(f64::INFINITY, f64::min);
+        // With exact intercepts the gradient would differ by Σ w x ⊗ Jδ, and ‖Jδ‖ ≤ √‖J‖·√(δᵀJδ).
+        let inexact = reach * (self.settings.link.curvature() * self.facts.weight).sqrt() * intercepts.local;
+        let way = pull.sqrt() + hidden / least.sqrt() + inexact;
+        let coefficients = way / lambda.sqrt();
+        let classes = outputs as f64;
+        let follows = match self.settings.link {
+            Link::Logistic => 1.0,
+            Link::Softmax => (classes - 1.0) * (0.5 * classes).sqrt(),
+        };
+        // An intercept of the caller's takes up what shifting the columns left in ours.
+        let origin = square(&self.basis.parts().0).sqrt();
+        let constants = match first {
+            0 => 0.0,
+            _ => {
+                let moved = square(&intercepts.shift).sqrt() + intercepts.distance;
+                moved + follows * reach * way + origin * coefficients
+            }
+        };
+        let bound = coefficients.hypot(constants) + 4.0 * UNIT * self.basis.caller_norm(&place.theta);
+        if bound.is_nan() { f64::INFINITY } else { bound }
+    }
+}

@@ -1,0 +1,190 @@
+//! How a fit or a request comes to a bound that says something, or to one within a tolerance: it reads the rows, makes the
+//! Hessian anew, profiles the intercepts out, and takes further Newton steps, in the order of what each costs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::change::Work;
+use super::objective::{flat, shaped};
+use super::pass::Sample;
+use super::{DescentPath, FollowSettings, Ledger, LogisticModel};
+use crate::error::Result;
+use crate::evidence::BoundSource;
+use crate::linalg::norm;
+
+/// The accuracy of a step where conjugate gradients stand in for a factor.
+pub(super) const ACCURACY: f64 = 1e-10;
+
+/// The same for a further step after training, of which there may be several.
+const ROUGH: f64 = 1e-4;
+
+/// A further step must bring the gradient down to this share of the last one; less is rounding.
+const WORTHWHILE: f64 = 0.5;
+
+/// A Hessian of so many parameters costs less than profiling the intercepts out, and its bound is sharper.
+const CHEAP: usize = 512;
+
+/// So many further steps at most.
+const MOST_STEPS: usize = 6;
+
+impl LogisticModel {
+    fn tolerance(&self) -> f64 {
+        self.settings.logistic.tolerance
+    }
+
+    /// Goes on from where training ended as long as the bound is above the tolerance and a Newton step brings it down.
+    /// Returns the passes over the rows that it took.
+    pub(super) fn polish(&mut self, sample: &Sample<'_>) -> Result<usize> {
+        let mut passes = 0;
+        for _ in 0..MOST_STEPS {
+            if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
+                return Ok(passes);
+            }
+            // Often it is the bound that is at fault and not the place.
+            self.ledger.profile = self.profiled_bound(sample);
+            passes += 3;
+            if self.current_bound().relative <= self.tolerance() {
+                return Ok(passes);
+            }
+            let gradient = flat(&self.ledger.leftover);
+            let step = match &self.standing {
+                Some(standing) => standing.solve(&gradient, self.par()),
+                None => {
+                    // A system that conjugate gradients cannot solve has no better place to offer.
+                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH);
+                    let Ok((step, products)) = solved else { break };
+                    passes += products;
+                    step
+                }
+            };
+            let moved: Mat<f64> = &self.theta - shaped(&step, self.theta.nrows());
+            let place = self.objective(sample).at(moved);
+            passes += 1;
+            let mut left = place.gradient;
+            super::dead::leave_out(&mut left, &self.dead_columns());
+            let reached = norm(&left);
+            if reached.is_nan() || reached > WORTHWHILE * norm(&gradient) {
+                break;
+            }
+            let length = norm(&step);
+            let way = self.ledger.moved + length;
+            let swing = self.ledger.swung + self.facts.reach * length;
+            self.theta = place.theta;
+            self.ledger = Ledger::measured(left, self.hidden(&self.facts, &self.theta));
+            if let Some(standing) = &self.standing {
+                self.ledger.moved = way;
+                self.ledger.swung = swing;
+                self.ledger.localise(standing, self.par());
+            }
+        }
+        Ok(passes)
+    }
+}
+
+impl Work<'_> {
+    /// How far this request has moved the parameters, relative to their norm, and at least the model's tolerance.
+    pub(crate) fn way_gone(&self) -> f64 {
+        let size = self.next.basis.caller_norm(&self.next.theta);
+        let way = self.next.basis.caller_norm(&(&self.next.theta - &self.before.theta));
+        (way / size.max(f64::MIN_POSITIVE)).max(self.next.tolerance())
+    }
+
+    /// Bounds the distance with the intercepts profiled out.
+    pub(crate) fn profile(&mut self) -> Result<()> {
+        self.next.ledger.profile = self.over_rows(|model, sample| Ok(model.profiled_bound(sample)))?;
+        self.count_passes(2, self.next.rows);
+        Ok(())
+    }
+
+    /// Takes note of passes that were made elsewhere, over so many rows each.
+    pub(crate) fn count_passes(&mut self, passes: usize, rows: usize) {
+        self.passes += passes;
+        self.read += passes * rows;
+    }
+
+    /// Replays a run of gradient descent over the rows that are left, goes where it ends, and measures the gradient there.
+    /// Returns how many steps of the replay read all rows that are left.
+    pub(crate) fn follow(&mut self, path: &DescentPath, settings: FollowSettings) -> Result<usize> {
+        let gone = self.removed_rows()?;
+        let (next, exact) = self.over_rows(|model, sample| {
+            let removed = Sample::new(model.frame(), &gone, &HashSet::new(), None)?;
+            path.without(model, sample, &removed, settings)
+        })?;
+        self.count_passes(exact.saturating_sub(1), self.next.rows);
+        self.steps += next.len();
+        let end = shaped(&next.end, self.next.theta.nrows());
+        self.next.path = Some(Arc::new(next));
+        self.move_to(end)?;
+        Ok(exact)
+    }
+
+    /// Reads the rows that are left as often as it takes to bring the relative bound down to `most`, without a move of
+    /// the parameters.
+    pub(crate) fn secure_bound(&mut self, most: f64) -> Result<()> {
+        // A bound that is no number says nothing either.
+        let useless = |work: &Self| {
+            let bound = work.relative_bound();
+            bound.is_nan() || bound > most
+        };
+        if useless(self) && self.next.ledger.source == BoundSource::Carried {
+            self.measure()?;
+        }
+        let parameters = self.next.theta.nrows() * self.next.theta.ncols();
+        if useless(self) && parameters > CHEAP {
+            self.profile()?;
+        }
+        if useless(self) && self.next.standing.is_some() {
+            let profile = self.next.ledger.profile;
+            let refreshed = self.refreshed;
+            if self.has_fresh_hessian()? {
+                self.next.ledger.profile = profile;
+            }
+            // The step was taken with what had been kept: a Hessian for the bound alone does not change that.
+            self.refreshed = refreshed;
+        }
+        if useless(self) && parameters <= CHEAP {
+            self.profile()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on until the relative bound is within the tolerance, or nothing helps any more.
+    pub(crate) fn tighten(&mut self, tolerance: f64) -> Result<()> {
+        if self.relative_bound() > tolerance {
+            // Often it is the bound that is at fault and not the place.
+            self.profile()?;
+        }
+        if self.relative_bound() <= tolerance {
+            return Ok(());
+        }
+        if self.next.standing.is_some() && self.next.ledger.moved > 0.0 {
+            self.refresh()?;
+        }
+        for _ in 0..MOST_STEPS {
+            if self.relative_bound() <= tolerance {
+                return Ok(());
+            }
+            let before = self.next.clone();
+            let gradient = self.gradient_norm();
+            self.newton()?;
+            self.measure()?;
+            let reached = self.gradient_norm();
+            if reached.is_nan() || reached > WORTHWHILE * gradient {
+                if reached.is_nan() || reached > gradient {
+                    self.next = before;
+                }
+                break;
+            }
+        }
+        if self.relative_bound() > tolerance {
+            self.profile()?;
+        }
+        if self.relative_bound() > tolerance {
+            // A fit chooses coordinates of its own for the rows that are left, and profiles its intercepts by itself.
+            self.start_over()?;
+        }
+        Ok(())
+    }
+}

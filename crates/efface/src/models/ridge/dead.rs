@@ -1,0 +1,44 @@
+//! Columns that no retained row has, after an approximate method. `exact` and its like set their weights to 0 by themselves;
+//! the influence function and projected steps leave what their formulas give, and clearing that is a step of its own.
+
+use faer::Mat;
+
+use super::{Body, RidgeModel, clear};
+use crate::error::{Error, Result};
+use crate::evidence::{ClearedColumns, Outcome};
+
+impl Outcome<RidgeModel> {
+    /// Sets the weights of columns that no retained row has to 0, where retraining would put them, and says in the
+    /// evidence how many were not 0 and how large they were.
+    pub fn clear_dead_columns(&mut self) -> Result<()> {
+        let model = &mut self.model;
+        let Body::Dense(body) = &mut model.body else {
+            return Err(Error::Unsupported {
+                method: "clear_dead_columns",
+                reason:
+                    "the iterative form does not count the rows behind a column; use exact, or leave it out"
+                        .into(),
+            });
+        };
+        let columns = body.unsupported(None);
+        let mut weights = Mat::zeros(model.theta.nrows(), model.theta.ncols());
+        let mut held = 0;
+        for &j in &columns {
+            weights.row_mut(j).copy_from(model.theta.row(j));
+            held += (0..weights.ncols()).any(|c| weights[(j, c)] != 0.0) as usize;
+        }
+        if held == 0 {
+            return Ok(());
+        }
+        let norm = model.basis.caller_norm(&weights);
+        clear(&mut model.theta, &columns);
+        // The closed form has 0 there too, so that clearing leads nearer to it; where columns were shifted, an intercept of
+        // the caller's moves as well.
+        if !model.basis.is_unshifted() {
+            body.ledger.distance += norm;
+        }
+        self.evidence.cleared = Some(ClearedColumns { columns: held, norm });
+        self.model.update(&mut self.evidence);
+        Ok(())
+    }
+}
