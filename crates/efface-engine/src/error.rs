@@ -213,6 +213,25 @@ pub enum Error {
         /// How far they may.
         allowed: f64,
     },
+    /// This version left before, under other noise.
+    #[error(
+        "this version was exported with noise of standard deviation {before} before, and the policy now asks for \
+         {now_with}: two copies of one version with different noise tell more than either"
+    )]
+    OtherNoise {
+        /// The noise of the copy that left.
+        before: f64,
+        /// The noise that the policy asks for.
+        now_with: f64,
+    },
+    /// The seed of the noise on exports cannot be used.
+    #[error("key file {}: {problem}", path.display())]
+    NoiseSeed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The log has no such receipt.
     #[error("there is no receipt `{asked}`; the log holds {size}, numbered from 0")]
     UnknownReceipt {
@@ -337,6 +356,8 @@ impl Error {
             | Self::RequestReused { .. }
             | Self::Held { .. }
             | Self::Moved { .. }
+            | Self::OtherNoise { .. }
+            | Self::NoiseSeed { .. }
             | Self::Unverified(_) => ErrorKind::Refused,
             Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
                 ErrorKind::BadModel
@@ -397,6 +418,15 @@ impl Error {
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
             Self::Moved { .. } => Some(
                 "`efface policy --sensitivity` takes a larger distance, at the price of more noise".into(),
+            ),
+            Self::OtherNoise { before, .. } => Some(format!(
+                "export it again under `efface policy --noise {before}`; the next change of the model makes a new version, \
+                 to which the new policy applies"
+            )),
+            Self::NoiseSeed { .. } => Some(
+                "put back the key file that was made with the model; without it, `efface policy --noise 0` exports without \
+                 noise, or a new fit makes a new seed"
+                    .into(),
             ),
             Self::UnknownSubject { .. } => {
                 Some("with --request or --allow-missing the log records that nothing was found".into())

@@ -56,7 +56,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     drop(fitted);
     progress.finish();
 
-    let secret = founding::draw()?;
+    let secrets = founding::draw()?;
     let draft = Draft::beside(path);
     let file = Store::create(&draft.0)?;
     let transaction = file.begin(true)?;
@@ -100,7 +100,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
         let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default())
             .with_network(manifest.network.as_ref());
-        founding::found(connection, &mut manifest, &secret, leaves, Some(findings), None)?;
+        founding::found(connection, &mut manifest, &secrets, leaves, Some(findings), None)?;
         manifest.save(connection)
     })?;
     transaction.commit()?;
@@ -109,9 +109,9 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
 
     refuse(path, overwrite)?;
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
-    key::add(path, &secret)?;
+    key::add(path, &secrets.key, Some(&secrets.noise))?;
     draft.publish(path)?;
-    key::keep_only(path, &secret)?;
+    key::keep_only(path, &secrets.key)?;
     let summary = Engine::open_read_only(path)?.summary()?;
     forget_checkpoint(request, &summary);
     Ok(FitReport { summary, seconds: started.elapsed().as_secs_f64(), cut })

@@ -185,7 +185,9 @@ With --epsilon and --delta, exported parameters get noise of the analytic Gaussi
 and Wang 2018): whoever sees the new export can hardly tell it from the last one published again.
 --sensitivity is the distance that the noise hides, and an export that moved further is refused;
 without it the distance since the last export without noise is measured, and the size of the noise
-tells it. The number of rows and the names of features are exported as they are.
+tells it. Noise follows from a secret seed in MODEL.key and from the version: a version that is exported
+again gives the same copy, and leaves with no other noise. The receipt of an export says what it spends
+and what all of them add up to. The number of rows and the names of features are exported as they are.
 
 With --settle-after or --settle-within, a forget makes the new parameters durable and returns; the
 rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or

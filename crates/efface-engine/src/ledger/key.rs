@@ -1,14 +1,17 @@
 //! The signing key, in a file of its own beside the model: a model file may be copied and shown, its key must not.
 //!
-//! The file has a line per key. It holds more than one only while a key is being replaced: the new one is on disk before
+//! The seed of the noise on exports lies in the same file.
+//!
+//! The file has a line per key and a line per seed. It holds more than one of a sort only while a key or a model is being replaced: the new one is on disk before
 //! the model names it, the old one goes after that, so that a crash in between locks nobody out.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use efface_receipt::SecretKey;
+use efface_receipt::{Hash, SecretKey};
 use zeroize::Zeroizing;
 
+use super::noise::NoiseSeed;
 use crate::error::{Error, Result};
 
 /// More than a file of ours ever has.
@@ -52,7 +55,7 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
         }
         Err(error) => return Err(error),
     };
-    for line in text.lines().filter(|line| !line.is_empty()) {
+    for line in text.lines().filter(|line| !line.is_empty() && !NoiseSeed::is_line(line)) {
         match SecretKey::parse(line) {
             Ok(secret) if secret.public().to_string() == public => return Ok(secret),
             Ok(_) => {}
@@ -63,20 +66,41 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
     refuse("it holds the key of another model")
 }
 
-/// Puts a key beside those that are there.
-pub(crate) fn add(model: &Path, secret: &SecretKey) -> Result<()> {
+/// The seed of the noise on exports whose hash this is.
+pub(crate) fn noise_seed(model: &Path, commitment: &Hash) -> Result<NoiseSeed> {
+    let path = path(model);
+    let text = read(&path)?;
+    let mut seeds = text.lines().filter(|line| NoiseSeed::is_line(line)).peekable();
+    if seeds.peek().is_none() {
+        return Err(Error::NoiseSeed { path, problem: "the seed of its noise is not there".into() });
+    }
+    let found = seeds.filter_map(NoiseSeed::parse).find(|seed| seed.commitment() == *commitment);
+    found.ok_or_else(|| Error::NoiseSeed {
+        path,
+        problem: "the seed of its noise is not the one that the model was fitted with".into(),
+    })
+}
+
+/// Puts a key, and the seed of a new model, beside those that are there.
+pub(crate) fn add(model: &Path, secret: &SecretKey, seed: Option<&NoiseSeed>) -> Result<()> {
     let path = path(model);
     let known = match read(&path) {
         Ok(text) => text,
         Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Zeroizing::new(String::new()),
         Err(error) => return Err(error),
     };
-    write(&path, &[known.trim_end_matches('\n'), &secret.to_text()])
+    let seed = seed.map_or_else(|| Zeroizing::new(String::new()), NoiseSeed::to_text);
+    write(&path, &[known.trim_end_matches('\n'), &secret.to_text(), &seed])
 }
 
-/// Removes all keys but one.
+/// Removes all keys but one, and the seeds of other models.
 pub(crate) fn keep_only(model: &Path, secret: &SecretKey) -> Result<()> {
-    write(&path(model), &[&secret.to_text()])
+    let path = path(model);
+    let known = read(&path)?;
+    let key = secret.to_text();
+    let own = |line: &&str| NoiseSeed::parse(line).is_some_and(|seed| seed.origin() == secret.name());
+    let lines: Vec<&str> = std::iter::once(key.as_str()).chain(known.lines().filter(own)).collect();
+    write(&path, &lines)
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>> {
@@ -151,12 +175,19 @@ mod tests {
         let (old, new) = (draw("efface/a").unwrap(), draw("efface/a").unwrap());
         let public = |key: &SecretKey| key.public().to_string();
         assert!(load(&model, &public(&old)).unwrap_err().to_string().contains("it is not there"));
-        add(&model, &old).unwrap();
-        add(&model, &new).unwrap();
+        let seed = NoiseSeed::draw("efface/a").unwrap();
+        let others = NoiseSeed::draw("efface/b").unwrap();
+        add(&model, &old, Some(&seed)).unwrap();
+        add(&model, &new, Some(&others)).unwrap();
+        assert!(noise_seed(&model, &others.commitment()).is_ok());
         assert_eq!(load(&model, &public(&old)).unwrap().id(), old.id());
         assert_eq!(load(&model, &public(&new)).unwrap().id(), new.id());
         keep_only(&model, &new).unwrap();
         assert!(load(&model, &public(&old)).unwrap_err().to_string().contains("another model"));
+        // The seed stays when the key is replaced; that of another model goes.
+        assert_eq!(noise_seed(&model, &seed.commitment()).unwrap().commitment(), seed.commitment());
+        let error = noise_seed(&model, &others.commitment()).err().unwrap().to_string();
+        assert!(error.contains("not the one"), "{error}");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
