@@ -147,6 +147,22 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The output is something that is never replaced.
+    #[error("{} is {what}, which no output replaces", path.display())]
+    Protected {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// An output is another file of the same request under another name.
+    #[error("{} and {} are the same file", path.display(), other.display())]
+    SameFile {
+        /// The output.
+        path: PathBuf,
+        /// What else it is.
+        other: PathBuf,
+    },
     /// Some other file.
     #[error("{} is not an efface model", path.display())]
     NotOurs {
@@ -351,6 +367,8 @@ impl Error {
             Self::ComesBack { .. }
             | Self::NoIds
             | Self::Exists { .. }
+            | Self::Protected { .. }
+            | Self::SameFile { .. }
             | Self::Key { .. }
             | Self::NoLog { .. }
             | Self::RequestReused { .. }
@@ -407,6 +425,8 @@ impl Error {
                     .into(),
             ),
             Self::Exists { .. } => Some("choose another path, or ask for it to be overwritten".into()),
+            Self::Protected { .. } => Some("choose another name, or move it away first".into()),
+            Self::SameFile { .. } => Some("give every file a name of its own".into()),
             Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
             Self::Newer { .. } => Some("upgrade efface".into()),
             Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),

@@ -117,7 +117,7 @@ pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
     let stage = change.standing();
     let receipt = change.hand_over(&stage, entry, &secret)?;
     // The old key is good for nothing any more. If it cannot be removed now, the next rotation does it.
-    let _ = key::keep_only(path, &secret);
+    let _ = key::keep_only(path, &secret, None);
     Ok((public, receipt))
 }
 

@@ -14,6 +14,11 @@ Exit codes:
   6  the model file cannot be used: not ours, newer, damaged or locked
   7  a file cannot be read or written
 
+No file that a command writes replaces a model, a key, or what is no plain file (a device, a pipe, a
+folder); other files are overwritten with --force only; none may be a file that the command reads, by
+whatever name. A new file can be read by its owner alone unless --mode says otherwise. What a killed
+command left behind is overwritten and removed by the next one in the same folder.
+
 Start with `efface demo`; `efface help forget` explains a command.";
 
 pub(super) const DEMO: &str = "\
