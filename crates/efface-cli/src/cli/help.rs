@@ -176,8 +176,8 @@ Examples:
   efface verify reviews.efface --key reviews.pub";
 
 pub(super) const KEYS: &str = "\
-The secret half lies beside the model, in MODEL.key, for its owner alone. Without it the model
-cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
+The secret half lies beside the model, in MODEL.key, for its owner alone, with the seed of the noise
+on exports, which --rotate leaves as it is. Without it the model cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
 change of keys the first one is still good, because receipts carry the hand-over.";
 
 pub(super) const POLICY: &str = "\
