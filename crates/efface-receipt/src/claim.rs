@@ -175,7 +175,8 @@ pub struct Release {
 /// be told from exports of another history whose parameters lay, at each of them, within that export's sensitivity.
 ///
 /// The sum is that of Gaussian differential privacy (Dong, Roth and Su 2019): releases of μ₁, μ₂, … are together one
-/// Gaussian release of √(μ₁² + μ₂² + …), also where later ones are chosen after looking at earlier ones.
+/// Gaussian release of √(μ₁² + μ₂² + …), also where later versions depend on what was seen of earlier ones, as long as no μ
+/// does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacySpent {

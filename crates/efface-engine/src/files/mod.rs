@@ -55,12 +55,11 @@ impl FileNature {
         }
         let mut start = Vec::new();
         File::open(path)?.take(START).read_to_end(&mut start)?;
+        if store::is_model(&start) {
+            return Ok(Self::Model);
+        }
         let has_key = start.split(|byte| *byte == b'\n').any(key::is_secret_line);
-        Ok(match has_key {
-            true => Self::Key,
-            false if store::is_model(&start) => Self::Model,
-            false => Self::Plain,
-        })
+        Ok(if has_key { Self::Key } else { Self::Plain })
     }
 
     /// What it is in words, where it must not be replaced.

@@ -70,7 +70,8 @@ fn one_file_is_not_written_twice_and_not_read_and_written() {
         matches!(check_outputs(outputs, inputs, true), Err(Error::SameFile { .. }))
     };
     let file = PlannedOutput::file;
-    let (plain, other) = (path("plain"), path("other"));
+    let plain = path("plain");
+    let other = path("other");
     let roundabout = path("").join("../").join(path("").file_name().unwrap()).join("other");
     assert!(same(&[file(&other), file(&other)], &[]));
     assert!(same(&[file(&other), file(&roundabout)], &[]));

@@ -1,10 +1,11 @@
 //! What exports with noise add up to. Each hides a distance Δ behind noise of standard deviation σ, which is a Gaussian
-//! release with μ = Δ/σ. Releases of μ₁, μ₂, … are together one of √(μ₁² + μ₂² + …), exactly, also where later ones are
-//! chosen after looking at earlier ones: Dong, Roth and Su, "Gaussian Differential Privacy" (2019), corollary 3.3. At every
-//! δ the ε of the sum follows from theorem 8 of Balle and Wang (2018).
+//! release with μ = Δ/σ. Releases of μ₁, μ₂, … are together one of √(μ₁² + μ₂² + …), exactly, also where later versions
+//! depend on what was seen of earlier ones, as long as no μ does: Dong, Roth and Su, "Gaussian Differential Privacy"
+//! (2019), corollary 3.3. At every δ the ε of the sum follows from theorem 8 of Balle and Wang (2018).
 //!
 //! The noise of a version follows from the version, so that its second copy is the first one and costs nothing. A copy with
-//! another σ would be a second sample of the same parameters, and is refused.
+//! another σ would be a second sample of the same parameters, and is refused. Only the last copy is remembered: a version
+//! that comes back after another one left is charged once more, whatever its σ.
 
 use efface_receipt::{Hash, PrivacySpent, PrivacyTotal, Release};
 use serde::{Deserialize, Serialize};
