@@ -505,11 +505,8 @@ fn overwriting_a_model_starts_another_log_with_another_key() {
     let first = key(&model(&bench));
     let engine = model(&bench);
     assert_ne!(key(&engine).to_string(), first.to_string());
-    assert_eq!(
-        std::fs::read_to_string(bench.path("model.key")).unwrap().lines().count(),
-        2,
-        "a key and a seed"
-    );
+    // A key and a seed.
+    assert_eq!(std::fs::read_to_string(bench.path("model.key")).unwrap().lines().count(), 2);
     sound(&engine);
 }
 

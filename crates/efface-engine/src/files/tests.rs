@@ -1,3 +1,5 @@
+//! What may be written and what may not, drafts, and what is swept.
+
 use std::io::Write;
 
 use super::*;
