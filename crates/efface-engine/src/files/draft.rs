@@ -3,7 +3,7 @@
 //! that the next command recognises. Only its owner can read it, from the first byte on.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::{PRIVATE_MODE, folder_of, resolve};
@@ -80,29 +80,50 @@ impl DraftFile {
         set_mode(&self.file, mode)?;
         self.file.sync_all()?;
         if overwrite {
-            let temporary = match &self.temporary {
-                Some(temporary) => temporary.clone(),
-                None => self.name_it()?,
-            };
+            let temporary = self.named(mode)?;
             std::fs::rename(&temporary, &self.path)?;
-        } else {
-            match &self.temporary {
-                Some(temporary) => take_name(temporary, &self.path)?,
-                None => link(&self.file, &self.path)?,
-            }
+        } else if self.temporary.is_some() || !self.link_to(&self.path.clone())? {
+            let temporary = self.named(mode)?;
+            take_name(&temporary, &self.path)?;
         }
         self.temporary = None;
         key::sync_folder(&self.path);
         Ok(())
     }
 
-    /// Gives a nameless file a temporary name, which a rename needs.
-    fn name_it(&mut self) -> io::Result<PathBuf> {
+    /// The temporary name of the file, which gets one if it has none: a rename needs a name.
+    fn named(&mut self, mode: u32) -> io::Result<PathBuf> {
+        if let Some(temporary) = &self.temporary {
+            return Ok(temporary.clone());
+        }
         // Held first, so that nobody takes it for a leftover.
         hold(&self.file);
         let temporary = temporary_name(&self.path)?;
-        link(&self.file, &temporary)?;
+        if self.link_to(&temporary)? {
+            self.temporary = Some(temporary.clone());
+            return Ok(temporary);
+        }
+        self.copy_to_name(mode)
+    }
+
+    /// Gives a nameless file a name that is free; false where the file system makes such files and cannot name them.
+    fn link_to(&self, path: &Path) -> io::Result<bool> {
+        match link(&self.file, path) {
+            Ok(()) => Ok(true),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(cause),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Copies a nameless file into one that has a temporary name.
+    fn copy_to_name(&mut self, mode: u32) -> io::Result<PathBuf> {
+        let LockedName { path: temporary, file: mut copy } = LockedName::beside(&self.path)?;
         self.temporary = Some(temporary.clone());
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut copy)?;
+        set_mode(&copy, mode)?;
+        copy.sync_all()?;
+        self.file = copy;
         Ok(temporary)
     }
 }
@@ -175,4 +196,27 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(crate) fn set_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_named_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        for overwrite in [false, true] {
+            let mut draft = DraftFile::create(&path).unwrap();
+            draft.write_all(b"whole").unwrap();
+            // Where files always have names, this is a second copy under another name, which the test removes.
+            let first = draft.temporary.clone();
+            let temporary = draft.copy_to_name(PRIVATE_MODE).unwrap();
+            assert!(temporary.exists() && std::fs::read(&temporary).unwrap() == b"whole");
+            draft.publish(overwrite, PRIVATE_MODE).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+            first.into_iter().for_each(|name| std::fs::remove_file(name).unwrap());
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
 }
