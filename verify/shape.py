@@ -116,9 +116,13 @@ COPY = record(
 CALIBRATION = record(
     epsilon=SIZE, delta=SIZE, sensitivity=optional(SIZE), source=one_of("given", "measured")
 )
+PRIVACY = record(
+    delta=SIZE, mu=SIZE, epsilon=SIZE, total=optional(record(mu=SIZE, epsilon=SIZE, releases=COUNT)),
+    since=optional(COUNT),
+)  # fmt: skip
 RELEASE = record(
     minimum_batch=COUNT, batch=COUNT, delay_seconds=COUNT, noise=optional(SIZE), calibration=optional(CALIBRATION),
-    warnings=list_of(TEXT),
+    privacy=optional(PRIVACY), warnings=list_of(TEXT),
 )  # fmt: skip
 RECEIPT = record(
     schema=one_of("efface.receipt/1"), id=hexadecimal(32), origin=text_of(255), sequence=COUNT,
@@ -190,6 +194,17 @@ def check_receipt(receipt):
     else:
         must(scrubbed is None or forgotten is not None, "scrubbed and never forgotten")
         must(scrubbed is None or forgotten <= scrubbed, "scrubbed before it was forgotten")
+    release = receipt["release"]
+    spent = release and release["privacy"]
+    if spent:
+        promised, total = release["calibration"], spent["total"]
+        must(kind == "export" and promised and release["noise"], "only an export with calibrated noise spends")
+        must(spent["delta"] == promised["delta"], "spent at another delta than promised")
+        must(spent["epsilon"] <= promised["epsilon"] * (1 + 1e-6), "more spent than promised")
+        if total:
+            must(total["mu"] >= spent["mu"] and total["epsilon"] >= spent["epsilon"], "a total below a part of it")
+            must(total["releases"] > 0, "a total of no exports")
+        must(spent["since"] is None or spent["since"] < sequence, "counted from a later receipt")
     must(kind != "policy" or receipt["release"] is not None, "a policy receipt holds the policy")
     must(kind != "audit" or outcome != "done" or receipt["audit"], "an audit has results")
     must((kind == "key_rotation") == (receipt["next_key"] is not None), "only a key rotation names the next key")

@@ -10,8 +10,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let kills = words.first().copied().unwrap_or("500");
     ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
     let rows = words.get(1).copied().unwrap_or("1000000");
-    let parts: [&[&str]; 8] = [
+    let parts: [&[&str]; 9] = [
         &["writes"],
+        &["leftovers", "100"],
         &["markers"],
         &["flips"],
         &["repeats", "100000"],

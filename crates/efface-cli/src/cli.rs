@@ -37,6 +37,13 @@ pub(crate) struct Cli {
         value_parser = clap::value_parser!(u64).range(..=86_400)
     )]
     pub(crate) wait: u64,
+
+    /// Who may read the models, exports and other files that a command writes, as in chmod
+    #[arg(
+        long, global = true, value_name = "MODE", default_value = "600", display_order = 93,
+        value_parser = parse::mode
+    )]
+    pub(crate) mode: u32,
 }
 
 #[derive(Debug, Subcommand)]
@@ -277,6 +284,10 @@ pub(crate) struct Forget {
     /// Write the receipt, with all that is needed to check it, to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Receipt")]
     pub(crate) receipt: Option<PathBuf>,
+
+    /// Overwrite the receipt file
+    #[arg(long, requires = "receipt", help_heading = "Receipt")]
+    pub(crate) force: bool,
 }
 
 /// Add rows to a model

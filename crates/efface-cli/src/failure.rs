@@ -109,7 +109,13 @@ impl From<efface_engine::Error> for Failure {
             efface_engine::Error::Io { cause, .. } => cause.kind() == io::ErrorKind::BrokenPipe,
             _ => false,
         };
-        Self { hint: error.hint(), broken_pipe, ..Self::new(error.kind(), error.to_string()) }
+        let hint = match &error {
+            efface_engine::Error::Exists { .. } => {
+                Some("choose another name, or overwrite it with --force".into())
+            }
+            error => error.hint(),
+        };
+        Self { hint, broken_pipe, ..Self::new(error.kind(), error.to_string()) }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::cli::{Cli, Command};
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let Cli { command, json, quiet, wait } = Cli::parse();
-    let terminal = Terminal::new(json, quiet, wait);
+    let Cli { command, json, quiet, wait, mode } = Cli::parse();
+    let terminal = Terminal::new(json, quiet, wait, mode);
     let outcome = match command {
         Command::Demo(args) => commands::demo::run(&args, &terminal),
         Command::Fit(args) => commands::fit::run(*args, &terminal),

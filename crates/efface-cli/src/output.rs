@@ -1,24 +1,23 @@
-//! Files that a command writes. A file appears under its name only when it is complete, and never over another one
-//! unless the user said `--force`.
+//! Files that a command writes. A file appears under its name only when it is complete. Whether it may be written at all is
+//! decided in one place, `efface_engine::files::check_outputs`, which every command asks before any work.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use efface_engine::files::{DraftFile, PlannedOutput, check_outputs};
+
 use crate::failure::{Failure, Result};
+use crate::terminal::Terminal;
 
 /// Standard output, or a file that is not there yet.
 pub(crate) enum Output {
     Stdout(BufWriter<io::Stdout>),
-    File { writer: BufWriter<File>, waiting: Waiting },
+    File { writer: BufWriter<DraftFile>, path: PathBuf, force: bool, mode: u32 },
 }
 
-/// A file under a temporary name; removed unless it is kept.
-pub(crate) struct Waiting {
-    temporary: PathBuf,
-    path: PathBuf,
-    kept: bool,
+/// Judges a file that a command is going to write, and reads none of these.
+pub(crate) fn check(path: &Path, inputs: &[&Path], force: bool) -> Result {
+    Ok(check_outputs(&[PlannedOutput::file(path)], inputs, force)?)
 }
 
 impl Output {
@@ -26,32 +25,24 @@ impl Output {
         Self::Stdout(BufWriter::new(io::stdout()))
     }
 
-    /// A file to be, at `path`.
-    pub(crate) fn file(path: &Path, force: bool) -> Result<Self> {
-        if path.file_name().is_none() {
-            return Err(Failure::usage(format!("{} is no file name", path.display())));
-        }
-        refuse_existing(path, force)?;
-        let temporary = temporary_beside(path);
-        let opened = OpenOptions::new().write(true).create_new(true).open(&temporary);
-        let file = opened.map_err(|cause| Failure::file(path, "created", &cause))?;
-        let waiting = Waiting { temporary, path: path.to_owned(), kept: false };
-        Ok(Self::File { writer: BufWriter::new(file), waiting })
+    /// A file to be, at `path`, that is none of the files which the command reads.
+    pub(crate) fn file(path: &Path, inputs: &[&Path], force: bool, terminal: &Terminal) -> Result<Self> {
+        check(path, inputs, force)?;
+        let draft = DraftFile::create(path).map_err(|cause| Failure::file(path, "created", &cause))?;
+        let writer = BufWriter::new(draft);
+        Ok(Self::File { writer, path: path.to_owned(), force, mode: terminal.mode() })
     }
 
     /// Everything is written: put the file in its place.
     pub(crate) fn finish(self) -> Result {
         match self {
             Self::Stdout(mut writer) => Ok(writer.flush()?),
-            Self::File { writer, mut waiting } => {
-                let path = waiting.path.clone();
+            Self::File { writer, path, force, mode } => {
                 let failed = |cause: io::Error| Failure::file(&path, "written", &cause);
-                let file = writer.into_inner().map_err(|e| failed(e.into_error()))?;
-                file.sync_all().map_err(failed)?;
-                drop(file);
-                fs::rename(&waiting.temporary, &path).map_err(failed)?;
-                waiting.kept = true;
-                Ok(())
+                let draft = writer.into_inner().map_err(|e| failed(e.into_error()))?;
+                // The work may have taken long, and somebody else may have put a model there.
+                check(&path, &[], force)?;
+                draft.publish(force, mode).map_err(failed)
             }
         }
     }
@@ -60,7 +51,7 @@ impl Output {
     pub(crate) fn name(&self) -> &Path {
         match self {
             Self::Stdout(_) => Path::new("standard output"),
-            Self::File { waiting, .. } => &waiting.path,
+            Self::File { path, .. } => path,
         }
     }
 }
@@ -79,28 +70,4 @@ impl Write for Output {
             Self::File { writer, .. } => writer.flush(),
         }
     }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_file(&self.temporary);
-        }
-    }
-}
-
-/// Stops when there is something at `path` already.
-pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result {
-    if !force && path.symlink_metadata().is_ok() {
-        let failure = Failure::refused(format!("{} exists already", path.display()));
-        return Err(failure.hint("choose another name with -o, or overwrite it with --force"));
-    }
-    Ok(())
-}
-
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
 }

@@ -17,11 +17,12 @@ pub(crate) struct Terminal {
     json: bool,
     quiet: bool,
     wait: Duration,
+    mode: u32,
 }
 
 impl Terminal {
-    pub(crate) fn new(json: bool, quiet: bool, wait: u64) -> Self {
-        Self { json, quiet, wait: Duration::from_secs(wait) }
+    pub(crate) fn new(json: bool, quiet: bool, wait: u64, mode: u32) -> Self {
+        Self { json, quiet, wait: Duration::from_secs(wait), mode }
     }
 
     /// Opens a model in order to change it, as patiently as the user is.
@@ -29,6 +30,11 @@ impl Terminal {
         let engine = Engine::open(model)?;
         engine.set_patience(self.wait)?;
         Ok(engine)
+    }
+
+    /// Who may read the files that a command writes.
+    pub(crate) fn mode(&self) -> u32 {
+        self.mode
     }
 
     /// Whether results are JSON.

@@ -136,6 +136,30 @@ fn noise_is_calibrated() {
     assert!(folder.done("log houses.efface --raw").contains("\"source\":\"measured\""));
 }
 
+#[test]
+fn every_process_exports_the_same_noise_and_the_receipt_says_what_it_spends() {
+    let folder = with_log();
+    folder.done("policy houses.efface --epsilon 1 --delta 1e-5 --sensitivity 1000");
+    for format in ["json", "npz", "safetensors"] {
+        let copies: Vec<Vec<u8>> = (1..=4)
+            .map(|at| {
+                folder.done(&format!("export houses.efface --format {format} -o {at}.{format}"));
+                std::fs::read(folder.path(&format!("{at}.{format}"))).unwrap_or_default()
+            })
+            .collect();
+        assert!(!copies[0].is_empty() && copies.iter().all(|copy| *copy == copies[0]), "{format}");
+    }
+    let page = folder.done("policy houses.efface");
+    assert!(page.contains("ε = 1.0000 at δ = 0.00001 over 1 export"), "{page}");
+    folder.done("forget houses.efface --ids h1");
+    folder.done("export houses.efface -o next.json");
+    folder.done("log houses.efface --receipt 15 -o receipt.json");
+    let page = folder.done("verify receipt.json --key model.pub");
+    assert!(page.contains("ε = 1.0000 at δ = 0.00001; in all ε = 1.4"), "{page}");
+    folder.done("policy houses.efface --epsilon 2 --delta 1e-5 --sensitivity 1000");
+    folder.fails("export houses.efface", 5, &["two copies of one version", "hint: ", "--noise"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_key_that_others_can_read_signs_nothing() {

@@ -12,6 +12,7 @@ use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 use crate::audit::{self, AuditReport, AuditRequest};
 use crate::change;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::look;
 use crate::model::{self, Live};
 use crate::policy::{self, PolicyChange, ReleasePolicy};
@@ -51,6 +52,10 @@ impl Engine {
     }
 
     fn with(path: &Path, write: bool) -> Result<Self> {
+        // Drafts that a killed process left hold rows and keys, which no forget reaches.
+        if let Ok(path) = files::resolve(path) {
+            files::sweep(&files::folder_of(&path));
+        }
         let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None), encoder: None };
         // A file that cannot be read is better found out now than in the middle of a change.
         let manifest = engine.store.with(Manifest::load)?;

@@ -147,6 +147,22 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The output is something that is never replaced.
+    #[error("{} is {what}, which no output replaces", path.display())]
+    Protected {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// An output is another file of the same request under another name.
+    #[error("{} and {} are the same file", path.display(), other.display())]
+    SameFile {
+        /// The output.
+        path: PathBuf,
+        /// What else it is.
+        other: PathBuf,
+    },
     /// Some other file.
     #[error("{} is not an efface model", path.display())]
     NotOurs {
@@ -212,6 +228,25 @@ pub enum Error {
         moved: f64,
         /// How far they may.
         allowed: f64,
+    },
+    /// This version left before, under other noise.
+    #[error(
+        "this version was exported with noise of standard deviation {before} before, and the policy now asks for \
+         {now_with}: two copies of one version with different noise tell more than either"
+    )]
+    OtherNoise {
+        /// The noise of the copy that left.
+        before: f64,
+        /// The noise that the policy asks for.
+        now_with: f64,
+    },
+    /// The seed of the noise on exports cannot be used.
+    #[error("key file {}: {problem}", path.display())]
+    NoiseSeed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
     /// The log has no such receipt.
     #[error("there is no receipt `{asked}`; the log holds {size}, numbered from 0")]
@@ -332,11 +367,15 @@ impl Error {
             Self::ComesBack { .. }
             | Self::NoIds
             | Self::Exists { .. }
+            | Self::Protected { .. }
+            | Self::SameFile { .. }
             | Self::Key { .. }
             | Self::NoLog { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
             | Self::Moved { .. }
+            | Self::OtherNoise { .. }
+            | Self::NoiseSeed { .. }
             | Self::Unverified(_) => ErrorKind::Refused,
             Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
                 ErrorKind::BadModel
@@ -386,6 +425,8 @@ impl Error {
                     .into(),
             ),
             Self::Exists { .. } => Some("choose another path, or ask for it to be overwritten".into()),
+            Self::Protected { .. } => Some("choose another name, or move it away first".into()),
+            Self::SameFile { .. } => Some("give every file a name of its own".into()),
             Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
             Self::Newer { .. } => Some("upgrade efface".into()),
             Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),
@@ -397,6 +438,15 @@ impl Error {
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
             Self::Moved { .. } => Some(
                 "`efface policy --sensitivity` takes a larger distance, at the price of more noise".into(),
+            ),
+            Self::OtherNoise { before, .. } => Some(format!(
+                "export it again under `efface policy --noise {before}`; the next change of the model makes a new version, \
+                 to which the new policy applies"
+            )),
+            Self::NoiseSeed { .. } => Some(
+                "put back the key file that was made with the model; without it, `efface policy --noise 0` exports without \
+                 noise, or a new fit makes a new seed"
+                    .into(),
             ),
             Self::UnknownSubject { .. } => {
                 Some("with --request or --allow-missing the log records that nothing was found".into())

@@ -1,7 +1,7 @@
 //! A new model file. It is written under another name and moved into place when it is complete, so that a path holds a
 //! whole model or what it held before.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use efface::features::Encoder;
@@ -11,6 +11,7 @@ use crate::blueprint::Blueprint;
 use crate::choice;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::files::{self, LockedName, PlannedOutput};
 use crate::ingest::{self, Named, Purpose};
 use crate::ledger::{self, Findings, founding, key};
 use crate::model::{self, Live};
@@ -38,7 +39,8 @@ pub(crate) struct Prepared {
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
 pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Progress) -> Result<FitReport> {
     let started = Instant::now();
-    refuse(path, overwrite)?;
+    files::check_outputs(&outputs(request, path), &[], overwrite)?;
+    let path = &files::resolve(path).map_err(|cause| Error::io(path, cause))?;
     let prepared = match &request.network {
         Some(network) => network::prepare(request, network, progress)?,
         None => prepare(request, progress)?,
@@ -56,9 +58,9 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     drop(fitted);
     progress.finish();
 
-    let secret = founding::draw()?;
-    let draft = Draft::beside(path);
-    let file = Store::create(&draft.0)?;
+    let secrets = founding::draw()?;
+    let draft = ModelDraft::beside(path)?;
+    let file = Store::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     file.with(|connection| {
@@ -100,18 +102,19 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
         let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default())
             .with_network(manifest.network.as_ref());
-        founding::found(connection, &mut manifest, &secret, leaves, Some(findings), None)?;
+        founding::found(connection, &mut manifest, &secrets, leaves, Some(findings), None)?;
         manifest.save(connection)
     })?;
     transaction.commit()?;
     drop(file);
     progress.finish();
 
-    refuse(path, overwrite)?;
+    files::check_outputs(&outputs(request, path), &[], overwrite)?;
+    let replaced = origin(path);
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
-    key::add(path, &secret)?;
-    draft.publish(path)?;
-    key::keep_only(path, &secret)?;
+    key::add(path, &secrets.key, Some(&secrets.noise))?;
+    draft.publish(path, request.mode)?;
+    key::keep_only(path, &secrets.key, replaced.as_deref())?;
     let summary = Engine::open_read_only(path)?.summary()?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
@@ -161,43 +164,45 @@ pub(crate) fn working(recipe: &AnyRecipe) -> AnyRecipe {
     }
 }
 
-fn refuse(path: &Path, overwrite: bool) -> Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => Err(Error::io(path, std::io::ErrorKind::IsADirectory.into())),
-        Ok(_) if !overwrite => Err(Error::Exists { path: path.to_owned() }),
-        _ => Ok(()),
-    }
+/// The files that a fit writes: a model with its key, and the checkpoint of a training.
+fn outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>> {
+    let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_deref());
+    std::iter::once(PlannedOutput::model(path)).chain(checkpoint.map(PlannedOutput::resumed)).collect()
 }
 
-/// A file that is removed unless it is published.
-struct Draft(PathBuf);
+/// The log of the model that is about to be replaced; None where there is none, or none that can be read.
+fn origin(path: &Path) -> Option<String> {
+    let manifest = Store::open(path, false).ok()?.with(Manifest::load).ok()?;
+    manifest.ledger.map(|ledger| ledger.origin)
+}
 
-impl Draft {
-    fn beside(path: &Path) -> Self {
-        let mut name = path.as_os_str().to_owned();
-        let nanos = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |t| t.subsec_nanos());
-        name.push(format!(".{}-{nanos}.tmp", std::process::id()));
-        Self(name.into())
+/// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
+/// its process is alive.
+struct ModelDraft(LockedName);
+
+impl ModelDraft {
+    fn beside(path: &Path) -> Result<Self> {
+        Ok(Self(LockedName::beside(path).map_err(|cause| Error::io(path, cause))?))
     }
 
-    fn publish(self, path: &Path) -> Result<()> {
+    fn publish(self, path: &Path, mode: u32) -> Result<()> {
+        let io = |cause| Error::io(path, cause);
         // The journal of an interrupted change to an older model would be played into the new one.
         match std::fs::remove_file(store::journal(path)) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(path, cause)),
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
             _ => {}
         }
-        std::fs::rename(&self.0, path).map_err(|cause| Error::io(path, cause))?;
+        files::set_mode(&self.0.file, mode).map_err(io)?;
+        std::fs::rename(&self.0.path, path).map_err(io)?;
         key::sync_folder(path);
         Ok(())
     }
 }
 
-impl Drop for Draft {
+impl Drop for ModelDraft {
     fn drop(&mut self) {
         // Both are gone already when all went well.
-        let _ = std::fs::remove_file(&self.0);
-        let _ = std::fs::remove_file(store::journal(&self.0));
+        let _ = std::fs::remove_file(&self.0.path);
+        let _ = std::fs::remove_file(store::journal(&self.0.path));
     }
 }

@@ -55,6 +55,7 @@ mod change;
 mod choice;
 mod engine;
 mod error;
+pub mod files;
 mod fit;
 mod ingest;
 mod ledger;

@@ -1,7 +1,7 @@
 //! The rules of a model: when new parameters may be published and with how much noise, and when forgotten rows are
 //! scrubbed. A change of them has a receipt: who could publish what, and when, is part of the story.
 
-use efface_receipt::{Kind, Outcome};
+use efface_receipt::{Kind, Outcome, PrivacyTotal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
-use crate::ledger::{Entry, Promise};
+use crate::ledger::{Entry, Promise, founding};
 use crate::model;
 use crate::store::Manifest;
 use crate::upkeep;
@@ -24,7 +24,7 @@ const LONGEST: u64 = 365 * 86_400;
 const USUAL: (u64, u64) = (64, 86_400);
 
 /// When new parameters may be published, and when forgotten rows are scrubbed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReleasePolicy {
     /// Requests that must have come together before an export; 1 for none to wait for. Requests are counted, not rows:
     /// a request is a person, and a person is what hides among others.
@@ -37,6 +37,9 @@ pub struct ReleasePolicy {
     pub waiting: u64,
     /// An upper bound on the distance that the parameters moved since the last export; None before the first.
     pub moved: Option<f64>,
+    /// What exports with noise since the last one without have spent, at the δ of the policy; None where the policy has no
+    /// δ, or where noise of one of them was chosen outright.
+    pub spent: Option<PrivacyTotal>,
     /// Rows that may wait to be scrubbed; 1 where every forget scrubs before it returns.
     pub settle_after: u64,
     /// Seconds after which they wait no longer; 0 where none ever waits.
@@ -100,6 +103,7 @@ impl From<&Manifest> for ReleasePolicy {
             noise,
             waiting: policy.waiting,
             moved: policy.published.then_some(policy.moved),
+            spent: policy.promise.and_then(|promise| policy.account.total(promise.delta)),
             settle_after: policy.settle_after,
             settle_within_seconds: policy.settle_within_seconds,
             can_defer: model::defers(manifest),
@@ -129,6 +133,10 @@ pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy
     }
     (policy.settle_after, policy.settle_within_seconds) =
         settling((policy.settle_after, policy.settle_within_seconds), asked);
+    if policy.noise.is_some() || policy.promise.is_some() {
+        // Better found out now than at an export.
+        founding::noise_seed(&engine.store, &change.manifest)?;
+    }
     let found = ReleasePolicy::from(&change.manifest);
     let mut entry = Entry::new(Kind::Policy, Outcome::Done, change.received_at());
     entry.release = Some(change.manifest.policy.release());

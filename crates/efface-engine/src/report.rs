@@ -3,8 +3,7 @@
 use efface::{AnyRecipe, Certificate, Evidence};
 use serde::Serialize;
 
-use crate::error::Result;
-use crate::ledger::key;
+use crate::ledger::noise::NormalStream;
 use crate::network::NetworkInfo;
 
 /// What a change did.
@@ -209,23 +208,12 @@ pub struct Exported {
 }
 
 impl Parameters {
-    /// Adds Gaussian noise to every number.
-    pub(crate) fn blur(&mut self, deviation: f64) -> Result<()> {
+    /// Adds noise to every number.
+    pub(crate) fn blur(&mut self, deviation: f64, normals: &mut NormalStream) {
         let vectors = self.vectors.iter_mut().map(|(_, values)| values);
         let tables = self.tables.iter_mut().flat_map(|(_, lines)| lines);
         for value in vectors.chain(tables).flatten() {
-            *value += deviation * gaussian()?;
+            *value += deviation * normals.draw();
         }
-        Ok(())
     }
-}
-
-/// A standard normal number from the operating system's generator (Box and Muller).
-fn gaussian() -> Result<f64> {
-    let uniform = || -> Result<f64> {
-        let bits = u64::from_le_bytes(*key::random::<8>()?) >> 11;
-        Ok((bits as f64 + 0.5) / (1u64 << 53) as f64)
-    };
-    let (a, b) = (uniform()?, uniform()?);
-    Ok((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos())
 }

@@ -43,6 +43,8 @@ pub struct FitRequest {
     pub sharding: Option<Sharding>,
     /// A text network in place of the model above.
     pub network: Option<NetworkRequest>,
+    /// Who may read the model file, as in `chmod`; its owner alone unless this says otherwise.
+    pub mode: u32,
 }
 
 impl FitRequest {
@@ -66,6 +68,7 @@ impl FitRequest {
             model: Choice::default(),
             sharding: None,
             network: None,
+            mode: crate::files::PRIVATE_MODE,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::change::{Change, scrub};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ledger::{self, Entry, copies, key};
+use crate::ledger::{self, Entry, copies, founding, key, noise};
 use crate::look;
 use crate::network::{self, NetworkInfo};
 use crate::report::{Exported, Logged};
@@ -47,15 +47,24 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     if more > 0 {
         return Err(Error::Held { more });
     }
-    let warning = change.manifest.policy.warning();
     let stage = change.standing();
     let salt = ledger::salt(&change.manifest);
     let destination = destination.map(|name| salt.commit(Label::RowId, name.as_bytes()));
     let moved = change.manifest.policy.moved;
-    let release = change.manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
+    let mut release = change.manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
+    let ledger = ledger::of(&change.manifest, engine.store.path())?;
+    let version = noise::version(&ledger.origin, &stage.after);
+    let sequence = ledger.size + entries.len() as u64;
+    let now_with = release.noise.unwrap_or(0.0);
+    let account = &mut change.manifest.policy.account;
+    account
+        .charge(&version, sequence, &mut release)
+        .map_err(|before| Error::OtherNoise { before, now_with })?;
+    let warning = release.warnings.first().cloned();
     let noise = release.noise.filter(|deviation| *deviation > 0.0);
     if let Some(deviation) = noise {
-        parameters.blur(deviation)?;
+        let seed = founding::noise_seed(&engine.store, &change.manifest)?;
+        parameters.blur(deviation, &mut seed.normals(&version, deviation));
     }
     let file = match network::open(&engine.store, &change.manifest, engine.encoder_folder())? {
         Some(encoder) => {
@@ -102,13 +111,13 @@ pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
     let secret = key::draw(&ledger.origin)?;
     let public = secret.public().to_string();
     // On disk before the model asks for it.
-    key::add(path, &secret)?;
+    key::add(path, &secret, None)?;
     let mut entry = Entry::new(Kind::KeyRotation, Outcome::Done, change.received_at());
     entry.next_key = Some(public.clone());
     let stage = change.standing();
     let receipt = change.hand_over(&stage, entry, &secret)?;
     // The old key is good for nothing any more. If it cannot be removed now, the next rotation does it.
-    let _ = key::keep_only(path, &secret);
+    let _ = key::keep_only(path, &secret, None);
     Ok((public, receipt))
 }
 

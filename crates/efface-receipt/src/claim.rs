@@ -166,6 +166,42 @@ pub struct Release {
     pub noise: Option<f64>,
     /// Where the noise comes from; null when it was chosen outright, or when there is none.
     pub calibration: Option<Calibration>,
+    /// What exports with calibrated noise add up to; null in every other receipt.
+    pub privacy: Option<PrivacySpent>,
     /// What the operator was warned of.
     pub warnings: Vec<String>,
+}
+
+/// What an export with calibrated noise gives away, in the sense of (ε, δ): it, and all exports with noise so far, cannot
+/// be told from exports of another history whose parameters lay, at each of them, within that export's sensitivity.
+///
+/// The sum is that of Gaussian differential privacy (Dong, Roth and Su 2019): releases of μ₁, μ₂, … are together one
+/// Gaussian release of √(μ₁² + μ₂² + …), also where later versions depend on what was seen of earlier ones, as long as no μ
+/// does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivacySpent {
+    /// The δ at which every ε here is stated.
+    pub delta: f64,
+    /// The sensitivity as a multiple of the noise's standard deviation; 0 where the same copy had left before.
+    pub mu: f64,
+    /// The ε of this export alone.
+    pub epsilon: f64,
+    /// All exports with noise since `since`, this one included; null where noise of one of them was chosen outright, so
+    /// that nobody said what it has to hide.
+    pub total: Option<PrivacyTotal>,
+    /// The receipt of the last export without noise, which hides nothing of what came before it; null for none.
+    pub since: Option<u64>,
+}
+
+/// What several exports with calibrated noise add up to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivacyTotal {
+    /// The root of the sum of the squares of each export's μ.
+    pub mu: f64,
+    /// The ε of all of them together.
+    pub epsilon: f64,
+    /// How many different copies there were.
+    pub releases: u64,
 }

@@ -37,7 +37,8 @@ pub mod training_set;
 
 pub use bundle::{Bundle, Verified, verify, verify_bytes, verify_succession};
 pub use claim::{
-    Audit, Bound, BoundSource, Calibration, Claim, CopyKind, CopyState, KnownCopy, Release, SensitivitySource,
+    Audit, Bound, BoundSource, Calibration, Claim, CopyKind, CopyState, KnownCopy, PrivacySpent,
+    PrivacyTotal, Release, SensitivitySource,
 };
 pub use commitment::{Label, Opening, Salt, row_value, rows_commitment};
 pub use fault::Fault;

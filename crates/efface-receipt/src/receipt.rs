@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    claim::{Audit, Bound, Calibration, Claim, KnownCopy, Release},
+    claim::{Audit, Bound, Calibration, Claim, KnownCopy, PrivacySpent, Release},
     fault::Fault,
     hash::Hash,
     limits::{MAX_LIST, MAX_TEXT_BYTES},
@@ -219,6 +219,7 @@ impl Receipt {
             _ => return wrong("settles", "a settle names a run of earlier receipts, other kinds name none"),
         }
         self.check_times()?;
+        self.check_privacy()?;
         match self.kind {
             Kind::Policy if self.release.is_none() => {
                 return wrong("release", "a policy receipt holds the policy");
@@ -329,6 +330,11 @@ impl Receipt {
                         .map(|n| ("release", n)),
                 );
             }
+            if let Some(PrivacySpent { delta, mu, epsilon, total, .. }) = &release.privacy {
+                numbers.extend([*delta, *mu, *epsilon].map(|n| ("release", n)));
+                numbers
+                    .extend(total.iter().flat_map(|total| [total.mu, total.epsilon]).map(|n| ("release", n)));
+            }
         }
         for (field, number) in numbers {
             if !number.is_finite() || number < 0.0 {
@@ -355,6 +361,28 @@ impl Receipt {
             }),
             _ => Err(Fault::Contradiction { field: "claim", problem: "exact is claimed without a bound" }),
         }
+    }
+
+    /// What an export spends follows from a calibration, and the total is no less than any part of it.
+    fn check_privacy(&self) -> Result<(), Fault> {
+        let wrong = |problem| Err(Fault::Contradiction { field: "release", problem });
+        let Some(release) = &self.release else { return Ok(()) };
+        let Some(PrivacySpent { delta, mu, epsilon, total, since }) = &release.privacy else { return Ok(()) };
+        let noisy = release.noise.is_some_and(|deviation| deviation > 0.0);
+        let Some(calibration) = release.calibration.as_ref().filter(|_| noisy && self.kind == Kind::Export)
+        else {
+            return wrong("only an export with calibrated noise says what it spends");
+        };
+        if *delta != calibration.delta || *epsilon > calibration.epsilon * (1.0 + 1e-6) {
+            return wrong("an export spends no more than its calibration promises");
+        }
+        if total.as_ref().is_some_and(|all| all.mu < *mu || all.epsilon < *epsilon || all.releases == 0) {
+            return wrong("the total is no less than what one export spends");
+        }
+        if since.is_some_and(|sequence| sequence >= self.sequence) {
+            return wrong("what is spent is counted from an earlier receipt");
+        }
+        Ok(())
     }
 
     fn check_outcome(&self) -> Result<(), Fault> {

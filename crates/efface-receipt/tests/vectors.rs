@@ -174,6 +174,7 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ("forget, scrubbed later", late(8), "ok"),
         ("audit", late(9), "ok"),
         ("settle of a run", late(11), "ok"),
+        ("export with calibrated noise", late(12), "ok"),
         ("no consistency proof", Bundle { consistency: None, ..good(2) }, "ok"),
         ("rotation left out", Bundle { rotations: Vec::new(), ..good(6) }, "key"),
         ("rotation left out, old receipt", Bundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
@@ -211,6 +212,28 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
     let mut approximate = exact(measured(None, None));
     approximate.signed.receipt.claim = Some(Claim::Approximate {});
     cases.push(("approximate, unsigned, without a bound", approximate, "signature"));
+    let spending = |name, change: &dyn Fn(&mut Release, &mut PrivacySpent)| {
+        let mut bundle = late(12);
+        let release = bundle.signed.receipt.release.as_mut().unwrap();
+        let mut spent = release.privacy.take().unwrap();
+        change(release, &mut spent);
+        release.privacy = Some(spent);
+        (name, bundle, "schema")
+    };
+    let total = |spent: &mut PrivacySpent| spent.total.clone().unwrap();
+    cases.extend([
+        spending("a total below a part of it", &|_, spent| {
+            spent.total = Some(PrivacyTotal { epsilon: 1.0, ..total(spent) });
+        }),
+        spending("a total of no exports", &|_, spent| {
+            spent.total = Some(PrivacyTotal { releases: 0, ..total(spent) });
+        }),
+        spending("spent at another δ than promised", &|_, spent| spent.delta = 1e-9),
+        spending("more spent than promised", &|_, spent| spent.epsilon = 2.5),
+        spending("spent and not calibrated", &|release, _| release.calibration = None),
+        spending("spent without noise", &|release, _| release.noise = Some(0.0)),
+        spending("spent since a later receipt", &|_, spent| spent.since = Some(12)),
+    ]);
     let mut swapped = good(1);
     swapped.inclusion.path.swap(0, 1);
     cases.push(("the path was reordered", swapped, "inclusion"));

@@ -16,6 +16,11 @@ Exit codes:
   8  done and durable, but not within the tolerance: the distance to retraining is bounded by more
      than counts as equal, so that the result is claimed to be approximate
 
+No file that a command writes replaces a model, a key, or what is no plain file (a device, a pipe, a
+folder); other files are overwritten with --force only; none may be a file that the command reads, by
+whatever name. A new file can be read by its owner alone unless --mode says otherwise. What a killed
+command left behind is overwritten and removed by the next one in the same folder.
+
 Start with `efface demo`; `efface help forget` explains a command.";
 
 pub(super) const DEMO: &str = "\
@@ -178,8 +183,8 @@ Examples:
   efface verify reviews.efface --key reviews.pub";
 
 pub(super) const KEYS: &str = "\
-The secret half lies beside the model, in MODEL.key, for its owner alone. Without it the model
-cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
+The secret half lies beside the model, in MODEL.key, for its owner alone, with the seed of the noise
+on exports, which --rotate leaves as it is. Without it the model cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
 change of keys the first one is still good, because receipts carry the hand-over.";
 
 pub(super) const POLICY: &str = "\
@@ -192,7 +197,9 @@ With --epsilon and --delta, exported parameters get noise of the analytic Gaussi
 and Wang 2018): whoever sees the new export can hardly tell it from the last one published again.
 --sensitivity is the distance that the noise hides, and an export that moved further is refused;
 without it the distance since the last export without noise is measured, and the size of the noise
-tells it. The number of rows and the names of features are exported as they are.
+tells it. Noise follows from a secret seed in MODEL.key and from the version: a version that is exported
+again gives the same copy, and leaves with no other noise. The receipt of an export says what it spends
+and what all of them add up to. The number of rows and the names of features are exported as they are.
 
 With --settle-after or --settle-within, a forget makes the new parameters durable and returns; the
 rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or

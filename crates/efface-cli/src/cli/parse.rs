@@ -63,6 +63,14 @@ pub(crate) fn methods() -> PossibleValuesParser {
     PossibleValuesParser::new(efface_engine::method_names())
 }
 
+/// The mode of a new file in octal digits. Its owner must be able to read and to replace it.
+pub(super) fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode @ 0o600..=0o777) if mode & 0o600 == 0o600 => Ok(mode),
+        _ => Err("a mode is three octal digits from 600 to 777, such as 600 or 640".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! `efface export`: the parameters for other programs.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -19,7 +18,10 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
         (None, ExportFormat::Json) => None,
         (None, format) => Some(args.model.with_extension(format.name())),
     };
-    let mut out = open(path.as_ref(), args.force)?;
+    let mut out = match &path {
+        Some(path) => Output::file(path, &[&args.model], args.force, terminal)?,
+        None => Output::stdout(),
+    };
     let name = path.as_ref().map(|path| path.display().to_string());
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
@@ -55,8 +57,4 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
     terminal.message(&format!("exported {}: {} ({size})", count(features, "feature"), path.display()));
     terminal.note("a later forget does not reach this copy; export again after one");
     Ok(())
-}
-
-fn open(path: Option<&PathBuf>, force: bool) -> Result<Output> {
-    path.map_or_else(|| Ok(Output::stdout()), |path| Output::file(path, force))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use efface::AnyRecipe;
 use efface::features::WordSource;
+use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, Summary};
 use efface_io::Compression;
 
@@ -15,16 +16,15 @@ use super::open;
 use crate::cli::{Fit, Model};
 use crate::failure::{Failure, Result};
 use crate::list;
-use crate::output::refuse_existing;
 use crate::report::{bytes, count, recipe, seconds};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
     let output = output(&args)?;
-    // Found out before a long fit, not after it.
-    refuse_existing(&output, args.force)?;
+    check(&args, &output)?;
     let force = args.force;
-    let request = request(args)?;
+    let mut request = request(args)?;
+    request.mode = terminal.mode();
     let bars = terminal.bars();
     let trains = request.network.as_ref().is_some_and(|network| {
         matches!(network.encoder, EncoderChoice::Lstm { .. }) && request.sharding.is_none()
@@ -41,8 +41,10 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
         return terminal.object(&report);
     }
     terminal.message(&sentence(&report, &output));
-    terminal
-        .note(&format!("its signing key is {}.key; without it the model cannot change", output.display()));
+    terminal.note(&format!(
+        "its signing key is {}; without it the model cannot change",
+        key_path(&output).display()
+    ));
     if let Some(EncoderInfo::Lstm { interrupted: true, best_epoch, .. }) =
         report.summary.network.as_ref().map(|network| &network.encoder)
     {
@@ -64,6 +66,19 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
     }
     Ok(())
+}
+
+/// Judges the files that the fit will write, now and not after a long fit: model, key and checkpoint, beside those that it
+/// reads.
+fn check(args: &Fit, output: &Path) -> Result {
+    let checkpoint = args.network.checkpoint.as_deref().map(PlannedOutput::resumed);
+    let outputs: Vec<PlannedOutput<'_>> =
+        std::iter::once(PlannedOutput::model(output)).chain(checkpoint).collect();
+    let network = &args.network;
+    let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
+    let inputs: Vec<&Path> =
+        read.into_iter().flatten().chain([&args.data.file]).map(PathBuf::as_path).collect();
+    Ok(check_outputs(&outputs, &inputs, args.force)?)
 }
 
 fn request(args: Fit) -> Result<FitRequest> {
@@ -93,6 +108,7 @@ fn request(args: Fit) -> Result<FitRequest> {
         model: choice,
         sharding,
         network,
+        mode: PRIVATE_MODE,
     })
 }
 

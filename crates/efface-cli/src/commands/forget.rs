@@ -1,6 +1,7 @@
 //! `efface forget`: take rows, or the rows of a person, out of a model.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use efface::Options;
 use efface_engine::{Engine, ForgetRequest, ProjectionRounds, Report, Who};
@@ -14,10 +15,13 @@ use crate::report::{certificate, count};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
+    let inputs: Vec<&Path> =
+        std::iter::once(&args.model).chain(&args.ids_file).map(PathBuf::as_path).collect();
+    let output = |path: &PathBuf| Output::file(path, &inputs, args.force, terminal);
+    let receipt = args.receipt.as_ref().map(output).transpose()?;
     let who = who(&args)?;
     let mut engine =
         if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
-    let receipt = args.receipt.as_ref().map(|path| Output::file(path, true)).transpose()?;
     let rounds = rounds(&args);
     // A tolerance is what ends rounds, where there are some.
     let tolerance = args.tolerance.filter(|_| rounds.is_none());

@@ -13,11 +13,11 @@ use crate::report::table;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Log, terminal: &Terminal) -> Result {
-    let engine = Engine::open_read_only(&args.model)?;
     let mut out = match &args.output {
-        Some(path) => Output::file(path, args.force)?,
+        Some(path) => Output::file(path, &[&args.model], args.force, terminal)?,
         None => Output::stdout(),
     };
+    let engine = Engine::open_read_only(&args.model)?;
     let text = if let Some(receipt) = &args.receipt {
         // To the byte: a file with a newline behind it is another file.
         engine.bundle(receipt)?.to_bytes().map_err(Error::from)?

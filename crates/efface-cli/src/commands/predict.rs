@@ -15,15 +15,15 @@ use crate::report::count;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
+    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let mut out = match output {
+        Some(path) => Output::file(path, &[&args.model, &args.data.file], args.force, terminal)?,
+        None => Output::stdout(),
+    };
     let mut engine = Engine::open_read_only(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
     let summary = engine.summary()?;
     let source = open(&args.data)?;
-    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
-    let mut out = match output {
-        Some(path) => Output::file(path, args.force)?,
-        None => Output::stdout(),
-    };
     let name = PathBuf::from(out.name());
     let mut writer = Lines { summary: &summary, csv: !terminal.json(), begun: false };
     let rows = engine.predict(&source, &mut |prediction| {

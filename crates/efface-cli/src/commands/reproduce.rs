@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use efface_engine::files::check_folder;
 use efface_reproduce::{Finished, Part, Settings, Watch, run as reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -32,6 +33,8 @@ pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
         threads: threads(args.threads),
         force: args.force,
     };
+    // What a run writes into its folder; what is there of another run is moved aside and not overwritten.
+    check_folder(&args.out, &["jsonl", "html", "csv", "part"], &[])?;
     let mut bar = Bar { terminal, bar: None };
     let Finished { index, files, findings, trials: (done, kept) } = reproduce(&settings, &mut bar)?;
     if terminal.json() {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::{Keys, Policy, Settle};
 use crate::failure::Result;
-use crate::report::{bytes, pairs};
+use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
@@ -60,6 +60,7 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
             "moved since the last export",
             policy.moved.map_or("nothing was exported".into(), |far| format!("at most {far:.3e}")),
         ),
+        ("spent by exports with noise", spent(&policy)),
         ("forgotten rows are scrubbed", scrubbing(&policy)),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
@@ -86,6 +87,20 @@ fn scrubbing(policy: &ReleasePolicy) -> String {
         (0..=1, _) => "at once".into(),
         (_, false) => "at once: this family keeps nothing that is cheaper to write later".into(),
         (rows, true) => format!("{rows} at a time, or after {} s", policy.settle_within_seconds),
+    }
+}
+
+/// What exports with noise add up to.
+fn spent(policy: &ReleasePolicy) -> String {
+    match (&policy.spent, policy.noise) {
+        (Some(total), Noise::Calibrated { delta, .. }) => {
+            let exports = count(total.releases as usize, "export");
+            format!("ε = {:.4} at δ = {delta} over {exports}", total.epsilon)
+        }
+        (None, Noise::Calibrated { .. }) => {
+            "unknown: noise was chosen outright since the last without".into()
+        }
+        _ => "not known without --epsilon and --delta".into(),
     }
 }
 

@@ -63,6 +63,14 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     if let Some(run) = receipt.settles {
         lines.push(("settles", format!("receipts {} to {}, as far as they waited", run.first, run.last)));
     }
+    if let Some(spent) = receipt.release.as_ref().and_then(|release| release.privacy.as_ref()) {
+        let total = match &spent.total {
+            Some(total) => format!("ε = {:.4} over {} exports", total.epsilon, total.releases),
+            None => "not known".into(),
+        };
+        let alone = format!("ε = {:.4} at δ = {}", spent.epsilon, spent.delta);
+        lines.push(("spent", format!("{alone}; in all {total}")));
+    }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
     lines.extend(receipt.not_covered.iter().map(|text| ("not covered", text.clone())));
     lines

@@ -4,6 +4,7 @@
 //! the run with an error.
 
 mod kill;
+mod leftovers;
 mod repeat;
 mod speed;
 mod traces;
@@ -17,7 +18,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | writes [ACT …] | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +26,8 @@ fn main() -> Result {
     match words.as_slice() {
         ["kills", count] => kill::parent(count.parse()?),
         ["kill-child", model, round] => kill::child(Path::new(model), round.parse()?),
+        ["leftovers", count] => leftovers::parent(count.parse()?),
+        ["leftover-child", model, act] => leftovers::child(Path::new(model), act),
         ["writes"] => writes::parent(&writes::ACTS),
         ["writes", acts @ ..] => writes::parent(acts),
         ["write-child", model, act] => writes::child(Path::new(model), act),

@@ -12,7 +12,8 @@ use efface_io::Source;
 use crate::{Result, ids, model, sound, table, tell};
 
 /// What SQLite and we call to change a disk.
-const CALLS: [&str; 7] = ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "rename"];
+const CALLS: [&str; 9] =
+    ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "rename", "linkat", "fchmod"];
 
 /// What is done while they fail. `quick` is a forget that leaves scrubbing for later, `scrub` the settle after it.
 pub(crate) const ACTS: [&str; 9] =

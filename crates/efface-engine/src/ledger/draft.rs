@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     pub(crate) release: Option<Release>,
     pub(crate) next_key: Option<String>,
     pub(crate) audit: Vec<Audit>,
-    /// Settings of what computed no model, such as a policy.
+    /// Settings of what computed no model, such as a policy, or beside those of the method.
     pub(crate) settings: Map<String, Value>,
 }
 
@@ -104,7 +104,10 @@ impl Entry {
         // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
         let before = if changed { stage.before } else { Some(stage.after) };
         let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
-            Some(f) => (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered),
+            Some(mut f) => {
+                f.settings.extend(self.settings);
+                (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered)
+            }
             None => (None, self.settings, None, None, None, Vec::new()),
         };
         let mut copies = stage.copies.clone();

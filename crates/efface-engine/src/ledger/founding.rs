@@ -2,35 +2,45 @@
 
 use std::path::Path;
 
-use efface_receipt::{Hash, Kind, Outcome, SecretKey};
+use efface_receipt::{Hash, KeyRing, Kind, Outcome, PublicKey, SecretKey, Signed};
 use rusqlite::Connection;
 
-use super::{Entry, Findings, Journal, Ledger, Members, Stage, key, parameters};
-use crate::error::Result;
+use super::noise::{self, NoiseSeed};
+use super::{Entry, Findings, Journal, Ledger, Members, Stage, key, leaf, of, parameters};
+use crate::error::{Error, Result};
 use crate::store::{self, Fault, Manifest, Shape, Store};
 
-/// The key of a new log. Its name is drawn too: two fits of one file are two logs.
-pub(crate) fn draw() -> Result<SecretKey> {
-    key::draw(&format!("efface/{}", key::name::<8>()?))
+/// The secrets of a new log, which lie beside the model: the key that signs, and the seed of all noise on exports.
+pub(crate) struct Secrets {
+    pub(crate) key: SecretKey,
+    pub(crate) noise: NoiseSeed,
+}
+
+/// The secrets of a new log. Its name is drawn too: two fits of one file are two logs.
+pub(crate) fn draw() -> Result<Secrets> {
+    let origin = format!("efface/{}", key::name::<8>()?);
+    Ok(Secrets { key: key::draw(&origin)?, noise: NoiseSeed::draw(&origin)? })
 }
 
 /// The first receipt over these rows. The caller saves the manifest.
 pub(crate) fn found(
     connection: &Connection,
     manifest: &mut Manifest,
-    secret: &SecretKey,
+    secrets: &Secrets,
     rows: Vec<Hash>,
     findings: Option<Findings>,
     reason: Option<String>,
 ) -> std::result::Result<(), Fault> {
-    let mut ledger = Ledger::new(&secret.public());
+    let mut ledger = Ledger::new(&secrets.key.public());
     let now = ledger.now();
     let set = Members(connection).change(&mut ledger, &[], &rows)?;
     ledger.version_at = ledger.newest;
     let stage = Stage { before: None, after: (set, parameters(&manifest.parts)), copies: Vec::new() };
     let mut entry = Entry::new(Kind::Fit, Outcome::Done, now);
     (entry.come, entry.findings, entry.reason) = (rows, findings, reason);
-    Journal(connection).append(&mut ledger, secret, &stage, vec![entry])?;
+    // Signed here, so that another seed beside the model is noticed.
+    entry.settings.insert(noise::SETTING.into(), secrets.noise.commitment().to_string().into());
+    Journal(connection).append(&mut ledger, &secrets.key, &stage, vec![entry])?;
     manifest.ledger = Some(ledger);
     Ok(())
 }
@@ -41,8 +51,8 @@ pub(crate) fn signer(store: &Store, manifest: &mut Manifest) -> Result<SecretKey
     if let Some(ledger) = &manifest.ledger {
         return key::load(path, &ledger.key);
     }
-    let secret = draw()?;
-    key::add(path, &secret)?;
+    let secrets = draw()?;
+    key::add(path, &secrets.key, Some(&secrets.noise))?;
     store.with(|connection| {
         store::extend(connection)?;
         let salt = super::salt(manifest);
@@ -52,7 +62,26 @@ pub(crate) fn signer(store: &Store, manifest: &mut Manifest) -> Result<SecretKey
             Ok(())
         })?;
         let reason = "the log starts here: the model was fitted, and perhaps changed, by an older efface";
-        found(connection, manifest, &secret, rows, None, Some(reason.into()))
+        found(connection, manifest, &secrets, rows, None, Some(reason.into()))
     })?;
-    Ok(secret)
+    Ok(secrets.key)
+}
+
+/// The seed of the noise on exports. It must be the one whose hash the first receipt holds.
+pub(crate) fn noise_seed(store: &Store, manifest: &Manifest) -> Result<NoiseSeed> {
+    let path = store.path();
+    let ledger = of(manifest, path)?;
+    let first = store.with(|connection| {
+        let first = Signed::parse(&leaf(connection, 0)?)?;
+        first.verify(&KeyRing::from(PublicKey::parse(&ledger.first_key)?))?;
+        Ok(first)
+    })?;
+    let promised = first.receipt.settings.get(noise::SETTING).and_then(|hash| hash.as_str());
+    match promised.and_then(Hash::from_hex) {
+        Some(commitment) => key::noise_seed(path, &commitment),
+        None => Err(Error::NoiseSeed {
+            path: key::path(path),
+            problem: "the model is older than such seeds".into(),
+        }),
+    }
 }

@@ -1,24 +1,34 @@
 //! The signing key, in a file of its own beside the model: a model file may be copied and shown, its key must not.
 //!
-//! The file has a line per key. It holds more than one only while a key is being replaced: the new one is on disk before
+//! The seed of the noise on exports lies in the same file.
+//!
+//! The file has a line per key and a line per seed. It holds more than one of a sort only while a key or a model is being replaced: the new one is on disk before
 //! the model names it, the old one goes after that, so that a crash in between locks nobody out.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use efface_receipt::SecretKey;
+use efface_receipt::{Hash, SecretKey};
 use zeroize::Zeroizing;
 
+use super::noise::NoiseSeed;
 use crate::error::{Error, Result};
+use crate::files::{self, DraftFile, PRIVATE_MODE};
 
 /// More than a file of ours ever has.
 const LARGEST: u64 = 64 * 1024;
 
-/// `houses.efface.key` for `houses.efface`.
+/// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link to it.
 pub(crate) fn path(model: &Path) -> PathBuf {
-    let mut name = model.as_os_str().to_owned();
+    let linked = model.is_symlink().then(|| files::resolve(model).ok()).flatten();
+    let mut name = linked.unwrap_or_else(|| model.to_owned()).into_os_string();
     name.push(".key");
     name.into()
+}
+
+/// Whether a line is a secret of a key file.
+pub(crate) fn is_secret_line(line: &[u8]) -> bool {
+    line.starts_with(b"PRIVATE+KEY+") || std::str::from_utf8(line).is_ok_and(NoiseSeed::is_line)
 }
 
 /// Random bytes of the operating system.
@@ -52,7 +62,7 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
         }
         Err(error) => return Err(error),
     };
-    for line in text.lines().filter(|line| !line.is_empty()) {
+    for line in text.lines().filter(|line| !line.is_empty() && !NoiseSeed::is_line(line)) {
         match SecretKey::parse(line) {
             Ok(secret) if secret.public().to_string() == public => return Ok(secret),
             Ok(_) => {}
@@ -63,20 +73,46 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
     refuse("it holds the key of another model")
 }
 
-/// Puts a key beside those that are there.
-pub(crate) fn add(model: &Path, secret: &SecretKey) -> Result<()> {
+/// The seed of the noise on exports whose hash this is.
+pub(crate) fn noise_seed(model: &Path, commitment: &Hash) -> Result<NoiseSeed> {
+    let path = path(model);
+    let text = read(&path)?;
+    let mut seeds = text.lines().filter(|line| NoiseSeed::is_line(line)).peekable();
+    if seeds.peek().is_none() {
+        return Err(Error::NoiseSeed { path, problem: "the seed of its noise is not there".into() });
+    }
+    let found = seeds.filter_map(NoiseSeed::parse).find(|seed| seed.commitment() == *commitment);
+    found.ok_or_else(|| Error::NoiseSeed {
+        path,
+        problem: "the seed of its noise is not the one that the model was fitted with".into(),
+    })
+}
+
+/// Puts a key, and the seed of a new model, beside those that are there.
+pub(crate) fn add(model: &Path, secret: &SecretKey, seed: Option<&NoiseSeed>) -> Result<()> {
     let path = path(model);
     let known = match read(&path) {
         Ok(text) => text,
         Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Zeroizing::new(String::new()),
         Err(error) => return Err(error),
     };
-    write(&path, &[known.trim_end_matches('\n'), &secret.to_text()])
+    let seed = seed.map_or_else(|| Zeroizing::new(String::new()), NoiseSeed::to_text);
+    write(&path, &[known.trim_end_matches('\n'), &secret.to_text(), &seed])
 }
 
-/// Removes all keys but one.
-pub(crate) fn keep_only(model: &Path, secret: &SecretKey) -> Result<()> {
-    write(&path(model), &[&secret.to_text()])
+/// Removes the other keys of this log, and what belongs to the log `replaced`: its model is gone. Keys of further models
+/// may lie here too, whose files were moved away; they stay.
+pub(crate) fn keep_only(model: &Path, secret: &SecretKey, replaced: Option<&str>) -> Result<()> {
+    let path = path(model);
+    let known = read(&path)?;
+    let key = secret.to_text();
+    let stays = |line: &&str| match (NoiseSeed::parse(line), SecretKey::parse(line)) {
+        (Some(seed), _) => Some(seed.origin()) != replaced,
+        (None, Ok(other)) => other.name() != secret.name() && Some(other.name()) != replaced,
+        (None, Err(_)) => false,
+    };
+    let lines: Vec<&str> = std::iter::once(key.as_str()).chain(known.lines().filter(stays)).collect();
+    write(&path, &lines)
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>> {
@@ -111,27 +147,11 @@ fn check_mode(_: &Path, _: &std::fs::Metadata) -> Result<()> {
 /// Writes lines to a file that only its owner can read; the old file is there until the new one is complete.
 fn write(path: &Path, lines: &[&str]) -> Result<()> {
     let io = |cause| Error::io(path, cause);
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".{}.tmp", name::<8>()?));
-    let draft = PathBuf::from(draft);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&draft).and_then(|mut file| {
-        for line in lines.iter().filter(|line| !line.is_empty()) {
-            file.write_all(line.as_bytes())?;
-            file.write_all(b"\n")?;
-        }
-        file.sync_all()?;
-        std::fs::rename(&draft, path)
-    });
-    if let Err(cause) = written {
-        let _ = std::fs::remove_file(&draft);
-        return Err(io(cause));
+    let mut draft = DraftFile::create(path).map_err(io)?;
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        draft.write_all(line.as_bytes()).and_then(|()| draft.write_all(b"\n")).map_err(io)?;
     }
-    sync_folder(path);
-    Ok(())
+    draft.publish(true, PRIVATE_MODE).map_err(io)
 }
 
 /// A new name survives a power cut once its folder is on disk; where folders cannot be synced, so be it.
@@ -151,12 +171,24 @@ mod tests {
         let (old, new) = (draw("efface/a").unwrap(), draw("efface/a").unwrap());
         let public = |key: &SecretKey| key.public().to_string();
         assert!(load(&model, &public(&old)).unwrap_err().to_string().contains("it is not there"));
-        add(&model, &old).unwrap();
-        add(&model, &new).unwrap();
+        let seed = NoiseSeed::draw("efface/a").unwrap();
+        let others = NoiseSeed::draw("efface/b").unwrap();
+        add(&model, &old, Some(&seed)).unwrap();
+        add(&model, &new, Some(&others)).unwrap();
+        assert!(noise_seed(&model, &others.commitment()).is_ok());
         assert_eq!(load(&model, &public(&old)).unwrap().id(), old.id());
         assert_eq!(load(&model, &public(&new)).unwrap().id(), new.id());
-        keep_only(&model, &new).unwrap();
+        keep_only(&model, &new, Some("efface/b")).unwrap();
         assert!(load(&model, &public(&old)).unwrap_err().to_string().contains("another model"));
+        // The seed stays when the key is replaced; that of another model goes.
+        assert_eq!(noise_seed(&model, &seed.commitment()).unwrap().commitment(), seed.commitment());
+        let error = noise_seed(&model, &others.commitment()).err().unwrap().to_string();
+        assert!(error.contains("not the one"), "{error}");
+        // The key of a model that was moved away is not this one's to remove.
+        let absent = draw("efface/c").unwrap();
+        add(&model, &absent, None).unwrap();
+        keep_only(&model, &new, None).unwrap();
+        assert_eq!(load(&model, &public(&absent)).unwrap().id(), absent.id());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

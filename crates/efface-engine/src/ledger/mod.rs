@@ -1,6 +1,7 @@
 //! The story of a model: which rows it was made from, what was done to it, signed, in a log that only grows. Everything
 //! here is written in the transaction of the change that it tells of. No log, no change.
 
+mod account;
 pub(crate) mod copies;
 mod draft;
 pub(crate) mod founding;
@@ -8,9 +9,11 @@ pub(crate) mod gaussian;
 pub(crate) mod key;
 mod log;
 mod members;
+pub(crate) mod noise;
 mod release;
 pub(crate) mod requests;
 
+pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{Entry, Findings, Stage, parameters};
 pub(crate) use log::{Journal, bundle, checkpoint, consistency, leaf};
 pub(crate) use members::Members;

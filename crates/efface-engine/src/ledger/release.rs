@@ -4,7 +4,7 @@
 use efface_receipt::{Calibration, Release, SensitivitySource};
 use serde::{Deserialize, Serialize};
 
-use super::gaussian;
+use super::{PrivacyAccount, gaussian};
 
 /// The policy of a model, and what waits under it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub(crate) struct Policy {
     /// Seconds after which they wait no longer.
     #[serde(default)]
     pub(crate) settle_within_seconds: u64,
+    /// What exports with noise have spent.
+    #[serde(default)]
+    pub(crate) account: PrivacyAccount,
 }
 
 /// (ε, δ) and the distance that they are to hide; None for as far as the parameters moved.
@@ -65,6 +68,7 @@ impl Default for Policy {
             published: false,
             settle_after: at_once(),
             settle_within_seconds: 0,
+            account: PrivacyAccount::default(),
         }
     }
 }
@@ -122,6 +126,7 @@ impl Policy {
                     None => SensitivitySource::Measured,
                 },
             }),
+            privacy: None,
             warnings: self.warning().into_iter().collect(),
         }
     }

@@ -1,11 +1,13 @@
 //! A training under the eyes of the caller: progress, checkpoints, and a wish to stop.
 
+use std::io::Write;
 use std::path::Path;
 
 use efface::Rows;
 use efface_nn::{Checkpoint, EpochReport, Flow, NetworkRecipe, StepReport, Trained};
 
 use crate::error::{Error, Result};
+use crate::files::{DraftFile, PRIVATE_MODE};
 use crate::request::Progress;
 
 /// Trains, or goes on where a checkpoint was left. Also tells whether somebody stopped it.
@@ -79,12 +81,11 @@ fn resume(path: &Path) -> Result<Option<Checkpoint>> {
 
 /// A whole checkpoint or the one before, whatever happens.
 fn write(path: &Path, state: &Checkpoint) -> Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".tmp");
+    let io = |cause| Error::io(path, cause);
     let bytes = state.to_bytes()?;
-    std::fs::write(&draft, bytes)
-        .and_then(|()| std::fs::rename(&draft, path))
-        .map_err(|cause| Error::io(path, cause))
+    let mut draft = DraftFile::create(path).map_err(io)?;
+    draft.write_all(&bytes).map_err(io)?;
+    draft.publish(true, PRIVATE_MODE).map_err(io)
 }
 
 struct Watcher<'a> {

@@ -9,6 +9,15 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
+/// How the rollback journal of a SQLite file begins.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Whether a file that begins like this is a model, whole or not, or the journal of one.
+pub(crate) fn is_model(start: &[u8]) -> bool {
+    let ours = start.starts_with(MAGIC) && start.len() >= 72 && number(start, 68) == APPLICATION_ID;
+    ours || start.starts_with(&JOURNAL_MAGIC)
+}
+
 pub(super) fn check(path: &Path) -> Result<()> {
     let io = |cause| Error::io(path, cause);
     let mut file = File::open(path).map_err(io)?;

@@ -8,6 +8,7 @@ mod payload;
 pub(crate) mod rows;
 mod schema;
 
+pub(crate) use header::is_model;
 pub(crate) use keys::{Directory, Found, Salt};
 pub(crate) use manifest::{Details, Manifest, ModelHead, Waiting};
 pub(crate) use parts::{Part, PartHead};

@@ -207,6 +207,7 @@ pub fn grown_log() -> Log {
             sensitivity: None,
             source: SensitivitySource::Measured,
         }),
+        privacy: None,
         warnings: Vec::new(),
     });
     log.push(policy, &new);
@@ -238,7 +239,39 @@ pub fn grown_log() -> Log {
     settle.times.scrubbed_at = Some(at(11));
     settle.settles = Some(Settled { first: 8, last: 10 });
     log.push(settle, &new);
+    let mut export = plain(12, Kind::Export, states[2], parameters[2]);
+    export.release = Some(noisy_release());
+    log.push(export, &new);
     log
+}
+
+/// The third export with noise since the last one without. μ and ε follow from ε = 2 and δ = 1e-6 by theorem 8 of Balle
+/// and Wang (2018), solved by mpmath 1.3.0; the total is √3 times this μ.
+fn noisy_release() -> Release {
+    Release {
+        minimum_batch: 8,
+        batch: 2,
+        delay_seconds: 0,
+        noise: Some(0.055_761_906_779_660_43),
+        calibration: Some(Calibration {
+            epsilon: 2.0,
+            delta: 1e-6,
+            sensitivity: Some(0.025),
+            source: SensitivitySource::Measured,
+        }),
+        privacy: Some(PrivacySpent {
+            delta: 1e-6,
+            mu: 0.448_334_740_395_192_8,
+            epsilon: 2.0,
+            total: Some(PrivacyTotal {
+                mu: 0.776_538_549_162_676_6,
+                epsilon: 3.672_728_256_898_791,
+                releases: 3,
+            }),
+            since: Some(0),
+        }),
+        warnings: Vec::new(),
+    }
 }
 
 /// A receipt in which every field says something (next_key and settles aside, which exclude each other).
@@ -316,6 +349,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
             sensitivity: Some(0.0025),
             source: SensitivitySource::Given,
         }),
+        privacy: None,
         warnings: vec!["a batch of one: two published versions would give the row away".to_owned()],
     });
     receipt

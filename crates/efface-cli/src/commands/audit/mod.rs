@@ -6,13 +6,14 @@ use std::io::Write;
 use std::path::Path;
 
 use efface::eval::{Attack, Exposure};
+use efface_engine::files::check_folder;
 use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, StateReport, Who};
 use efface_io::Source;
 
 use super::threads;
 use crate::cli::Audit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, refuse_existing};
+use crate::output::{self, Output};
 use crate::report::{count, distance, seconds, table};
 use crate::terminal::Terminal;
 
@@ -20,14 +21,14 @@ use crate::terminal::Terminal;
 const FILES: [&str; 2] = ["audit.json", "index.html"];
 
 pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
+    if let Some(folder) = &args.out {
+        prepare(folder, &args.model, args.force)?;
+    }
     let request = request(args)?;
     let mut engine = match args.record {
         true => terminal.change(&args.model)?,
         false => Engine::open_read_only(&args.model)?,
     };
-    if let Some(folder) = &args.out {
-        prepare(folder, args.force)?;
-    }
     let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
         // The log, of which the error speaks to those who forget, has no part in an audit.
         error @ efface_engine::Error::UnknownSubject { .. } => {
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
         error => error.into(),
     })?;
     if let Some(folder) = &args.out {
-        write(folder, args.force, &report)?;
+        write(folder, args.force, &report, terminal)?;
     }
     let receipt = args.record.then(|| engine.record_audit(&report.results())).transpose()?;
     if terminal.json() {
@@ -261,29 +262,30 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
 }
 
 /// Makes the folder, and refuses to lose what is in it.
-fn prepare(folder: &Path, force: bool) -> Result {
+fn prepare(folder: &Path, model: &Path, force: bool) -> Result {
     std::fs::create_dir_all(folder).map_err(|cause| Failure::file(folder, "made", &cause))?;
     for name in FILES {
-        refuse_existing(&folder.join(name), force)
+        output::check(&folder.join(name), &[model], force)
             .map_err(|failure| failure.hint("choose another folder, or overwrite it with --force"))?;
     }
-    Ok(())
+    // The tables that are written beside them have names that the results decide.
+    Ok(check_folder(folder, &["csv"], &[model])?)
 }
 
-fn write(folder: &Path, force: bool, report: &AuditReport) -> Result {
+fn write(folder: &Path, force: bool, report: &AuditReport, terminal: &Terminal) -> Result {
     let json = serde_json::to_string_pretty(report)
         .map_err(|cause| Failure::internal(format!("a result is no JSON: {cause}")))?;
     let page = page::page(report);
-    put(&folder.join("audit.json"), force, &json)?;
-    put(&folder.join("index.html"), force, &page.html())?;
+    put(&folder.join("audit.json"), force, &json, terminal)?;
+    put(&folder.join("index.html"), force, &page.html(), terminal)?;
     for file in page.csv() {
-        put(&folder.join(&file.name), force, &file.text)?;
+        put(&folder.join(&file.name), force, &file.text, terminal)?;
     }
     Ok(())
 }
 
-fn put(path: &Path, force: bool, text: &str) -> Result {
-    let mut out = Output::file(path, force)?;
+fn put(path: &Path, force: bool, text: &str, terminal: &Terminal) -> Result {
+    let mut out = Output::file(path, &[], force, terminal)?;
     out.write_all(text.as_bytes()).map_err(|cause| Failure::file(path, "written", &cause))?;
     out.finish()
 }

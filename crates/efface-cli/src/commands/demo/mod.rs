@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Demo, terminal: &Terminal) -> Result {
 fn write(directory: &Path, force: bool, terminal: &Terminal) -> Result {
     std::fs::create_dir_all(directory).map_err(|cause| Failure::file(directory, "created", &cause))?;
     let path = directory.join("reviews.csv");
-    let mut out = Output::file(&path, force)?;
+    let mut out = Output::file(&path, &[], force, terminal)?;
     let reviews = Reviews::default().generate();
     data::write_csv(&reviews, &mut out).map_err(|cause| Failure::file(&path, "written", &cause))?;
     out.finish()?;
