@@ -6,6 +6,7 @@
 //! | is what only these rows taught gone? | [`feature_injection`] | \|w_after\| / \|w_before\| of a planted feature |
 //! | how far from retraining? | [`distance`], [`klom`] | parameters, predictions, margins against many retrained oracles |
 //! | can an attacker tell? | [`membership_inference`], [`likelihood_ratio`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
+//! | how soon would it know the rows again? | [`relearning_time`], [`LinearRelearning`] | training steps beside those of a retrained model |
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
 //!
 //! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model that was fitted without
@@ -36,6 +37,7 @@ mod likelihood;
 mod membership;
 mod oracles;
 mod parameters;
+mod relearning;
 mod shadow;
 mod task;
 mod utility;
@@ -50,6 +52,7 @@ pub use likelihood::likelihood_ratio;
 pub use membership::{Exposure, Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
+pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
 pub use task::{Judgement, Task, judge};
 pub use utility::{Utility, utility};
 
