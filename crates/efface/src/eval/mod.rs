@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | does a row live on as its twin? | [`duplicates`] | the rows that are equal, before anything is split |
 //! | is what only these rows taught gone? | [`feature_injection`] | \|w_after\| / \|w_before\| of a planted feature |
-//! | how far from retraining? | [`distance`], [`klom`] | parameters, predictions, margins against many retrained oracles |
+//! | how far from retraining? | [`distance`], [`PairedKlom`], [`UnpairedKlom`] | parameters, predictions, margins against many retrained oracles |
 //! | can an attacker tell? | [`membership_inference`], [`likelihood_ratio`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
 //! | how soon would it know the rows again? | [`relearning_time`], [`LinearRelearning`] | training steps beside those of a retrained model |
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
@@ -28,10 +28,13 @@
 
 mod attack;
 mod bootstrap;
+mod centres;
 mod distance;
 mod duplicates;
+mod exposure;
 mod games;
 mod injection;
+mod jackknife;
 mod klom;
 mod likelihood;
 mod membership;
@@ -46,10 +49,14 @@ pub use attack::{Attack, Rate, attack};
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
 pub use distance::{Distance, distance};
 pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
+pub use exposure::Exposure;
 pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_on};
-pub use klom::{KLOM_CLIP, Klom, klom, klom_histogram, klom_of, normal_divergence};
+pub use klom::{
+    KLOM_BINS, KLOM_CLIP, KlomQuantiles, PairedKlom, UnpairedKlom, binned_klom, klom_quantiles,
+    normal_divergence, normal_klom,
+};
 pub use likelihood::likelihood_ratio;
-pub use membership::{Exposure, Membership, membership_inference, population_threshold};
+pub use membership::{Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
 pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
