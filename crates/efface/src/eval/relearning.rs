@@ -58,16 +58,17 @@ pub fn relearning_time<M, E>(
     mut step: impl FnMut(&mut M) -> std::result::Result<(), E>,
     mut loss: impl FnMut(&M) -> std::result::Result<f64, E>,
 ) -> std::result::Result<RelearningTime, E> {
+    // A loss that is not a number has not come down.
+    let is_known = |loss: f64| loss <= target_loss;
     let start_loss = loss(model)?;
     let mut current = start_loss;
     let mut done = 0;
-    // A loss that is not a number has not come down.
-    while !(current <= target_loss) && done < limit {
+    while !is_known(current) && done < limit {
         step(model)?;
         done += 1;
         current = loss(model)?;
     }
-    let steps = (current <= target_loss).then_some(done);
+    let steps = is_known(current).then_some(done);
     Ok(RelearningTime { steps, limit, start_loss, target_loss })
 }
 
