@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier
 
 from . import _core, _input
 from ._base import Forgetting
 from ._html import table
 from ._labels import classes_of, targets
-from .clusters import seed_of
+from .clusters import KMeans, seed_of
 from .linear import _columns, _threads
 
 
@@ -42,7 +42,10 @@ class Audit:
             distance = each["distance"]
             left = distance["fraction"]
             share = "nothing to undo" if left is None else f"{left:.2e} of the way is left"
-            lines[each["method"]] = f"{each['claim']}; {share}; distance {distance['l2']:.2e}"
+            length = "" if distance["l2"] is None else f"; distance {distance['l2']:.2e}"
+            again = (each["relearning"] or {}).get("ratio")
+            relearned = "" if again is None else f"; relearned in {again:.0%} of the time of retraining"
+            lines[each["method"]] = f"{each['claim']}; {share}{length}{relearned}"
         for exposure in (self.membership or {}).get("exposures", []):
             attack = exposure["forgotten"]
             span = attack["auc_interval"]
@@ -92,9 +95,10 @@ def _question(model: Any, X: Any, y: Any, forgotten: Any, row_ids: Any) -> tuple
         raise TypeError(f"model is a {type(model).__name__}; it must be an estimator of efface")
     fresh = clone(model)
     classes = bool(is_classifier(fresh))
-    if not classes and not is_regressor(fresh):
-        raise ValueError(f"a {type(model).__name__} has no targets to audit; give a classifier or a regressor")
-    if classes:
+    if isinstance(fresh, KMeans):
+        X = _input.features(fresh, X, reset=True)
+        table_ = np.zeros((X.shape[0], 1))
+    elif classes:
         X, y = _input.features(fresh, X, reset=True, y=y)
         found, numbers = classes_of(y)
         table_ = targets(numbers, len(found), getattr(getattr(fresh, "estimator", fresh), "_low", 0.0))
@@ -139,7 +143,7 @@ def audit(
     ----------
     model : estimator
         Its settings count; whether it is fitted does not.
-    X, y : the data, the rows to forget included
+    X, y : the data, the rows to forget included; of k-means, y is ignored and may be None
     forgotten : row ids or a mask over X
     methods : str or list of str, default="auto"
     n_oracles : int, default=32

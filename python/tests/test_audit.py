@@ -35,6 +35,23 @@ def test_audits_of_classifiers(model, y):
     assert 0.5 < found.utility_retrained["accuracy"] <= 1.0
 
 
+def test_clusters_and_shards_are_audited():
+    clusters = efface.audit(efface.KMeans(3), X, None, [1, 2, 3], methods=["q_kmeans"], n_oracles=16)
+    assert clusters.methods[0]["distance"]["l2"] == 0.0 and clusters.methods[0]["relearning"] is None
+    assert clusters.utility_before["rmse"] > 0.0 and clusters.membership["oracles"] == 16
+    shards = efface.audit(efface.Sisa(efface.LogisticRegression(), n_shards=2), X, LABELS, [1, 2], n_oracles=0)
+    assert shards.methods[0]["distance"]["l2"] is None
+    assert shards.methods[0]["distance"]["largest_prediction_change"] == 0.0
+    assert "exact" in repr(shards)
+
+
+def test_relearning_takes_as_long_as_for_a_retrained_model():
+    found = efface.audit(efface.Ridge(alpha=0.1), X, Y, [1, 2, 3], methods=["exact", "influence"], n_oracles=0)
+    exact, influence = (each["relearning"] for each in found.methods)
+    assert abs(exact["ratio"] - 1.0) <= 1 / 64 and influence["ratio"] < 1.0
+    assert "of the time of retraining" in repr(found)
+
+
 def test_twins_are_told():
     x, y = np.vstack([X, X[:1]]), np.append(Y, Y[0])
     assert efface.audit(efface.Ridge(), x, y, [0], n_oracles=0).surviving_twins == 1

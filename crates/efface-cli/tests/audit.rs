@@ -81,11 +81,18 @@ fn a_folder_holds_json_page_and_tables_and_is_not_overwritten() {
     let kept: serde_json::Value = serde_json::from_str(&read("audit.json")).unwrap();
     assert_eq!(kept["membership"], shown["membership"]);
     assert_eq!(kept["states"][2]["state"], "exact");
+    let relearning = &kept["states"][2]["relearning"];
+    assert!((relearning["ratio"].as_f64().unwrap() - 1.0).abs() <= 1.0 / 64.0, "{relearning}");
+    let exposure = &kept["membership"]["exposures"][1];
+    assert_eq!(exposure["paired_klom"]["forgotten"]["worst"], 0.0);
+    assert!(exposure["unpaired_klom"]["forgotten"]["p95"].as_f64().unwrap() > 0.0);
+    assert!(exposure["unpaired_klom"]["binned_retained"]["p95"].as_f64().unwrap() > 0.0);
     let page = read("index.html");
     assert!(
         page.contains("Before any forgetting the attack is no better than a coin"),
         "a sentence begins large"
     );
+    assert!(page.contains("Paired KLoM") && page.contains("Unpaired KLoM") && page.contains("relearned"));
     assert!(page.contains("What is not claimed") && page.contains("<svg") && !page.contains("<script"));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
     // Every number of the page is in a table beside it.
@@ -126,6 +133,21 @@ fn rows_that_are_gone_come_from_a_file() {
     assert_eq!(found["states"][2]["state"], "model");
     assert!(found["states"][2]["distance"]["fraction"].as_f64().unwrap() < 1e-8);
     assert_eq!(found["states"][2]["held_out"]["rows"], 2);
+}
+
+#[test]
+fn clusters_and_shards_are_audited_too() {
+    let folder = houses();
+    folder.done("fit houses.csv --model kmeans --clusters 3 --cell 1 --id house --ignore owner,price -o clusters.efface");
+    folder.done("fit houses.csv --target price --id house --ignore owner --sisa 2x1 -o shards.efface");
+    for (model, task) in [("clusters", "clusters"), ("shards", "regression")] {
+        let found = folder.json(&format!("audit {model}.efface --sample 5 --oracles 16 --json"));
+        assert_eq!(found["task"], task);
+        assert_eq!(found["states"][2]["distance"]["largest_prediction_change"], 0.0);
+        assert!(found["states"][2]["relearning"].is_null());
+        let ended = folder.run(&format!("audit {model}.efface --sample 5 --oracles 16"));
+        assert!(ended.code == 0 && ended.err.contains("left out: relearning time"), "{ended:?}");
+    }
 }
 
 #[test]

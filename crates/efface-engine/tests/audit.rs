@@ -7,7 +7,9 @@ mod common;
 use common::{Bench, PLAIN, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
 use efface::{KMeans, Logistic, Softmax};
-use efface_engine::{AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, Silent, Who};
+use efface_engine::{
+    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, Sharding, Silent, Who,
+};
 
 /// A quick audit: few oracles.
 fn quick(rows: AuditRows, methods: &[&str]) -> AuditRequest {
@@ -88,7 +90,7 @@ fn rows_that_have_gone_are_measured_on_the_model_as_it_is() {
 }
 
 #[test]
-fn every_family_but_two_can_be_audited() {
+fn every_family_can_be_audited() {
     let bench = Bench::new();
     let all = table(&lines(150));
     let held_out = table(&lines(200)[150..]);
@@ -106,7 +108,11 @@ fn every_family_but_two_can_be_audited() {
         assert_eq!((report.task, report.forgotten), (Task::Classes, 8));
         let state = report.state(exact).unwrap();
         let far = state.distance.unwrap();
-        assert!(far.l2 <= 1e-5 * far.norm && far.agreement == Some(1.0), "{exact}: {far:?}");
+        assert!(
+            far.l2.unwrap() <= 1e-5 * far.norm.unwrap() && far.agreement == Some(1.0),
+            "{exact}: {far:?}"
+        );
+        assert_eq!(state.relearning.is_none(), exact == "summation");
         assert_eq!(state.held_out.unwrap().rows, 50);
         assert_eq!(state.population.as_ref().unwrap().others, 50);
         assert_eq!(report.injection.is_none(), exact == "summation");
@@ -117,13 +123,53 @@ fn every_family_but_two_can_be_audited() {
     let report = audit(&bench.fit("model", &two), &quick(AuditRows::Sample(8), &["newton"]));
     assert!(report.state("newton").unwrap().distance.unwrap().fraction.unwrap() < 0.5);
 
-    let mut request = dense(&all);
-    (request.targets, request.subject) = (Vec::new(), None);
-    request.ignore = vec!["words".into(), "stars".into(), "who".into(), "price".into(), "colour".into()];
-    request.model = Choice::KMeans(KMeans::quantised(3, 1.0));
-    let error = bench.fit("model", &request).audit(&quick(AuditRows::Sample(3), &[]), &Silent).unwrap_err();
-    assert!(error.to_string().contains("clusters have no target"), "{error}");
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    let state = report.state("newton").unwrap();
+    assert!((0.5..1.5).contains(&state.relearning.unwrap().ratio.unwrap()), "{:?}", state.relearning);
+    assert_eq!(report.state("before").unwrap().relearning.unwrap().ratio, Some(0.0));
+}
+
+/// Both forget exactly, so that every number is that of retraining.
+#[test]
+fn clusters_and_shards_can_be_audited() {
+    let bench = Bench::new();
+    let all = table(&lines(150));
+    let held_out = table(&lines(200)[150..]);
+    let mut clusters = dense(&all);
+    clusters.targets = Vec::new();
+    clusters.subject = None;
+    clusters.ignore = ["words", "stars", "who", "price", "colour"].map(String::from).into();
+    clusters.model = Choice::KMeans(KMeans::quantised(3, 1.0));
+    let mut voting = classes(&all);
+    voting.model = Choice::Softmax(Softmax::new(1.0));
+    voting.sharding = Some(Sharding { shards: 3, slices: 1, seed: 5, aggregation: None, threads: 2 });
+    let mut averaged = dense(&all);
+    averaged.sharding = voting.sharding;
+    for (request, method, task) in [
+        (clusters, "q_kmeans", Task::Clusters),
+        (voting, "sisa", Task::Classes),
+        (averaged, "sisa", Task::Regression),
+    ] {
+        let engine = bench.fit("model", &request);
+        let mut asked = quick(AuditRows::Sample(6), &[method]);
+        asked.held_out = Some(csv(&held_out));
+        let report = audit(&engine, &asked);
+        assert_eq!(report.task, task);
+        let state = report.state(method).unwrap();
+        let far = state.distance.unwrap();
+        assert_eq!(far.l2, (task == Task::Clusters).then_some(0.0));
+        assert_eq!(far.largest_prediction_change, 0.0, "{method} is retraining to the bit");
+        assert_eq!(state.held_out.unwrap().rows, 50);
+        assert!(state.relearning.is_none() && report.injection.is_none());
+        for what in ["relearning time", "feature injection"] {
+            assert!(report.left_out.iter().any(|line| line.starts_with(what)), "{:?}", report.left_out);
+        }
+        let membership = report.membership.as_ref().unwrap();
+        let ours = membership.of(method).unwrap();
+        let truth = membership.of("retrain").unwrap();
+        assert_eq!(ours.forgotten.auc, truth.forgotten.auc);
+        assert_eq!(ours.paired_klom.forgotten.worst, 0.0);
+        assert_eq!(ours.unpaired_klom, truth.unpaired_klom);
+    }
 }
 
 #[test]
@@ -143,6 +189,7 @@ fn a_seed_fixes_the_figures_and_they_go_on_record() {
         [
             "twins_surviving",
             "l2_distance/influence",
+            "relearning_ratio/influence",
             "feature_injection/influence",
             "u_lira_auc/retrain",
             "u_lira_auc/influence"

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use efface::eval::{
-    Task, Trials, Way, distance, duplicates, feature_injection, membership_inference, utility,
+    LinearRelearning, Task, Trials, Way, distance, duplicates, feature_injection, membership_inference,
+    utility,
 };
-use efface::{AnyRecipe, Fit, Options, Result, RowId, Rows, Stop};
+use efface::{AnyModel, AnyRecipe, Error, Fit, Options, Result, RowId, Rows, Stop};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -31,6 +32,7 @@ impl Question {
         let retained = rows.filter(|id| !leaving.contains(&id));
         let before = recipe.fit(rows)?;
         let retrained = recipe.fit(&retained)?;
+        let relearning = self.relearning(&before, &retrained, &rows.filter(|id| leaving.contains(&id)))?;
         let mut methods = Vec::with_capacity(ways.len());
         for way in ways {
             let after = before.forget(&way.method, &Options::default(), rows, gone)?;
@@ -39,6 +41,7 @@ impl Question {
                 "claim": after.evidence.claim().name(),
                 "bound": after.evidence.bound,
                 "distance": distance(&before, &after.model, &retrained, *task, rows)?,
+                "relearning": relearning.as_ref().map(|steps| steps.measure(&after.model)).transpose()?,
                 "utility": utility(&after.model, *task, &retained)?,
             }));
         }
@@ -56,6 +59,20 @@ impl Question {
             "methods": methods,
             "membership": membership,
         }))
+    }
+
+    /// None for models that are not trained by gradients.
+    fn relearning(
+        &self,
+        before: &AnyModel,
+        retrained: &AnyModel,
+        forgotten: &Rows,
+    ) -> Result<Option<LinearRelearning>> {
+        match LinearRelearning::new(&self.recipe, before, retrained, forgotten) {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::Unsupported { .. } | Error::NoWeight) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -78,11 +95,17 @@ pub(crate) fn audit<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let stop = Stop::default();
+    let recipe = input::recipe(recipe)?;
+    let task = match (&recipe, classes) {
+        (AnyRecipe::KMeans(_), _) => Task::Clusters,
+        (_, true) => Task::Classes,
+        (_, false) => Task::Regression,
+    };
     let question = Question {
-        recipe: input::recipe(recipe)?,
+        recipe,
         rows: input::rows(py, x, &y, &ids, weights.as_ref())?.watched(&stop),
         gone: input::named(gone.as_slice()?),
-        task: if classes { Task::Classes } else { Task::Regression },
+        task,
         ways: methods.into_iter().map(Way::new).collect(),
         trials: (oracles > 0).then(|| Trials { oracles, seed, threads, ..Trials::default() }),
     };

@@ -8,8 +8,8 @@ use efface::eval::{
 };
 use efface::synthetic::Linear;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Options, Ridge,
-    RowId, RowStore, Rows, Softmax,
+    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Options, Ridge, RowId, RowStore, Rows,
+    Softmax,
 };
 
 fn regression(n: usize, width: usize, seed: u64) -> Rows {
@@ -138,6 +138,7 @@ fn distance_is_a_share_of_the_way() {
     let (exact, retrained, influence) = (by("exact"), by("retrain"), by("influence"));
     let far = distance(&before, &before, &retrained, Task::Regression, &rows).unwrap();
     assert_eq!((far.l2, far.fraction, far.agreement), (far.l2_before, Some(1.0), None));
+    assert!(far.l2.is_some());
     assert_eq!(far.largest_prediction_change, far.largest_prediction_change_before);
     let near = distance(&before, &exact, &retrained, Task::Regression, &rows).unwrap();
     assert!(near.fraction.unwrap() < 1e-10 && near.largest_prediction_change < 1e-12);
@@ -184,15 +185,30 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     assert!((exact.auc - retrain.auc).abs() < 1e-3);
     assert!(exact.auc_interval.covers(retrain.auc) && exact.auc_interval.covers(0.5), "{exact:?}");
     assert!(of("exact").population_forgotten.auc_interval.covers(of("retrain").population_forgotten.auc));
-    assert!(of("exact").klom_forgotten.worst < 1e-6);
+    assert!(of("exact").paired_klom.forgotten.worst < 1e-6);
     // Influence goes a part of the way, and an attacker sees it.
     assert!(of("influence").forgotten.auc > exact.auc + 0.02, "{:?}", of("influence").forgotten);
-    assert!(of("influence").klom_forgotten.median > of("retrain").klom_forgotten.median);
+    assert!(of("influence").paired_klom.forgotten.median > 1e-3);
+    assert_eq!(of("retrain").paired_klom.forgotten.worst, 0.0, "a model against itself");
     // The projection residual update gives the retrained scores on the very rows that it forgets, and there alone: attackers who
     // look at these rows are blind to what it leaves elsewhere.
-    assert!(of("projection_residual").klom_forgotten.worst < 1e-6);
-    assert!(of("projection_residual").klom_retained.p95 > 1e3 * of("exact").klom_retained.p95);
-    assert!(of("before").klom_forgotten.mean > of("influence").klom_forgotten.mean);
+    assert!(of("projection_residual").paired_klom.forgotten.worst < 1e-6);
+    assert!(of("projection_residual").paired_klom.retained.p95 > 1e3 * of("exact").paired_klom.retained.p95);
+    assert!(of("before").paired_klom.forgotten.mean > of("influence").paired_klom.forgotten.mean);
+    // Against other models than its own, retraining stands at the floor of 2/m for m = 32 margins a side, and exact with it.
+    let unpaired = |state: &str| of(state).unpaired_klom;
+    assert!(
+        (0.5..2.0).contains(&(unpaired("retrain").forgotten.mean / (2.0 / 32.0))),
+        "{:?}",
+        unpaired("retrain")
+    );
+    assert!((unpaired("exact").forgotten.mean - unpaired("retrain").forgotten.mean).abs() < 1e-6);
+    assert!((unpaired("exact").binned_retained.mean - unpaired("retrain").binned_retained.mean).abs() < 1e-2);
+    assert!(
+        unpaired("before").forgotten.mean > 2.0 * unpaired("retrain").forgotten.mean,
+        "{:?}",
+        unpaired("before")
+    );
 }
 
 /// The coin comes out at 0.5 on the mean over many draws: cross-fitting is not biased, and intervals hold 0.5 as often as they
@@ -223,7 +239,8 @@ fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
     let spread = (found.iter().map(|a| (a.auc - mean).powi(2)).sum::<f64>() / (draws - 1) as f64).sqrt();
     assert!((mean - 0.5).abs() < 3.0 * spread / (draws as f64).sqrt(), "{mean} ± {spread}");
     let covered = found.iter().filter(|attack| attack.auc_interval.covers(0.5)).count();
-    assert!(covered >= 50, "{covered} of {draws}");
+    // Of 95 % intervals fewer than 52 of 60 cover once in several hundred times. `examples/coverage.rs` looks more closely.
+    assert!(covered >= 52, "{covered} of {draws}");
 }
 
 #[test]
@@ -240,36 +257,6 @@ fn a_seed_fixes_the_result_whatever_the_threads() {
     assert_ne!(one, run(1, 4));
 }
 
-/// Every family, against retraining: what its own exact method leaves is what retraining leaves.
-#[test]
-fn every_family_can_be_attacked() {
-    let counts = || {
-        let mut table = Csr::<f32>::new(6);
-        for i in 0..160u32 {
-            let value = |j: u32| f64::from((i * 7 + j * j * 3 + i * j) % 4);
-            table
-                .push(&(0..6).filter(|j| value(*j) > 0.0).map(|j| (j, value(j))).collect::<Vec<_>>())
-                .unwrap();
-        }
-        Rows::new(table, (0..160).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect(), 1).unwrap()
-    };
-    let trials = Trials { oracles: 16, retained: 8, ..Trials::default() };
-    for (recipe, rows, method) in [
-        (AnyRecipe::Softmax(Softmax::new(1.0)), classes(160, 3, 9, 3), "warm_start"),
-        (AnyRecipe::MultinomialNb(MultinomialNb::default()), counts(), "summation"),
-        (AnyRecipe::GaussianNb(GaussianNb::default()), classes(160, 3, 9, 1), "summation"),
-        (AnyRecipe::Ridge(Ridge::new(1.0).form(efface::Form::Rows)), classes(160, 3, 9, 3), "exact"),
-    ] {
-        let (gone, ways) = (first(8), [Way::new(method), Way::new("retrain")]);
-        let found =
-            membership_inference(&recipe, Task::Classes, &rows, &gone, &ways, &trials, &quiet).unwrap();
-        assert_eq!(found.exposures.len(), 3, "retraining is there once");
-        let (ours, truth) = (&found.exposures[2], &found.exposures[1]);
-        assert!((ours.forgotten.auc - truth.forgotten.auc).abs() < 0.02, "{method}");
-        assert!(ours.klom_forgotten.worst < 1e-3 && ours.klom_retained.worst < 1e-3, "{method}: {ours:?}");
-    }
-}
-
 #[test]
 fn attacks_refuse_what_they_cannot_do() {
     let rows = classes(60, 3, 1, 3);
@@ -282,8 +269,6 @@ fn attacks_refuse_what_they_cannot_do() {
     let softmax = AnyRecipe::Softmax(Softmax::new(1.0));
     assert!(told(&softmax, &rows, &first(50), "newton").starts_with("retained rows: 10"));
     assert!(told(&softmax, &rows, &first(5), "summation").contains("oracle 0 could not be made: summation"));
-    let kmeans = AnyRecipe::KMeans(KMeans::quantised(2, 0.1));
-    assert!(told(&kmeans, &rows, &first(5), "q_kmeans").contains("clusters have no target"));
     // A class that only one row has is missing in some oracle.
     let targets = (0..60)
         .flat_map(|i| if i == 59 { [0.0, 0.0, 1.0] } else { [f64::from(i % 2), f64::from(1 - i % 2), 0.0] });

@@ -147,11 +147,13 @@ The model file is only read: the rows are forgotten in a copy in memory, and a s
 retrained without them. Reported are, for every method beside retraining:
   twins      rows that stay and equal one to forget: looked for first
   distance   to the retrained parameters, as a share of the way, and of predictions and classes
+  relearned  gradient steps back to the former loss on these rows, beside those of retraining
   injection  what is left of a planted feature that only these rows have; 0 is perfect
   attacks    U-LiRA, LiRA and a loss threshold over many models (the oracles): AUC 0.5 is a coin
-  KLoM       how different margins are from those of retrained models, in nats
+  KLoM       how different margins are from those of retrained models, in nats: paired (every oracle
+             and its own retraining) and unpaired (oracles and other, retrained ones)
   utility    accuracy, RMSE and log-loss on rows that stay, and on those of --held-out
-docs/audit.md defines each and says what it cannot show. Not for k-means and models in shards.
+docs/audit.md defines each and says what it cannot show. Not for networks in shards.
 
 With --file, the rows have left the model already: the model is measured as it is.
 

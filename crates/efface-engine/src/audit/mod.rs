@@ -2,8 +2,8 @@
 //! copy in memory, and a model is truly retrained without them for comparison.
 //!
 //! Twins come first: a row that stays under another id makes every other number about it meaningless. Then, for every method,
-//! the distance to the retrained model, what is left of an injected feature, what it costs the others, and what attackers
-//! can tell, which takes many models (the oracles) and most of the time.
+//! the distance to the retrained model, how soon it would know the rows again, what is left of an injected feature, what it
+//! costs the others, and what attackers can tell, which takes many models (the oracles) and most of the time.
 
 mod report;
 
@@ -13,8 +13,8 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{
-    self, Bootstrap, Task, Trials, Way, duplicates, feature_injection, membership_inference,
-    population_threshold, utility, with_twins,
+    self, Bootstrap, LinearRelearning, Task, Trials, Way, duplicates, feature_injection,
+    membership_inference, population_threshold, utility, with_twins,
 };
 use efface::methods::table;
 use efface::{AnyModel, AnyRecipe, Fit, RowId, RowStore, Rows};
@@ -85,24 +85,16 @@ pub(crate) fn audit(
 fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<Subject> {
     let change = Change::begin(engine, false)?;
     let recipe = change.manifest.model.recipe.clone();
-    let task = match change.manifest.blueprint.classes() {
-        Some(_) => Task::Classes,
-        None => Task::Regression,
+    let task = match (&recipe, change.manifest.blueprint.classes()) {
+        (AnyRecipe::KMeans(_), _) => Task::Clusters,
+        (_, Some(_)) => Task::Classes,
+        (_, None) => Task::Regression,
     };
-    if let AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_) = recipe {
-        let why = match recipe {
-            AnyRecipe::KMeans(_) => "clusters have no target that a row could be right or wrong about",
-            _ => "a vote of shards has neither parameters nor a loss of its own",
-        };
-        let reason = format!("{why}; audit a ridge, logistic, softmax or naive Bayes model");
-        return Err(efface::Error::Unsupported { method: "audit", reason }.into());
-    }
-    let mut rows = change.rows().all()?.into_owned();
     let Live::Plain(model) = change.model()?.as_ref().clone() else {
-        let reason =
-            "a vote of shards has neither parameters nor a loss of its own; audit a network in one piece";
+        let reason = "an oracle would train the network of every shard anew; audit a network in one piece";
         return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
     };
+    let mut rows = change.rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
     let stage = change.stage()?;
     let mut left_out = Vec::new();
@@ -205,6 +197,7 @@ impl Subject {
             }
         }
         let bootstrap = Bootstrap { seed: request.seed, ..Bootstrap::default() };
+        let relearning = self.relearning(&before, &retrained, &forgotten)?;
         let mut reports = Vec::new();
         for ((state, evidence, seconds), model) in states.into_iter().zip(&after) {
             let look = |rows: &Rows| utility(model, self.task, rows);
@@ -214,6 +207,7 @@ impl Subject {
             let distance = || eval::distance(&before, model, &retrained, self.task, &self.rows);
             reports.push(StateReport {
                 distance: if is_truth { None } else { Some(distance()?) },
+                relearning: relearning.as_ref().map(|steps| steps.measure(model)).transpose()?,
                 retained: look(&retained)?,
                 forgotten: look(&forgotten)?,
                 held_out: self.held_out.as_ref().map(look).transpose()?,
@@ -224,6 +218,23 @@ impl Subject {
             });
         }
         Ok(reports)
+    }
+
+    /// How relearning is measured; None, with a reason, for models that are not trained by gradients.
+    fn relearning(
+        &mut self,
+        before: &AnyModel,
+        retrained: &AnyModel,
+        forgotten: &Rows,
+    ) -> Result<Option<LinearRelearning>> {
+        match LinearRelearning::new(&self.recipe, before, retrained, forgotten) {
+            Ok(found) => Ok(Some(found)),
+            Err(error @ (efface::Error::Unsupported { .. } | efface::Error::NoWeight)) => {
+                self.left_out.push(format!("relearning time: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn injection(&mut self, ways: &[Way]) -> Result<Option<eval::Injection>> {

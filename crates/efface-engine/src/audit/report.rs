@@ -1,6 +1,6 @@
 //! What an audit asks and what it found.
 
-use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Task, Utility};
+use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility};
 use efface::{Evidence, Options};
 use efface_io::Source;
 use efface_receipt::Audit;
@@ -131,6 +131,8 @@ pub struct StateReport {
     pub seconds: Option<f64>,
     /// How far it is from the retrained model; None for that one.
     pub distance: Option<Distance>,
+    /// How soon it would know the rows again; None for models that are not trained by gradients.
+    pub relearning: Option<Relearning>,
     /// How it does on the rows that stay.
     pub retained: Utility,
     /// How it does on the rows that go.
@@ -154,8 +156,11 @@ impl AuditReport {
         let methods =
             || self.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
         for state in methods() {
-            if let Some(distance) = &state.distance {
-                results.push(audit(format!("l2_distance/{}", state.state), None, distance.l2));
+            if let Some(l2) = state.distance.as_ref().and_then(|distance| distance.l2) {
+                results.push(audit(format!("l2_distance/{}", state.state), None, l2));
+            }
+            if let Some(ratio) = state.relearning.and_then(|relearning| relearning.ratio) {
+                results.push(audit(format!("relearning_ratio/{}", state.state), None, ratio));
             }
         }
         for way in self.injection.iter().flat_map(|injection| &injection.ways) {

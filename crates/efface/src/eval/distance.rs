@@ -1,7 +1,9 @@
 //! How far a model is from the one that retraining gives: parameters, predictions, decisions.
 
+use faer::Mat;
 use serde::Serialize;
 
+use super::centres::{centres_in_order, cluster_order, scores_of_clusters};
 use super::parameters::parameters;
 use super::task::{Task, decided, read};
 use crate::error::{Error, Result};
@@ -9,25 +11,46 @@ use crate::models::AnyModel;
 use crate::rows::{RowStore, Rows};
 use crate::traits::Predict;
 
-/// The distance of a model to the retrained one, and of the model before to both.
+/// The distance of a model to the retrained one, and of the model before to both. The centres of k-means are matched first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Distance {
-    /// ‖θ′ − θ^{\D}‖.
-    pub l2: f64,
+    /// ‖θ′ − θ^{\D}‖; None for a model in shards, which has no parameters of its own.
+    pub l2: Option<f64>,
     /// ‖θ − θ^{\D}‖: how far the request had to go.
-    pub l2_before: f64,
+    pub l2_before: Option<f64>,
     /// The first as a share of the second: 0 is retraining, 1 is not having moved. None where there was nowhere to go.
     pub fraction: Option<f64>,
     /// ‖θ^{\D}‖, to judge the others by.
-    pub norm: f64,
-    /// The largest |score′ − score^{\D}| over the rows and outputs.
+    pub norm: Option<f64>,
+    /// The largest |score′ − score^{\D}| over the rows and outputs; of k-means, the scores are the distances to the centres.
     pub largest_prediction_change: f64,
     /// The same before the request.
     pub largest_prediction_change_before: f64,
-    /// The share of rows that both put into one class; None for regression.
+    /// The share of rows that both put into one class or cluster; None for regression.
     pub agreement: Option<f64>,
     /// The rows that were looked at.
     pub rows: usize,
+}
+
+/// A model as two lists of numbers.
+struct Compared {
+    parameters: Option<Vec<f64>>,
+    scores: Mat<f64>,
+}
+
+impl Compared {
+    /// Reads a model in the order of the clusters of `truth`, if it has clusters.
+    fn new(model: &AnyModel, truth: &AnyModel, rows: &Rows) -> Result<Self> {
+        let scores = model.predict(&rows.table())?;
+        Ok(match (model, cluster_order(model, truth)) {
+            (AnyModel::KMeans(clusters), Some(order)) => Self {
+                parameters: Some(centres_in_order(clusters, &order)),
+                scores: scores_of_clusters(&scores, &order),
+            },
+            (AnyModel::Sisa(_), _) => Self { parameters: None, scores },
+            _ => Self { parameters: Some(parameters(model)?), scores },
+        })
+    }
 }
 
 /// Compares the model `after` a request, and the one `before` it, with the `retrained` one, on the parameters and on `rows`.
@@ -41,41 +64,48 @@ pub fn distance(
     if rows.is_empty() {
         return Err(Error::NoRows);
     }
-    let (old, new, truth) = (parameters(before)?, parameters(after)?, parameters(retrained)?);
-    for found in [old.len(), new.len()] {
-        if found != truth.len() {
-            return Err(Error::Shape { what: "parameters", found, expected: truth.len() });
+    let old = Compared::new(before, retrained, rows)?;
+    let new = Compared::new(after, retrained, rows)?;
+    let truth = Compared::new(retrained, retrained, rows)?;
+    let l2 = apart(&new.parameters, &truth.parameters)?;
+    let l2_before = apart(&old.parameters, &truth.parameters)?;
+    let width = truth.scores.ncols();
+    for found in [old.scores.ncols(), new.scores.ncols()] {
+        if found != width {
+            return Err(Error::Shape { what: "scores", found, expected: width });
         }
     }
-    let (l2, l2_before) = (apart(&new, &truth), apart(&old, &truth));
-    let table = rows.table();
-    let (old, new, truth_scores) =
-        (before.predict(&table)?, after.predict(&table)?, retrained.predict(&table)?);
-    let (mut change, mut change_before, mut agree) = (0f64, 0f64, 0usize);
-    let width = truth_scores.ncols();
-    let (mut a, mut b) = (vec![0.0; width], vec![0.0; width]);
+    let mut change = 0f64;
+    let mut change_before = 0f64;
+    let mut agree = 0usize;
+    let mut own_line = vec![0.0; width];
+    let mut true_line = vec![0.0; width];
     for slot in 0..rows.len() {
         for output in 0..width {
-            let truth = truth_scores[(slot, output)];
-            change = change.max((new[(slot, output)] - truth).abs());
-            change_before = change_before.max((old[(slot, output)] - truth).abs());
+            let score = truth.scores[(slot, output)];
+            change = change.max((new.scores[(slot, output)] - score).abs());
+            change_before = change_before.max((old.scores[(slot, output)] - score).abs());
         }
-        read(&new, slot, &mut a);
-        read(&truth_scores, slot, &mut b);
-        agree += usize::from(decided(&a) == decided(&b));
+        read(&new.scores, slot, &mut own_line);
+        read(&truth.scores, slot, &mut true_line);
+        agree += usize::from(decided(&own_line) == decided(&true_line));
     }
     Ok(Distance {
         l2,
         l2_before,
-        fraction: (l2_before > 0.0).then(|| l2 / l2_before),
-        norm: truth.iter().map(|t| t * t).sum::<f64>().sqrt(),
+        fraction: l2.zip(l2_before).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before),
+        norm: truth.parameters.as_ref().map(|truth| truth.iter().map(|t| t * t).sum::<f64>().sqrt()),
         largest_prediction_change: change,
         largest_prediction_change_before: change_before,
-        agreement: (task == Task::Classes).then(|| agree as f64 / rows.len() as f64),
+        agreement: (task != Task::Regression).then(|| agree as f64 / rows.len() as f64),
         rows: rows.len(),
     })
 }
 
-fn apart(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+fn apart(a: &Option<Vec<f64>>, b: &Option<Vec<f64>>) -> Result<Option<f64>> {
+    let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+    if a.len() != b.len() {
+        return Err(Error::Shape { what: "parameters", found: a.len(), expected: b.len() });
+    }
+    Ok(Some(a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()))
 }

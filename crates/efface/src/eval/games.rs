@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 pub(super) struct Game {
     pub(super) score: f64,
     pub(super) member: bool,
-    /// What it shares its model with.
+    /// What it shares its model with, or its pair of models.
     pub(super) cluster: usize,
 }
 
@@ -77,5 +77,14 @@ impl Games {
             }
         }
         Some(Curve { auc: area / (members * others), tpr })
+    }
+
+    /// The area without the clusters of one block, where cluster c is in block c modulo `blocks`; `block` = `blocks` leaves nothing
+    /// out. Where no member or no other would be left, nothing is left out either.
+    pub(super) fn area_without(&self, block: usize, blocks: usize) -> f64 {
+        let counts: Vec<u32> =
+            (0..self.clusters).map(|cluster| u32::from(cluster % blocks.max(1) != block)).collect();
+        let curve = self.curve(Some(&counts), &[]).or_else(|| self.curve(None, &[]));
+        curve.map_or(0.5, |curve| curve.auc)
     }
 }

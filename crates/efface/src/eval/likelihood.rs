@@ -2,9 +2,10 @@
 //! et al. 2024) when the models "with" a row have unlearned it since. It asks nothing of the models, so that it serves
 //! networks as well as the families of this crate.
 
-use super::attack::{Attack, judged};
+use super::attack::{Attack, resampled};
 use super::bootstrap::Bootstrap;
 use super::games::{Game, Games};
+use super::jackknife::{HalfAreas, MOST_BLOCKS, cross_fitted_interval};
 use super::klom::normal;
 use crate::error::{Error, Result};
 
@@ -19,8 +20,14 @@ pub(super) fn fold(model: usize) -> usize {
     model / 2 % 2
 }
 
+/// The number of a model's pair among the pairs of its half.
+fn pair_in_half(model: usize) -> usize {
+    model / 4
+}
+
 /// `margins[model][row]`, and whether that row was `inside` when that model was trained. The attacker who judges a model was
-/// fitted on the other half of the models, and the two halves' results are averaged; intervals resample models.
+/// fitted on the other half of the models, and the two halves' results are averaged. Models 2i and 2i + 1 are one unit of chance
+/// to the intervals: that of the area leaves such pairs out (`jackknife.rs`), those of the rates resample them.
 pub fn likelihood_ratio(margins: &[&[f64]], inside: &[Vec<bool>], settings: &Bootstrap) -> Result<Attack> {
     let rows = margins.first().map_or(0, |margins| margins.len());
     let shape = |what, found, expected| Err(Error::Shape { what, found, expected });
@@ -31,48 +38,99 @@ pub fn likelihood_ratio(margins: &[&[f64]], inside: &[Vec<bool>], settings: &Boo
     if let Some(other) = lengths.into_iter().find(|&length| length != rows) {
         return shape("rows of a model", other, rows);
     }
-    let mut folds = Vec::new();
-    for half in 0..2 {
-        let (judges, shadows): (Vec<usize>, Vec<usize>) =
-            (0..margins.len()).partition(|&model| fold(model) == half);
-        let mut games = Vec::new();
-        for row in 0..rows {
-            let samples = |member: bool| -> Vec<f64> {
-                let of = shadows.iter().filter(|model| inside[**model][row] == member);
-                of.map(|model| margins[*model][row]).collect()
-            };
-            let attacker = Attacker::new(&samples(true), &samples(false))?;
-            for (cluster, &model) in judges.iter().enumerate() {
-                let score = attacker.score(margins[model][row]);
-                games.push(Game { score, member: inside[model][row], cluster });
+    let shadows = ShadowMargins { margins, inside, rows };
+    let blocks = margins.len().div_ceil(4).min(MOST_BLOCKS);
+    let first = shadows.judge_half(0, blocks)?;
+    let second = shadows.judge_half(1, blocks)?;
+    let found = resampled(&[first.games, second.games], settings)?;
+    let auc_interval = cross_fitted_interval(&[first.areas, second.areas], settings.confidence);
+    Ok(Attack { auc_interval, ..found })
+}
+
+/// Margins of models and what each was trained on.
+struct ShadowMargins<'a> {
+    margins: &'a [&'a [f64]],
+    inside: &'a [Vec<bool>],
+    rows: usize,
+}
+
+/// One half of the models, judged by attackers fitted on the other.
+struct JudgedHalf {
+    games: Games,
+    areas: HalfAreas,
+}
+
+impl ShadowMargins<'_> {
+    fn judge_half(&self, half: usize, blocks: usize) -> Result<JudgedHalf> {
+        let teachers: Vec<usize> = (0..self.margins.len()).filter(|model| fold(*model) != half).collect();
+        let attackers: Vec<Attacker> =
+            (0..self.rows).map(|row| self.attacker(row, &teachers, None)).collect::<Result<_>>()?;
+        let games = self.games(half, &attackers)?;
+        let mut without = vec![vec![0.0; blocks + 1]; blocks + 1];
+        for left_out in 0..=blocks {
+            let some: Vec<usize> =
+                teachers.iter().copied().filter(|model| pair_in_half(*model) % blocks != left_out).collect();
+            // A row that would have too few margins keeps the attacker that it has.
+            let again: Vec<Attacker> = (attackers.iter().enumerate())
+                .map(|(row, old)| self.attacker(row, &some, Some(old.own_variances)).unwrap_or(*old))
+                .collect();
+            let judged = self.games(half, &again)?;
+            for (block, areas) in without.iter_mut().enumerate() {
+                areas[left_out] = judged.area_without(block, blocks);
             }
         }
-        folds.push(Games::new(games)?);
+        Ok(JudgedHalf { games, areas: HalfAreas { without } })
     }
-    judged(&folds, settings)
+
+    fn attacker(&self, row: usize, teachers: &[usize], own_variances: Option<bool>) -> Result<Attacker> {
+        let samples = |member: bool| -> Vec<f64> {
+            let of = teachers.iter().filter(|model| self.inside[**model][row] == member);
+            of.map(|model| self.margins[*model][row]).collect()
+        };
+        Attacker::new(&samples(true), &samples(false), own_variances)
+    }
+
+    fn games(&self, half: usize, attackers: &[Attacker]) -> Result<Games> {
+        let mut games = Vec::new();
+        for model in (0..self.margins.len()).filter(|model| fold(*model) == half) {
+            for (row, attacker) in attackers.iter().enumerate() {
+                let score = attacker.score(self.margins[model][row]);
+                games.push(Game { score, member: self.inside[model][row], cluster: pair_in_half(model) });
+            }
+        }
+        Games::new(games)
+    }
 }
 
 /// What an attacker knows of one row: how its margin is distributed with it and without it.
+#[derive(Clone, Copy)]
 struct Attacker {
     with: (f64, f64),
     without: (f64, f64),
+    own_variances: bool,
 }
 
 impl Attacker {
-    fn new(with: &[f64], without: &[f64]) -> Result<Self> {
+    /// Whether each side has its own variance follows from the number of margins, unless it is given: an attacker fitted without a
+    /// few of them must be of the same kind.
+    fn new(with: &[f64], without: &[f64], own_variances: Option<bool>) -> Result<Self> {
         let found = with.len().min(without.len());
         if found < 2 {
             let advice = "a row must be in two models of each half and out of two; train more";
             return Err(Error::TooFew { what: "margins of a row", found, needed: 2, advice });
         }
-        let (mut p, mut q) = (normal(with), normal(without));
-        if found < OWN_VARIANCE {
-            let (n, m) = (with.len() as f64 - 1.0, without.len() as f64 - 1.0);
+        let own_variances = own_variances.unwrap_or(found >= OWN_VARIANCE);
+        let mut p = normal(with);
+        let mut q = normal(without);
+        if !own_variances {
+            let n = with.len() as f64 - 1.0;
+            let m = without.len() as f64 - 1.0;
             let shared = ((n * p.1 * p.1 + m * q.1 * q.1) / (n + m)).sqrt();
-            (p.1, q.1) = (shared, shared);
+            p.1 = shared;
+            q.1 = shared;
         }
         let floor = FLOOR * (1.0 + p.0.abs().max(q.0.abs()));
-        Ok(Self { with: (p.0, p.1.max(floor)), without: (q.0, q.1.max(floor)) })
+        Ok(Self { with: (p.0, p.1.max(floor)), without: (q.0, q.1.max(floor)), own_variances })
     }
 
     /// log N(m; with) − log N(m; without).

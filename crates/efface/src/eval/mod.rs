@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | does a row live on as its twin? | [`duplicates`] | the rows that are equal, before anything is split |
 //! | is what only these rows taught gone? | [`feature_injection`] | \|w_after\| / \|w_before\| of a planted feature |
-//! | how far from retraining? | [`distance`], [`klom`] | parameters, predictions, margins against many retrained oracles |
+//! | how far from retraining? | [`distance`], [`PairedKlom`], [`UnpairedKlom`] | parameters, predictions, margins against many retrained oracles |
 //! | can an attacker tell? | [`membership_inference`], [`likelihood_ratio`] | population threshold, LiRA, U-LiRA: AUC, TPR at low FPR, intervals |
+//! | how soon would it know the rows again? | [`relearning_time`], [`LinearRelearning`] | training steps beside those of a retrained model |
 //! | what did it cost the others? | [`utility`] | accuracy, RMSE, log-loss |
 //!
 //! Everything is a pure function of rows, recipe, request and seed. The yardstick is always a model that was fitted without
@@ -27,15 +28,19 @@
 
 mod attack;
 mod bootstrap;
+mod centres;
 mod distance;
 mod duplicates;
+mod exposure;
 mod games;
 mod injection;
+mod jackknife;
 mod klom;
 mod likelihood;
 mod membership;
 mod oracles;
 mod parameters;
+mod relearning;
 mod shadow;
 mod task;
 mod utility;
@@ -44,12 +49,17 @@ pub use attack::{Attack, Rate, attack};
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
 pub use distance::{Distance, distance};
 pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
+pub use exposure::Exposure;
 pub use injection::{Injection, InjectionWay, feature_injection, inject, weight_on};
-pub use klom::{KLOM_CLIP, Klom, klom, klom_histogram, klom_of, normal_divergence};
+pub use klom::{
+    KLOM_BINS, KLOM_CLIP, KlomQuantiles, PairedKlom, UnpairedKlom, binned_klom, klom_quantiles,
+    normal_divergence, normal_klom,
+};
 pub use likelihood::likelihood_ratio;
-pub use membership::{Exposure, Membership, membership_inference, population_threshold};
+pub use membership::{Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
+pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
 pub use task::{Judgement, Task, judge};
 pub use utility::{Utility, utility};
 

@@ -2,12 +2,13 @@
 
 use faer::Mat;
 
-use super::task::refuse;
-use crate::error::Result;
+use super::centres::centres_in_order;
+use crate::error::{Error, Result};
 use crate::models::AnyModel;
 
 /// The parameters in one line: coefficients output after output, then constants. Naive Bayes gives what its scores are
-/// made of: log-probabilities, or means and variances, then the classes' shares.
+/// made of: log-probabilities, or means and variances, then the classes' shares. K-means gives its centres, in an order that means
+/// nothing. A model in shards is refused.
 pub fn parameters(model: &AnyModel) -> Result<Vec<f64>> {
     let (tables, constants): (Vec<Mat<f64>>, Vec<f64>) = match model {
         AnyModel::Ridge(model) => {
@@ -20,8 +21,14 @@ pub fn parameters(model: &AnyModel) -> Result<Vec<f64>> {
         }
         AnyModel::MultinomialNb(model) => (vec![model.feature_log_prob()], model.class_prior()),
         AnyModel::GaussianNb(model) => (vec![model.means(), model.variances()], model.class_prior()),
-        AnyModel::KMeans(_) => return refuse("clusters may change places without changing the model"),
-        AnyModel::Sisa(_) => return refuse("a vote of shards has no parameters of its own"),
+        AnyModel::KMeans(model) => {
+            let order: Vec<usize> = (0..model.settings().k).collect();
+            return Ok(centres_in_order(model, &order));
+        }
+        AnyModel::Sisa(_) => {
+            let reason = "a model in shards has no parameters of its own; compare its predictions".into();
+            return Err(Error::Unsupported { method: "parameters", reason });
+        }
     };
     let mut all: Vec<f64> = Vec::new();
     for table in &tables {

@@ -2,8 +2,8 @@
 //!
 //! Ridge models that keep a matrix are made from sums: those of the groups that an oracle sees, made once, and those of its few
 //! other rows. An oracle then costs O(Gd² + kd² + d³/3) instead of O(nd²), and is the model that a fit on its rows gives, up to
-//! rounding. Classifiers are trained from a start that has seen the rest and none of the rows under attack. Naive Bayes is
-//! fitted as it is.
+//! rounding. Classifiers are trained from a start that has seen the rest and none of the rows under attack. Naive Bayes,
+//! k-means and models in shards are fitted as they are.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -90,6 +90,7 @@ fn one_thread(recipe: &AnyRecipe) -> AnyRecipe {
         AnyRecipe::Ridge(recipe) => AnyRecipe::Ridge(recipe.threads(1)),
         AnyRecipe::Logistic(recipe) => AnyRecipe::Logistic(recipe.threads(1)),
         AnyRecipe::Softmax(recipe) => AnyRecipe::Softmax(recipe.threads(1)),
+        AnyRecipe::Sisa(recipe) => AnyRecipe::Sisa(recipe.threads(1)),
         recipe => recipe,
     }
 }

@@ -10,12 +10,15 @@
 //! | ridge over classes, several outputs | own score less the largest other |
 //! | ridge, one output | score − y, with its sign |
 //! | ridge, several outputs | −½‖score − y‖² |
+//! | k-means | −‖x − c‖², c the centre nearest to the row |
+//! | models in shards, mean of scores | that of the family in the shards, of the mean scores |
+//! | models in shards, votes | the share of shards that vote for the row's own class, less the largest other share |
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::{AnyModel, AnyRecipe};
+use crate::models::{Aggregation, AnyModel, AnyRecipe, BaseRecipe};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Predict;
 
@@ -30,17 +33,21 @@ pub enum Task {
     Regression,
     /// Classes: −1 and 1, or a single 1 among zeros.
     Classes,
+    /// No targets: rows are to be near the centres of clusters.
+    Clusters,
 }
 
 impl Task {
-    /// Classifiers have classes. Ridge has them when every target of the rows is one: a caller who knows better says so.
+    /// Classifiers have classes, k-means has clusters. Ridge has classes when every target of the rows is one: a caller who knows
+    /// better says so.
     pub fn of(recipe: &AnyRecipe, rows: &Rows) -> Self {
-        let Some(expected) = (match recipe {
-            AnyRecipe::Ridge(_) => Some(rows.outputs()),
-            _ => None,
-        }) else {
-            return Self::Classes;
-        };
+        match recipe {
+            AnyRecipe::KMeans(_) => return Self::Clusters,
+            AnyRecipe::Ridge(_) => (),
+            AnyRecipe::Sisa(sisa) if matches!(sisa.recipe, BaseRecipe::Ridge(_)) => (),
+            _ => return Self::Classes,
+        }
+        let expected = rows.outputs();
         let is_class = |targets: &[f64]| match expected {
             1 => matches!(targets, [-1.0] | [1.0]),
             _ => {
@@ -59,11 +66,12 @@ pub struct Judgement {
     pub id: RowId,
     /// What the attacks look at; see the head of this page.
     pub margin: f64,
-    /// Log-loss of a classifier, squared error of ridge.
+    /// Log-loss of a classifier, squared error of ridge, squared distance to the nearest centre of k-means, share of the shards that
+    /// vote for another class.
     pub loss: f64,
-    /// Whether the predicted class is the row's own; None for regression.
+    /// Whether the predicted class is the row's own; None for regression and clusters.
     pub correct: Option<bool>,
-    /// ‖score − y‖²; None for models whose scores are not targets.
+    /// ‖score − y‖², or ‖x − c‖² for k-means; None for models whose scores are neither targets nor distances.
     pub squared_error: Option<f64>,
 }
 
@@ -73,7 +81,7 @@ pub fn judge(model: &AnyModel, task: Task, rows: &Rows) -> Result<Vec<Judgement>
         return Err(Error::NoRows);
     }
     let scores = model.predict(&rows.table())?;
-    let kind = Kind::of(model, task)?;
+    let kind = Kind::of(model, task);
     let mut line = vec![0.0; scores.ncols()];
     let mut found = Vec::with_capacity(rows.len());
     for (slot, row) in rows.iter().enumerate() {
@@ -106,25 +114,35 @@ pub(super) fn decided(scores: &[f64]) -> usize {
     best
 }
 
+/// Whether a model's losses are log-losses.
+pub(super) fn has_log_loss(model: &AnyModel, task: Task) -> bool {
+    matches!(Kind::of(model, task), Kind::Odds)
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Near,
     SquaredClasses,
     Odds,
+    NearestCentre,
+    Votes,
 }
 
 impl Kind {
-    fn of(model: &AnyModel, task: Task) -> Result<Self> {
-        match (model, task) {
-            (AnyModel::Ridge(_), Task::Regression) => Ok(Self::Near),
-            (AnyModel::Ridge(_), Task::Classes) => Ok(Self::SquaredClasses),
-            (AnyModel::Logistic(_) | AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_), _) => {
-                Ok(Self::Odds)
-            }
-            (AnyModel::KMeans(_), _) => {
-                refuse("clusters have no target that a row could be right or wrong about")
-            }
-            (AnyModel::Sisa(_), _) => refuse("a vote of shards has neither parameters nor a loss of its own"),
+    fn of(model: &AnyModel, task: Task) -> Self {
+        let squared = match task {
+            Task::Classes => Self::SquaredClasses,
+            _ => Self::Near,
+        };
+        match model {
+            AnyModel::Ridge(_) => squared,
+            AnyModel::Logistic(_) | AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => Self::Odds,
+            AnyModel::KMeans(_) => Self::NearestCentre,
+            AnyModel::Sisa(model) => match (model.settings().aggregation, &model.settings().recipe) {
+                (Aggregation::Vote, _) if task == Task::Classes => Self::Votes,
+                (_, BaseRecipe::Ridge(_)) => squared,
+                _ => Self::Odds,
+            },
         }
     }
 
@@ -139,6 +157,30 @@ impl Kind {
                 correct: None,
                 squared_error: Some(squares),
             },
+            Self::NearestCentre => {
+                let nearest = scores.iter().copied().fold(f64::INFINITY, f64::min);
+                let square = nearest * nearest;
+                Judgement { id, margin: -square, loss: square, correct: None, squared_error: Some(square) }
+            }
+            Self::Votes => {
+                // One column is the mean of −1 and 1, several are shares.
+                let margin = match scores {
+                    [score] => {
+                        if class == 1 {
+                            *score
+                        } else {
+                            -score
+                        }
+                    }
+                    _ => scores[class] - others(scores, class).fold(f64::NEG_INFINITY, f64::max),
+                };
+                let own_share = match scores {
+                    [_] => (1.0 + margin) / 2.0,
+                    _ => scores[class],
+                };
+                let correct = Some(decided(scores) == class);
+                Judgement { id, margin, loss: 1.0 - own_share, correct, squared_error: None }
+            }
             Self::SquaredClasses => Judgement {
                 id,
                 margin: if let ([s], [y]) = (scores, targets) {
@@ -174,16 +216,15 @@ fn log_odds(scores: &[f64], class: usize) -> f64 {
     scores[class] - largest - sum.ln()
 }
 
-pub(super) fn refuse<T>(reason: &str) -> Result<T> {
-    let reason = format!("{reason}; audit a ridge, logistic, softmax or naive Bayes model");
-    Err(Error::Unsupported { method: "audit", reason })
-}
-
-/// Refuses recipes that the room has no measure for, before any work.
+/// Refuses recipes whose models have no weights on features, before any work.
 pub(super) fn check_family(recipe: &AnyRecipe) -> Result<()> {
+    let refuse = |reason: &str| {
+        let reason = format!("{reason}; look at the distance and the attacks instead");
+        Err(Error::Unsupported { method: "feature_injection", reason })
+    };
     match recipe {
-        AnyRecipe::KMeans(_) => refuse("clusters have no target that a row could be right or wrong about"),
-        AnyRecipe::Sisa(_) => refuse("a vote of shards has neither parameters nor a loss of its own"),
+        AnyRecipe::KMeans(_) => refuse("clusters put no weight on a feature"),
+        AnyRecipe::Sisa(_) => refuse("a model in shards has no weight of its own on a feature"),
         _ => Ok(()),
     }
 }

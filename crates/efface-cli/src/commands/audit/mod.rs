@@ -127,7 +127,8 @@ fn tell_twins(report: &AuditReport, terminal: &Terminal) {
 
 /// The first table: every state of the model.
 fn nearness(report: &AuditReport) -> String {
-    let mut header = vec!["state", "claim", "time", "distance", "way left", "scores", "injected"];
+    let mut header =
+        vec!["state", "claim", "time", "distance", "way left", "scores", "relearned", "injected"];
     let held_out = report.states.iter().any(|state| state.held_out.is_some());
     let measure = measure(report);
     header.push(measure);
@@ -162,9 +163,10 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
         named(state),
         claim,
         state.seconds.map(seconds).unwrap_or_default(),
-        far.map_or("0".into(), |far| distance(far.l2)),
+        far.map_or("0".into(), |far| far.l2.map(distance).unwrap_or_default()),
         far.and_then(|far| far.fraction).map(share).unwrap_or_default(),
         far.map_or("0".into(), |far| distance(far.largest_prediction_change)),
+        relearned(state),
         injected(report, &state.state).map(distance).unwrap_or_default(),
         useful(&state.retained),
     ];
@@ -183,6 +185,18 @@ fn named(state: &StateReport) -> String {
     }
 }
 
+/// The relearning time beside that of the retrained model, in percent.
+fn relearned(state: &StateReport) -> String {
+    match state.relearning {
+        None => String::new(),
+        Some(found) => match (found.ratio, found.steps) {
+            (Some(ratio), _) => format!("{:.0} %", 100.0 * ratio),
+            (None, None) => format!("not in {}", found.limit),
+            (None, Some(_)) => "–".into(),
+        },
+    }
+}
+
 /// |w| of the injected feature as a share of that before.
 fn injected(report: &AuditReport, state: &str) -> Option<f64> {
     let injection = report.injection.as_ref()?;
@@ -195,7 +209,16 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
 
 /// The second table: what attackers found.
 fn exposures(exposures: &[Exposure]) -> String {
-    let header = ["state", "forgotten: U-LiRA", "TPR at 1 %", "0.1 %", "retained: LiRA", "threshold", "KLoM"];
+    let header = [
+        "state",
+        "forgotten: U-LiRA",
+        "TPR at 1 %",
+        "0.1 %",
+        "retained: LiRA",
+        "threshold",
+        "paired KLoM",
+        "unpaired",
+    ];
     let rate = |attack: &Attack, at: usize| match attack.rates.get(at) {
         Some(rate) if rate.resolved => format!("{:.1} %", 100.0 * rate.tpr),
         _ => "–".into(),
@@ -208,10 +231,11 @@ fn exposures(exposures: &[Exposure]) -> String {
             rate(&exposure.forgotten, 1),
             format!("{:.3}", exposure.retained.auc),
             format!("{:.3}", exposure.population_forgotten.auc),
-            small(exposure.klom_forgotten.p95),
+            small(exposure.paired_klom.forgotten.p95),
+            small(exposure.unpaired_klom.forgotten.p95),
         ]
     };
-    table(&header, exposures.iter().map(line), &[2, 3, 4, 5, 6])
+    table(&header, exposures.iter().map(line), &[2, 3, 4, 5, 6, 7])
 }
 
 fn auc(attack: &Attack) -> String {

@@ -1,6 +1,6 @@
 //! The page of an audit: the same numbers as on the terminal and more, with what each means beside it.
 
-use efface::eval::{Attack, Klom, Utility};
+use efface::eval::{Attack, KlomQuantiles, Utility};
 use efface_engine::{AuditReport, StateReport};
 use efface_report::{Axis, Cell, Column, Figure, Number, Page, Section, Series, Style, Table, Text};
 
@@ -111,6 +111,8 @@ fn nearness(report: &AuditReport) -> Section {
         Column::number("way left"),
         Column::number("score change"),
         Column::number("same class"),
+        Column::number("relearning steps"),
+        Column::number("relearned"),
         Column::number("injected left"),
     ]);
     for state in &report.states {
@@ -121,16 +123,20 @@ fn nearness(report: &AuditReport) -> Section {
             super::named(state).into(),
             claim.into(),
             number(state.seconds, Style::Seconds),
-            number(far.map(|far| far.l2), SHORT),
+            number(far.and_then(|far| far.l2), SHORT),
             number(far.and_then(|far| far.fraction), SHORT),
             number(far.map(|far| far.largest_prediction_change), SHORT),
             number(far.and_then(|far| far.agreement), Style::Percent(2)),
+            cell(state.relearning.and_then(|found| found.steps).map(Number::count)),
+            number(state.relearning.and_then(|found| found.ratio), Style::Percent(0)),
             number(super::injected(report, &state.state), SHORT),
         ]);
     }
     table.note(
         "Distance is the Euclidean norm between parameters, and the way left its share of the distance before. The score change \
-         is the largest over all rows, the same class the share of rows that both models decide alike. The injected weight is that of a planted feature which only the \
+         is the largest over all rows, the same class the share of rows that both models decide alike. Relearning steps are \
+         the gradient steps on the forgotten rows until they are known as well as before, and relearned is their number beside the \
+         retrained model's: 100 % is retraining, 0 % is not having forgotten. The injected weight is that of a planted feature which only the \
          forgotten rows have, as a share of what it was before; 0 is perfect.",
     );
     Section::new("How near to retraining").add(table)
@@ -149,16 +155,11 @@ fn attacks(report: &AuditReport) -> Section {
         Column::number("threshold").group("retained rows"),
     ]);
     let mut margins =
-        Table::new("klom", "KLoM: how different margins are from those of retrained models, in nats");
-    margins.columns([
-        Column::label("state"),
-        Column::number("median").group("forgotten rows"),
-        Column::number("95th percentile").group("forgotten rows"),
-        Column::number("worst").group("forgotten rows"),
-        Column::number("median").group("retained rows"),
-        Column::number("95th percentile").group("retained rows"),
-        Column::number("worst").group("retained rows"),
-    ]);
+        klom_table("paired-klom", "Paired KLoM: the margins of models and of their own retrainings, in nats");
+    let mut apart = klom_table(
+        "unpaired-klom",
+        "Unpaired KLoM: the margins of models and of other, retrained models, in nats",
+    );
     let mut series = Series::new("U-LiRA on forgotten rows").apart();
     for (at, exposure) in membership.exposures.iter().enumerate() {
         table.row([
@@ -170,16 +171,16 @@ fn attacks(report: &AuditReport) -> Section {
             auc(&exposure.retained),
             plain(&exposure.population_retained),
         ]);
-        let of = |klom: &Klom| [klom.median, klom.p95, klom.worst].map(|v| Cell::from(Number::new(v, SHORT)));
-        let cells = [of(&exposure.klom_forgotten), of(&exposure.klom_retained)].concat();
-        margins.row(std::iter::once(exposure.state.clone().into()).chain(cells));
+        let paired = &exposure.paired_klom;
+        margins.row(klom_row(&exposure.state, &paired.forgotten, &paired.retained));
+        let unpaired = &exposure.unpaired_klom;
+        apart.row(klom_row(&exposure.state, &unpaired.forgotten, &unpaired.retained));
         let found = &exposure.forgotten;
         series = series.range(at as f64, found.auc, found.auc_interval.low, found.auc_interval.high);
     }
-    table.note("Intervals are 95 %, from resampled oracles. A rate is left out where there were too few games to see it.");
-    margins.note(
-        "Of retrain: one half of the retrained models against the other, which is the noise of the others.",
-    );
+    table.note("Intervals are 95 %, from leaving out pairs of oracles. A rate is left out where there were too few games to see it.");
+    margins.note("Of retrain it is 0: a model against itself.");
+    apart.note("Of retrain it is what chance alone gives. Estimates from histograms are in audit.json.");
     let names = membership.exposures.iter().map(|exposure| exposure.state.clone());
     let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
         .axes(Axis::names("state", names), Axis::linear("AUC").include(0.5))
@@ -187,7 +188,28 @@ fn attacks(report: &AuditReport) -> Section {
     let text = Text::new("Measured on ")
         .number("oracles", Number::count(membership.oracles))
         .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");
-    Section::new("Who can tell").add(text).add(table).add(figure).add(margins)
+    Section::new("Who can tell").add(text).add(table).add(figure).add(margins).add(apart)
+}
+
+fn klom_table(name: &str, title: &str) -> Table {
+    let mut table = Table::new(name, title);
+    table.columns([
+        Column::label("state"),
+        Column::number("median").group("forgotten rows"),
+        Column::number("95th percentile").group("forgotten rows"),
+        Column::number("worst").group("forgotten rows"),
+        Column::number("median").group("retained rows"),
+        Column::number("95th percentile").group("retained rows"),
+        Column::number("worst").group("retained rows"),
+    ]);
+    table
+}
+
+fn klom_row(state: &str, forgotten: &KlomQuantiles, retained: &KlomQuantiles) -> Vec<Cell> {
+    let of = |klom: &KlomQuantiles| {
+        [klom.median, klom.p95, klom.worst].map(|value| Cell::from(Number::new(value, SHORT)))
+    };
+    std::iter::once(state.to_owned().into()).chain(of(forgotten)).chain(of(retained)).collect()
 }
 
 fn useful(report: &AuditReport) -> Section {
