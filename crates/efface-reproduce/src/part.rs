@@ -21,6 +21,8 @@ pub enum Part {
     Figure2,
     /// The distance to retraining on outliers, of Izzo et al.
     L2,
+    /// Sums on an adaptive learner, of which the paper speaks without a table.
+    Adaptive,
     /// Membership inference, which the paper does not have.
     Membership,
 }
@@ -34,12 +36,13 @@ pub(crate) enum Study {
     HeadInjection,
     Injection,
     Distance,
+    Adaptive,
     Membership,
 }
 
 impl Part {
     /// All of them, in the order of the report.
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 10] = [
         Part::Table1,
         Part::Table2,
         Part::Table3,
@@ -48,6 +51,7 @@ impl Part {
         Part::L2,
         Part::Figure1,
         Part::Figure2,
+        Part::Adaptive,
         Part::Membership,
     ];
 
@@ -62,6 +66,7 @@ impl Part {
             Part::Figure1 => "figure1",
             Part::Figure2 => "figure2",
             Part::L2 => "l2",
+            Part::Adaptive => "adaptive",
             Part::Membership => "membership",
         }
     }
@@ -98,6 +103,7 @@ impl Part {
             Part::Table3 | Part::Figure1 | Part::Figure2 => &[Study::HeadInjection],
             Part::Table4 | Part::Table5 => &[Study::Injection],
             Part::L2 => &[Study::Distance],
+            Part::Adaptive => &[Study::Adaptive],
             Part::Membership => &[Study::Membership],
         }
     }
@@ -112,6 +118,7 @@ impl Study {
             Study::HeadInjection => "head-injection",
             Study::Injection => "injection",
             Study::Distance => "distance",
+            Study::Adaptive => "adaptive",
             Study::Membership => "membership",
         }
     }

@@ -12,6 +12,7 @@ pub(crate) struct Plan {
     pub(crate) head: HeadInjection,
     pub(crate) injection: Injection,
     pub(crate) distance: Distance,
+    pub(crate) adaptive: Adaptive,
     pub(crate) membership: Membership,
 }
 
@@ -23,8 +24,8 @@ pub(crate) struct Times {
     /// Rows a feature for generated rows.
     pub(crate) rows_per_feature: usize,
     pub(crate) trials: usize,
-    /// Retraining is timed in the first so many trials.
-    pub(crate) retrainings: usize,
+    /// In how many of the trials, evenly spread, the times are measured that requests are divided by.
+    pub(crate) denominators: usize,
 }
 
 /// Table 1, read as what its caption says.
@@ -92,6 +93,17 @@ pub(crate) struct Distance {
     pub(crate) trials: usize,
 }
 
+/// Sums on an adaptive learner.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Adaptive {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    /// Rounds of gradient descent, ascending.
+    pub(crate) rounds: Vec<usize>,
+    pub(crate) deletions: Vec<usize>,
+    pub(crate) trials: usize,
+}
+
 /// Membership inference.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Membership {
@@ -114,7 +126,7 @@ impl Plan {
                 deletions: paper::TABLE1_DELETIONS.to_vec(),
                 rows_per_feature: 10,
                 trials: 100,
-                retrainings: 5,
+                denominators: 10,
             },
             review_injection: ReviewInjection {
                 widths: paper::TABLE1_WIDTHS.to_vec(),
@@ -152,6 +164,13 @@ impl Plan {
                 scales: paper::L2_SCALES.to_vec(),
                 trials: 10,
             },
+            adaptive: Adaptive {
+                rows: 2000,
+                width: 50,
+                rounds: vec![1, 2, 5, 10, 20, 50, 100, 200, 500],
+                deletions: vec![1, 10, 100],
+                trials: 20,
+            },
             membership: Membership { rows: 1000, width: 100, forgotten: 100, oracles: 256 },
         }
     }
@@ -165,7 +184,7 @@ impl Plan {
                 widths: vec![1000, 1500],
                 rows_per_feature: 10,
                 trials: 5,
-                retrainings: 3,
+                denominators: 5,
                 ..full.times
             },
             review_injection: ReviewInjection {
@@ -184,6 +203,13 @@ impl Plan {
             head: HeadInjection { training, widths: vec![1000, 1500], trials: 2, ..full.head },
             injection: Injection { width: 400, rows: 4000, trials: 3, ..full.injection },
             distance: Distance { width: 400, rows: 4000, trials: 3, ..full.distance },
+            adaptive: Adaptive {
+                rows: 500,
+                width: 20,
+                rounds: vec![1, 2, 5, 10, 20, 50, 100],
+                trials: 5,
+                ..full.adaptive
+            },
             membership: Membership { rows: 300, width: 40, forgotten: 40, oracles: 64 },
         }
     }
@@ -198,7 +224,7 @@ impl Plan {
                 widths: vec![40],
                 deletions: vec![1, 5],
                 trials: 2,
-                retrainings: 2,
+                denominators: 2,
                 ..quick.times
             },
             review_injection: ReviewInjection {
@@ -237,6 +263,7 @@ impl Plan {
                 scales: vec![1.0, 10.0],
                 trials: 2,
             },
+            adaptive: Adaptive { rows: 60, width: 5, rounds: vec![1, 4], deletions: vec![1, 5], trials: 2 },
             membership: Membership { rows: 80, width: 6, forgotten: 16, oracles: 16 },
         }
     }
@@ -244,13 +271,14 @@ impl Plan {
     /// The same with so many trials everywhere; what is timed by training anew keeps its own, smaller number.
     pub(crate) fn trials(mut self, trials: usize) -> Self {
         self.times.trials = trials;
-        self.times.retrainings = self.times.retrainings.min(trials);
+        self.times.denominators = self.times.denominators.min(trials);
         self.review_injection.trials = trials;
         self.network.runs = trials;
         self.network.retrainings = self.network.retrainings.min(trials);
         self.head.trials = trials;
         self.injection.trials = trials;
         self.distance.trials = trials;
+        self.adaptive.trials = trials;
         self
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The format of the file.
-const FORMAT: u32 = 1;
+/// The format of the file. A change of what a study records is a new one, so that old trials are not taken for new ones.
+const FORMAT: u32 = 2;
 /// The record in the output folder.
 pub(crate) const FILE: &str = "state.jsonl";
 /// The folder for trained networks beside it.
@@ -205,7 +205,7 @@ fn set_aside(out: &Path) -> Result<()> {
 fn is_made_here(name: &str) -> bool {
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     matches!(name, FILE | CACHE | "index.html" | "text.csv")
-        || name.ends_with(".csv") && starts(&["table", "figure", "l2", "membership"])
+        || name.ends_with(".csv") && starts(&["table", "figure", "l2", "adaptive", "membership"])
 }
 
 fn is_empty(folder: &Path) -> Result<bool> {

@@ -10,6 +10,8 @@ pub(crate) struct Summary {
     pub(crate) median: f64,
     /// Of the median, from the middle half of the sample, so that one interrupted trial does not count; NaN for one trial.
     pub(crate) median_error: f64,
+    /// The distance between the quartiles by the median: how unlike each other the trials are; NaN for one trial.
+    pub(crate) spread: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
 }
@@ -25,13 +27,15 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<Summary> 
     let spread = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { f64::NAN };
     // For a normal sample the median has a standard error of 1.2533 σ/√n, and σ is the quartiles' distance by 1.349.
     let quartiles = quantile(&values, 0.75) - quantile(&values, 0.25);
-    let middle = if n > 1 { quartiles / 1.349 } else { f64::NAN };
+    let quartiles = if n > 1 { quartiles } else { f64::NAN };
+    let median = quantile(&values, 0.5);
     Some(Summary {
         trials: n,
         mean,
         error: spread / (n as f64).sqrt(),
-        median: quantile(&values, 0.5),
-        median_error: 1.2533 * middle / (n as f64).sqrt(),
+        median,
+        median_error: 1.2533 * quartiles / 1.349 / (n as f64).sqrt(),
+        spread: quartiles / median,
         least,
         most,
     })
@@ -58,6 +62,8 @@ mod tests {
         );
         assert!((found.error - 2.727_636_339_397_171).abs() < 1e-12);
         assert!((found.median_error - 1.2533 * (6.0 / 1.349) / 5f64.sqrt()).abs() < 1e-12);
-        assert!(summary([]).is_none() && summary([3.0]).unwrap().error.is_nan());
+        assert_eq!(found.spread, 6.0 / 4.0);
+        let single = summary([3.0]).unwrap();
+        assert!(summary([]).is_none() && single.error.is_nan() && single.spread.is_nan());
     }
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use efface_report::Page;
+
 use crate::part::Study;
 use crate::plan::Plan;
 use crate::run::with_plan;
@@ -21,6 +23,11 @@ fn settings(out: &Path) -> Settings {
         threads: 1,
         force: false,
     }
+}
+
+/// The quick settings on generated data.
+fn quick(cache: &Path) -> Context {
+    Context { plan: Plan::quick(), data: Data::new(None), seed: 1, threads: 1, cache: cache.into() }
 }
 
 /// The fields of a CSV that quotes only labels.
@@ -51,7 +58,19 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
             assert!(record.values["exact"] <= 1e-9 && record.values["retrain"] <= 1e-9, "{line}");
         }
         if record.study == "distance" {
-            assert!(record.values["exact"] <= 1e-6, "{line}");
+            let exact = record.values.iter().filter(|(name, _)| name.ends_with(" exact"));
+            assert!(
+                exact.clone().count() == 2 && exact.into_iter().all(|(_, value)| *value <= 1e-6),
+                "{line}"
+            );
+        }
+        if record.study == "adaptive" {
+            let value = |name: &str| record.values[name];
+            assert!(value("T=1 after") < 1e-12 && value("T=4 after") > 1e-6, "{line}");
+            assert!(value("ridge before") > 1e-6 && value("ridge after") < 1e-9, "{line}");
+        }
+        if record.study == "times" {
+            assert!(record.values["refit s"] > 0.0 && record.values["k=5 Newton step s"] > 0.0, "{line}");
         }
     }
     // The same again has nothing to do, and says so; half of it goes on.
@@ -89,13 +108,7 @@ fn invented(context: &Context) -> Vec<Record> {
 #[test]
 fn the_quick_report_has_this_structure() {
     let folder = tempfile::tempdir().unwrap();
-    let context = Context {
-        plan: Plan::quick(),
-        data: Data::new(None),
-        seed: 1,
-        threads: 1,
-        cache: folder.path().into(),
-    };
+    let context = quick(folder.path());
     let (page, _) = page::build(&context, &invented(&context), &settings(folder.path()));
     insta::assert_snapshot!(page.outline());
 }
@@ -103,8 +116,7 @@ fn the_quick_report_has_this_structure() {
 /// The findings of one trial a cell, whose numbers follow from the study and the cell.
 fn findings(values: impl Fn(Study, &str) -> Vec<(&'static str, f64)>) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, data, cache) = (Plan::quick(), Data::new(None), folder.path().into());
-    let context = Context { plan, data, seed: 1, threads: 1, cache };
+    let context = quick(folder.path());
     let studies = Part::ALL.iter().flat_map(|part| part.studies()).copied();
     let jobs = studies.flat_map(|study| measure(study, &context).jobs()).filter(|job| job.trial == 0);
     let records = jobs.map(|job| {
@@ -135,15 +147,26 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
 
     let times = |seconds: f64| {
         move |study: Study, _: &str| match study {
-            Study::Times => vec![("retrain s", 1.0), ("k=1 exact s", 1e-4), ("k=200 exact s", seconds)],
+            Study::Times => vec![
+                ("refit s", 1.0),
+                ("k=1 Newton step s", 0.1),
+                ("k=200 Newton step s", 0.1),
+                ("k=1 exact s", 1e-4),
+                ("k=200 exact s", seconds),
+            ],
             _ => Vec::new(),
         }
     };
     let good = findings(times(0.01));
     assert!(good.contains("It is fast") && good.contains("between 100 and 10,000 times faster"), "{good}");
-    assert!(good.contains("in 4 of 4 cells"), "{good}");
+    // One row takes 1 and 10 ×10⁻⁴, below 60 and 15; 200 rows take 100 and 1,000, and the paper prints 316 and 172.
+    assert!(
+        good.contains("share of a refit is below both numbers that the paper prints in 4 of 4 cells"),
+        "{good}"
+    );
+    assert!(good.contains("divided, is below both numbers that the paper prints in 2 of 4 cells"), "{good}");
     let bad = findings(times(2.0));
-    assert!(bad.contains("not always faster") && bad.contains("in 2 of 4 cells"), "{bad}");
+    assert!(bad.contains("not always faster") && bad.contains("paper prints in 2 of 4 cells"), "{bad}");
 
     let head = |left: f64| {
         move |study: Study, _: &str| match study {
@@ -179,11 +202,107 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     assert!(findings(attack(0.5, 0.51)).contains("shows little on these rows"));
 
     let distance = findings(|study, _| match study {
-        Study::Distance => vec![("exact", 1e-9), ("PRU", 0.9), ("INF", 0.5)],
+        Study::Distance => vec![("×10 exact", 1e-9), ("×10 PRU", 0.9), ("×10 INF", 0.5)],
         _ => Vec::new(),
     });
     assert!(distance.contains("ends at most 1×10⁻⁹ of the way"), "{distance}");
+
+    let adaptive = |after: f64| {
+        move |study: Study, _: &str| match study {
+            Study::Adaptive => vec![
+                ("T=1 after", 1e-15),
+                ("T=100 before", 0.1),
+                ("T=100 after", after),
+                ("ridge after", 1e-14),
+            ],
+            _ => Vec::new(),
+        }
+    };
+    assert!(
+        findings(adaptive(3.0))
+            .contains("fails on an adaptive learner, and is worse there than forgetting nothing")
+    );
+    assert!(findings(adaptive(0.05)).contains("fails on an adaptive learner: with 100 rows"));
+    assert!(findings(adaptive(0.0)).contains("does not get worse with adaptive rounds"));
     assert_eq!(findings(|_, _| Vec::new()), "Nothing has been measured yet.");
+}
+
+/// Times of table 1, the same in every cell, over some trials.
+fn timed(exact: &[f64], refit: &[f64], waited: f64) -> (String, Page) {
+    let folder = tempfile::tempdir().unwrap();
+    let context = quick(folder.path());
+    let mut records = Vec::new();
+    for job in measure(Study::Times, &context).jobs().into_iter().filter(|job| job.trial < exact.len()) {
+        let values = Values::from([
+            ("k=1 exact s".into(), exact[job.trial]),
+            ("k=1 Newton step s".into(), 0.5),
+            ("refit s".into(), refit[job.trial]),
+            ("waited share".into(), waited),
+        ]);
+        records.push(Record {
+            study: "times".into(),
+            cell: job.cell,
+            trial: job.trial,
+            seconds: 1.0,
+            values,
+        });
+    }
+    let (page, found) = page::build(&context, &records, &settings(folder.path()));
+    (found.iter().map(|text| text.plain()).collect::<Vec<_>>().join("\n"), page)
+}
+
+#[test]
+fn times_that_are_far_apart_are_said_to_be_so() {
+    let (steady, page) = timed(&[1e-3, 1.1e-3, 1.2e-3], &[1.0, 1.0, 1.0], 0.01);
+    assert!(!steady.contains("trusted"), "{steady}");
+    // A median by a median: 1.1 ms by 0.5 s and by 1 s; the quartiles are 0.1 ms apart.
+    let table = page.csv().into_iter().find(|file| file.name == "table1-generated-rows.csv").unwrap();
+    let line = table.text.lines().find(|line| line.starts_with("1,exact")).unwrap();
+    let numbers: Vec<f64> = line.split(',').filter_map(|field| field.parse().ok()).collect();
+    assert!(numbers.iter().any(|value| (value - 22.0).abs() < 1e-9), "{line}");
+    assert!(numbers.iter().any(|value| (value - 11.0).abs() < 1e-9), "{line}");
+    assert!(numbers.iter().any(|value| (value - 1.0 / 11.0).abs() < 1e-9), "{line}");
+    // Whichever side of a share it is.
+    for (exact, refit) in [([1e-3, 2e-3, 3e-3], [1.0; 3]), ([1e-3; 3], [1.0, 2.0, 3.0])] {
+        let (unsteady, _) = timed(&exact, &refit, 0.0);
+        assert!(
+            unsteady.contains("trusted. In 2 of 2 cells") && unsteady.contains("more than 25 %"),
+            "{unsteady}"
+        );
+        assert!(unsteady.contains("at most 50 %"), "{unsteady}");
+    }
+    // A machine that is busy all the time gives steady times that are wrong.
+    let (busy, _) = timed(&[1e-3; 3], &[1.0; 3], 0.6);
+    assert!(busy.contains("trusted. Up to 60 % of the time") && busy.contains("when it is idle"), "{busy}");
+    // One trial says nothing of how far apart others would be.
+    let (single, page) = timed(&[1e-3], &[1.0], 0.0);
+    assert!(!single.contains("trusted") && page.html().contains("one trial"), "{single}");
+    assert!(timed(&[1e-3], &[1.0], 0.6).0.contains("Up to 60 % of the time"));
+}
+
+#[test]
+fn the_explanation_of_the_l2_table_follows_from_its_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = quick(folder.path());
+    let jobs = measure(Study::Distance, &context).jobs();
+    let records = jobs.into_iter().map(|job| {
+        let right = if job.cell.starts_with("make_spd_matrix") { 0.88 } else { 0.95 };
+        let mut values = Values::new();
+        for scale in ["×1", "×10", "×100"] {
+            values.insert(format!("{scale} PRU"), right);
+            values.insert(format!("{scale} PRU, one row more"), right + 0.03);
+        }
+        Record { study: "distance".into(), cell: job.cell, trial: job.trial, seconds: 1.0, values }
+    });
+    let (page, _) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
+    let html = page.html();
+    let text = page.csv().into_iter().find(|file| file.name == "text.csv").unwrap().text;
+    assert!(html.contains("The covariance moves PRU by up to"), "{html}");
+    for (name, value) in [("by the covariance", 0.07), ("by a scaled row", 0.0), ("by a missing row", 0.03)] {
+        let line = text.lines().find(|line| line.contains(&format!("shift {name}"))).unwrap();
+        let found: f64 = line.rsplit(',').next().unwrap().parse().unwrap();
+        assert!((found - value).abs() < 1e-9, "{line}");
+    }
 }
 
 #[test]
@@ -197,7 +316,8 @@ fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
     };
     let full = reasons(None);
     assert!(
-        full.contains("timed 5 times a cell and not 100") && full.contains("3 runs and not 10"),
+        full.contains("timed 10 times a cell and not 100")
+            && full.contains("3 runs of what trains a whole network"),
         "{full}"
     );
     let few = reasons(Some(2));
@@ -231,6 +351,7 @@ fn the_full_report_has_the_papers_cells() {
         "table4",
         "table5",
         "l2",
+        "adaptive",
         "figure1",
         "figure2",
     ] {
@@ -353,5 +474,5 @@ fn whoever_watches_can_stop_a_run_and_it_goes_on_later() {
     let settings = Settings { parts: vec![Part::L2], ..settings(folder.path()) };
     let stopped = with_plan(&settings, Plan::tiny(), &mut Once(0.into()));
     assert!(matches!(stopped, Err(Error::Stopped)));
-    assert_eq!(with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap().trials, (5, 3));
+    assert_eq!(with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap().trials, (9, 3));
 }

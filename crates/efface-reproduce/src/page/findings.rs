@@ -2,14 +2,14 @@
 
 use efface_report::{Number, Style, Text};
 
-use super::Results;
 use super::membership::auc;
+use super::{Results, adaptive, speed};
 use crate::paper;
 use crate::part::Study;
+use crate::studies::distance::{CONSTRUCTIONS, at_scale};
 use crate::studies::network_times::{self, HEADS};
 use crate::studies::networks::sets;
-use crate::studies::times::sources;
-use crate::studies::{Context, distance, head_injection, injection, review_injection, times};
+use crate::studies::{Context, distance, head_injection, injection, review_injection};
 
 /// What is left of a weight that is nothing but rounding.
 const NOTHING: f64 = 1e-9;
@@ -19,10 +19,12 @@ pub(super) fn findings(context: &Context, results: &Results<'_>) -> Vec<Text> {
     let all = [
         forgets(context, results),
         nearness(context, results),
-        speed(context, results),
+        speed::finding(context, results),
+        speed::caution(context, results),
         sparsity(context, results),
         heads(context, results),
         networks(context, results),
+        adaptive::finding(context, results),
         attack(results),
     ];
     let found: Vec<Text> = all.into_iter().flatten().collect();
@@ -77,12 +79,17 @@ fn forgets(context: &Context, results: &Results<'_>) -> Option<Text> {
 /// How near is it to retraining? The largest distance over every cell of the L2 table.
 fn nearness(context: &Context, results: &Results<'_>) -> Option<Text> {
     let plan = &context.plan.distance;
+    let cells = || {
+        CONSTRUCTIONS
+            .into_iter()
+            .flat_map(|made| plan.deletions.iter().map(move |&k| distance::cell(made, k)))
+    };
     let worst = |name: &str| {
-        let cells = plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
-        let found = cells.filter_map(|(k, scale)| {
-            Some(results.get(Study::Distance, &distance::cell(k, scale), name)?.most)
+        let found = cells().flat_map(|cell| {
+            let scales = plan.scales.iter();
+            scales.map(move |&scale| Some(results.get(Study::Distance, &cell, &at_scale(scale, name))?.most))
         });
-        found.reduce(f64::max)
+        found.flatten().reduce(f64::max)
     };
     let (exact, projection, influence) = (worst("exact")?, worst("PRU")?, worst("INF")?);
     let text = Text::new("On outliers, exact forgetting ends at most ")
@@ -101,64 +108,6 @@ fn share(name: &str, value: f64) -> Text {
         true => Text::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")"),
         false => Text::new("at most ").number(name, Number::new(value, Style::Digits(1))),
     }
-}
-
-/// How fast, and against the paper.
-fn speed(context: &Context, results: &Results<'_>) -> Option<Text> {
-    let plan = &context.plan.times;
-    let (mut shares, mut cells, mut below) = (Vec::new(), 0usize, 0usize);
-    for source in sources(context) {
-        for &d in &plan.widths {
-            let cell = times::cell(source, d);
-            let Some(retrain) = results.get(Study::Times, &cell, "retrain s") else { continue };
-            for &k in &plan.deletions {
-                let Some(time) = results.get(Study::Times, &cell, &format!("k={k} exact s")) else {
-                    continue;
-                };
-                let share = time.median / retrain.least;
-                shares.push(share);
-                if let Some(printed) = paper::table1(k, d) {
-                    cells += 1;
-                    below += usize::from(share * 1e4 < printed.influence.min(printed.projection));
-                }
-            }
-        }
-    }
-    let (fastest, slowest) =
-        shares.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &s| (low.min(s), high.max(s)));
-    if cells == 0 {
-        return None;
-    }
-    let most = Number::count(plan.deletions.iter().copied().max().unwrap_or(0));
-    let text = match slowest < 1.0 {
-        true => Text::new("It is fast: forgetting up to ")
-            .number("most rows", most)
-            .and(" rows is between ")
-            .number("retraining by the slowest request", Number::new((1.0 / slowest).floor(), Style::Count))
-            .and(" and ")
-            .number("retraining by the fastest request", Number::new((1.0 / fastest).floor(), Style::Count))
-            .and(" times faster than retraining"),
-        false => Text::new("It is not always faster than retraining: forgetting up to ")
-            .number("most rows", most)
-            .and(" rows takes between ")
-            .number("the fastest request by retraining", Number::new(fastest, Style::Digits(2)))
-            .and(" and ")
-            .number("the slowest request by retraining", Number::new(slowest, Style::Digits(2)))
-            .and(" of its time"),
-    };
-    let sets = sources(context).len();
-    let text = text
-        .and(". Its share of that time is below both numbers that the paper prints in ")
-        .number("cells below the paper", Number::count(below))
-        .and(" of ")
-        .number("cells of table 1", Number::count(cells))
-        .and(" cells of table 1");
-    Some(match sets > 1 {
-        true => {
-            text.and(", each measured on ").number("sets of rows", Number::count(sets)).and(" sets of rows.")
-        }
-        false => text.and("."),
-    })
 }
 
 /// What became of table 4's fall with sparsity.

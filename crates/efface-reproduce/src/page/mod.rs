@@ -1,11 +1,15 @@
 //! The report, from the record of a run. Nothing is measured here, and every number goes to the page as a `Number`.
 
+mod adaptive;
 mod distance;
 mod findings;
 mod head;
 mod injection;
 mod membership;
 mod network;
+mod review_injection;
+mod shares;
+mod speed;
 mod times;
 
 use efface_report::{Cell, Number, Page, Section, Style, Text};
@@ -15,7 +19,7 @@ use crate::plan::Plan;
 use crate::run::Settings;
 use crate::state::Record;
 use crate::statistics::{Summary, summary};
-use crate::studies::{Context, review_injection};
+use crate::studies::{Context, review_injection as reviews};
 
 /// The records, to be asked for cells.
 pub(crate) struct Results<'a> {
@@ -57,6 +61,7 @@ pub(crate) fn title(study: Study) -> &'static str {
         Study::HeadInjection => "table 3, figures 1 and 2",
         Study::Injection => "tables 4 and 5",
         Study::Distance => "l2",
+        Study::Adaptive => "adaptive",
         Study::Membership => "membership",
     }
 }
@@ -83,10 +88,10 @@ pub(crate) fn reasons(context: &Context, settings: &Settings) -> Vec<String> {
                 full.times.trials, full.injection.trials
             ));
         }
-        if plan.times.retrainings < plan.times.trials {
+        if plan.times.denominators < plan.times.trials {
             reasons.push(format!(
-                "table 1: retraining is timed {} times a cell and not {}, because it varies little and is most of the work",
-                plan.times.retrainings, plan.times.trials
+                "table 1: what a request is divided by is timed {} times a cell and not {}, because it is most of the work",
+                plan.times.denominators, plan.times.trials
             ));
         }
         if plan.review_injection.trials < plan.times.trials {
@@ -97,12 +102,13 @@ pub(crate) fn reasons(context: &Context, settings: &Settings) -> Vec<String> {
         }
         if plan.network.retrainings < plan.network.runs {
             reasons.push(format!(
-                "table 2: {} runs and not {} of what trains a whole network, because each takes minutes",
+                "table 2: {} runs of what trains a whole network and {} of the others, because each training takes minutes; the \
+                 paper does not say how many runs its totals are of",
                 plan.network.retrainings, plan.network.runs
             ));
         }
     }
-    let widths = review_injection::widths(context);
+    let widths = reviews::widths(context);
     if widths != plan.review_injection.widths {
         let widths: Vec<String> = widths.iter().map(usize::to_string).collect();
         reasons.push(format!(
@@ -126,7 +132,7 @@ pub(crate) fn build(context: &Context, records: &[Record], settings: &Settings) 
         page = page.section(times::section(context, &results));
     }
     if results.has(Study::ReviewInjection) {
-        page = page.section(times::injection_section(context, &results));
+        page = page.section(review_injection::section(context, &results));
     }
     if results.has(Study::NetworkTimes) {
         page = page.section(network::section(context, &results));
@@ -141,6 +147,9 @@ pub(crate) fn build(context: &Context, records: &[Record], settings: &Settings) 
     }
     if results.has(Study::Distance) {
         page = page.section(distance::section(context, &results));
+    }
+    if results.has(Study::Adaptive) {
+        page = page.section(adaptive::section(context, &results));
     }
     if results.has(Study::Membership) {
         page = page.section(membership::section(context, &results));

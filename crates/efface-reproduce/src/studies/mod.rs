@@ -1,6 +1,7 @@
 //! The measurements, one file a study. A study lists its jobs and does them one by one; what it needs for several (a fitted
 //! model, a trained network) it keeps between them. Everything goes through efface's public API.
 
+pub(crate) mod adaptive;
 pub(crate) mod distance;
 pub(crate) mod head_injection;
 pub(crate) mod injection;
@@ -69,6 +70,7 @@ pub(crate) fn measure(study: Study, context: &Context) -> Box<dyn Measure> {
         Study::HeadInjection => Box::new(head_injection::HeadInjectionStudy::new(context)),
         Study::Injection => Box::new(injection::InjectionStudy::new(context)),
         Study::Distance => Box::new(distance::DistanceStudy::new(context)),
+        Study::Adaptive => Box::new(adaptive::AdaptiveStudy::new(context)),
         Study::Membership => Box::new(membership::MembershipStudy::new(context)),
     }
 }

@@ -78,13 +78,7 @@ impl Outliers {
     /// Draws the problem.
     pub fn generate(&self) -> Result<Regression> {
         check_removed(&self.base, self.removed)?;
-        if !self.scale.is_finite() {
-            return Err(Error::Parameter { name: "scale", value: self.scale.to_string(), range: "finite" });
-        }
-        let mut problem = self.base.generate();
-        problem.x[..self.removed * self.base.width].iter_mut().for_each(|x| *x *= self.scale);
-        problem.y[..self.removed].iter_mut().for_each(|y| *y *= self.scale);
-        Ok(problem)
+        self.base.generate().scaled(self.removed, self.scale)
     }
 }
 

@@ -9,6 +9,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::error::{Error, Result};
+
 /// The size and the seed of a linear problem. The papers use ten rows per feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linear {
@@ -45,6 +47,8 @@ pub(super) enum Stream {
     Theta = 3,
     Noise = 4,
     Sparsity = 5,
+    Spread = 6,
+    Shared = 7,
 }
 
 impl Regression {
@@ -56,6 +60,20 @@ impl Regression {
     /// The features of one row.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.x[i * self.width..(i + 1) * self.width]
+    }
+
+    /// The problem with its first rows and their targets multiplied by a factor.
+    pub fn scaled(mut self, first: usize, by: f64) -> Result<Self> {
+        if first > self.rows() {
+            let range = "at most the number of rows";
+            return Err(Error::Parameter { name: "rows to scale", value: first.to_string(), range });
+        }
+        if !by.is_finite() {
+            return Err(Error::Parameter { name: "scale", value: by.to_string(), range: "finite" });
+        }
+        self.x[..first * self.width].iter_mut().for_each(|x| *x *= by);
+        self.y[..first].iter_mut().for_each(|y| *y *= by);
+        Ok(self)
     }
 
     /// θ*ᵀx_i, the target of a row without its noise.
@@ -78,7 +96,7 @@ impl Linear {
         rng
     }
 
-    fn normals(&self, count: usize, stream: Stream) -> Vec<f64> {
+    pub(super) fn normals(&self, count: usize, stream: Stream) -> Vec<f64> {
         StandardNormal.sample_iter(self.stream(stream)).take(count).collect()
     }
 

@@ -5,9 +5,11 @@ mod injection;
 mod linear;
 mod news;
 mod reviews;
+mod spd;
 mod words;
 
 pub use injection::{FeatureInjection, Outliers};
 pub use linear::{Linear, Regression};
 pub use news::{Article, News};
 pub use reviews::{PLANTED_USER, PLANTED_WORD, Review, Reviews};
+pub use spd::SpdLinear;
