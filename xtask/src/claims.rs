@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let mut command =
             vec!["run", "--quiet", "--release", "--package", "efface", "--example", program, "--"];
         let given: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
-        command.extend(if given.is_empty() { usual.iter().copied().collect() } else { given });
+        command.extend(if given.is_empty() { usual.to_vec() } else { given });
         crate::run("cargo", &command)?;
     }
     Ok(())

@@ -153,10 +153,13 @@ fn correlated_columns_have_a_bound_that_says_something() {
     }
 }
 
+/// Changes features, three a row, and targets.
+type Spoil = dyn Fn(&mut Vec<f64>, &mut Vec<f64>);
+
 /// Whatever comes in: an exact answer, or a bound that says otherwise, or a refusal that does not ask for a penalty.
 #[test]
 fn numbers_at_the_edges_are_met_honestly() {
-    let kinds: [(&str, &dyn Fn(&mut Vec<f64>, &mut Vec<f64>)); 8] = [
+    let kinds: [(&str, &Spoil); 8] = [
         ("1e300 beside 1e-300", &|x, _| {
             x[0] = 1e300;
             x[4] = 1e-300;

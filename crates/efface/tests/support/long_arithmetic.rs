@@ -95,9 +95,9 @@ impl Centred {
     fn given_back(&self, answer: &[Pair]) -> Vec<f64> {
         let mut constant = answer[self.scale.len()];
         let mut given = Vec::with_capacity(answer.len());
-        for j in 0..self.scale.len() {
-            let coefficient = answer[j].div(Pair::new(self.scale[j]));
-            constant = constant.add(coefficient.mul(Pair::new(self.origin[j])).neg());
+        for ((inner, scale), origin) in answer.iter().zip(&self.scale).zip(&self.origin) {
+            let coefficient = inner.div(Pair::new(*scale));
+            constant = constant.add(coefficient.mul(Pair::new(*origin)).neg());
             given.push(coefficient.0 + coefficient.1);
         }
         given.push(constant.0 + constant.1);

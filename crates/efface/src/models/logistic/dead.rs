@@ -60,7 +60,7 @@ impl Outcome<LogisticModel> {
         let Some(cleared) = self.model.clear_dead_columns() else { return };
         let evidence = &mut self.evidence;
         evidence.cleared = Some(cleared);
-        let now = self.model.evidence(&evidence.method, evidence.claim);
+        let now = self.model.evidence(&evidence.method, evidence.promise);
         evidence.bound = now.bound;
         evidence.relative_bound = now.relative_bound;
         evidence.not_covered = now.not_covered;

@@ -119,7 +119,7 @@ pub(crate) struct Bound {
 }
 
 /// A distance as a fraction of the retrained parameters' norm, which may be smaller than `size`, that of the parameters at
-/// hand, by the distance itself.
+/// hand, by the distance itself. Never NaN: a distance that is none is infinite.
 pub(crate) fn relative_to(distance: f64, size: f64) -> f64 {
     match distance {
         0.0 => 0.0,

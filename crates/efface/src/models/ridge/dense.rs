@@ -272,7 +272,7 @@ impl DenseBody {
             ..Step::default()
         };
         let doubtful = change.core.condition > REFINE_ABOVE;
-        if doubtful || !(ledger.relative(&model.basis, &theta) <= tolerance) {
+        if doubtful || ledger.relative(&model.basis, &theta) > tolerance {
             self.tighten(&mut ledger, model, &change, par);
             let unsupported = self.unsupported(Some(&change.rows));
             let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
@@ -282,7 +282,7 @@ impl DenseBody {
             step.refinements =
                 refine(&mut ledger, &mut theta, &model.basis, &unsupported, plan, &mut survey, &solve)?;
         }
-        if !(ledger.relative(&model.basis, &theta) <= tolerance) {
+        if ledger.relative(&model.basis, &theta) > tolerance {
             return self.rebuilt(model, &change.rows, request, step);
         }
         let mut pending = self.pending.clone();
@@ -349,7 +349,7 @@ impl DenseBody {
         if self.ledger.at_optimum {
             ledger.energy = self.energy_after(&change, &coefficients, &exact);
         }
-        if !(ledger.relative(&model.basis, &exact) <= model.settings.tolerance) {
+        if ledger.relative(&model.basis, &exact) > model.settings.tolerance {
             self.tighten(&mut ledger, model, &change, par);
             let survey = self.survey(&ledger, &exact, Some(&change));
             let solved = self.solve(&survey.gradient, Some(&change), par);

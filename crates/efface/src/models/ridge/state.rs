@@ -227,7 +227,7 @@ impl RidgeModel {
             || state.gradient_low.iter().any(|v| !v.is_finite())
             || state.a.iter().chain(&state.b).any(|v| !v.is_finite())
             || state.anchor.iter().chain(&state.gradient).any(|v| !v.is_finite())
-            || state.spread.iter().any(|s| !(*s >= 0.0))
+            || state.spread.iter().any(|s| s.is_nan() || *s < 0.0)
             || !state.accuracy.is_sound()
         {
             return Err(damaged("its sums do not have the size of its parameters, or are not finite"));

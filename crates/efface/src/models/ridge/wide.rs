@@ -324,7 +324,7 @@ impl WideBody {
         let count = operator.count();
         let iterations = body.iterations;
         let mut next = model.with(theta, count, Body::Wide(body));
-        if !(self.reached(&next) <= model.settings.tolerance) {
+        if self.reached(&next) > model.settings.tolerance {
             // Coordinates that suited a huge row may suit nothing that is left.
             next = fit(&model.settings, &request.retained()?)?;
         }
