@@ -94,15 +94,15 @@ fn newer_and_altered_files() {
     drop(bench.fit("model", &dense(&table(&lines(10)))));
     let path = bench.path("model");
     let alter = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    alter("PRAGMA user_version = 5");
+    alter("PRAGMA user_version = 6");
     let message =
-        format!("{} was written by a newer efface (format 5); this one reads up to 4", path.display());
+        format!("{} was written by a newer efface (format 6); this one reads up to 5", path.display());
     let error = fails(Engine::open(&path).map(drop), BadModel, &message);
     assert_eq!(error.hint().as_deref(), Some("upgrade efface"));
     alter(
-        "PRAGMA user_version = 4; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
+        "PRAGMA user_version = 5; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
     );
-    let message = format!("{} is damaged: its tables are not those of format 4", path.display());
+    let message = format!("{} is damaged: its tables are not those of format 5", path.display());
     fails(Engine::open(&path).map(drop), BadModel, &message);
     alter("DROP TRIGGER keep; PRAGMA journal_mode = WAL");
     let message = format!("{} is damaged: it was put into another journal mode", path.display());

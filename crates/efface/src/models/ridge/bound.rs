@@ -21,7 +21,7 @@ use faer::{Mat, Par};
 use super::change::{Change, LongResiduals};
 use super::sums::{SignedRows, Sums};
 use super::{Basis, DenseBody, RidgeModel};
-use crate::evidence::{BoundSource, Evidence};
+use crate::evidence::{BoundSource, ClearedColumns, Evidence};
 use crate::linalg::{UNIT, inverse_norm, two_sum};
 
 /// Above this fraction, A⁻¹ is not known well enough for anything to follow from it.
@@ -137,6 +137,8 @@ pub(crate) struct Step {
     pub(crate) refactored: bool,
     /// How many retained rows were read, when the sums could not tell enough.
     pub(crate) reread: Option<usize>,
+    /// What stood in columns that no row has any more, before they were set to 0.
+    pub(crate) cleared: Option<ClearedColumns>,
 }
 
 impl Step {
@@ -147,6 +149,7 @@ impl Step {
         evidence.condition = self.condition;
         evidence.refinements = self.refinements;
         evidence.refactored = self.refactored;
+        evidence.cleared = self.cleared;
     }
 }
 
@@ -177,10 +180,14 @@ impl DistanceLedger {
 
     /// The distance bound in the caller's coordinates. Handing parameters out rounds once more.
     pub(crate) fn absolute(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
-        let carried = self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
-        let inside = self.measured.map_or(carried, |measured| measured.min(carried));
-        let inside = if inside.is_nan() { f64::INFINITY } else { inside };
-        inside + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
+        self.distance_to_energy_minimum() + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
+    }
+
+    /// The distance to the parameters that the energy speaks of: what was measured, or what the energy allows.
+    pub(crate) fn distance_to_energy_minimum(&self) -> f64 {
+        let carried = || self.energy * self.waiting_growth.sqrt() * self.quality.distance_of_energy();
+        let inside = self.measured.unwrap_or_else(carried);
+        if inside.is_nan() { f64::INFINITY } else { inside }
     }
 
     /// The bound as a fraction of the parameters' norm.

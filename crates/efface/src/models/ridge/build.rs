@@ -116,7 +116,10 @@ impl Frame {
         let Factored { mut body, .. } = self.factored(form, sums, rows)?;
         let StoredLedger { theta, sums_error, distance, at_optimum, refactorisations } = stored;
         body.ledger.anchor = Arc::new(anchor);
-        body.ledger.quality.sums_error = body.ledger.quality.sums_error.min(sums_error);
+        // What was stored holds, and storing it again must give the same bytes.
+        if sums_error.is_finite() {
+            body.ledger.quality.sums_error = sums_error;
+        }
         body.ledger.refactorisations = refactorisations;
         body.ledger.at_optimum = at_optimum;
         let mut minimum = theta.clone();
@@ -129,8 +132,9 @@ impl Frame {
         let survey = body.survey(&body.ledger, theta, None);
         let solved = body.solve(&survey.gradient, None, par);
         body.ledger.note(&survey, &solved, &self.basis);
-        let measured = body.ledger.measured.unwrap_or(f64::INFINITY);
-        body.ledger.measured = Some(measured.min(distance));
+        if distance.is_finite() {
+            body.ledger.measured = Some(distance);
+        }
         Ok(body)
     }
 

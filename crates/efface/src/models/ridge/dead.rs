@@ -12,7 +12,7 @@ impl Outcome<RidgeModel> {
     /// evidence how many were not 0 and how large they were.
     pub fn clear_dead_columns(&mut self) -> Result<()> {
         let model = &mut self.model;
-        let Body::Dense(body) = &mut model.body else {
+        let Body::Dense(body) = &model.body else {
             return Err(Error::Unsupported {
                 method: "clear_dead_columns",
                 reason:
@@ -21,24 +21,28 @@ impl Outcome<RidgeModel> {
             });
         };
         let columns = body.unsupported(None);
-        let mut weights = Mat::zeros(model.theta.nrows(), model.theta.ncols());
-        let mut held = 0;
-        for &j in &columns {
-            weights.row_mut(j).copy_from(model.theta.row(j));
-            held += (0..weights.ncols()).any(|c| weights[(j, c)] != 0.0) as usize;
-        }
-        if held == 0 {
-            return Ok(());
-        }
-        let norm = model.basis.caller_norm(&weights);
+        let Some(found) = weights_in(model, &model.theta, &columns) else { return Ok(()) };
+        let Body::Dense(body) = &mut model.body else { return Ok(()) };
         clear(&mut model.theta, &columns);
         // The closed form has 0 there too, so that clearing leads nearer to it; where columns were shifted, an intercept of
         // the caller's moves as well.
         if !model.basis.is_unshifted() {
-            body.ledger.distance += norm;
+            body.ledger.distance += found.norm;
         }
-        self.evidence.cleared = Some(ClearedColumns { columns: held, norm });
+        self.evidence.cleared = Some(found);
         self.model.update(&mut self.evidence);
         Ok(())
     }
+}
+
+/// The columns among these whose weights are not all 0, and the norm of those weights; None where there are none.
+pub(super) fn weights_in(model: &RidgeModel, theta: &Mat<f64>, columns: &[usize]) -> Option<ClearedColumns> {
+    let mut weights = Mat::zeros(theta.nrows(), theta.ncols());
+    let mut held = 0;
+    for &j in columns {
+        weights.row_mut(j).copy_from(theta.row(j));
+        held += (0..weights.ncols()).any(|c| weights[(j, c)] != 0.0) as usize;
+    }
+    let norm = model.basis.caller_norm(&weights);
+    (held > 0).then_some(ClearedColumns { columns: held, norm })
 }

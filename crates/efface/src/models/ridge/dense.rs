@@ -218,12 +218,16 @@ impl DenseBody {
     ) -> Result<(RidgeModel, Step)> {
         let coefficients = change.coefficients();
         let mut theta = change.moved(start, &coefficients, par);
-        clear(&mut theta, &self.unsupported(Some(&change.rows)));
+        let unsupported = self.unsupported(Some(&change.rows));
+        let cleared = super::dead::weights_in(model, &theta, &unsupported);
+        clear(&mut theta, &unsupported);
         let mut ledger = self.ledger_after(&change);
         if self.ledger.at_optimum {
             ledger.energy = self.energy_after(&change, &coefficients, &theta);
         }
-        self.accept(model, change, theta, ledger, request, par)
+        let (next, mut step) = self.accept(model, change, theta, ledger, request, par)?;
+        step.cleared = cleared;
+        Ok((next, step))
     }
 
     /// The energy bound after the closed form, carried from the one before it.

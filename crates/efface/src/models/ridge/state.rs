@@ -70,7 +70,8 @@ pub struct SumsAccuracy {
     pub anchor_error: f64,
     /// and by how much each entry can be wrong beyond that, as a multiple of its column's spread.
     pub anchor_spread_error: f64,
-    /// The distance of the parameters to the minimum, in the caller's coordinates.
+    /// The distance of the parameters to the minimum in the caller's coordinates, but for the rounding of handing them out;
+    /// after an approximate method, that of the minimum as it was computed.
     pub distance: f64,
 }
 
@@ -147,7 +148,7 @@ impl RidgeModel {
                 sums_error: ledger.quality.sums_error.min(f64::MAX),
                 anchor_error: ledger.anchor.error.min(f64::MAX),
                 anchor_spread_error: ledger.anchor.spread_error.min(f64::MAX),
-                distance: ledger.absolute(&self.basis, &self.theta).min(f64::MAX),
+                distance: ledger.distance_to_energy_minimum().min(f64::MAX),
             };
             state.at_optimum = ledger.at_optimum;
         }
