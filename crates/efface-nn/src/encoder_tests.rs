@@ -36,8 +36,9 @@ fn gradients_equal_differences() {
     let embedding = embedding();
     let texts = texts();
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
-    let lesson =
-        Lesson { texts, classes: vec![0, 1, 2, 1, 0], weights: vec![0.2, 0.1, 0.3, 0.2, 0.2], seed: 1 };
+    let expected = [(0, 0.2), (1, 0.1), (2, 0.3), (1, 0.2), (0, 0.2)];
+    let aims = expected.map(|(class, share)| Aim::learn(class, share)).to_vec();
+    let lesson = Lesson { texts, aims, seed: 1 };
     for (case, settings) in shapes().into_iter().enumerate() {
         let plan = Plan::new(settings, &embedding, 3).unwrap();
         let mut parameters = plan.draw(&embedding, 9);

@@ -46,12 +46,26 @@ pub enum Error {
         step: u64,
         /// The epoch, from 1.
         epoch: usize,
-        /// `loss`, `gradient norm` or `largest parameter`.
+        /// `loss`, `loss of the rows to forget`, `gradient norm` or `largest parameter`.
         what: &'static str,
         /// What it was.
         value: f64,
         /// The state before the step, from which training can go on.
         last_good: Box<Checkpoint>,
+    },
+    /// A forget raised the loss of the rows to forget beyond what was allowed.
+    #[error(
+        "the loss of the rows to forget is {loss:.1} at step {step} (epoch {epoch}), above the cap of {cap}; the network is          as it was: lower the learning rate or the epochs, or raise the cap"
+    )]
+    Overshot {
+        /// The step, from 1.
+        step: u64,
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The mean cross-entropy of the rows to forget in that step, in nats.
+        loss: f64,
+        /// The most that was allowed.
+        cap: f64,
     },
     /// A checkpoint or network that does not belong here.
     #[error("the stored network is damaged or foreign: {0}")]

@@ -99,14 +99,9 @@ fn class_of(view: &RowView<'_>) -> Result<usize> {
 impl Lessons {
     /// Reads rows of ids. Rows of weight 0 teach nothing and are left out.
     pub(crate) fn read(rows: &Rows, embedding: &Embedding) -> Result<Self> {
-        let known = embedding.table().len() / embedding.width();
         let class_count = if rows.outputs() == 1 { 2 } else { rows.outputs() };
         let mut lessons = Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count };
-        for view in rows.iter().filter(|view| view.weight > 0.0) {
-            lessons.texts.push(row_ids(view.features, known)?);
-            lessons.classes.push(class_of(&view)?);
-            lessons.weights.push(view.weight as f32);
-        }
+        lessons.append(rows, embedding)?;
         if lessons.texts.is_empty() {
             return Err(Error::Core(if rows.is_empty() { CoreError::NoRows } else { CoreError::NoWeight }));
         }
@@ -117,5 +112,16 @@ impl Lessons {
             return Err(Error::Core(CoreError::EmptyClass { class, classes: class_count }));
         }
         Ok(lessons)
+    }
+
+    /// Reads further rows behind those that are there. Nothing is asked of them but to be rows of ids with a class.
+    pub(crate) fn append(&mut self, rows: &Rows, embedding: &Embedding) -> Result<()> {
+        let known = embedding.table().len() / embedding.width();
+        for view in rows.iter().filter(|view| view.weight > 0.0) {
+            self.texts.push(row_ids(view.features, known)?);
+            self.classes.push(class_of(&view)?);
+            self.weights.push(view.weight as f32);
+        }
+        Ok(())
     }
 }
