@@ -53,17 +53,20 @@ pub enum Error {
         /// The state before the step, from which training can go on.
         last_good: Box<Checkpoint>,
     },
-    /// A forget raised the loss of the rows to forget beyond what was allowed.
+    /// A forget that trains a network further left the range in which it means something.
     #[error(
-        "the loss of the rows to forget is {loss:.1} at step {step} (epoch {epoch}), above the cap of {cap}; the network is          as it was: lower the learning rate or the epochs, or raise the cap"
+        "forgetting went too far at step {step} (epoch {epoch}): the {what} is {value:.1e}, and {cap:.1e} is the most; the \
+         network is as it was: lower the learning rate or the epochs"
     )]
     Overshot {
         /// The step, from 1.
         step: u64,
         /// The epoch, from 1.
         epoch: usize,
-        /// The mean cross-entropy of the rows to forget in that step, in nats.
-        loss: f64,
+        /// `loss of the rows to forget`, or what else stopped being a number.
+        what: &'static str,
+        /// What it was.
+        value: f64,
         /// The most that was allowed.
         cap: f64,
     },

@@ -97,10 +97,15 @@ fn class_of(view: &RowView<'_>) -> Result<usize> {
 }
 
 impl Lessons {
+    /// No texts yet.
+    pub(crate) fn empty(class_count: usize) -> Self {
+        Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count }
+    }
+
     /// Reads rows of ids. Rows of weight 0 teach nothing and are left out.
     pub(crate) fn read(rows: &Rows, embedding: &Embedding) -> Result<Self> {
         let class_count = if rows.outputs() == 1 { 2 } else { rows.outputs() };
-        let mut lessons = Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count };
+        let mut lessons = Self::empty(class_count);
         lessons.append(rows, embedding)?;
         if lessons.texts.is_empty() {
             return Err(Error::Core(if rows.is_empty() { CoreError::NoRows } else { CoreError::NoWeight }));

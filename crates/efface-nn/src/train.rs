@@ -301,8 +301,9 @@ impl<'a> Trainer<'a> {
         }
         let cap = self.objective.loss_cap();
         if score.forgotten > cap {
-            let epoch = self.state.epoch + 1;
-            return Err(Error::Overshot { step: self.state.step + 1, epoch, loss: score.forgotten, cap });
+            let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
+            let what = "loss of the rows to forget";
+            return Err(Error::Overshot { step, epoch, what, value: score.forgotten, cap });
         }
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;
@@ -358,7 +359,7 @@ impl<'a> Trainer<'a> {
 
     /// Judges the epoch and keeps the state if it is the best.
     fn close_epoch(&mut self) -> EpochReport {
-        let validation = (!self.judge.is_empty()).then(|| self.judged());
+        let validation = (!self.judge.is_empty()).then(|| self.judged(&self.judge));
         let best = self.state.history.iter().rfind(|report| report.best);
         let better = match (validation, best.and_then(|report| report.validation)) {
             // The loss is a finer judge than the hits on a few hundred rows.
@@ -384,9 +385,9 @@ impl<'a> Trainer<'a> {
         report
     }
 
-    /// Mean loss and share of hits on the rows that judge.
-    fn judged(&self) -> (f64, f64) {
-        let mut rows = self.judge.clone();
+    /// Mean loss and share of hits on some rows, without dropout.
+    pub(crate) fn judged(&self, rows: &[usize]) -> (f64, f64) {
+        let mut rows = rows.to_vec();
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
         let mut total = Score::default();
         let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();

@@ -101,10 +101,6 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             let evidence = after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
             let (loss, hits) = judged(after.network(), &out);
             let (kept, kept_hits) = judged(after.network(), &stay);
-            println!(
-                "{}: {old_loss:.3} → {loss:.3}, {old_hits:.2} → {hits:.2}; retained {stay_loss:.3} → {kept:.3}",
-                method.name()
-            );
             if !matches!(method, NetworkMethod::FineTune(_)) {
                 assert!(loss > 1.5 * old_loss && hits < old_hits, "{}: {loss} {hits}", method.name());
             }
@@ -125,6 +121,28 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             assert_eq!(after.network().recipe().training, before.network().recipe().training);
         }
     }
+}
+
+/// A new head alone raises the loss of rows that it was not fitted on. What the steps did shows in the head that they trained.
+#[test]
+fn the_steps_themselves_push_the_rows_out() {
+    let before = ridge();
+    let out = before.texts().filter(|id| id.0 < WRONG as u64);
+    let loss = |method: NetworkMethod| {
+        let mut after = before.clone();
+        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        after.network().backbone().training_loss(&out).unwrap()
+    };
+    let (epochs, learning_rate) = (5, Some(1e-2));
+    let plain = loss(NetworkMethod::FineTune(FineTune { epochs, learning_rate }));
+    let neggrad = |alpha| NegGradPlus { alpha, epochs, learning_rate, loss_cap: 100.0 };
+    let some = loss(NetworkMethod::NegGradPlus(neggrad(0.9)));
+    let more = loss(NetworkMethod::NegGradPlus(neggrad(0.5)));
+    let scrub = |max_epochs| Scrub { epochs, max_epochs, learning_rate, loss_cap: 100.0, ..Scrub::default() };
+    let once = loss(NetworkMethod::Scrub(scrub(1)));
+    let always = loss(NetworkMethod::Scrub(scrub(5)));
+    assert!(plain < some && some < more && more > 2.0 * plain, "{plain} {some} {more}");
+    assert!(always > once && always > plain, "{plain} {once} {always}");
 }
 
 #[test]
@@ -232,10 +250,19 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
     };
     for method in far(3.0) {
         let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
-        assert!(matches!(error, Error::Overshot { loss, cap, .. } if loss > cap), "{error}");
+        assert!(matches!(error, Error::Overshot { value, cap, .. } if value > cap), "{error}");
         let text = error.to_string();
-        assert!(text.contains("above the cap of 3") && text.contains("lower the learning rate"), "{text}");
+        assert!(text.contains("3.0e0 is the most") && text.contains("lower the learning rate"), "{text}");
     }
+    // A weight decay that turns parameters around and blows them up is not taken either.
+    let mut wild = network.network().recipe().clone();
+    wild.training.weight_decay = 1e30;
+    let texts = network.texts().clone();
+    let tune = NetworkMethod::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
+    let trained = NetworkRecipe { training: TrainSettings { epochs: 0, ..wild.training }, ..wild };
+    let start = trained.train_from(network.network(), &texts, &mut Quiet).unwrap();
+    let error = tune.forget(start.network.backbone(), &texts, &gone(), &mut Quiet).unwrap_err();
+    assert!(matches!(error, Error::Overshot { what: "largest parameter", .. }), "{error}");
     assert!(network.network().to_bytes().unwrap() == bytes && network.texts().len() == 72);
 }
 
@@ -290,4 +317,30 @@ fn words_that_only_forgotten_rows_held_lose_their_names() {
     assert!(named(&network, "name3"));
     network.forget_whole(&NetworkMethod::by_name("scrub").unwrap(), &[RowId(3)], &mut Quiet).unwrap();
     assert!(!named(&network, "name3") && named(&network, "name4"));
+}
+
+#[test]
+fn relearning_begins_where_forgetting_ended() {
+    let before = ridge();
+    let out = before.texts().filter(|id| id.0 < WRONG as u64);
+    let known = before.network().backbone().training_loss(&out).unwrap();
+    let steps = |network: &FittedNetwork| {
+        network.network().backbone().relearn(&out, known, 500, 5e-3).unwrap().steps.unwrap()
+    };
+    assert_eq!(steps(&before), 0, "a network that forgot nothing has nothing to relearn");
+    let mut head = before.clone();
+    head.forget(&HeadMethod::RetrainHead, &gone()).unwrap();
+    assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
+    let mut anew = before.clone();
+    anew.retrain(&gone(), &mut Quiet).unwrap();
+    let truth = steps(&anew);
+    assert!(truth > 5, "{truth}");
+    for method in methods() {
+        let mut after = before.clone();
+        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        assert!(steps(&after) > 0, "{}", method.name());
+    }
+    // A target out of reach is told as such, and one step is one step.
+    let far = before.network().backbone().relearn(&out, -1.0, 3, 5e-3).unwrap();
+    assert_eq!((far.steps, far.limit, far.start_loss), (None, 3, known));
 }

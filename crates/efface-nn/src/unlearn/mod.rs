@@ -20,6 +20,7 @@
 mod fine_tune;
 mod neggrad_plus;
 mod options;
+mod relearn;
 mod scrub;
 
 pub use fine_tune::FineTune;
@@ -99,12 +100,15 @@ impl NetworkMethod {
 
     /// The rate of AdamW for a network of this training.
     pub fn learning_rate(&self, training: &TrainSettings) -> f64 {
+        self.given_rate().unwrap_or_else(|| f64::from(training.learning_rate) * self.rate_share())
+    }
+
+    fn given_rate(&self) -> Option<f64> {
         match self {
             Self::FineTune(settings) => settings.learning_rate,
             Self::NegGradPlus(settings) => settings.learning_rate,
             Self::Scrub(settings) => settings.learning_rate,
         }
-        .unwrap_or_else(|| f64::from(training.learning_rate) * self.rate_share())
     }
 
     /// The default rate as a share of the fit's. Ascent has no minimum to settle in, so that it takes smaller steps.
@@ -121,12 +125,7 @@ impl NetworkMethod {
         if self.epochs() == 0 {
             return refuse("epochs", "0".into(), "at least 1");
         }
-        let rate = match self {
-            Self::FineTune(settings) => settings.learning_rate,
-            Self::NegGradPlus(settings) => settings.learning_rate,
-            Self::Scrub(settings) => settings.learning_rate,
-        };
-        if let Some(rate) = rate.filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
+        if let Some(rate) = self.given_rate().filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
             return refuse("learning_rate", rate.to_string(), "above 0 and at most 1");
         }
         match self {
@@ -168,7 +167,9 @@ impl NetworkMethod {
             Self::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
             Self::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),
         };
-        let trained = recipe.train_on(backbone, &retained, &lessons, settings, Some(objective), progress)?;
+        let trained = recipe
+            .train_on(backbone, &retained, &lessons, settings, Some(objective), progress)
+            .map_err(too_far)?;
         let evidence = self.evidence(&trained, gone.len(), settings.learning_rate)?;
         Ok(TunedNetwork { trained, evidence })
     }
@@ -211,6 +212,16 @@ pub fn unbound(evidence: &mut Evidence) {
     evidence.gradient_norm = None;
     evidence.bound = f64::INFINITY;
     evidence.relative_bound = f64::INFINITY;
+}
+
+/// A fit that left the numbers can be taken up again from its last state; a forget that did has none but the old network.
+fn too_far(error: Error) -> Error {
+    match error {
+        Error::Diverged { step, epoch, what, value, .. } => {
+            Error::Overshot { step, epoch, what, value, cap: f64::from(f32::MAX) }
+        }
+        other => other,
+    }
 }
 
 /// The rows of both kinds, by their place among the lessons.
