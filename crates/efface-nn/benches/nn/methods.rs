@@ -46,7 +46,7 @@ pub(crate) fn run(data: &str, sizes: &Sizes) {
         "\nBBC news, BiLSTM of {hidden} a direction, softmax head, articles cut at {MAX_TOKENS} words, {epochs} epochs, {forgotten} articles to forget, {seeds} seeds, {threads} threads; means and, behind ±, standard deviations over seeds.\n"
     );
     println!(
-        "| articles to forget | method | held-out accuracy | accuracy on them | loss on them | relearning, steps | of the retrained | s | share of retraining |\n|---|---|---|---|---|---|---|---|---|"
+        "| articles to forget | method | held-out accuracy | accuracy on them | loss on them | relearning, steps | s | share of retraining |\n|---|---|---|---|---|---|---|---|"
     );
     let corpus = (Corpus::bbc(data), vectors(data));
     for (name, shift) in [("as they are", 0), ("with a wrong label", 1)] {
@@ -56,15 +56,18 @@ pub(crate) fn run(data: &str, sizes: &Sizes) {
                 spread(&runs.iter().map(|run| pick(run)).collect::<Vec<f64>>())
             };
             let (held_out, deviation) = column(&|run| run[at].held_out);
-            let steps = |run: &[Found], at: usize| run[at].relearned.map_or(f64::NAN, |steps| steps as f64);
+            // What was not reached, or not timed, in one of the runs has no mean.
+            let known = |value: f64, digits: usize| {
+                if value.is_nan() { "–".to_owned() } else { format!("{value:.digits$}") }
+            };
+            let steps = |run: &[Found]| run[at].relearned.map_or(f64::NAN, |steps| steps as f64);
             println!(
-                "| {name} | {state} | {held_out:.4} ± {deviation:.4} | {:.3} | {:.3} | {:.0} | {:.2} | {:.2} | {:.2} |",
+                "| {name} | {state} | {held_out:.4} ± {deviation:.4} | {:.3} | {:.3} | {} | {} | {} |",
                 column(&|run| run[at].accuracy).0,
                 column(&|run| run[at].loss).0,
-                column(&|run| steps(run, at)).0,
-                column(&|run| steps(run, at) / steps(run, 1)).0,
-                column(&|run| run[at].seconds).0,
-                column(&|run| run[at].seconds / run[1].seconds).0,
+                known(column(&steps).0, 0),
+                known(column(&|run| run[at].seconds).0, 2),
+                known(column(&|run| run[at].seconds / run[1].seconds).0, 2),
             );
         }
     }
