@@ -117,7 +117,8 @@ fn the_same_file_and_seed_give_the_same_network() {
             engine.request(&by(method, &["d3", "d7"]), false).unwrap();
             predictions(&engine, &text)
         };
-        let (first, second) = (run("a.efface"), run("b.efface"));
+        let first = run("a.efface");
+        let second = run("b.efface");
         assert!(first.iter().zip(&second).all(|(a, b)| a.scores == b.scores), "{method}");
     }
 }

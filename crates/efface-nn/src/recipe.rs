@@ -151,7 +151,8 @@ impl NetworkRecipe {
             return Err(Error::Damaged("the network to start from has another shape".into()));
         }
         let parameters = start.parameters.to_vec();
-        let (frozen, source) = (self.embedding.table(), self.source(lessons));
+        let frozen = self.embedding.table();
+        let source = self.source(lessons);
         let mut trainer = Trainer::new(&plan, frozen, lessons, settings, parameters, source)?;
         if let Some(objective) = objective {
             trainer = trainer.towards(objective);

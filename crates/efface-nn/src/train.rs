@@ -301,9 +301,13 @@ impl<'a> Trainer<'a> {
         }
         let cap = self.objective.loss_cap();
         if score.forgotten > cap {
-            let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
-            let what = "loss of the rows to forget";
-            return Err(Error::Overshot { step, epoch, what, value: score.forgotten, cap });
+            return Err(Error::Overshot {
+                step: self.state.step + 1,
+                epoch: self.state.epoch + 1,
+                what: "loss of the rows to forget",
+                value: score.forgotten,
+                cap,
+            });
         }
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;

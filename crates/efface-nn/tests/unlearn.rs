@@ -73,7 +73,8 @@ fn judged(network: &Network, rows: &Rows) -> (f64, f64) {
     let mut table = efface::Csr::<f32>::new(rows.width());
     rows.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
     let scores = network.predict(&table.into()).unwrap();
-    let (mut loss, mut hits) = (0.0, 0.0);
+    let mut loss = 0.0;
+    let mut hits = 0.0;
     for (at, view) in rows.iter().enumerate() {
         let own = view.targets.iter().position(|target| *target == 1.0).unwrap();
         let line: Vec<f64> = (0..CLASSES).map(|c| scores[(at, c)]).collect();
@@ -133,7 +134,8 @@ fn the_steps_themselves_push_the_rows_out() {
         after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
         after.network().backbone().training_loss(&out).unwrap()
     };
-    let (epochs, learning_rate) = (5, Some(1e-2));
+    let epochs = 5;
+    let learning_rate = Some(1e-2);
     let plain = loss(NetworkMethod::FineTune(FineTune { epochs, learning_rate }));
     let neggrad = |alpha| NegGradPlus { alpha, epochs, learning_rate, loss_cap: 100.0 };
     let some = loss(NetworkMethod::NegGradPlus(neggrad(0.9)));

@@ -94,9 +94,8 @@ fn compare(
     };
     // The articles to forget come first, so that their ids are 0, 1, ….
     let classes = bbc.classes.names().len();
-    let label = |(place, &at): (usize, &usize)| match place < sizes.forgotten {
-        true => (bbc.labels[at] + shift) % classes,
-        false => bbc.labels[at],
+    let label = |(place, &at): (usize, &usize)| {
+        if place < sizes.forgotten { (bbc.labels[at] + shift) % classes } else { bbc.labels[at] }
     };
     let labels: Vec<usize> = train.iter().enumerate().map(label).collect();
     let ids = |part: &[usize]| -> Features {
@@ -162,7 +161,8 @@ fn rate(retrained: &Backbone, out: &Rows, level: f64) -> f64 {
 /// Share of hits and mean cross-entropy by the network's own head.
 fn judged(network: &Network, texts: &Features, labels: &[usize]) -> (f64, f64) {
     let scores = network.predict(texts).unwrap();
-    let (mut hits, mut loss) = (0.0, 0.0);
+    let mut hits = 0.0;
+    let mut loss = 0.0;
     for (row, &own) in labels.iter().take(scores.nrows()).enumerate() {
         let line: Vec<f64> = (0..scores.ncols()).map(|class| scores[(row, class)]).collect();
         loss += line.iter().map(|score| score.exp()).sum::<f64>().ln() - line[own];

@@ -32,7 +32,7 @@ pub struct TuneOptions {
 impl TuneOptions {
     /// Every setting of a method, for the record.
     pub fn of(method: &NetworkMethod) -> Self {
-        let (epochs, mut options) = (Some(method.epochs()), Self::default());
+        let mut options = Self { epochs: Some(method.epochs()), ..Self::default() };
         match method {
             NetworkMethod::FineTune(set) => options.learning_rate = set.learning_rate,
             NetworkMethod::NegGradPlus(set) => {
@@ -48,7 +48,7 @@ impl TuneOptions {
                 options.loss_cap = Some(set.loss_cap);
             }
         }
-        Self { epochs, ..options }
+        options
     }
 
     /// The method of a name with these settings; None when there is no method of that name.
