@@ -207,6 +207,7 @@ fn an_audit_compares_whole_networks() {
         assert_eq!(state.held_out.as_ref().unwrap().rows, 3);
         assert!(state.population.is_some() && state.retained.log_loss.unwrap().is_finite());
     }
+    assert!(report.states[4].relearning.is_some() && report.states[3].relearning.is_none());
     assert_eq!(report.states[4].evidence.as_ref().unwrap().claim, efface::Claim::Approximate);
     assert!(
         report.left_out.iter().any(|what| what.contains("for scrub, fine_tune")),

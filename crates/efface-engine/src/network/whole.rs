@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use efface::eval::{Bootstrap, Task, population_threshold, utility};
+use efface::eval::{Bootstrap, Relearning, Task, population_threshold, utility};
 use efface::{AnyModel, Csr, Evidence, RowId, RowStore, Rows};
 use efface_nn::{Backbone, NetworkMethod, Trained};
 
@@ -20,6 +20,10 @@ use crate::store::{Manifest, Store, StoreRows};
 
 /// The state of a network that was trained anew.
 const RETRAINED: &str = "retrain_network";
+
+/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks can be told apart by steps.
+const RELEARNING_STEPS: usize = 500;
+const RELEARNING_RATE: f64 = 0.1;
 
 /// A network, its rows as word ids, and the methods to compare.
 pub(crate) struct WholeNetwork {
@@ -72,6 +76,10 @@ impl WholeNetwork {
         let forgotten = self.texts.filter(|id| out.contains(&id));
         let started = Instant::now();
         let anew = train::anew(self.backbone.recipe(), &retained, progress)?;
+        let target = self.backbone.training_loss(&forgotten)?;
+        let rate = f64::from(self.backbone.recipe().training.learning_rate) * RELEARNING_RATE;
+        let relearn = |backbone: &Backbone| backbone.relearn(&forgotten, target, RELEARNING_STEPS, rate);
+        let truth = relearn(anew.network.backbone())?;
         let mut networks = vec![(RETRAINED, None, started.elapsed().as_secs_f64(), anew)];
         for method in &self.methods {
             let started = Instant::now();
@@ -88,6 +96,7 @@ impl WholeNetwork {
                     "use the methods of shards",
                 ));
             };
+            let relearning = (name != RETRAINED).then(|| relearn(&backbone)).transpose()?;
             let forgotten = backbone.encode(&forgotten)?;
             let held_out = self.held_out.as_ref().map(|rows| backbone.encode(rows)).transpose()?;
             let look = |rows: &Rows| utility(&model, Task::Classes, rows);
@@ -100,6 +109,7 @@ impl WholeNetwork {
                 evidence,
                 seconds: Some(seconds),
                 distance: None,
+                relearning: relearning.map(|time| Relearning::new(time, truth)),
                 retained: look(&trained.encoded)?,
                 forgotten: look(&forgotten)?,
                 held_out: held_out.as_ref().map(look).transpose()?,
