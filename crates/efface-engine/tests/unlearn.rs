@@ -67,7 +67,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             let report = engine.request(&by(method, &["d3", "d7"]), false).unwrap();
             assert_eq!((report.method.as_str(), report.outcome.as_str()), (method, "erased"));
             let evidence = &report.evidence;
-            assert_eq!(evidence.claim, efface::Claim::Approximate);
+            assert_eq!(evidence.claim(), efface::Claim::Approximate);
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite(), "{evidence:?}");
             assert!(evidence.iterations >= 5 && evidence.rows == 28);
             let left = evidence.not_covered.join("; ");
@@ -208,7 +208,7 @@ fn an_audit_compares_whole_networks() {
         assert!(state.population.is_some() && state.retained.log_loss.unwrap().is_finite());
     }
     assert!(report.states[4].relearning.is_some() && report.states[3].relearning.is_none());
-    assert_eq!(report.states[4].evidence.as_ref().unwrap().claim, efface::Claim::Approximate);
+    assert_eq!(report.states[4].evidence.as_ref().unwrap().claim(), efface::Claim::Approximate);
     assert!(
         report.left_out.iter().any(|what| what.contains("for scrub, fine_tune")),
         "{:?}",

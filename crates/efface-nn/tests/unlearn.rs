@@ -106,7 +106,7 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
                 assert!(loss > 1.5 * old_loss && hits < old_hits, "{}: {loss} {hits}", method.name());
             }
             assert!(kept < 1.5 * stay_loss && kept_hits > 0.95, "{}: {kept} {kept_hits}", method.name());
-            assert_eq!((evidence.method.as_str(), evidence.claim), (method.name(), Claim::Approximate));
+            assert_eq!((evidence.method.as_str(), evidence.claim()), (method.name(), Claim::Approximate));
             assert_eq!((evidence.forgotten, evidence.rows, after.texts().len()), (9, 63, 63));
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite());
             assert!(evidence.iterations >= 5 * 8, "{}", evidence.iterations);

@@ -190,7 +190,7 @@ impl NetworkMethod {
         let Trained { network, encoded, checkpoint } = trained;
         let mut evidence = network.head.evidence(encoded)?;
         evidence.method = self.name().into();
-        evidence.claim = Claim::Approximate;
+        evidence.promise = Claim::Approximate;
         evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
         evidence.forgotten = forgotten;
         let taken = if let Self::FineTune(_) = self { 0 } else { forgotten };
@@ -209,6 +209,8 @@ impl NetworkMethod {
 
 /// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder that still knows the rows.
 pub fn unbound(evidence: &mut Evidence) {
+    // A method that aims at no distance has no tolerance to miss.
+    evidence.tolerance = None;
     evidence.gradient_norm = None;
     evidence.bound = f64::INFINITY;
     evidence.relative_bound = f64::INFINITY;
