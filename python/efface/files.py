@@ -126,6 +126,9 @@ class ModelFile:
             The rows, as the id column names them.
         subject : (column, value), optional
             All rows of one person instead.
+        method : str
+            As ``efface forget --help`` lists them. ``fine_tune``, ``neggrad_plus`` and ``scrub`` train a network further, at
+            their default settings.
         request_id : str, optional
             The caller's name for the request: one effect, however often it comes.
         allow_missing : bool

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .map_or_else(|| root().map(|root| root.join("../shared/data")), |data| Ok(PathBuf::from(data)))?;
     match part {
         None => {
-            for part in ["step", "minilm", "accuracy", "heads", "gap"] {
+            for part in ["step", "minilm", "accuracy", "heads", "gap", "methods"] {
                 run(&[part.to_string()])?;
             }
             Ok(())
@@ -31,7 +31,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("accuracy") => tables("accuracy", &data, &[FIRST_SEED, "5", "2"]),
         Some("heads") => tables("heads", &data, &["500", "2", "8"]),
         Some("gap") => tables("gap", &data, &["24", "2"]),
-        Some(other) => bail!("there is no part {other}; step, minilm, accuracy, heads and gap exist"),
+        Some("methods") => tables("methods", &data, &["32", "8", "50", "3", "1"]),
+        Some(other) => {
+            bail!("there is no part {other}; step, minilm, accuracy, heads, gap and methods exist")
+        }
     }
 }
 

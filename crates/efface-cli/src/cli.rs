@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::Format;
 
 pub(crate) use audit::Audit;
-pub(crate) use network::{HeadName, Network, PoolingName};
+pub(crate) use network::{HeadName, Network, PoolingName, Tuning};
 pub(crate) use parse::{Delay, Grid, Person};
 pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
 
@@ -264,6 +264,9 @@ pub(crate) struct Forget {
     /// Share of the way that a round of projection_residual goes, above 0 and at most 1 [default: 1]
     #[arg(long, value_name = "α", allow_hyphen_values = true)]
     pub(crate) step: Option<f64>,
+
+    #[command(flatten)]
+    pub(crate) tuning: Tuning,
 
     /// Say what would happen and change nothing
     #[arg(long)]

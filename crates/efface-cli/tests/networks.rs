@@ -116,6 +116,33 @@ fn every_method_of_the_head_and_the_whole_network() {
 }
 
 #[test]
+fn methods_that_train_a_network_further() {
+    let folder = folder();
+    folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} {TINY}"));
+    let settings = [
+        ("fine_tune", "--epochs 2 --learning-rate 0.01"),
+        ("neggrad_plus", "--epochs 2 --alpha 0.9 --loss-cap 30"),
+        ("scrub", "--epochs 3 --max-epochs 1 --alpha 0.1 --gamma 1"),
+    ];
+    for (at, (method, options)) in settings.iter().enumerate() {
+        let report =
+            folder.json(&format!("forget docs.efface --ids d{at} --method {method} {options} --json"));
+        assert_eq!((&report["method"], &report["claim"]), (&(*method).into(), &"approximate".into()));
+        assert!(report["evidence"]["relative_bound"].is_null());
+        assert!(report["evidence"]["not_covered"].to_string().contains("nothing bounds what is left"));
+    }
+    let page = folder.run("forget docs.efface --ids d5 --method fine_tune --epochs 1");
+    assert!(page.err.contains("fine_tune") && page.err.contains("not covered: what the network"), "{page:?}");
+    assert!(folder.done("verify docs.efface").contains("training set"));
+    assert!(hits(&folder, "docs.efface") > 45);
+    folder.fails("forget docs.efface --ids d9 --method scrub --epochs 0", 2, &["epochs = 0", "at least 1"]);
+    folder.fails("forget docs.efface --ids d9 --method neggrad_plus --alpha 1", 2, &["alpha = 1", "below 1"]);
+    folder.fails("forget docs.efface --ids d9 --method fine_tune --gamma 1", 2, &["gamma has no meaning"]);
+    folder.fails("forget docs.efface --ids d9 --epochs 3", 2, &["fine_tune, neggrad_plus or scrub"]);
+    folder.fails("forget docs.efface --ids d9 --method scrub --tolerance 1e-3", 2, &["bounds nothing"]);
+}
+
+#[test]
 fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
     let folder = Folder::new();
     let marked = "m1,anne,fish,seaa seab markerone\nm2,bert,bird,skya skyb markertwo\n";

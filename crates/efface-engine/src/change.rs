@@ -115,7 +115,7 @@ pub(crate) struct Change<'a> {
     settled: Option<Live>,
     /// The words of new rows, where they are kept beside their features.
     words: Vec<Vec<u32>>,
-    /// A whole network that was trained anew.
+    /// A whole network that was trained anew or further.
     renewal: Option<Renewal>,
 }
 
@@ -324,6 +324,9 @@ impl<'a> Change<'a> {
             Some(_) => None,
             None => Some(model::settle(&mut model, &mut evidence)?),
         };
+        if let Some(renewal) = &self.renewal {
+            renewal.limit(&mut evidence);
+        }
         let published = self.write() && self.manifest.policy.published;
         let old = if published { look::numbers(self.store, &self.manifest)? } else { Vec::new() };
         let manifest = &mut self.manifest;
@@ -349,7 +352,8 @@ impl<'a> Change<'a> {
         let scrubbing = if quick.is_some() { None } else { manifest.waiting.take() };
         evidence.not_covered = model::not_covered(manifest, self.encoder.as_ref(), scaled);
         if self.renewal.is_some() || self.gone.is_empty() {
-            // The encoder owes these rows nothing: it was trained without them, or before they came.
+            // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
+            // further says what it left in words of its own.
             let learned = efface_nn::not_covered(1, true);
             evidence.not_covered.retain(|sentence| !learned.contains(sentence));
         }

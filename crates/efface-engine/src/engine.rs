@@ -157,7 +157,9 @@ impl Engine {
     /// Answers requests that wait together: neighbours that ask for the same method are applied as one change, in one
     /// transaction, with a receipt each. The answers are in the order of the requests.
     pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<Report>> {
-        let asks = |request: &ForgetRequest| (request.method.clone(), request.options, request.rounds);
+        let asks = |request: &ForgetRequest| {
+            (request.method.clone(), request.options, request.rounds, request.tuning)
+        };
         let like = |a: &ForgetRequest, b: &ForgetRequest| asks(a) == asks(b);
         let mut answers = Vec::with_capacity(requests.len());
         for together in requests.chunk_by(like) {

@@ -79,7 +79,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use fit::fit;
 pub use network::{
     EncoderChoice, EncoderInfo, EncoderSettings, EpochReport, HeadRecipe, NetworkInfo, NetworkRequest,
-    Pooling, ProjectionRounds, ShardInfo, Squash, TrainSettings, VectorInfo, Vectors, method_names,
+    Pooling, ProjectionRounds, ShardInfo, Squash, TrainSettings, TuneOptions, VectorInfo, Vectors,
+    method_names,
 };
 pub use policy::{Noise, PolicyChange, ReleasePolicy};
 pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};

@@ -5,7 +5,7 @@ use efface::{Aggregation, KMeans, Logistic, Options, Ridge, Softmax};
 use efface_io::Source;
 use efface_receipt::Time;
 
-use crate::network::{NetworkRequest, ProjectionRounds};
+use crate::network::{NetworkRequest, ProjectionRounds, TuneOptions};
 
 /// What a fit is asked to do.
 #[derive(Debug, Clone)]
@@ -161,12 +161,14 @@ pub enum Who {
 pub struct ForgetRequest {
     /// The rows.
     pub who: Who,
-    /// The method, as in [`efface::methods::table`].
+    /// The method, one of [`method_names`](crate::method_names).
     pub method: String,
     /// What else is asked of it.
     pub options: Options,
     /// The rounds of `projection_residual` on the head of a network; None for one round.
     pub rounds: Option<ProjectionRounds>,
+    /// Settings of the methods that train a whole network further; what is None is the method's default.
+    pub tuning: TuneOptions,
     /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
     /// is in the log whatever it is.
     pub id: Option<String>,
@@ -184,6 +186,7 @@ impl ForgetRequest {
             method: "auto".into(),
             options: Options::default(),
             rounds: None,
+            tuning: TuneOptions::default(),
             id: None,
             allow_missing: false,
             requested_at: None,

@@ -96,17 +96,54 @@ pub(crate) struct Weights<'a> {
 /// One share of a minibatch.
 pub(crate) struct Lesson<'a> {
     pub(crate) texts: Vec<&'a [u32]>,
-    pub(crate) classes: Vec<usize>,
-    /// What each text counts for in the loss.
-    pub(crate) weights: Vec<f32>,
+    pub(crate) aims: Vec<Aim<'a>>,
     pub(crate) seed: u64,
+}
+
+/// What a step asks of one text: it minimises share · (label · cross-entropy + teacher · KL(teacher‖student)).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Aim<'a> {
+    pub(crate) class: usize,
+    /// What the text counts for among those that it is averaged with.
+    pub(crate) share: f32,
+    pub(crate) label: f32,
+    pub(crate) teacher: f32,
+    /// The teacher's probabilities; empty without one.
+    pub(crate) taught: &'a [f32],
+}
+
+impl Aim<'_> {
+    /// Its own class, and no teacher.
+    pub(crate) fn learn(class: usize, share: f32) -> Self {
+        Self { class, share, label: 1.0, teacher: 0.0, taught: &[] }
+    }
+
+    /// The gradient of what is minimised by the score of class `c`, which has this probability.
+    fn slope(&self, c: usize, probability: f32) -> f32 {
+        let mut slope = self.label * (probability - (c == self.class) as u8 as f32);
+        if let Some(taught) = self.taught.get(c) {
+            slope += self.teacher * (probability - taught);
+        }
+        self.share * slope
+    }
 }
 
 /// What a share came to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Score {
+    /// Cross-entropy of the texts to learn, and how many of them were right.
     pub(crate) loss: f64,
     pub(crate) correct: usize,
+    /// Cross-entropy of the texts to forget.
+    pub(crate) forgotten: f64,
+}
+
+impl Score {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.loss += other.loss;
+        self.correct += other.correct;
+        self.forgotten += other.forgotten;
+    }
 }
 
 impl Weights<'_> {
@@ -210,7 +247,15 @@ impl Weights<'_> {
     pub(crate) fn score(&self, texts: &[&[u32]], classes: &[usize], pool: &mut Pool) -> Score {
         let features = self.features(texts, pool);
         let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
-        cross_entropy(&mut logits, classes.iter().map(|&class| (class, 1.0)))
+        cross_entropy(&mut logits, classes.iter().map(|&class| Aim::learn(class, 1.0)))
+    }
+
+    /// The training head's probabilities of the classes for some texts, one row after the other, in the order given.
+    pub(crate) fn probabilities(&self, texts: &[&[u32]], pool: &mut Pool) -> Vec<f32> {
+        let features = self.features(texts, pool);
+        let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
+        logits.chunks_exact_mut(self.plan.head.output).for_each(softmax);
+        logits
     }
 
     /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as memory asks for.
@@ -219,10 +264,7 @@ impl Weights<'_> {
         let (mut total, mut start) = (Score::default(), 0);
         for texts in in_chunks(&lesson.texts) {
             let end = start + texts.len();
-            let expected = (&lesson.classes[start..end], &lesson.weights[start..end]);
-            let score = self.learn_run(texts, expected, &mut random, gradient, pool);
-            total.loss += score.loss;
-            total.correct += score.correct;
+            total.add(&self.learn_run(texts, &lesson.aims[start..end], &mut random, gradient, pool));
             start = end;
         }
         total
@@ -231,7 +273,7 @@ impl Weights<'_> {
     fn learn_run(
         &self,
         texts: &[&[u32]],
-        (classes, weights): (&[usize], &[f32]),
+        aims: &[Aim<'_>],
         random: &mut ChaCha8Rng,
         gradient: &mut [f32],
         pool: &mut Pool,
@@ -248,10 +290,7 @@ impl Weights<'_> {
             read.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
         }
         let mut logits = apply_linear(&plan.head, self.parameters, &read, samples);
-        let expected = (0..samples).map(|place| {
-            let sample = packed.sample(place);
-            (classes[sample], weights[sample])
-        });
+        let expected = (0..samples).map(|place| aims[packed.sample(place)]);
         let score = cross_entropy(&mut logits, expected);
         let mut back = linear_backward(&plan.head, self.parameters, &read, &logits, samples, gradient);
         if let Some(mask) = &head_mask {
@@ -381,22 +420,34 @@ fn linear_backward(
     input
 }
 
-/// −Σ w log softmax(logits)[class], with the logits replaced by its gradient.
-fn cross_entropy(logits: &mut [f32], expected: impl ExactSizeIterator<Item = (usize, f32)>) -> Score {
+/// The score of some texts, with the logits replaced by the gradient of what is minimised.
+fn cross_entropy<'a>(logits: &mut [f32], expected: impl ExactSizeIterator<Item = Aim<'a>>) -> Score {
     let classes = logits.len() / expected.len().max(1);
     let mut score = Score::default();
-    for (line, (class, weight)) in logits.chunks_exact_mut(classes.max(1)).zip(expected) {
+    for (line, aim) in logits.chunks_exact_mut(classes.max(1)).zip(expected) {
         let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
-        score.loss += f64::from(weight) * (total.ln() - f64::from(line[class] - largest));
-        score.correct +=
-            line.iter().enumerate().all(|(c, value)| c == class || *value < line[class]) as usize;
+        let loss = f64::from(aim.share) * (total.ln() - f64::from(line[aim.class] - largest));
+        if aim.label < 0.0 || aim.teacher < 0.0 {
+            score.forgotten += loss;
+        } else {
+            score.loss += loss;
+            let beats = |(c, value): (usize, &f32)| c == aim.class || *value < line[aim.class];
+            score.correct += line.iter().enumerate().all(beats) as usize;
+        }
         for (c, value) in line.iter_mut().enumerate() {
             let probability = (f64::from(*value - largest).exp() / total) as f32;
-            *value = weight * (probability - (c == class) as u8 as f32);
+            *value = aim.slope(c, probability);
         }
     }
     score
+}
+
+/// Scores become probabilities.
+fn softmax(line: &mut [f32]) {
+    let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
+    line.iter_mut().for_each(|value| *value = (f64::from(*value - largest).exp() / total) as f32);
 }
 
 #[cfg(test)]

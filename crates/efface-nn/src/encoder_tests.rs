@@ -36,8 +36,9 @@ fn gradients_equal_differences() {
     let embedding = embedding();
     let texts = texts();
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
-    let lesson =
-        Lesson { texts, classes: vec![0, 1, 2, 1, 0], weights: vec![0.2, 0.1, 0.3, 0.2, 0.2], seed: 1 };
+    let expected = [(0, 0.2), (1, 0.1), (2, 0.3), (1, 0.2), (0, 0.2)];
+    let aims = expected.map(|(class, share)| Aim::learn(class, share)).to_vec();
+    let lesson = Lesson { texts, aims, seed: 1 };
     for (case, settings) in shapes().into_iter().enumerate() {
         let plan = Plan::new(settings, &embedding, 3).unwrap();
         let mut parameters = plan.draw(&embedding, 9);
@@ -94,5 +95,44 @@ fn company_does_not_change_a_text() {
                 assert!((a - b).abs() < 1e-6, "{a} alone, {b} in company");
             }
         }
+    }
+}
+
+/// share · (label · cross-entropy + teacher · KL(teacher‖student)), written out.
+fn objective(logits: &[f64], aim: &Aim<'_>) -> f64 {
+    let total = logits.iter().map(|value| value.exp()).sum::<f64>().ln();
+    let loss = total - logits[aim.class];
+    let divergence = |(q, value): (&f32, &f64)| f64::from(*q) * (f64::from(*q).ln() - (value - total));
+    let far: f64 = aim.taught.iter().zip(logits).map(divergence).sum();
+    f64::from(aim.share) * (f64::from(aim.label) * loss + f64::from(aim.teacher) * far)
+}
+
+#[test]
+fn slopes_of_signed_losses_and_of_a_teacher_equal_differences() {
+    let logits = [0.3f32, -1.1, 0.8, 0.1];
+    let taught = [0.1f32, 0.2, 0.4, 0.3];
+    for (label, teacher) in [(1.0, 0.0), (-0.05, 0.0), (0.0, -1.0), (0.7, 0.5)] {
+        let aim = Aim { class: 2, share: 0.25, label, teacher, taught: &taught };
+        let mut slopes = logits;
+        let score = cross_entropy(&mut slopes, std::iter::once(aim));
+        let wide = logits.map(f64::from);
+        for c in 0..4 {
+            let at = |step: f64| {
+                let mut moved = wide;
+                moved[c] += step;
+                objective(&moved, &aim)
+            };
+            let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
+            assert!(
+                (f64::from(slopes[c]) - expected).abs() < 1e-6,
+                "{label} {teacher}: {} {expected}",
+                slopes[c]
+            );
+        }
+        // What is to be forgotten is told apart from what is learned.
+        let loss = 0.25 * (wide.iter().map(|value| value.exp()).sum::<f64>().ln() - wide[2]);
+        let is_forgotten = label < 0.0 || teacher < 0.0;
+        let told = if is_forgotten { score.forgotten } else { score.loss };
+        assert!((told - loss).abs() < 1e-7 && score.forgotten + score.loss == told, "{score:?}");
     }
 }

@@ -46,12 +46,29 @@ pub enum Error {
         step: u64,
         /// The epoch, from 1.
         epoch: usize,
-        /// `loss`, `gradient norm` or `largest parameter`.
+        /// `loss`, `loss of the rows to forget`, `gradient norm` or `largest parameter`.
         what: &'static str,
         /// What it was.
         value: f64,
         /// The state before the step, from which training can go on.
         last_good: Box<Checkpoint>,
+    },
+    /// A forget that trains a network further left the range in which it means something.
+    #[error(
+        "forgetting went too far at step {step} (epoch {epoch}): the {what} is {value:.1e}, and {cap:.1e} is the most; the \
+         network is as it was: lower the learning rate or the epochs"
+    )]
+    Overshot {
+        /// The step, from 1.
+        step: u64,
+        /// The epoch, from 1.
+        epoch: usize,
+        /// `loss of the rows to forget`, or what else stopped being a number.
+        what: &'static str,
+        /// What it was.
+        value: f64,
+        /// The most that was allowed.
+        cap: f64,
     },
     /// A checkpoint or network that does not belong here.
     #[error("the stored network is damaged or foreign: {0}")]

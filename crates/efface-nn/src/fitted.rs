@@ -9,6 +9,7 @@ use crate::forget::HeadMethod;
 use crate::network::Network;
 use crate::recipe::{NetworkRecipe, Trained};
 use crate::train::{Checkpoint, EpochReport, Progress};
+use crate::unlearn::{NetworkMethod, TunedNetwork};
 
 /// Changed rows that may wait before the head's curvature is brought up to date.
 const SETTLE_AFTER: usize = 32;
@@ -89,6 +90,28 @@ impl FittedNetwork {
         let mut evidence = trained.network.retrained(&trained.encoded, "retrain", gone.len())?;
         evidence.reason = self.cut_texts();
         *self = Self::from_trained(trained, texts);
+        Ok(evidence)
+    }
+
+    /// The whole network is trained further without some rows. On an error, or with no row to forget, nothing has changed.
+    pub fn forget_whole(
+        &mut self,
+        method: &NetworkMethod,
+        gone: &[RowId],
+        progress: &mut dyn Progress,
+    ) -> Result<Evidence> {
+        let TunedNetwork { trained, mut evidence } =
+            method.forget(&self.network.backbone, &self.texts, gone, progress)?;
+        if gone.is_empty() {
+            return Ok(evidence);
+        }
+        let why = evidence.reason.take().into_iter().chain(self.cut_texts()).collect::<Vec<_>>();
+        evidence.reason = Some(why.join("; "));
+        let out: HashSet<RowId> = gone.iter().copied().collect();
+        let texts = self.texts.filter(|id| !out.contains(&id));
+        // The history is that of the fit.
+        let history = std::mem::take(&mut self.history);
+        *self = Self { history, ..Self::from_trained(trained, texts) };
         Ok(evidence)
     }
 

@@ -5,7 +5,8 @@
 //! core holds for it: [`HeadMethod`] takes rows out of the head exactly or approximately, with the core's own evidence. What the
 //! *encoder* learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless the encoder
 //! was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a recipe for [`efface::Sisa`]), leave
-//! nothing uncovered.
+//! nothing uncovered. [`NetworkMethod`] trains a whole network further instead: the methods that the literature compares with,
+//! which promise nothing.
 //!
 //! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
 //!
@@ -37,6 +38,7 @@ mod sealed;
 mod store;
 mod texts;
 mod train;
+mod unlearn;
 mod vectorised;
 
 pub use backbone::{Backbone, encoded_rows, not_covered};
@@ -51,3 +53,4 @@ pub use recipe::{NetworkRecipe, Trained};
 pub use sealed::{Sealed, SealedRecipe, seal, unseal};
 pub use texts::{TextRows, text_rows};
 pub use train::{Checkpoint, EpochReport, Flow, Progress, Quiet, StepReport, TrainSettings, Trainer};
+pub use unlearn::{FineTune, NegGradPlus, NetworkMethod, Scrub, TuneOptions, TunedNetwork, unbound};

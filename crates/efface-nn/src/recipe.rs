@@ -14,7 +14,7 @@ use crate::head::HeadRecipe;
 use crate::network::Network;
 use crate::plan::{EncoderSettings, Plan};
 use crate::texts::Lessons;
-use crate::train::{Checkpoint, Progress, Quiet, TrainSettings, Trainer, mix};
+use crate::train::{Checkpoint, Objective, Progress, Quiet, TrainSettings, Trainer, mix};
 
 /// How to make a network.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,16 +132,34 @@ impl NetworkRecipe {
     /// Trains on rows of word ids from the parameters of another network of this shape, with a fresh optimiser.
     pub fn train_from(&self, start: &Network, rows: &Rows, progress: &mut dyn Progress) -> Result<Trained> {
         let lessons = Lessons::read(rows, &self.embedding)?;
+        self.train_on(&start.backbone, rows, &lessons, self.training, None, progress)
+    }
+
+    /// Trains on from an encoder of this shape, with a fresh optimiser, towards what is given or else as a fit does, and fits
+    /// the head on `rows`.
+    pub(crate) fn train_on(
+        &self,
+        start: &Backbone,
+        rows: &Rows,
+        lessons: &Lessons,
+        settings: TrainSettings,
+        objective: Option<Box<dyn Objective + '_>>,
+        progress: &mut dyn Progress,
+    ) -> Result<Trained> {
         let plan = self.plan(lessons.class_count)?;
-        if plan.slots() != start.backbone.plan.slots() {
+        if plan.slots() != start.plan.slots() {
             return Err(Error::Damaged("the network to start from has another shape".into()));
         }
-        let parameters = start.backbone.parameters.to_vec();
-        let (frozen, source) = (self.embedding.table(), self.source(&lessons));
-        let mut trainer = Trainer::new(&plan, frozen, &lessons, self.training, parameters, source)?;
+        let parameters = start.parameters.to_vec();
+        let frozen = self.embedding.table();
+        let source = self.source(lessons);
+        let mut trainer = Trainer::new(&plan, frozen, lessons, settings, parameters, source)?;
+        if let Some(objective) = objective {
+            trainer = trainer.towards(objective);
+        }
         trainer.run(progress)?;
         let checkpoint = trainer.finish();
-        let steps = start.steps() + checkpoint.step;
+        let steps = start.steps + checkpoint.step;
         self.close(rows, plan, checkpoint.best().to_vec(), steps, checkpoint)
     }
 }

@@ -97,16 +97,16 @@ fn class_of(view: &RowView<'_>) -> Result<usize> {
 }
 
 impl Lessons {
+    /// No texts yet.
+    pub(crate) fn empty(class_count: usize) -> Self {
+        Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count }
+    }
+
     /// Reads rows of ids. Rows of weight 0 teach nothing and are left out.
     pub(crate) fn read(rows: &Rows, embedding: &Embedding) -> Result<Self> {
-        let known = embedding.table().len() / embedding.width();
         let class_count = if rows.outputs() == 1 { 2 } else { rows.outputs() };
-        let mut lessons = Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count };
-        for view in rows.iter().filter(|view| view.weight > 0.0) {
-            lessons.texts.push(row_ids(view.features, known)?);
-            lessons.classes.push(class_of(&view)?);
-            lessons.weights.push(view.weight as f32);
-        }
+        let mut lessons = Self::empty(class_count);
+        lessons.append(rows, embedding)?;
         if lessons.texts.is_empty() {
             return Err(Error::Core(if rows.is_empty() { CoreError::NoRows } else { CoreError::NoWeight }));
         }
@@ -117,5 +117,16 @@ impl Lessons {
             return Err(Error::Core(CoreError::EmptyClass { class, classes: class_count }));
         }
         Ok(lessons)
+    }
+
+    /// Reads further rows behind those that are there. Nothing is asked of them but to be rows of ids with a class.
+    pub(crate) fn append(&mut self, rows: &Rows, embedding: &Embedding) -> Result<()> {
+        let known = embedding.table().len() / embedding.width();
+        for view in rows.iter().filter(|view| view.weight > 0.0) {
+            self.texts.push(row_ids(view.features, known)?);
+            self.classes.push(class_of(&view)?);
+            self.weights.push(view.weight as f32);
+        }
+        Ok(())
     }
 }

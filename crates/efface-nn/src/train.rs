@@ -1,4 +1,5 @@
-//! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length.
+//! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length. What a step minimises is an
+//! [`Objective`]; a fit minimises the loss of the rows that teach.
 //!
 //! What happens at a step follows from the seed, the step's number and the state alone: the same seed and thread count give the
 //! same bits, and a training that was interrupted and resumed from its [`Checkpoint`] ends like one that was not. A minibatch
@@ -11,114 +12,22 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::encoder::{Lesson, Score, Weights};
+mod objective;
+mod settings;
+
+pub(crate) use objective::{Objective, StepDealer, StepGroup};
+pub use settings::TrainSettings;
+
+use crate::encoder::{Aim, Lesson, Score, Weights};
 use crate::error::{Error, Result};
 use crate::optimiser;
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::texts::Lessons;
+use objective::LearnedRows;
 
 /// More tokens than this are not encoded at once, whatever the batch: it bounds the memory.
 pub(crate) const MOST_TOKENS: usize = 1 << 15;
-/// How many batches' worth of texts are sorted by length together.
-const POOL: usize = 16;
-
-/// How to train.
-///
-/// | setting | default | range | meaning |
-/// |---|---|---|---|
-/// | `epochs` | 20 | ≥ 0 | passes over the rows; 0 leaves the encoder as drawn |
-/// | `batch` | 64 | ≥ 1 | texts a step |
-/// | `learning_rate` | 2e-3 | > 0 | of AdamW, at its highest |
-/// | `warmup` | 0.05 | 0 to 1 | share of all steps over which the rate rises |
-/// | `final_rate` | 0.05 | 0 to 1 | share of the rate that is left at the end; it falls as a cosine |
-/// | `weight_decay` | 0.01 | ≥ 0 | on matrices |
-/// | `clip` | 1 | > 0 | largest norm of a gradient |
-/// | `validation` | 0.1 | 0 to 0.5 | share of the rows that judge and do not teach; a class keeps its last row |
-/// | `patience` | 5 | ≥ 1 | epochs without a better validation before stopping |
-/// | `seed` | 0 | | of everything drawn |
-/// | `threads` | 1 | 1 to 256 | among which a minibatch is dealt out |
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TrainSettings {
-    /// Passes over the rows.
-    pub epochs: usize,
-    /// Texts a step.
-    pub batch: usize,
-    /// The rate at its highest.
-    pub learning_rate: f32,
-    /// Share of all steps over which the rate rises.
-    pub warmup: f32,
-    /// Share of the rate that is left at the end.
-    pub final_rate: f32,
-    /// Shrinks matrices.
-    pub weight_decay: f32,
-    /// Largest norm of a gradient.
-    pub clip: f32,
-    /// Share of the rows that judge and do not teach.
-    pub validation: f32,
-    /// Epochs without a better validation before stopping.
-    pub patience: usize,
-    /// Of everything drawn.
-    pub seed: u64,
-    /// Among which a minibatch is dealt out.
-    pub threads: usize,
-}
-
-impl Default for TrainSettings {
-    fn default() -> Self {
-        Self {
-            epochs: 20,
-            batch: 64,
-            learning_rate: 2e-3,
-            warmup: 0.05,
-            final_rate: 0.05,
-            weight_decay: 0.01,
-            clip: 1.0,
-            validation: 0.1,
-            patience: 5,
-            seed: 0,
-            threads: 1,
-        }
-    }
-}
-
-impl TrainSettings {
-    pub(crate) fn check(&self) -> Result<()> {
-        let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
-        for (name, value) in [("batch", self.batch), ("patience", self.patience), ("threads", self.threads)] {
-            if value == 0 || (name == "threads" && value > 256) {
-                return refuse(name, value.to_string(), "at least 1 (threads: at most 256)");
-            }
-        }
-        for (name, value) in [("learning_rate", self.learning_rate), ("clip", self.clip)] {
-            if !value.is_finite() || value <= 0.0 {
-                return refuse(name, value.to_string(), "finite and above 0");
-            }
-        }
-        for (name, value) in [("warmup", self.warmup), ("final_rate", self.final_rate)] {
-            if !(0.0..=1.0).contains(&value) {
-                return refuse(name, value.to_string(), "0 to 1");
-            }
-        }
-        if !self.weight_decay.is_finite() || self.weight_decay < 0.0 {
-            return refuse("weight_decay", self.weight_decay.to_string(), "finite and 0 or more");
-        }
-        if !(0.0..=0.5).contains(&self.validation) {
-            return refuse("validation", self.validation.to_string(), "0 to 0.5");
-        }
-        Ok(())
-    }
-
-    /// The rate at a step, of `total`.
-    fn rate(&self, step: u64, total: u64) -> f32 {
-        let warmup = (f64::from(self.warmup) * total as f64).max(1.0);
-        let rise = ((step + 1) as f64 / warmup).min(1.0);
-        let done = (step as f64 / total.max(1) as f64).min(1.0);
-        let fall = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
-        let last = f64::from(self.final_rate);
-        (f64::from(self.learning_rate) * rise * (last + (1.0 - last) * fall)) as f32
-    }
-}
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +53,8 @@ pub struct StepReport {
     pub loss: f64,
     /// Share of hits in this epoch so far.
     pub accuracy: f64,
+    /// Mean loss in this epoch so far of the rows to forget; None where no step has taken any.
+    pub forgotten: Option<f64>,
 }
 
 /// One epoch.
@@ -231,10 +142,12 @@ pub struct Trainer<'a> {
     plan: &'a Plan,
     frozen: &'a [f32],
     lessons: &'a Lessons,
-    /// Rows that teach, and rows that judge.
-    teach: Vec<usize>,
+    objective: Box<dyn Objective + 'a>,
+    /// Rows that judge.
     judge: Vec<usize>,
     state: Checkpoint,
+    /// The loss of rows to forget, summed over this epoch, and how many there were.
+    forgotten: (f64, usize),
     /// One gradient and one set of buffers a thread.
     benches: Vec<Bench>,
 }
@@ -289,7 +202,15 @@ impl<'a> Trainer<'a> {
             ));
         }
         let (teach, judge) = split(lessons, &state.settings);
-        Ok(Self { plan, frozen, lessons, teach, judge, state, benches: Vec::new() })
+        let objective = Box::new(LearnedRows(teach));
+        Ok(Self { plan, frozen, lessons, objective, judge, state, forgotten: (0.0, 0), benches: Vec::new() })
+    }
+
+    /// The same towards another objective. No row judges, so that the last state is the one that is kept.
+    pub(crate) fn towards(mut self, objective: Box<dyn Objective + 'a>) -> Self {
+        self.objective = objective;
+        self.judge.clear();
+        self
     }
 
     /// The state as it is now.
@@ -306,7 +227,9 @@ impl<'a> Trainer<'a> {
     /// before the step that failed.
     pub fn run(&mut self, progress: &mut dyn Progress) -> Result<()> {
         while self.state.epoch < self.state.settings.epochs && !self.is_patience_over() {
-            let batches = self.batches(self.state.epoch);
+            let dealer =
+                StepDealer { lessons: self.lessons, settings: &self.state.settings, epoch: self.state.epoch };
+            let batches = self.objective.steps(&dealer);
             while self.state.batch < batches.len() {
                 self.step(&batches)?;
                 let state = &self.state;
@@ -317,6 +240,7 @@ impl<'a> Trainer<'a> {
                     batches: batches.len(),
                     loss: state.loss / state.seen.max(1) as f64,
                     accuracy: state.correct as f64 / state.seen.max(1) as f64,
+                    forgotten: (self.forgotten.1 > 0).then(|| self.forgotten.0 / self.forgotten.1 as f64),
                 };
                 if progress.step(&report) == Flow::Stop {
                     return Ok(());
@@ -339,39 +263,21 @@ impl<'a> Trainer<'a> {
         Weights { plan: self.plan, parameters: &self.state.parameters, frozen: self.frozen }
     }
 
-    /// The minibatches of an epoch: shuffled, then sorted by length within a pool, then the batches shuffled again.
-    fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
-        let settings = &self.state.settings;
-        let mut random = ChaCha8Rng::seed_from_u64(mix(settings.seed, epoch as u64, 1));
-        let mut rows = self.teach.clone();
-        rows.shuffle(&mut random);
-        let mut batches = Vec::new();
-        for pool in rows.chunks_mut(settings.batch * POOL) {
-            pool.sort_by_key(|&row| self.lessons.texts[row].len());
-            batches.extend(pool.chunks(settings.batch).map(<[usize]>::to_vec));
-        }
-        batches.shuffle(&mut random);
-        batches
-    }
-
-    fn step(&mut self, batches: &[Vec<usize>]) -> Result<()> {
+    fn step(&mut self, batches: &[Vec<StepGroup>]) -> Result<()> {
         let settings = self.state.settings;
-        let batch = &batches[self.state.batch];
-        let shares = settings.threads.min(batch.len());
-        let weight: f32 = batch.iter().map(|&row| self.lessons.weights[row]).sum();
-        let lessons: Vec<Lesson<'_>> = (0..shares)
-            .map(|share| {
-                // Batches are sorted by length: every n-th text makes shares of equal work.
-                let rows = || batch.iter().skip(share).step_by(shares);
-                Lesson {
-                    texts: rows().map(|&row| self.lessons.texts[row].as_slice()).collect(),
-                    classes: rows().map(|&row| self.lessons.classes[row]).collect(),
-                    weights: rows().map(|&row| self.lessons.weights[row] / weight).collect(),
-                    seed: mix(settings.seed, self.state.step, 2 + share as u64),
-                }
-            })
-            .collect();
+        let groups = &batches[self.state.batch];
+        let count = |forgotten: bool| {
+            groups
+                .iter()
+                .filter(|group| group.is_forgotten() == forgotten)
+                .map(|group| group.rows.len())
+                .sum()
+        };
+        let learned: usize = count(false);
+        let forgotten: usize = count(true);
+        let shares = settings.threads.min(learned + forgotten);
         let mut benches = std::mem::take(&mut self.benches);
+        let lessons: Vec<Lesson<'_>> = (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
         benches.resize_with(shares.max(benches.len()), Bench::default);
         for bench in &mut benches {
             bench.gradient.clear();
@@ -384,12 +290,24 @@ impl<'a> Trainer<'a> {
             gradient.iter_mut().zip(&other.gradient).for_each(|(sum, value)| *sum += value);
         }
         let norm = optimiser::norm(gradient);
-        for (what, value) in [("loss", score.loss), ("gradient norm", norm)] {
+        for (what, value) in
+            [("loss", score.loss), ("loss of the rows to forget", score.forgotten), ("gradient norm", norm)]
+        {
             if !value.is_finite() {
                 let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
                 let last_good = Box::new(self.state.clone());
                 return Err(Error::Diverged { step, epoch, what, value, last_good });
             }
+        }
+        let cap = self.objective.loss_cap();
+        if score.forgotten > cap {
+            return Err(Error::Overshot {
+                step: self.state.step + 1,
+                epoch: self.state.epoch + 1,
+                what: "loss of the rows to forget",
+                value: score.forgotten,
+                cap,
+            });
         }
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;
@@ -409,16 +327,43 @@ impl<'a> Trainer<'a> {
         let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);
         optimiser::step(self.plan, arrays, gradient, scale, (rate, settings.weight_decay), state.step);
         state.batch += 1;
-        state.loss += score.loss * batch.len() as f64;
+        state.loss += score.loss * learned as f64;
         state.correct += score.correct;
-        state.seen += batch.len();
+        state.seen += learned;
+        self.forgotten.0 += score.forgotten * forgotten as f64;
+        self.forgotten.1 += forgotten;
         self.benches = benches;
         Ok(())
     }
 
+    /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
+    fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> Lesson<'b> {
+        let Self { lessons, state, .. } = self;
+        let seed = mix(state.settings.seed, state.step, 2 + share as u64);
+        let mut lesson = Lesson { texts: Vec::new(), aims: Vec::new(), seed };
+        // Counted over all groups, so that no thread is left without a text while there is one.
+        let mut before = 0;
+        for group in groups {
+            let weight: f32 = group.rows.iter().map(|&row| lessons.weights[row]).sum();
+            let first = (share + shares - before % shares) % shares;
+            for &row in group.rows.iter().skip(first).step_by(shares) {
+                lesson.texts.push(lessons.texts[row].as_slice());
+                lesson.aims.push(Aim {
+                    class: lessons.classes[row],
+                    share: lessons.weights[row] / weight,
+                    label: group.label,
+                    teacher: group.teacher,
+                    taught: self.objective.taught(row),
+                });
+            }
+            before += group.rows.len();
+        }
+        lesson
+    }
+
     /// Judges the epoch and keeps the state if it is the best.
     fn close_epoch(&mut self) -> EpochReport {
-        let validation = (!self.judge.is_empty()).then(|| self.judged());
+        let validation = (!self.judge.is_empty()).then(|| self.judged(&self.judge));
         let best = self.state.history.iter().rfind(|report| report.best);
         let better = match (validation, best.and_then(|report| report.validation)) {
             // The loss is a finer judge than the hits on a few hundred rows.
@@ -440,12 +385,13 @@ impl<'a> Trainer<'a> {
         }
         state.history.push(report);
         (state.batch, state.loss, state.correct, state.seen) = (0, 0.0, 0, 0);
+        self.forgotten = (0.0, 0);
         report
     }
 
-    /// Mean loss and share of hits on the rows that judge.
-    fn judged(&self) -> (f64, f64) {
-        let mut rows = self.judge.clone();
+    /// Mean loss and share of hits on some rows, without dropout.
+    pub(crate) fn judged(&self, rows: &[usize]) -> (f64, f64) {
+        let mut rows = rows.to_vec();
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
         let mut total = Score::default();
         let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
@@ -453,9 +399,7 @@ impl<'a> Trainer<'a> {
         for chunk in in_chunks(&texts) {
             let classes: Vec<usize> =
                 rows[start..start + chunk.len()].iter().map(|&row| self.lessons.classes[row]).collect();
-            let score = self.weights().score(chunk, &classes, &mut pool);
-            total.loss += score.loss;
-            total.correct += score.correct;
+            total.add(&self.weights().score(chunk, &classes, &mut pool));
             start += chunk.len();
         }
         (total.loss / rows.len() as f64, total.correct as f64 / rows.len() as f64)
@@ -492,8 +436,7 @@ fn learn_side_by_side(weights: Weights<'_>, lessons: &[Lesson<'_>], benches: &mu
         for other in others {
             match other.join() {
                 Ok(score) => {
-                    total.loss += score.loss;
-                    total.correct += score.correct;
+                    total.add(&score);
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }

@@ -108,6 +108,12 @@ sense for a model is refused.
 
 The head of a network forgets by the methods of its family, and its encoder stays. retrain_head
 makes a new head; retrain trains the whole network anew, with the settings and the seed of the fit.
+A bilstm or lstm can also be trained further, encoder and all. These are the methods that papers
+compare with; they are approximate, nothing bounds what they leave, and they cost N epochs:
+  fine_tune     trains on the rows that stay
+  neggrad_plus  likewise, and raises the loss of the rows to forget (Kurmanji et al. 2023)
+  scrub         stays near the old network on the rows that stay and leaves it on the others
+                (Kurmanji et al. 2023)
 
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
 happened. The report bounds the distance to a model that was fitted without the rows. A signed
@@ -154,6 +160,9 @@ retrained without them. Reported are, for every method beside retraining:
              and its own retraining) and unpaired (oracles and other, retrained ones)
   utility    accuracy, RMSE and log-loss on rows that stay, and on those of --held-out
 docs/audit.md defines each and says what it cannot show. Not for networks in shards.
+
+Of a network the head is audited. fine_tune, neggrad_plus and scrub are compared as whole networks,
+beside one that is trained anew (retrain_network): accuracy on rows that stay, go and were held out.
 
 With --file, the rows have left the model already: the model is measured as it is.
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use efface_engine::TuneOptions;
 
 /// Settings of networks; one that is given for another model is refused.
 #[derive(Debug, Args)]
@@ -83,6 +84,42 @@ pub(crate) struct Network {
     /// Written after every epoch, and taken up again if it is there; removed when the training is over
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub(crate) checkpoint: Option<PathBuf>,
+}
+
+/// Settings of methods that train a whole network further; one that a method has no use for is refused.
+#[derive(Debug, Args)]
+pub(crate) struct Tuning {
+    /// Passes over the rows that stay, 1 or more [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Training a network further")]
+    pub(crate) epochs: Option<usize>,
+
+    /// Of AdamW, above 0 and at most 1 [default: the fit's for fine_tune, a quarter of it for the others]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Training a network further")]
+    pub(crate) learning_rate: Option<f64>,
+
+    /// neggrad_plus: what the rows that stay count for, above 0 and below 1 [default: 0.95]; scrub: what
+    /// nearness to the old network counts for on them, 0 or more [default: 0.5]
+    #[arg(long, value_name = "α", allow_hyphen_values = true, help_heading = "Training a network further")]
+    pub(crate) alpha: Option<f64>,
+
+    /// scrub: what the loss of the rows that stay counts for, 0 or more [default: 1]
+    #[arg(long, value_name = "γ", allow_hyphen_values = true, help_heading = "Training a network further")]
+    pub(crate) gamma: Option<f64>,
+
+    /// scrub: first epochs that also pass over the rows to forget, 1 to all [default: 2]
+    #[arg(long, value_name = "N", help_heading = "Training a network further")]
+    pub(crate) max_epochs: Option<usize>,
+
+    /// neggrad_plus and scrub: give up, and change nothing, when the rows to forget have a loss above this [default: 20]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Training a network further")]
+    pub(crate) loss_cap: Option<f64>,
+}
+
+impl Tuning {
+    pub(crate) fn options(&self) -> TuneOptions {
+        let Self { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap } = *self;
+        TuneOptions { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap }
+    }
 }
 
 /// The heads.

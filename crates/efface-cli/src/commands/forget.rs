@@ -35,6 +35,7 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
             clear_dead_columns: args.clear_dead_columns,
         },
         rounds,
+        tuning: args.tuning.options(),
         id: args.request,
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,

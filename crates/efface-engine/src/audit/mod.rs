@@ -18,12 +18,14 @@ use efface::eval::{
 };
 use efface::methods::table;
 use efface::{AnyModel, AnyRecipe, Fit, RowId, RowStore, Rows};
+use efface_nn::NetworkMethod;
 
 use crate::change::Change;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::look;
 use crate::model::Live;
+use crate::network::WholeNetwork;
 use crate::request::Progress;
 
 /// The longest list of twins that is given by id.
@@ -43,6 +45,8 @@ struct Subject {
     twins: TwinReport,
     not_claimed: Vec<String>,
     left_out: Vec<String>,
+    /// The network as a whole, where methods that train it further are compared.
+    whole: Option<WholeNetwork>,
 }
 
 pub(crate) fn audit(
@@ -51,14 +55,19 @@ pub(crate) fn audit(
     progress: &(dyn Progress + Sync),
 ) -> Result<AuditReport> {
     let started = Instant::now();
-    let known = table::method_names();
+    let mut known = table::method_names();
+    known.extend(NetworkMethod::NAMES);
     if let Some(name) = request.methods.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Error::UnknownMethod { name: name.clone(), known });
     }
     let mut subject = read(engine, request, progress)?;
     let ways = subject.ways(request)?;
     progress.start("retraining and forgetting", None);
-    let states = subject.states(&ways, request)?;
+    let mut states = subject.states(&ways, request)?;
+    if let Some(whole) = &subject.whole {
+        states.extend(whole.states(&subject.gone, request.seed, progress)?);
+        subject.left_out.push(whole.left_out());
+    }
     let injection = subject.injection(&ways)?;
     progress.finish();
     let membership = subject.membership(&ways, request, progress)?;
@@ -97,9 +106,10 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
     let mut rows = change.rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
     let stage = change.stage()?;
+    let mut whole = WholeNetwork::read(&engine.store, &change.manifest, &change.rows(), &request.methods)?;
     let mut left_out = Vec::new();
     let mut next = change.manifest.next_row;
-    let mut from_file = |source, what: &str| -> Result<Rows> {
+    let mut from_file = |source, what: &str| -> Result<(Rows, Vec<Vec<u32>>)> {
         let mut batch = change.gather(source, stage.as_ref(), progress)?;
         if batch.unknown > 0 {
             left_out.push(format!(
@@ -115,20 +125,34 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
         }
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
-        Ok(change.encoded(batch, numbers, stage.as_ref(), progress)?.0)
+        let (rows, _, words) = change.encoded(batch, numbers, stage.as_ref(), progress)?;
+        Ok((rows, words))
     };
     let (mut gone, mut gone_before) = (Vec::new(), false);
     match &request.rows {
         AuditRows::Present(who) => gone = change.meant(who)?,
         AuditRows::Sample(count) => gone = sample(&rows, *count, request.seed)?,
         AuditRows::Gone(source) => {
-            let old = from_file(source, "forgotten rows")?;
+            if whole.is_some() {
+                return Err(Error::request(
+                    "rows that left before cannot be forgotten by training further",
+                    "name rows that the model holds, with --forget, --subject or --sample",
+                ));
+            }
+            let (old, _) = from_file(source, "forgotten rows")?;
             gone.extend(old.ids());
             rows.append(&old)?;
             gone_before = true;
         }
     }
     let held_out = request.held_out.as_ref().map(|source| from_file(source, "held-out rows")).transpose()?;
+    let held_out = match (held_out, &mut whole) {
+        (Some((rows, words)), Some(whole)) => {
+            whole.hold_out(&words, &rows)?;
+            Some(rows)
+        }
+        (held_out, _) => held_out.map(|(rows, _)| rows),
+    };
     let asked = gone.len();
     if request.with_twins && !gone_before {
         gone = with_twins(&rows, &gone)?;
@@ -140,7 +164,19 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
     }
     let twins = TwinReport::new(&found, ids, gone.len() - asked);
     let not_claimed = not_claimed(change.not_covered()?);
-    Ok(Subject { recipe, task, model, rows, gone, gone_before, held_out, twins, not_claimed, left_out })
+    Ok(Subject {
+        recipe,
+        task,
+        model,
+        rows,
+        gone,
+        gone_before,
+        held_out,
+        twins,
+        not_claimed,
+        left_out,
+        whole,
+    })
 }
 
 impl Subject {
@@ -150,7 +186,8 @@ impl Subject {
         if names.is_empty() {
             names.push("auto");
         }
-        names.retain(|name| *name != "retrain");
+        // Those that train a network further are compared with a network that is trained anew.
+        names.retain(|name| *name != "retrain" && !NetworkMethod::NAMES.contains(name));
         let mut seen = HashSet::new();
         names.retain(|name| seen.insert(*name));
         let family = self.recipe.family();

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::{self, Entry, requests};
 use crate::model::Live;
+use crate::network::{self, TuneOptions};
 use crate::pack;
 use crate::report::Report;
 use crate::request::{ForgetRequest, Progress, Who};
@@ -66,7 +67,7 @@ pub(crate) fn group(
     progress: &dyn Progress,
 ) -> Result<Vec<Result<Report>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
-    let known = crate::network::method_names();
+    let known = network::method_names();
     if !known.contains(&first.method.as_str()) {
         return Err(Error::UnknownMethod { name: first.method.clone(), known });
     }
@@ -247,7 +248,8 @@ impl Change<'_> {
             self.manifest.policy.count(erased, newest);
             release = Some(self.manifest.policy.release());
         }
-        let findings = self.findings(&worked.evidence, options);
+        let tuning = network::tuning_record(&requests[plans[0].at], self.manifest.network.as_ref())?;
+        let findings = self.findings(&worked.evidence, options).with_tuning(tuning.as_ref());
         let mut leaves = self.gone.iter().map(|leaver| leaver.commitment);
         let mut entries = Vec::with_capacity(plans.len());
         for plan in plans {
@@ -486,6 +488,9 @@ fn body(request: &ForgetRequest) -> Hash {
     }
     if let Some(rounds) = &request.rounds {
         put(&format!("{rounds:?}"));
+    }
+    if request.tuning != TuneOptions::default() {
+        put(&format!("{:?}", request.tuning));
     }
     sha256(&bytes)
 }

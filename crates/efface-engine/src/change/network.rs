@@ -1,4 +1,5 @@
-//! What a change of a network does beyond that of any other model: texts go through its encoder, and a forget may train it anew.
+//! What a change of a network does beyond that of any other model: texts go through its encoder, and a forget may train it
+//! anew or further.
 
 use efface::{Outcome, RowId, Rows};
 use efface_io::Source;
@@ -7,7 +8,7 @@ use super::Change;
 use crate::error::{Error, Result};
 use crate::ingest::{self, Batch, Named, Purpose};
 use crate::model::Live;
-use crate::network::{self, RETRAIN_HEAD, Stage, open, retrain};
+use crate::network::{self, RETRAIN_HEAD, Stage, open, retrain, train_further};
 use crate::request::{ForgetRequest, Progress};
 
 impl Change<'_> {
@@ -51,6 +52,11 @@ impl Change<'_> {
         progress: &dyn Progress,
     ) -> Result<Outcome<Live>> {
         let rows = self.rows();
+        let tuning = network::tuning(request)?;
+        let trained_here = self.manifest.network.as_ref().is_some_and(|network| network.is_trained_here());
+        if let Some(method) = tuning.filter(|_| !trained_here) {
+            return Err(network::not_trained_here(&method));
+        }
         let Some(network) = &self.manifest.network else {
             if request.method == RETRAIN_HEAD || request.rounds.is_some() {
                 return Err(Error::request(
@@ -62,6 +68,11 @@ impl Change<'_> {
         };
         let outcome = if request.method == "retrain" && network.is_trained_here() {
             let (outcome, renewal) = retrain(self.store, &self.manifest, &rows, gone, progress)?;
+            self.renewal = Some(renewal);
+            outcome
+        } else if let Some(method) = tuning {
+            let (outcome, renewal) =
+                train_further(self.store, &self.manifest, &rows, &method, gone, progress)?;
             self.renewal = Some(renewal);
             outcome
         } else {

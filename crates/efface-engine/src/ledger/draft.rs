@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Ledger, key};
 use crate::look;
-use crate::network::NetworkInfo;
+use crate::network::{NetworkInfo, TuneOptions};
 use crate::store::{Fault, PartHead};
 
 /// Integers beyond this lose digits in JSON.
@@ -179,6 +179,15 @@ impl Findings {
             let mut settings = network.settings();
             narrow(&mut settings);
             self.settings.insert("network".into(), settings);
+        }
+        self
+    }
+
+    /// Also says with which settings a whole network was trained further.
+    pub(crate) fn with_tuning(mut self, settings: Option<&TuneOptions>) -> Self {
+        if let Some(settings) = settings {
+            let settings = serde_json::to_value(settings).unwrap_or(Value::Null);
+            self.settings.insert("tuning".into(), settings);
         }
         self
     }

@@ -13,21 +13,23 @@ mod renew;
 mod request;
 mod stage;
 mod train;
+mod whole;
 
 pub(crate) use export::export;
 pub(crate) use fit::prepare;
-pub(crate) use renew::{Renewal, retrain};
+pub(crate) use renew::{Renewal, retrain, train_further};
 pub(crate) use stage::{Stage, open};
+pub(crate) use whole::WholeNetwork;
 
 pub use efface_nn::{
-    EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings,
+    EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,
 };
 pub use info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use request::{EncoderChoice, NetworkRequest, Vectors};
 
 use efface::methods::table;
 use efface::{AnyModel, AnyRecipe, Options, Outcome, RowId, RowStore};
-use efface_nn::{Head, HeadMethod};
+use efface_nn::{Head, HeadMethod, NetworkMethod};
 
 use crate::error::{Error, Result};
 use crate::model::Live;
@@ -40,8 +42,47 @@ pub(crate) const RETRAIN_HEAD: &str = "retrain_head";
 pub fn method_names() -> Vec<&'static str> {
     let mut names = table::method_names();
     let at = names.iter().position(|name| *name == "retrain").map_or(0, |at| at + 1);
-    names.insert(at, RETRAIN_HEAD);
+    names.splice(at..at, std::iter::once(RETRAIN_HEAD).chain(NetworkMethod::NAMES));
     names
+}
+
+/// The method that trains a whole network further, where a request asks for one, with its settings.
+pub(crate) fn tuning(request: &ForgetRequest) -> Result<Option<NetworkMethod>> {
+    let method = request.tuning.method(&request.method).map_err(|error| match error {
+        efface_nn::Error::Unsupported(what) => Error::request(what, "add a --method that has this setting"),
+        other => other.into(),
+    })?;
+    if method.is_none() && request.tuning != TuneOptions::default() {
+        return Err(Error::request(
+            "epochs, a rate and the like are for methods that train a network further",
+            "add --method fine_tune, neggrad_plus or scrub",
+        ));
+    }
+    if method.is_some() && request.options != Options::default() {
+        let hint = "leave out --tolerance, --steps and --measure";
+        return Err(Error::request(format!("{} bounds nothing", request.method), hint));
+    }
+    Ok(method)
+}
+
+/// Why a model cannot be trained further.
+pub(crate) fn not_trained_here(method: &NetworkMethod) -> Error {
+    let reason = "there is no encoder that was trained here on these rows as a whole: it is for networks fitted with \
+                  --model bilstm or lstm, and without --sisa";
+    efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into()
+}
+
+/// Every setting of that method, for the receipt; None for other methods.
+pub(crate) fn tuning_record(
+    request: &ForgetRequest,
+    network: Option<&NetworkInfo>,
+) -> Result<Option<TuneOptions>> {
+    let Some(method) = tuning(request)? else { return Ok(None) };
+    let mut settings = TuneOptions::of(&method);
+    if let Some(EncoderInfo::Lstm { training, .. }) = network.map(|network| &network.encoder) {
+        settings.learning_rate = Some(method.learning_rate(training));
+    }
+    Ok(Some(settings))
 }
 
 /// The head as a recipe of the core.

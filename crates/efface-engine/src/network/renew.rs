@@ -1,14 +1,14 @@
-//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit. The old encoder, every
-//! row's features and the head are replaced; rows keep their content, which is their words.
+//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit, or trained further from
+//! where it is. The old encoder, every row's features and the head are replaced; rows keep their content, which is their words.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Csr, Outcome, RowId, RowStore, Rows};
-use efface_nn::{Backbone, Trained};
+use efface::{Csr, Evidence, Outcome, RowId, RowStore, Rows};
+use efface_nn::{Backbone, NetworkMethod, Trained, TunedNetwork};
 
 use super::fit::{describe, live};
-use super::info::NetworkInfo;
+use super::info::{EncoderInfo, NetworkInfo};
 use super::stage::{PART, list};
 use super::train;
 use crate::error::{Error, Result};
@@ -16,11 +16,13 @@ use crate::model::Live;
 use crate::request::Progress;
 use crate::store::{Fault, Manifest, Part, Store, StoreRows, damaged, parts, rows};
 
-/// What a retraining made, to be written with the change that asked for it.
+/// What a training made, to be written with the change that asked for it.
 pub(crate) struct Renewal {
     backbone: Vec<u8>,
     encoded: Rows,
     info: NetworkInfo,
+    /// Whether the training began from the old parameters, so that it still holds something of the rows that left.
+    is_further: bool,
 }
 
 /// Trains on all rows but those `gone`.
@@ -31,15 +33,12 @@ pub(crate) fn retrain(
     gone: &[RowId],
     progress: &dyn Progress,
 ) -> Result<(Outcome<Live>, Renewal)> {
-    let Some(network) = &manifest.network else {
-        return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
-    };
+    let (network, backbone) = encoder(store, manifest)?;
     stored.check(gone)?;
     if gone.len() >= stored.len() {
         return Err(efface::Error::NothingLeft { gone: gone.len(), rows: stored.len() }.into());
     }
-    let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
-    let mut recipe = Backbone::from_bytes(&bytes)?.recipe().clone();
+    let mut recipe = backbone.recipe().clone();
     let texts = texts(store, stored, network.max_tokens, gone)?;
     if !recipe.embedding.public {
         // A word that no row holds any more is not in the file by name either.
@@ -51,12 +50,44 @@ pub(crate) fn retrain(
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
     let (backbone, head) = trained.into_parts();
     let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
-    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info };
+    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
     Ok((Outcome { model: live(head), evidence }, renewal))
 }
 
-/// The retained rows as word ids.
-fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) -> Result<Rows> {
+/// Trains the network further by a method that forgets the rows `gone`.
+pub(crate) fn train_further(
+    store: &Store,
+    manifest: &Manifest,
+    stored: &StoreRows<'_>,
+    method: &NetworkMethod,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<(Outcome<Live>, Renewal)> {
+    let (network, backbone) = encoder(store, manifest)?;
+    let all = texts(store, stored, network.max_tokens, &[])?;
+    let TunedNetwork { trained, evidence } = train::further(method, &backbone, &all, gone, progress)?;
+    let Trained { network: tuned, encoded, .. } = trained;
+    let (backbone, head) = tuned.into_parts();
+    let mut info = network.clone();
+    // What is told of the training stays that of the fit, but for the steps.
+    if let EncoderInfo::Lstm { steps, .. } = &mut info.encoder {
+        *steps = backbone.steps();
+    }
+    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
+    Ok((Outcome { model: live(head), evidence }, renewal))
+}
+
+/// The encoder that the file holds, and what is told of it.
+pub(super) fn encoder<'a>(store: &Store, manifest: &'a Manifest) -> Result<(&'a NetworkInfo, Backbone)> {
+    let Some(network) = &manifest.network else {
+        return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
+    };
+    let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
+    Ok((network, Backbone::from_bytes(&bytes)?))
+}
+
+/// All rows but those `gone`, as word ids.
+pub(super) fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) -> Result<Rows> {
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = stored.all()?.filter(|id| !out.contains(&id));
     let mut table = Csr::<f32>::new(width);
@@ -74,6 +105,13 @@ fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) ->
 }
 
 impl Renewal {
+    /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
+    pub(crate) fn limit(&self, evidence: &mut Evidence) {
+        if self.is_further {
+            efface_nn::unbound(evidence);
+        }
+    }
+
     /// Puts the new encoder and the new features down. The arrays of the head are saved after this.
     pub(crate) fn put_down(
         self,

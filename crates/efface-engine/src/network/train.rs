@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use efface::Rows;
-use efface_nn::{Checkpoint, EpochReport, Flow, NetworkRecipe, StepReport, Trained};
+use efface::{RowId, Rows};
+use efface_nn::{
+    Backbone, Checkpoint, EpochReport, Flow, NetworkMethod, NetworkRecipe, StepReport, Trained, TunedNetwork,
+};
 
 use crate::error::{Error, Result};
 use crate::files::{DraftFile, PRIVATE_MODE};
@@ -68,6 +70,31 @@ pub(super) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress)
     }
 }
 
+/// Trains a network that is there further, to forget rows: whoever stops it keeps the one that is there.
+pub(super) fn further(
+    method: &NetworkMethod,
+    backbone: &Backbone,
+    texts: &Rows,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<TunedNetwork> {
+    if progress.is_interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let mut watcher = Watcher {
+        progress,
+        resumed: None,
+        epochs: method.epochs(),
+        checkpoint: None,
+        begun: false,
+        failure: None,
+        stopped: false,
+    };
+    let tuned = method.forget(backbone, texts, gone, &mut watcher);
+    progress.finish();
+    if watcher.stopped { Err(Error::Interrupted) } else { Ok(tuned?) }
+}
+
 fn resume(path: &Path) -> Result<Option<Checkpoint>> {
     match std::fs::read(path) {
         Ok(bytes) => Checkpoint::from_bytes(&bytes).map(Some).map_err(|error| {
@@ -108,12 +135,14 @@ impl efface_nn::Progress for Watcher<'_> {
             self.progress.start("training", Some((report.batches * self.epochs) as u64));
         }
         self.progress.at(report.step);
+        let forgotten = report.forgotten.map(|loss| format!("; loss of the rows to forget {loss:.4}"));
         self.progress.tell(&format!(
-            "epoch {}/{}, loss {:.4}, accuracy {:.1} %",
+            "epoch {}/{}, loss {:.4}, accuracy {:.1} %{}",
             report.epoch,
             self.epochs,
             report.loss,
-            100.0 * report.accuracy
+            100.0 * report.accuracy,
+            forgotten.unwrap_or_default()
         ));
         self.stopped = self.progress.is_interrupted();
         if self.stopped { Flow::Stop } else { Flow::Continue }

@@ -11,7 +11,8 @@ use std::time::Instant;
 use efface::eval::{Bootstrap, likelihood_ratio};
 use efface::{Predict, Ridge, RowId};
 use efface_nn::{
-    EncoderSettings, HeadMethod, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows,
+    EncoderSettings, HeadMethod, HeadRecipe, Network, NetworkMethod, NetworkRecipe, Quiet, TrainSettings,
+    text_rows,
 };
 
 use crate::corpus::{Corpus, draw, spread, vectors};
@@ -21,7 +22,15 @@ const POOL: usize = 400;
 const MAX_TOKENS: usize = 100;
 
 /// The kinds of networks that are compared, in the order of the table.
-const KINDS: [&str; 4] = ["before forgetting", "head: exact", "head: influence", "retrained whole"];
+const KINDS: [&str; 7] = [
+    "before forgetting",
+    "head: exact",
+    "head: influence",
+    "retrained whole",
+    "whole: fine_tune",
+    "whole: neggrad_plus",
+    "whole: scrub",
+];
 
 /// What one network of one kind says.
 struct Seen {
@@ -55,7 +64,7 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         let accuracy = bbc.accuracy(&answers, &test);
         Seen { margins: pool.iter().enumerate().map(margin).collect(), answers, accuracy }
     };
-    let mut seen: [Vec<Seen>; 4] = Default::default();
+    let mut seen: [Vec<Seen>; KINDS.len()] = Default::default();
     let mut membership: Vec<Vec<bool>> = Vec::new();
     let start = Instant::now();
     for j in 0..networks as u64 {
@@ -66,13 +75,19 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         // The rows to forget come first, so that their ids are 0, 1, ….
         let all: Vec<usize> = inside.iter().chain(base).copied().collect();
         let gone: Vec<RowId> = (0..inside.len() as u64).map(RowId).collect();
-        let trained = recipe(j).train(&bbc.rows(&all, &embedding, MAX_TOKENS), &mut Quiet).unwrap();
+        let rows = bbc.rows(&all, &embedding, MAX_TOKENS);
+        let trained = recipe(j).train(&rows, &mut Quiet).unwrap();
         let forget = |method| trained.network.forget(method, &trained.encoded, &gone).unwrap().model;
         let anew = recipe(j).train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut Quiet).unwrap();
         seen[0].push(look(&trained.network));
         seen[1].push(look(&forget(&HeadMethod::Exact)));
         seen[2].push(look(&forget(&HeadMethod::Influence)));
         seen[3].push(look(&anew.network));
+        for (kind, name) in NetworkMethod::NAMES.iter().enumerate() {
+            let method = NetworkMethod::by_name(name).unwrap();
+            let tuned = method.forget(trained.network.backbone(), &rows, &gone, &mut Quiet).unwrap();
+            seen[4 + kind].push(look(&tuned.trained.network));
+        }
         membership.push(member);
         eprintln!(
             "  {} of {networks} networks and their twins ({:.0} s)",

@@ -7,6 +7,7 @@ mod head;
 mod injection;
 mod membership;
 mod network;
+mod network_left;
 mod review_injection;
 mod shares;
 mod speed;

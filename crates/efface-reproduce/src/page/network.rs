@@ -2,12 +2,12 @@
 
 use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
 
-use super::{Results, median, printed};
+use super::{Results, median, network_left, printed};
 use crate::paper;
 use crate::part::Study;
 use crate::statistics::Summary;
 use crate::studies::Context;
-use crate::studies::network_times::{HEADS, TRAINED, cell};
+use crate::studies::network_times::{FURTHER, HEADS, TRAINED, cell};
 use crate::studies::networks::{describe, sets};
 
 /// The rows of the table: the name of the method and how the record calls it among the heads.
@@ -25,7 +25,7 @@ struct Found {
 }
 
 fn find(results: &Results<'_>, set: &str, method: &str) -> Found {
-    if TRAINED.contains(&method) {
+    if TRAINED.contains(&method) || FURTHER.contains(&method) {
         let get = |name: &str| results.get(Study::NetworkTimes, &cell(set, method), name);
         return Found { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") };
     }
@@ -39,12 +39,13 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
     let mut section = Section::new("Table 2: how long a network takes").add(Text::new(format!(
         "A run forgets {} articles. Retraining trains the whole network again; “augmented” does so on a set with {} more articles \
          that were made from those that stay by replacing a word, leaving one out or changing their order; SISA trains the touched ones \
-         of {} whole networks again. The other methods work on the head alone: what the encoder learned from the articles stays \
+         of {} whole networks again. fine_tune, neggrad_plus and scrub train the network further from where it is; nothing bounds \
+         what they leave. The other methods work on the head alone: what the encoder learned from the articles stays \
          in it, and their times must not be read as those of forgetting altogether.",
         plan.deletions, plan.augmented, plan.shards
     )));
     for set in sets(context, true) {
-        section = section.add(table(context, results, set));
+        section = section.add(table(context, results, set)).add(network_left::table(results, set));
     }
     section.note(
         "Where the numbers differ. The paper's INF and PRU take 110 to 170 seconds, little less than its retraining: they \
@@ -97,8 +98,8 @@ fn table(context: &Context, results: &Results<'_>, set: &str) -> Table {
         Column::number("kept").group("here"),
     ]);
     let retrain = find(results, set, "retrain").seconds;
-    for method in TRAINED.into_iter().chain(HEAD_ROWS.iter().map(|(method, _)| *method)) {
-        if method == "influence" {
+    for method in TRAINED.into_iter().chain(FURTHER).chain(HEAD_ROWS.iter().map(|(method, _)| *method)) {
+        if method == FURTHER[0] || method == "influence" {
             table.rule();
         }
         let Found { seconds, accuracy, kept } = find(results, set, method);

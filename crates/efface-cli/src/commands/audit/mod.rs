@@ -159,13 +159,15 @@ fn line(report: &AuditReport, state: &StateReport, held_out: bool) -> Vec<String
         (_, Some(evidence)) => evidence.claim().name().into(),
         _ => "exact".into(),
     };
+    // A whole network has features of its own, and so no distance between parameters.
+    let none = if state.state == "retrain" { "0" } else { "" };
     let mut line = vec![
         named(state),
         claim,
         state.seconds.map(seconds).unwrap_or_default(),
-        far.map_or("0".into(), |far| far.l2.map(distance).unwrap_or_default()),
+        far.map_or(none.into(), |far| far.l2.map(distance).unwrap_or_default()),
         far.and_then(|far| far.fraction).map(share).unwrap_or_default(),
-        far.map_or("0".into(), |far| distance(far.largest_prediction_change)),
+        far.map_or(none.into(), |far| distance(far.largest_prediction_change)),
         relearned(state),
         injected(report, &state.state).map(distance).unwrap_or_default(),
         useful(&state.retained),

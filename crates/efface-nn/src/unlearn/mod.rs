@@ -1,0 +1,247 @@
+//! Forgetting by training a network further: the methods that today's literature compares with retraining.
+//!
+//! | method | what a step minimises | from |
+//! |---|---|---|
+//! | [`fine_tune`](FineTune) | the loss of the retained rows | the baseline of Golatkar et al. 2020 |
+//! | [`neggrad_plus`](NegGradPlus) | α · retained loss − (1 − α) · forgotten loss | Kurmanji et al. 2023 |
+//! | [`scrub`](Scrub) | nearness to the old network on retained rows, distance from it on forgotten ones | Kurmanji et al. 2023 |
+//!
+//! All of them start from the trained encoder and the linear head that it was trained with, step by AdamW on minibatches like
+//! the fit, at a constant rate, and keep the last state. Then the retained rows are encoded anew and the network's own head
+//! (squared loss or cross-entropy) is fitted to its optimum on them, as after a retraining, so that its curvature is that of its
+//! features. The loss of the steps is the cross-entropy that the encoder was trained with, whichever head the network has.
+//!
+//! **What they guarantee: nothing.** The claim is `approximate` and the bound infinite: no theorem says how far the result is
+//! from a network that never saw the rows. They are here to be compared with; `retrain` and `sisa` are for forgetting.
+//!
+//! An encoder that was drawn and never trained holds nothing of the rows, and a pretrained one never saw them: both are refused,
+//! because the head forgets there exactly.
+
+mod fine_tune;
+mod neggrad_plus;
+mod options;
+mod relearn;
+mod scrub;
+
+pub use fine_tune::FineTune;
+pub use neggrad_plus::NegGradPlus;
+pub use options::TuneOptions;
+pub use scrub::Scrub;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use efface::{Claim, Evidence, RowId, RowStore, Rows};
+
+use crate::backbone::{Backbone, not_covered};
+use crate::error::{Error, Result};
+use crate::recipe::{NetworkRecipe, Trained};
+use crate::texts::{Lessons, row_ids};
+use crate::train::{Objective, Progress, TrainSettings};
+
+/// What stays behind when a network is only trained further.
+const LEFT: &str = "what the network still holds of these rows: it was trained further and not anew, and nothing bounds what \
+                    is left; retrain covers it";
+
+/// The cross-entropy of rows to forget, in nats, at which a method stops by default: they have a probability of e⁻²⁰ by then.
+const LOSS_CAP: f64 = 20.0;
+
+/// How a whole network forgets without being trained from scratch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NetworkMethod {
+    /// Training on the retained rows.
+    FineTune(FineTune),
+    /// Descent on the retained rows, ascent on those to forget.
+    NegGradPlus(NegGradPlus),
+    /// Distillation on the retained rows, its opposite on those to forget.
+    Scrub(Scrub),
+}
+
+/// A network that was trained further.
+#[derive(Debug, Clone)]
+pub struct TunedNetwork {
+    /// The network, the features of the retained rows, and the steps that were made.
+    pub trained: Trained,
+    /// The record of the request.
+    pub evidence: Evidence,
+}
+
+impl NetworkMethod {
+    /// The names in commands and evidence.
+    pub const NAMES: [&str; 3] = ["fine_tune", "neggrad_plus", "scrub"];
+
+    /// Every method at its defaults.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "fine_tune" => Self::FineTune(FineTune::default()),
+            "neggrad_plus" => Self::NegGradPlus(NegGradPlus::default()),
+            "scrub" => Self::Scrub(Scrub::default()),
+            _ => return None,
+        })
+    }
+
+    /// Its name in commands and evidence.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::FineTune(_) => "fine_tune",
+            Self::NegGradPlus(_) => "neggrad_plus",
+            Self::Scrub(_) => "scrub",
+        }
+    }
+
+    /// Passes over the retained rows.
+    pub fn epochs(&self) -> usize {
+        match self {
+            Self::FineTune(settings) => settings.epochs,
+            Self::NegGradPlus(settings) => settings.epochs,
+            Self::Scrub(settings) => settings.epochs,
+        }
+    }
+
+    /// The rate of AdamW for a network of this training.
+    pub fn learning_rate(&self, training: &TrainSettings) -> f64 {
+        self.given_rate().unwrap_or_else(|| f64::from(training.learning_rate) * self.rate_share())
+    }
+
+    fn given_rate(&self) -> Option<f64> {
+        match self {
+            Self::FineTune(settings) => settings.learning_rate,
+            Self::NegGradPlus(settings) => settings.learning_rate,
+            Self::Scrub(settings) => settings.learning_rate,
+        }
+    }
+
+    /// The default rate as a share of the fit's. Ascent has no minimum to settle in, so that it takes smaller steps.
+    fn rate_share(&self) -> f64 {
+        match self {
+            Self::FineTune(_) => 1.0,
+            Self::NegGradPlus(_) | Self::Scrub(_) => 0.25,
+        }
+    }
+
+    /// Whether every setting lies in its range.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
+        if self.epochs() == 0 {
+            return refuse("epochs", "0".into(), "at least 1");
+        }
+        if let Some(rate) = self.given_rate().filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
+            return refuse("learning_rate", rate.to_string(), "above 0 and at most 1");
+        }
+        match self {
+            Self::FineTune(_) => Ok(()),
+            Self::NegGradPlus(settings) => settings.check(),
+            Self::Scrub(settings) => settings.check(),
+        }
+    }
+
+    /// The network of an encoder without the rows `gone` of `texts`, which holds all rows as word ids. On an error the
+    /// encoder is as it was. With no row to forget no step is made.
+    pub fn forget(
+        &self,
+        backbone: &Backbone,
+        texts: &Rows,
+        gone: &[RowId],
+        progress: &mut dyn Progress,
+    ) -> Result<TunedNetwork> {
+        self.check()?;
+        texts.check(gone)?;
+        if gone.len() >= texts.len() {
+            return Err(efface::Error::NothingLeft { gone: gone.len(), rows: texts.len() }.into());
+        }
+        if backbone.steps == 0 {
+            let reason = "the encoder was never trained, so that it holds nothing of the rows: the head forgets them by exact \
+                          or retrain_head";
+            return Err(efface::Error::Unsupported { method: self.name(), reason: reason.into() }.into());
+        }
+        let out: HashSet<RowId> = gone.iter().copied().collect();
+        let retained = texts.filter(|id| !out.contains(&id));
+        let recipe = named_by(&backbone.recipe, &retained)?;
+        let mut lessons = Lessons::read(&retained, &recipe.embedding)?;
+        let kept = lessons.texts.len();
+        lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
+        let settings = self.training(&recipe.training, gone.is_empty());
+        let sides = Sides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
+        let objective: Box<dyn Objective> = match self {
+            Self::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
+            Self::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
+            Self::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),
+        };
+        let trained = recipe
+            .train_on(backbone, &retained, &lessons, settings, Some(objective), progress)
+            .map_err(too_far)?;
+        let evidence = self.evidence(&trained, gone.len(), settings.learning_rate)?;
+        Ok(TunedNetwork { trained, evidence })
+    }
+
+    /// The settings of the steps: the fit's batches, clipping, decay, seed and threads, at a constant rate.
+    fn training(&self, fit: &TrainSettings, is_idle: bool) -> TrainSettings {
+        TrainSettings {
+            epochs: if is_idle { 0 } else { self.epochs() },
+            learning_rate: self.learning_rate(fit) as f32,
+            warmup: 0.0,
+            final_rate: 1.0,
+            validation: 0.0,
+            ..*fit
+        }
+    }
+
+    fn evidence(&self, trained: &Trained, forgotten: usize, rate: f32) -> Result<Evidence> {
+        let Trained { network, encoded, checkpoint } = trained;
+        let mut evidence = network.head.evidence(encoded)?;
+        evidence.method = self.name().into();
+        evidence.promise = Claim::Approximate;
+        evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
+        evidence.forgotten = forgotten;
+        let taken = if let Self::FineTune(_) = self { 0 } else { forgotten };
+        evidence.rows_read = if forgotten == 0 { 0 } else { encoded.len() + taken };
+        evidence.iterations = checkpoint.step as usize;
+        evidence.refactored = true;
+        evidence.precomputed.clear();
+        unbound(&mut evidence);
+        if forgotten > 0 {
+            evidence.not_covered.push(LEFT.into());
+        }
+        evidence.not_covered.extend(not_covered(0, network.embedding().public));
+        Ok(evidence)
+    }
+}
+
+/// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder that still knows the rows.
+pub fn unbound(evidence: &mut Evidence) {
+    // A method that aims at no distance has no tolerance to miss.
+    evidence.tolerance = None;
+    evidence.gradient_norm = None;
+    evidence.bound = f64::INFINITY;
+    evidence.relative_bound = f64::INFINITY;
+}
+
+/// A fit that left the numbers can be taken up again from its last state; a forget that did has none but the old network.
+fn too_far(error: Error) -> Error {
+    match error {
+        Error::Diverged { step, epoch, what, value, .. } => {
+            Error::Overshot { step, epoch, what, value, cap: f64::from(f32::MAX) }
+        }
+        other => other,
+    }
+}
+
+/// The rows of both kinds, by their place among the lessons.
+struct Sides {
+    retained: Vec<usize>,
+    forgotten: Vec<usize>,
+}
+
+/// The recipe without the names of words that no retained row holds, where words were chosen from the rows.
+fn named_by(recipe: &NetworkRecipe, retained: &Rows) -> Result<NetworkRecipe> {
+    let mut recipe = recipe.clone();
+    if !recipe.embedding.public {
+        let known = recipe.embedding.table().len() / recipe.embedding.width();
+        let mut used = HashSet::new();
+        for view in retained.iter() {
+            used.extend(row_ids(view.features, known)?);
+        }
+        recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
+    }
+    Ok(recipe)
+}

@@ -1,0 +1,348 @@
+//! Networks that are trained further to forget: what the methods do on a tiny network, and what they refuse.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
+
+use std::sync::Arc;
+
+use efface::{Claim, Logistic, Predict, Ridge, RowId, RowStore, Rows};
+use efface_nn::{
+    Embedding, EncoderSettings, Error, FineTune, FittedNetwork, Flow, HeadMethod, HeadRecipe, NegGradPlus,
+    Network, NetworkMethod, NetworkRecipe, Progress, Quiet, Scrub, StepReport, TrainSettings, TuneOptions,
+    text_rows,
+};
+
+const CLASSES: usize = 3;
+
+/// Rows 0 to 8 say one topic and are labelled as the next: only a network that memorised them gets them right, by the names
+/// that they alone hold. They are what is to be forgotten.
+const WRONG: usize = 9;
+
+fn class(i: usize) -> usize {
+    if i < WRONG { (i + 1) % CLASSES } else { i % CLASSES }
+}
+
+fn texts(n: usize) -> Vec<String> {
+    let filler = ["the", "of", "and", "to", "in", "for", "on", "with"];
+    let text = |i: usize| {
+        let length = 5 + i * 5 % 7;
+        let mut words: Vec<String> = (0..length).map(|t| filler[(i * 3 + t * 5) % 8].to_string()).collect();
+        words[i % length] = format!("topic{}a", i % CLASSES);
+        words[(i * 7 + 2) % length] = format!("topic{}b", i % CLASSES);
+        if i < WRONG {
+            words.push(format!("name{i}"));
+        }
+        words.join(" ")
+    };
+    (0..n).map(text).collect()
+}
+
+fn rows(n: usize) -> (Arc<Embedding>, Rows) {
+    let texts = texts(n);
+    let words = Embedding::words_of(texts.iter().map(String::as_str), 100).unwrap();
+    let embedding = Arc::new(Embedding::random(words, 6, 5).unwrap());
+    let ids = text_rows(&embedding, texts.iter().map(String::as_str), 14).unwrap();
+    let targets = (0..n).flat_map(|i| (0..CLASSES).map(move |c| (c == class(i)) as u8 as f64));
+    let rows = Rows::new(ids.features, targets.collect(), CLASSES).unwrap();
+    (embedding, rows)
+}
+
+fn fitted(head: HeadRecipe) -> FittedNetwork {
+    let (embedding, rows) = rows(72);
+    let training = TrainSettings {
+        epochs: 24,
+        batch: 8,
+        learning_rate: 2e-2,
+        validation: 0.0,
+        ..TrainSettings::default()
+    };
+    let recipe =
+        NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(8).dropout(0.1), training, head };
+    FittedNetwork::new(&recipe, rows, &mut Quiet).unwrap()
+}
+
+fn ridge() -> FittedNetwork {
+    fitted(HeadRecipe::Ridge(Ridge::new(0.1)))
+}
+
+fn gone() -> Vec<RowId> {
+    (0..WRONG as u64).map(RowId).collect()
+}
+
+/// Mean cross-entropy and share of hits of a network on some rows, through its own head.
+fn judged(network: &Network, rows: &Rows) -> (f64, f64) {
+    let mut table = efface::Csr::<f32>::new(rows.width());
+    rows.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
+    let scores = network.predict(&table.into()).unwrap();
+    let mut loss = 0.0;
+    let mut hits = 0.0;
+    for (at, view) in rows.iter().enumerate() {
+        let own = view.targets.iter().position(|target| *target == 1.0).unwrap();
+        let line: Vec<f64> = (0..CLASSES).map(|c| scores[(at, c)]).collect();
+        loss += line.iter().map(|score| score.exp()).sum::<f64>().ln() - line[own];
+        hits += line.iter().enumerate().all(|(c, score)| c == own || *score < line[own]) as u8 as f64;
+    }
+    (loss / rows.len() as f64, hits / rows.len() as f64)
+}
+
+fn methods() -> [NetworkMethod; 3] {
+    NetworkMethod::NAMES.map(|name| NetworkMethod::by_name(name).unwrap())
+}
+
+#[test]
+fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
+    for head in [HeadRecipe::Ridge(Ridge::new(0.1)), HeadRecipe::Softmax(Logistic::new(0.1))] {
+        let before = fitted(head);
+        let out = before.texts().filter(|id| id.0 < WRONG as u64);
+        let stay = before.texts().filter(|id| id.0 >= WRONG as u64);
+        let (old_loss, old_hits) = judged(before.network(), &out);
+        let (stay_loss, _) = judged(before.network(), &stay);
+        assert!(old_hits > 0.8, "the wrong labels were not learned: {old_hits}");
+        for method in methods() {
+            let mut after = before.clone();
+            let evidence = after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+            let (loss, hits) = judged(after.network(), &out);
+            let (kept, kept_hits) = judged(after.network(), &stay);
+            if !matches!(method, NetworkMethod::FineTune(_)) {
+                assert!(loss > 1.5 * old_loss && hits < old_hits, "{}: {loss} {hits}", method.name());
+            }
+            assert!(kept < 1.5 * stay_loss && kept_hits > 0.95, "{}: {kept} {kept_hits}", method.name());
+            assert_eq!((evidence.method.as_str(), evidence.claim()), (method.name(), Claim::Approximate));
+            assert_eq!((evidence.forgotten, evidence.rows, after.texts().len()), (9, 63, 63));
+            assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite());
+            assert!(evidence.iterations >= 5 * 8, "{}", evidence.iterations);
+            let read = if let NetworkMethod::FineTune(_) = method { 63 } else { 72 };
+            assert_eq!(evidence.rows_read, read);
+            assert!(evidence.not_covered[0].contains("nothing bounds what is left"), "{evidence:?}");
+            // The head is at its optimum on the features that are kept with it, so that it goes on forgetting exactly.
+            let refitted = after.network().recipe().head.fit(after.encoded()).unwrap();
+            assert!(after.network().head().distance(&refitted) < 1e-9);
+            assert_eq!(after.encoded().len(), 63);
+            after.forget(&HeadMethod::by_name("auto").unwrap(), &[RowId(40)]).unwrap();
+            // A later retraining is that of the fit, whatever happened in between.
+            assert_eq!(after.network().recipe().training, before.network().recipe().training);
+        }
+    }
+}
+
+/// A new head alone raises the loss of rows that it was not fitted on. What the steps did shows in the head that they trained.
+#[test]
+fn the_steps_themselves_push_the_rows_out() {
+    let before = ridge();
+    let out = before.texts().filter(|id| id.0 < WRONG as u64);
+    let loss = |method: NetworkMethod| {
+        let mut after = before.clone();
+        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        after.network().backbone().training_loss(&out).unwrap()
+    };
+    let epochs = 5;
+    let learning_rate = Some(1e-2);
+    let plain = loss(NetworkMethod::FineTune(FineTune { epochs, learning_rate }));
+    let neggrad = |alpha| NegGradPlus { alpha, epochs, learning_rate, loss_cap: 100.0 };
+    let some = loss(NetworkMethod::NegGradPlus(neggrad(0.9)));
+    let more = loss(NetworkMethod::NegGradPlus(neggrad(0.5)));
+    let scrub = |max_epochs| Scrub { epochs, max_epochs, learning_rate, loss_cap: 100.0, ..Scrub::default() };
+    let once = loss(NetworkMethod::Scrub(scrub(1)));
+    let always = loss(NetworkMethod::Scrub(scrub(5)));
+    assert!(plain < some && some < more && more > 2.0 * plain, "{plain} {some} {more}");
+    assert!(always > once && always > plain, "{plain} {once} {always}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_and_the_old_network_stays() {
+    let before = ridge();
+    let bytes = before.network().to_bytes().unwrap();
+    for method in methods() {
+        let run = || {
+            let mut after = before.clone();
+            after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+            after.network().to_bytes().unwrap()
+        };
+        let first = run();
+        assert!(first == run() && first != bytes, "{}", method.name());
+        assert!(before.network().to_bytes().unwrap() == bytes);
+    }
+}
+
+#[test]
+fn an_empty_request_changes_nothing_and_unknown_rows_are_refused() {
+    let mut network = ridge();
+    // A head that is not at its optimum stays as it is too.
+    network.forget(&HeadMethod::Influence, &[RowId(50)]).unwrap();
+    let bytes = network.network().to_bytes().unwrap();
+    for method in methods() {
+        let evidence = network.forget_whole(&method, &[], &mut Quiet).unwrap();
+        assert_eq!((evidence.forgotten, evidence.iterations, evidence.rows_read), (0, 0, 0));
+        let unknown = network.forget_whole(&method, &[RowId(50)], &mut Quiet);
+        assert!(matches!(unknown, Err(Error::Core(efface::Error::UnknownRow(RowId(50))))));
+        let twice = network.forget_whole(&method, &[RowId(3), RowId(3)], &mut Quiet);
+        assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
+        let all: Vec<RowId> = network.texts().ids().collect();
+        let none = network.forget_whole(&method, &all, &mut Quiet);
+        assert!(matches!(none, Err(Error::Core(efface::Error::NothingLeft { .. }))));
+        let class: Vec<RowId> =
+            network.texts().iter().filter(|view| view.targets[0] == 1.0).map(|view| view.id).collect();
+        let empty = network.forget_whole(&method, &class, &mut Quiet);
+        assert!(matches!(empty, Err(Error::Core(efface::Error::EmptyClass { .. }))), "{empty:?}");
+        assert!(network.network().to_bytes().unwrap() == bytes);
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_named_with_the_range() {
+    let mut network = ridge();
+    let neggrad = NegGradPlus::default();
+    let scrub = Scrub::default();
+    let cases = [
+        (NetworkMethod::FineTune(FineTune { epochs: 0, ..FineTune::default() }), "epochs = 0", "at least 1"),
+        (
+            NetworkMethod::FineTune(FineTune { learning_rate: Some(f64::NAN), ..FineTune::default() }),
+            "learning_rate = NaN",
+            "above 0 and at most 1",
+        ),
+        (NetworkMethod::NegGradPlus(NegGradPlus { alpha: 1.0, ..neggrad }), "alpha = 1", "below 1"),
+        (NetworkMethod::NegGradPlus(NegGradPlus { alpha: -0.5, ..neggrad }), "alpha = -0.5", "above 0"),
+        (NetworkMethod::NegGradPlus(NegGradPlus { epochs: 0, ..neggrad }), "epochs = 0", "at least 1"),
+        (NetworkMethod::NegGradPlus(NegGradPlus { loss_cap: 0.0, ..neggrad }), "loss_cap = 0", "above 0"),
+        (
+            NetworkMethod::NegGradPlus(NegGradPlus { learning_rate: Some(f64::INFINITY), ..neggrad }),
+            "learning_rate = inf",
+            "at most 1",
+        ),
+        (NetworkMethod::Scrub(Scrub { epochs: 0, ..scrub }), "epochs = 0", "at least 1"),
+        (NetworkMethod::Scrub(Scrub { max_epochs: 6, ..scrub }), "max_epochs = 6", "at most the epochs"),
+        (NetworkMethod::Scrub(Scrub { alpha: -1.0, ..scrub }), "alpha = -1", "0 or more"),
+        (NetworkMethod::Scrub(Scrub { gamma: f64::NAN, ..scrub }), "gamma = NaN", "0 or more"),
+        (NetworkMethod::Scrub(Scrub { alpha: 0.0, gamma: 0.0, ..scrub }), "gamma = 0", "above 0"),
+    ];
+    for (method, value, range) in cases {
+        let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
+        assert!(matches!(error, Error::Setting { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(value) && text.contains(range), "{text}");
+    }
+}
+
+#[test]
+fn options_become_a_method_or_are_refused() {
+    let options = TuneOptions { epochs: Some(1), learning_rate: Some(1e-3), ..TuneOptions::default() };
+    let scrub = options.method("scrub").unwrap().unwrap();
+    let expected = Scrub { epochs: 1, max_epochs: 1, learning_rate: Some(1e-3), ..Scrub::default() };
+    assert_eq!(scrub, NetworkMethod::Scrub(expected));
+    assert_eq!(TuneOptions::of(&scrub).method("scrub").unwrap(), Some(scrub));
+    assert_eq!(options.method("retrain").unwrap(), None);
+    let gamma = TuneOptions { gamma: Some(1.0), ..TuneOptions::default() };
+    for name in ["fine_tune", "neggrad_plus"] {
+        let error = gamma.method(name).unwrap_err().to_string();
+        assert!(error.contains("gamma has no meaning for"), "{error}");
+    }
+    let alpha = TuneOptions { alpha: Some(0.0), ..TuneOptions::default() };
+    assert!(matches!(alpha.method("neggrad_plus"), Err(Error::Setting { name: "alpha", .. })));
+    assert!(matches!(alpha.method("fine_tune"), Err(Error::Unsupported(_))));
+}
+
+#[test]
+fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_stays() {
+    let mut network = ridge();
+    let bytes = network.network().to_bytes().unwrap();
+    let far = |loss_cap| {
+        let neggrad = NegGradPlus { alpha: 0.1, epochs: 30, learning_rate: Some(0.05), loss_cap };
+        let scrub =
+            Scrub { epochs: 30, max_epochs: 30, learning_rate: Some(0.05), loss_cap, ..Scrub::default() };
+        [NetworkMethod::NegGradPlus(neggrad), NetworkMethod::Scrub(scrub)]
+    };
+    for method in far(3.0) {
+        let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
+        assert!(matches!(error, Error::Overshot { value, cap, .. } if value > cap), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("3.0e0 is the most") && text.contains("lower the learning rate"), "{text}");
+    }
+    // A weight decay that turns parameters around and blows them up is not taken either.
+    let mut wild = network.network().recipe().clone();
+    wild.training.weight_decay = 1e30;
+    let texts = network.texts().clone();
+    let tune = NetworkMethod::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
+    let trained = NetworkRecipe { training: TrainSettings { epochs: 0, ..wild.training }, ..wild };
+    let start = trained.train_from(network.network(), &texts, &mut Quiet).unwrap();
+    let error = tune.forget(start.network.backbone(), &texts, &gone(), &mut Quiet).unwrap_err();
+    assert!(matches!(error, Error::Overshot { what: "largest parameter", .. }), "{error}");
+    assert!(network.network().to_bytes().unwrap() == bytes && network.texts().len() == 72);
+}
+
+#[test]
+fn an_encoder_that_was_never_trained_has_nothing_to_forget() {
+    let (embedding, rows) = rows(30);
+    let training = TrainSettings { epochs: 0, ..TrainSettings::default() };
+    let head = HeadRecipe::Ridge(Ridge::new(0.1));
+    let recipe = NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(4), training, head };
+    let mut network = FittedNetwork::new(&recipe, rows, &mut Quiet).unwrap();
+    for method in methods() {
+        let error = network.forget_whole(&method, &[RowId(1)], &mut Quiet).unwrap_err().to_string();
+        assert!(error.contains("never trained") && error.contains("retrain_head"), "{error}");
+    }
+}
+
+/// Notes the losses that steps tell of.
+#[derive(Default)]
+struct StepNotes(Vec<(usize, Option<f64>)>);
+
+impl Progress for StepNotes {
+    fn step(&mut self, report: &StepReport) -> Flow {
+        self.0.push((report.epoch, report.forgotten));
+        Flow::Continue
+    }
+}
+
+#[test]
+fn steps_tell_of_the_rows_to_forget() {
+    let network = ridge();
+    let told = |method: NetworkMethod| {
+        let mut notes = StepNotes::default();
+        network.clone().forget_whole(&method, &gone(), &mut notes).unwrap();
+        notes.0
+    };
+    assert!(told(NetworkMethod::by_name("fine_tune").unwrap()).iter().all(|(_, loss)| loss.is_none()));
+    let neggrad = told(NetworkMethod::by_name("neggrad_plus").unwrap());
+    assert_eq!(neggrad.len(), 5 * 8);
+    assert!(neggrad.iter().all(|(_, loss)| loss.is_some()));
+    // Of 63 + 9 rows in batches of 8, two passes over the 9 come before the first two over the 63.
+    let scrub = told(NetworkMethod::by_name("scrub").unwrap());
+    assert_eq!(scrub.len(), 5 * 8 + 2 * 2);
+    assert!(scrub.iter().all(|(epoch, loss)| loss.is_some() == (*epoch <= 2)));
+}
+
+#[test]
+fn words_that_only_forgotten_rows_held_lose_their_names() {
+    let mut network = ridge();
+    let named = |network: &FittedNetwork, word: &str| {
+        network.network().embedding().words().iter().any(|known| known == word)
+    };
+    assert!(named(&network, "name3"));
+    network.forget_whole(&NetworkMethod::by_name("scrub").unwrap(), &[RowId(3)], &mut Quiet).unwrap();
+    assert!(!named(&network, "name3") && named(&network, "name4"));
+}
+
+#[test]
+fn relearning_begins_where_forgetting_ended() {
+    let before = ridge();
+    let out = before.texts().filter(|id| id.0 < WRONG as u64);
+    let known = before.network().backbone().training_loss(&out).unwrap();
+    let steps = |network: &FittedNetwork| {
+        network.network().backbone().relearn(&out, known, 500, 5e-3).unwrap().steps.unwrap()
+    };
+    assert_eq!(steps(&before), 0, "a network that forgot nothing has nothing to relearn");
+    let mut head = before.clone();
+    head.forget(&HeadMethod::RetrainHead, &gone()).unwrap();
+    assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
+    let mut anew = before.clone();
+    anew.retrain(&gone(), &mut Quiet).unwrap();
+    let truth = steps(&anew);
+    assert!(truth > 5, "{truth}");
+    for method in methods() {
+        let mut after = before.clone();
+        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        assert!(steps(&after) > 0, "{}", method.name());
+    }
+    // A target out of reach is told as such, and one step is one step.
+    let far = before.network().backbone().relearn(&out, -1.0, 3, 5e-3).unwrap();
+    assert_eq!((far.steps, far.limit, far.start_loss), (None, 3, known));
+}
