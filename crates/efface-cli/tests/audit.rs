@@ -32,6 +32,8 @@ fn masked(page: &str) -> String {
         word if word.parse::<f64>().is_ok_and(|value| value != 0.0) && word.contains('e') => {
             "[small]".to_owned()
         }
+        // Rounding may also leave nothing at all.
+        "0.000" => "[small]".to_owned(),
         word => word.to_owned(),
     };
     let line = |line: &str| {

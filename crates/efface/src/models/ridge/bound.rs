@@ -251,11 +251,13 @@ impl DenseBody {
         }
         let (caller, spread) = self.curvature_norms(&model.basis, model.settings.lambda, Some(change), par);
         let quality = &mut ledger.quality;
-        // The fractions have grown with the old norms; the new ones start from there.
-        quality.sums_error *= quality.growth;
-        quality.solver_error *= quality.growth;
+        // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
+        let grown = quality.solver_error * quality.growth;
+        quality.solver_error = self.solver_error_through(change, par).map_or(grown, |found| found.min(grown));
         quality.caller_norm = caller.min(quality.caller_norm * quality.growth);
         quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
+        let by_count = self.sums.charge * model.basis.width() as f64 * quality.spread_norm;
+        quality.sums_error = (quality.sums_error * quality.growth).min(by_count);
         quality.growth = 1.0;
         quality.carried_growth = 1.0;
         quality.measured_after = self.pending.len() + 1;
@@ -268,6 +270,37 @@ impl DenseBody {
         theta: &Mat<f64>,
         more: Option<&Change>,
     ) -> GradientSurvey {
+        let (mut gradient, low, mut hidden) = self.survey_words(ledger, theta, more);
+        gradient += low;
+        let per_spread = ledger.quality.energy_of_spread(theta.nrows());
+        hidden += 2.0 * UNIT * per_spread * largest_share(&gradient, &self.sums.spread);
+        for j in self.unsupported(more.map(|change| &change.rows)) {
+            gradient.row_mut(j).fill(0.0);
+        }
+        let solve_error =
+            self.waiting_error() + more.map_or(0.0, |change| change.solve_error(&self.ledger.quality));
+        GradientSurvey { gradient, hidden, solve_error }
+    }
+
+    /// An anchor near these parameters, rows that wait included: the old one was computed from rows that may be gone by
+    /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
+    pub(crate) fn anchor_near(&self, theta: &Mat<f64>) -> Arc<Anchor> {
+        let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| f64::from(theta[(j, c)] as f32));
+        if near == self.ledger.anchor.theta && self.pending.is_empty() {
+            return self.ledger.anchor.clone();
+        }
+        let near = if near.norm_max().is_finite() { near } else { theta.clone() };
+        let (gradient, gradient_low, error) = self.survey_words(&self.ledger, &near, None);
+        Arc::new(Anchor { theta: near, gradient, gradient_low, error, spread_error: 0.0 })
+    }
+
+    /// The gradient in two words, and the energy norm of what they may hide.
+    fn survey_words(
+        &self,
+        ledger: &DistanceLedger,
+        theta: &Mat<f64>,
+        more: Option<&Change>,
+    ) -> (Mat<f64>, Mat<f64>, f64) {
         let anchor = &ledger.anchor;
         let width = theta.nrows();
         // The way from the anchor in two words: rounding it would cost as much as rounding A.
@@ -289,14 +322,7 @@ impl DenseBody {
             residuals.add_to_gradient(&change.rows, &mut gradient, &mut gradient_low);
             hidden += residuals.lost * change.energy_of_rows() * growth;
         }
-        gradient += gradient_low;
-        hidden += 2.0 * UNIT * per_spread * largest_share(&gradient, &self.sums.spread);
-        for j in self.unsupported(more.map(|change| &change.rows)) {
-            gradient.row_mut(j).fill(0.0);
-        }
-        let solve_error =
-            self.waiting_error() + more.map_or(0.0, |change| change.solve_error(&self.ledger.quality));
-        GradientSurvey { gradient, hidden, solve_error }
+        (gradient, gradient_low, hidden)
     }
 
     /// What solving through the changes that wait adds to the error of a solve.
@@ -313,6 +339,10 @@ impl DenseBody {
                     *left += sign * x * x;
                 }
             }
+        }
+        // A column that no row has any more is known without a sum.
+        for j in self.unsupported(Some(rows)) {
+            left[j] = 0.0;
         }
         let worst = left
             .iter()

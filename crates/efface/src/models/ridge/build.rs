@@ -10,11 +10,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use faer::{Mat, Par};
+use faer::{Accum, Mat, Par};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger, GradientSurvey};
+use super::change::{Change, apply_signs};
 use super::curvature::{KeptSource, Solver, factor_of};
 use super::dense::{DenseBody, clear};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
@@ -22,7 +23,7 @@ use super::sums::Sums;
 use super::wide::subtract;
 use super::{Basis, Form, Penalty, Ridge};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, par};
+use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
 use crate::rows::{RowStore, Rows};
 
 /// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
@@ -215,6 +216,29 @@ impl Probes {
 }
 
 impl DenseBody {
+    /// At least the fraction by which solves through this change miss, A being that of the sums. None where no factor is
+    /// kept. The random vectors are those of A before the change, which in every direction are no smaller than
+    /// those of A after it.
+    pub(super) fn solver_error_through(&self, change: &Change, par: Par) -> Option<f64> {
+        let mut vectors = Probes::new(self.solver.factor()?).vectors;
+        let apart = self.unsupported(Some(&change.rows));
+        clear(&mut vectors, &apart);
+        let mut solved = self.solve(&vectors, Some(change), par);
+        clear(&mut solved, &apart);
+        let mut missed = self.sums.times(&solved) - &vectors;
+        for rows in self.pending.iter().map(|waiting| &waiting.rows).chain(std::iter::once(&change.rows)) {
+            let mut along = Mat::zeros(rows.signs.len(), PROBES);
+            multiply(along.as_mut(), Accum::Replace, rows.xt.as_ref().transpose(), solved.as_ref(), 1.0, par);
+            apply_signs(&mut along, &rows.signs);
+            multiply(missed.as_mut(), Accum::Add, rows.xt.as_ref(), along.as_ref(), 1.0, par);
+        }
+        clear(&mut missed, &apart);
+        let again = self.solve(&missed, Some(change), par);
+        let energy = |k: usize| dot(missed.col_as_slice(k), again.col_as_slice(k)).abs().sqrt();
+        let largest = (0..PROBES).map(energy).fold(0.0, f64::max);
+        largest.is_finite().then_some(2.0 * PROBE_SAFETY * largest)
+    }
+
     /// Refines with what the sums and the anchor tell.
     fn refine_by_sums(&mut self, basis: &Basis, theta: &mut Mat<f64>, goal: f64, par: Par) -> Result<()> {
         let unsupported = self.unsupported(None);

@@ -10,7 +10,7 @@ use faer::{Accum, Mat, Par};
 use super::Basis;
 use super::sums::Sums;
 use crate::error::Result;
-use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, two_sum};
+use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, two_product, two_sum};
 use crate::rows::{RowStore, Rows};
 
 /// Rows whose products are summed without rounding.
@@ -33,11 +33,60 @@ impl Sums {
         for (j, penalty) in penalty.iter().enumerate() {
             add_exactly(&mut high[(j, j)], &mut low[(j, j)], *penalty);
         }
+        let mut missing = Missing { high, low };
+        let rest = if rows.is_sparse() && basis.is_unshifted() {
+            missing.add_sparse(rows, basis)?;
+            0.0
+        } else {
+            missing.add_dense(rows, basis, par)?
+        };
+        let mut missing = missing.high + missing.low;
+        mirror_lower(missing.as_mut());
+        self.low = Some(missing);
+        // The second words have the rounding of the rest, and that of summing themselves.
+        self.charge = self.charge * rest + 64.0 * UNIT * UNIT * rows.len() as f64;
+        Ok(true)
+    }
+}
+
+/// What is missing, in two words; the lower triangle counts.
+struct Missing {
+    high: Mat<f64>,
+    low: Mat<f64>,
+}
+
+impl Missing {
+    /// Adds the products of all pairs of non-zeros.
+    fn add_sparse(&mut self, rows: &Rows, basis: &Basis) -> Result<()> {
+        let first = basis.intercept as usize;
+        let mut entries: Vec<(usize, f64)> = Vec::new();
+        for row in rows.iter() {
+            rows.go_on()?;
+            entries.clear();
+            entries.extend((0..first).map(|j| (j, 1.0)));
+            row.features.each(|j, x| entries.push((first + j, x * basis.inverse_scale(j))));
+            for (at, &(j, x)) in entries.iter().enumerate() {
+                let high = self.high.col_as_slice_mut(j);
+                let low = self.low.col_as_slice_mut(j);
+                for &(i, other) in &entries[at..] {
+                    let (product, rest) = two_product(x, other);
+                    add_exactly(&mut high[i], &mut low[i], product);
+                    low[i] += rest;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the products of rows that are split. Returns the share of the plain sums' error that the rest can have.
+    fn add_dense(&mut self, rows: &Rows, basis: &Basis, par: Par) -> Result<f64> {
+        let width = basis.width();
         let mut coarse = Mat::<f64>::zeros(width, BLOCK);
         let mut rest = Mat::<f64>::zeros(width, BLOCK);
         let mut square = Mat::<f64>::zeros(width, width);
         let mut cross = Mat::<f64>::zeros(width, width);
         let mut filled = 0;
+        let mut has_rest = false;
         let mut all = rows.iter().peekable();
         while let Some(row) = all.next() {
             basis.write_long(row.features, coarse.col_as_slice_mut(filled), rest.col_as_slice_mut(filled));
@@ -49,23 +98,25 @@ impl Sums {
             let h = coarse.as_ref().subcols(0, filled);
             let l = rest.as_ref().subcols(0, filled);
             multiply_lower(square.as_mut(), Accum::Replace, h, h.transpose(), 1.0, par);
-            let middle = h + l * faer::Scale(0.5);
-            multiply(cross.as_mut(), Accum::Replace, middle.as_ref(), l.transpose(), 1.0, par);
+            // Counts have no rest, and half of the work is saved.
+            let fine = l.norm_max() > 0.0;
+            if fine {
+                let middle = h + l * faer::Scale(0.5);
+                multiply(cross.as_mut(), Accum::Replace, middle.as_ref(), l.transpose(), 1.0, par);
+            }
             for j in 0..width {
                 for i in j..width {
-                    add_exactly(&mut high[(i, j)], &mut low[(i, j)], square[(i, j)]);
-                    low[(i, j)] += cross[(i, j)] + cross[(j, i)];
+                    add_exactly(&mut self.high[(i, j)], &mut self.low[(i, j)], square[(i, j)]);
+                    if fine {
+                        self.low[(i, j)] += cross[(i, j)] + cross[(j, i)];
+                    }
                 }
             }
+            has_rest |= fine;
             filled = 0;
             rows.go_on()?;
         }
-        let mut missing = high + low;
-        mirror_lower(missing.as_mut());
-        self.low = Some(missing);
-        // The second words have the rounding of the rest, and that of summing themselves.
-        self.charge = self.charge * REST + 64.0 * UNIT * UNIT * rows.len() as f64;
-        Ok(true)
+        Ok(if has_rest { REST } else { 0.0 })
     }
 }
 

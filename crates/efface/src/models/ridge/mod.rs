@@ -297,7 +297,7 @@ impl Amend for RidgeModel {
     fn settle(&mut self) -> Result<Settled> {
         let frame = self.frame();
         match &mut self.body {
-            Body::Dense(body) => body.settle(&frame),
+            Body::Dense(body) => body.settle(&frame, &self.theta),
             Body::Wide(_) => Ok(Settled::default()),
         }
     }

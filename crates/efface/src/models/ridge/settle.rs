@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use faer::Mat;
+
 use super::bound::{Anchor, CurvatureQuality};
 use super::build::{Frame, Probes};
 use super::curvature::Moved;
@@ -18,7 +20,7 @@ const REFACTOR_ABOVE: f64 = 1e6;
 
 impl DenseBody {
     /// Folds the waiting changes into sums and solver. On failure nothing changes.
-    pub(crate) fn settle(&mut self, frame: &Frame) -> Result<Settled> {
+    pub(crate) fn settle(&mut self, frame: &Frame, theta: &Mat<f64>) -> Result<Settled> {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
@@ -39,6 +41,7 @@ impl DenseBody {
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
         self.follow_quality(frame, all.signs.len(), fresh, par);
+        self.ledger.anchor = self.anchor_near(theta);
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 

@@ -138,16 +138,17 @@ impl RidgeModel {
             state.support = body.sums.support.clone();
             let ledger = &body.ledger;
             state.spread = body.sums.spread.clone();
-            state.anchor = columns(&ledger.anchor.theta);
-            state.gradient = columns(&ledger.anchor.gradient);
-            state.gradient_low = columns(&ledger.anchor.gradient_low);
+            let anchor = body.anchor_near(&self.theta);
+            state.anchor = columns(&anchor.theta);
+            state.gradient = columns(&anchor.gradient);
+            state.gradient_low = columns(&anchor.gradient_low);
             state.accuracy = SumsAccuracy {
                 charge: body.sums.charge,
                 b_charge: body.sums.b_charge,
                 target_spread: body.sums.target_spread,
                 sums_error: ledger.quality.sums_error.min(f64::MAX),
-                anchor_error: ledger.anchor.error.min(f64::MAX),
-                anchor_spread_error: ledger.anchor.spread_error.min(f64::MAX),
+                anchor_error: anchor.error.min(f64::MAX),
+                anchor_spread_error: anchor.spread_error.min(f64::MAX),
                 distance: ledger.distance_to_energy_minimum().min(f64::MAX),
             };
             state.at_optimum = ledger.at_optimum;
