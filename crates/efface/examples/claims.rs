@@ -19,7 +19,7 @@ fn main() {
     let mut refused = Vec::new();
     let only: Option<u64> = arguments.next().map(|text| text.parse().unwrap());
     for seed in only.map_or(0..count, |seed| seed..seed + 1) {
-        match examine(&problem(seed, cells)) {
+        match examine(&problem(seed, cells_of(seed, cells))) {
             Ok(found) => all.extend(found),
             Err(reason) => refused.push(reason),
         }
@@ -38,7 +38,7 @@ fn main() {
     line("all", &all.iter().collect::<Vec<_>>());
     refused.iter().for_each(|reason| println!("refused: {reason}"));
     for found in all.iter().filter(|found| found.truth < 1e-11 && found.bound >= 1e-8) {
-        let problem = problem(found.seed, cells);
+        let problem = problem(found.seed, cells_of(found.seed, cells));
         println!(
             "loose: {} {} {:?} n={} d={} lambda={:.1e}: {:.1e} for {:.1e}",
             found.kind,
@@ -57,6 +57,11 @@ fn main() {
             found.kind, found.seed, found.absolute_truth, found.absolute_bound
         );
     }
+}
+
+/// One problem in forty may be as large as two million cells, so that some have a million rows.
+fn cells_of(seed: u64, cells: f64) -> f64 {
+    if seed % 40 == 39 { cells.max(2e6) } else { cells }
 }
 
 fn line(kind: &str, findings: &[&Finding]) {
