@@ -87,7 +87,7 @@ pub(crate) fn problem(seed: u64, cells: f64) -> Problem {
     let least = (1.2 * width as f64 + 8.0).min(most);
     let n = numbers.power(least.log10(), most.log10()) as usize;
     let mut x: Vec<f64> = (0..n * width).map(|_| numbers.normal()).collect();
-    let long = kind == "a long life" && seed % 2 == 0;
+    let long = kind == "a long life" && seed.is_multiple_of(2);
     if kind == "correlated" || all || long {
         let ratio = numbers.power(0.0, if all || long { 3.0 } else { 6.0 });
         correlate(&mut x, n, width, ratio, &mut numbers);
@@ -242,7 +242,7 @@ pub(crate) fn examine(problem: &Problem) -> Result<Vec<Finding>, String> {
                 // Some rows come back, and some of those are corrected.
                 let back = problem.rows.filter(|other| other == *id);
                 evidence = fitted.learn(&back).map_err(refused)?;
-                if id.0 % 2 == 0 {
+                if id.0.is_multiple_of(2) {
                     evidence = fitted.amend(&back).map_err(refused)?;
                 }
             }
