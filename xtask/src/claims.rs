@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 /// Each part, the program that prints its table, and its arguments.
 const PARTS: [(&str, &str, &[&str]); 3] = [
-    ("ridge", "claims", &["2400", "1e5"]),
+    ("ridge", "claims", &["2400", "4e3"]),
     ("classifiers", "claims_classifiers", &[]),
     ("coverage", "coverage", &[]),
 ];

@@ -57,8 +57,10 @@ pub(crate) struct CurvatureQuality {
     pub(crate) growth: f64,
     /// By how much the norms were carried beyond what was measured, at settles.
     pub(crate) carried_growth: f64,
-    /// How many of the changes that wait were there when the norms were measured.
+    /// How many of the changes that wait were there when the norms were measured,
     pub(crate) measured_after: usize,
+    /// and when the error of solves was, through all of them.
+    pub(crate) solves_measured_after: usize,
 }
 
 impl CurvatureQuality {
@@ -253,7 +255,11 @@ impl DenseBody {
         let quality = &mut ledger.quality;
         // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
         let grown = quality.solver_error * quality.growth;
-        quality.solver_error = self.solver_error_through(change, par).map_or(grown, |found| found.min(grown));
+        quality.solver_error = grown;
+        if let Some(found) = self.solver_error_through(change, par) {
+            quality.solver_error = found;
+            quality.solves_measured_after = self.pending.len() + 1;
+        }
         quality.caller_norm = caller.min(quality.caller_norm * quality.growth);
         quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
         let by_count = self.sums.charge * model.basis.width() as f64 * quality.spread_norm;
@@ -277,8 +283,7 @@ impl DenseBody {
         for j in self.unsupported(more.map(|change| &change.rows)) {
             gradient.row_mut(j).fill(0.0);
         }
-        let solve_error =
-            self.waiting_error() + more.map_or(0.0, |change| change.solve_error(&self.ledger.quality));
+        let solve_error = self.waiting_error(&ledger.quality, more);
         GradientSurvey { gradient, hidden, solve_error }
     }
 
@@ -325,9 +330,10 @@ impl DenseBody {
         (gradient, gradient_low, hidden)
     }
 
-    /// What solving through the changes that wait adds to the error of a solve.
-    pub(crate) fn waiting_error(&self) -> f64 {
-        self.pending.iter().map(|change| change.solve_error(&self.ledger.quality)).sum()
+    /// What solving through the changes that wait and `more` adds to the error of a solve, as far as that was not measured.
+    pub(crate) fn waiting_error(&self, quality: &CurvatureQuality, more: Option<&Change>) -> f64 {
+        let changes = self.pending.iter().map(Arc::as_ref).chain(more);
+        changes.skip(quality.solves_measured_after).map(|change| change.solve_error(quality)).sum()
     }
 
     /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.

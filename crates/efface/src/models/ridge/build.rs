@@ -274,6 +274,7 @@ impl DenseBody {
             growth: 1.0,
             carried_growth: 1.0,
             measured_after: 0,
+            solves_measured_after: 0,
         }
     }
 }

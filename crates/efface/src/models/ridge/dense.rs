@@ -89,6 +89,7 @@ impl DenseBody {
             growth: 1.0,
             carried_growth: 1.0,
             measured_after: 0,
+            solves_measured_after: 0,
         };
         let empty = Anchor {
             theta: Mat::new(),
@@ -237,7 +238,7 @@ impl DenseBody {
             theta,
             &self.sums.spread,
             &self.ledger.quality,
-            self.waiting_error(),
+            self.waiting_error(&self.ledger.quality, None),
         );
         self.ledger.energy + added * self.ledger.joined_growth.sqrt()
     }

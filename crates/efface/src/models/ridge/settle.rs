@@ -57,6 +57,7 @@ impl DenseBody {
             growth: 1.0,
             carried_growth: before.carried_growth * growth,
             measured_after: 0,
+            solves_measured_after: 0,
             ..before
         };
         // The carried norms only grow; take new ones before they spoil the bound.
