@@ -56,7 +56,9 @@ impl Forget<RidgeModel> for Newton {
         let Ok((change, start, par)) = body.prepare(model, NAME, rows, gone) else {
             return model.exactly(NAME, rows, gone, None);
         };
-        let hessian = body.factor_after(model, &change.rows, par)?;
+        let Ok(hessian) = body.factor_after(model, &change.rows, par) else {
+            return model.exactly(NAME, rows, gone, None);
+        };
         // −∇L^{\D}(θ) = X̂ᵀS r̂, from the removed rows alone.
         let mut step = Mat::zeros(start.nrows(), start.ncols());
         let mut signed = change.residual.clone();
