@@ -209,6 +209,14 @@ fn injected(report: &AuditReport, state: &str) -> Option<f64> {
     }
 }
 
+/// What a method's algebra left of the injected weight before the column was cleared, as a share of that before; None where
+/// nothing was cleared.
+fn injected_and_cleared(report: &AuditReport, state: &str) -> Option<f64> {
+    let injection = report.injection.as_ref()?;
+    let way = injection.ways.iter().find(|way| way.method == state)?;
+    way.cleared.map(|norm| norm / injection.before)
+}
+
 /// The second table: what attackers found.
 fn exposures(exposures: &[Exposure]) -> String {
     let header = [

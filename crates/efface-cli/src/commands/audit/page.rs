@@ -114,6 +114,7 @@ fn nearness(report: &AuditReport) -> Section {
         Column::number("relearning steps"),
         Column::number("relearned"),
         Column::number("injected left"),
+        Column::number("injected cleared"),
     ]);
     for state in &report.states {
         let far = state.distance.as_ref();
@@ -130,6 +131,7 @@ fn nearness(report: &AuditReport) -> Section {
             cell(state.relearning.and_then(|found| found.steps).map(Number::count)),
             number(state.relearning.and_then(|found| found.ratio), Style::Percent(0)),
             number(super::injected(report, &state.state), SHORT),
+            number(super::injected_and_cleared(report, &state.state), SHORT),
         ]);
     }
     table.note(
@@ -137,7 +139,8 @@ fn nearness(report: &AuditReport) -> Section {
          is the largest over all rows, the same class the share of rows that both models decide alike. Relearning steps are \
          the gradient steps on the forgotten rows until they are known as well as before, and relearned is their number beside the \
          retrained model's: 100 % is retraining, 0 % is not having forgotten. The injected weight is that of a planted feature which only the \
-         forgotten rows have, as a share of what it was before; 0 is perfect.",
+         forgotten rows have, as a share of what it was before; 0 is perfect. Exact methods set the weight of a column that no row has any more to 0 \
+         because they count its rows: what their algebra had left there is shown as cleared.",
     );
     Section::new("How near to retraining").add(table)
 }
