@@ -244,5 +244,4 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -585,5 +585,4 @@ impl<'a> Change<'a> {
 }
 
 #[cfg(test)]
-#[path = "change_tests.rs"]
 mod tests;
