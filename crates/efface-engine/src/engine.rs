@@ -9,19 +9,21 @@ use efface::features::Encoder;
 use efface_io::Source;
 use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
 
-use crate::audit::{self, AuditReport, AuditRequest};
-use crate::change;
+use crate::codec::manifest::Manifest;
+use crate::codec::model::{self, Live};
 use crate::error::{Error, Result};
-use crate::files;
-use crate::look;
-use crate::model::{self, Live};
-use crate::policy::{self, PolicyChange, ReleasePolicy};
-use crate::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
-use crate::request::{ForgetRequest, Progress, Silent, Who};
-use crate::store::{self, Manifest, Store};
-use crate::story;
-use crate::upkeep::{self, Settled};
-use crate::verify::{self, Check};
+use crate::file::outputs;
+use crate::file::{self, Store};
+use crate::operations::audit::{self, AuditReport, AuditRequest};
+use crate::operations::change;
+use crate::operations::look;
+use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
+use crate::operations::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
+use crate::operations::request::{ForgetRequest, Who};
+use crate::operations::story;
+use crate::operations::upkeep::{self, Settled};
+use crate::operations::verify::{self, Check};
+use crate::progress::{Progress, Silent};
 
 /// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
 /// unless [`Engine::set_patience`] says otherwise.
@@ -53,8 +55,8 @@ impl Engine {
 
     fn with(path: &Path, write: bool) -> Result<Self> {
         // Drafts that a killed process left hold rows and keys, which no forget reaches.
-        if let Ok(path) = files::resolve(path) {
-            files::sweep(&files::folder_of(&path));
+        if let Ok(path) = outputs::resolve(path) {
+            outputs::sweep(&outputs::folder_of(&path));
         }
         let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None), encoder: None };
         // A file that cannot be read is better found out now than in the middle of a change.
@@ -105,7 +107,7 @@ impl Engine {
             let manifest = Manifest::load(connection)?;
             let mut encoder = model::encoder(connection, &manifest)?;
             if let (Some(encoder), Some(_)) = (&mut encoder, &manifest.waiting) {
-                for (_, row) in store::rows::waiting(connection, &manifest)? {
+                for (_, row) in file::rows::waiting(connection, &manifest)? {
                     encoder.forget_row(&row.features.as_ref().entries());
                 }
             }

@@ -49,44 +49,34 @@
 //! proofs, [`Engine::verify`] recomputes all that the log says from what is stored. The form is that of
 //! [`efface_receipt`].
 
-mod audit;
-mod blueprint;
-mod change;
-mod choice;
+mod clock;
+mod codec;
 mod engine;
 mod error;
-pub mod files;
-mod fit;
-mod ingest;
+mod file;
 mod ledger;
-mod look;
-mod model;
-mod network;
-mod pack;
-mod policy;
-mod report;
-mod request;
-mod store;
-mod story;
-mod time;
-mod upkeep;
-mod verify;
+mod operations;
+mod progress;
 
-pub use audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
+pub use codec::network::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::Audit;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
-pub use fit::fit;
-pub use network::{
-    EncoderChoice, EncoderInfo, EncoderSettings, EpochReport, HeadRecipe, NetworkInfo, NetworkRequest,
-    Pooling, ProjectionRounds, ShardInfo, Squash, TrainSettings, TuneOptions, VectorInfo, Vectors,
+pub use file::outputs as files;
+pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
+pub use operations::fit::fit;
+pub use operations::network::{
+    EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,
     method_names,
 };
-pub use policy::{Noise, PolicyChange, ReleasePolicy};
-pub use report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
-pub use request::{Choice, FitRequest, ForgetRequest, Likelihood, Progress, Sharding, Silent, Who};
-pub use upkeep::Settled;
-pub use verify::Check;
+pub use operations::policy::{Noise, PolicyChange, ReleasePolicy};
+pub use operations::report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
+pub use operations::request::{
+    Choice, EncoderChoice, FitRequest, ForgetRequest, Likelihood, NetworkRequest, Sharding, Vectors, Who,
+};
+pub use operations::upkeep::Settled;
+pub use operations::verify::Check;
+pub use progress::{Progress, Silent};
 
 /// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
 /// format 2 had no log, format 3 no networks; all are read, and become format 4 with the first change.

@@ -5,7 +5,7 @@ use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy};
 use rusqlite::{Connection, params};
 
 use super::at;
-use crate::store::Fault;
+use crate::file::Fault;
 
 /// Notes an export; gives its number. Where it went is kept as a commitment.
 pub(crate) fn add(

@@ -9,9 +9,10 @@ use efface_receipt::{
 use serde_json::{Map, Value};
 
 use super::{Ledger, key};
-use crate::look;
-use crate::network::{NetworkInfo, TuneOptions};
-use crate::store::{Fault, PartHead};
+use crate::codec::network::NetworkInfo;
+use crate::file::{Fault, PartHead};
+use crate::operations::look;
+use crate::operations::network::TuneOptions;
 
 /// Integers beyond this lose digits in JSON.
 const EXACT: u64 = 1 << 53;

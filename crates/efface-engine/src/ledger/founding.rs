@@ -7,8 +7,9 @@ use rusqlite::Connection;
 
 use super::noise::{self, NoiseSeed};
 use super::{Entry, Findings, Journal, Ledger, Members, Stage, key, leaf, of, parameters};
+use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
-use crate::store::{self, Fault, Manifest, Shape, Store};
+use crate::file::{self, Fault, Shape, Store};
 
 /// The secrets of a new log, which lie beside the model: the key that signs, and the seed of all noise on exports.
 pub(crate) struct Secrets {
@@ -54,10 +55,10 @@ pub(crate) fn signer(store: &Store, manifest: &mut Manifest) -> Result<SecretKey
     let secrets = draw()?;
     key::add(path, &secrets.key, Some(&secrets.noise))?;
     store.with(|connection| {
-        store::extend(connection)?;
+        file::extend(connection)?;
         let salt = super::salt(manifest);
         let mut rows = Vec::new();
-        store::rows::each(connection, Shape::of(&manifest.blueprint), &[], |_, row, content| {
+        file::rows::each(connection, Shape::of(&manifest.blueprint), &[], |_, row, content| {
             rows.push(salt.row(row.id.as_bytes(), &content));
             Ok(())
         })?;

@@ -13,14 +13,14 @@ use zeroize::Zeroizing;
 
 use super::noise::NoiseSeed;
 use crate::error::{Error, Result};
-use crate::files::{self, DraftFile, PRIVATE_MODE};
+use crate::file::outputs::{self, DraftFile, PRIVATE_MODE};
 
 /// More than a file of ours ever has.
 const LARGEST: u64 = 64 * 1024;
 
 /// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link to it.
 pub(crate) fn path(model: &Path) -> PathBuf {
-    let linked = model.is_symlink().then(|| files::resolve(model).ok()).flatten();
+    let linked = model.is_symlink().then(|| outputs::resolve(model).ok()).flatten();
     let mut name = linked.unwrap_or_else(|| model.to_owned()).into_os_string();
     name.push(".key");
     name.into()

@@ -7,7 +7,7 @@ use efface_receipt::{
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Entry, Ledger, Stage};
-use crate::store::{Fault, damaged};
+use crate::file::{Fault, damaged};
 
 /// The log, to be read or appended to.
 pub(crate) struct Journal<'a>(pub(crate) &'a Connection);

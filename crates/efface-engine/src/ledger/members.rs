@@ -8,7 +8,7 @@ use efface_receipt::{Hash, SetState};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Ledger;
-use crate::store::{Fault, damaged};
+use crate::file::{Fault, damaged};
 
 /// The tables behind the tree.
 pub(crate) struct Members<'a>(pub(crate) &'a Connection);

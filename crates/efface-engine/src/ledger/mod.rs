@@ -22,8 +22,8 @@ pub(crate) use release::{Policy, Promise};
 use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
-use crate::store::Manifest;
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Ledger {
 
     /// The time, never before any that the log has told.
     pub(crate) fn now(&mut self) -> Time {
-        self.newest = self.newest.max(crate::time::milliseconds());
+        self.newest = self.newest.max(crate::clock::milliseconds());
         at(self.newest)
     }
 }

@@ -4,7 +4,7 @@
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::store::Fault;
+use crate::file::Fault;
 
 /// A request that was answered before.
 pub(crate) struct Answered {

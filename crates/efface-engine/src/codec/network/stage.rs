@@ -1,0 +1,128 @@
+//! The encoder at work: from texts to ids, and from ids to features.
+
+use std::path::Path;
+
+use efface::{Csr, Features, RowRef, Rows};
+use efface_nn::minilm::MiniLm;
+use efface_nn::{Backbone, NetworkRecipe, UNKNOWN, encoded_rows};
+
+use super::info::EncoderInfo;
+use crate::codec::manifest::Manifest;
+use crate::error::{Error, Result};
+use crate::file::{Store, parts};
+use crate::progress::Progress;
+
+/// The name of the array that holds an encoder.
+pub(crate) const PART: &str = "backbone";
+
+/// An encoder, ready to read.
+pub(crate) enum Stage {
+    /// LSTM layers.
+    Lstm(Box<Backbone>),
+    /// Words alone: in shards, every network reads ids by itself.
+    Words(Box<NetworkRecipe>),
+    /// A pretrained encoder.
+    MiniLm(Box<MiniLm>),
+}
+
+/// The encoder of a model; None when it has none. `folder` is where a pretrained one is now.
+pub(crate) fn open(store: &Store, manifest: &Manifest, folder: Option<&Path>) -> Result<Option<Stage>> {
+    let Some(network) = &manifest.network else { return Ok(None) };
+    let read = || store.with(|connection| parts::bytes(connection, &manifest.parts, PART));
+    let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
+    let told = |error: efface_nn::Error| damaged(format!("its encoder: {error}"));
+    Ok(Some(match &network.encoder {
+        EncoderInfo::Lstm { .. } if network.shards.is_some() => {
+            Stage::Words(Box::new(NetworkRecipe::from_bytes(&read()?).map_err(told)?.0))
+        }
+        EncoderInfo::Lstm { .. } => {
+            let backbone = Backbone::from_bytes(&read()?).map_err(told)?;
+            let (found, wanted) = (backbone.width(), manifest.blueprint.width);
+            if found != wanted || backbone.max_tokens() != network.max_tokens {
+                return Err(damaged(format!("its encoder gives {found} features where rows have {wanted}")));
+            }
+            Stage::Lstm(Box::new(backbone))
+        }
+        EncoderInfo::MiniLm { folder: remembered, fingerprint, .. } => {
+            let folder = folder.unwrap_or(remembered);
+            let encoder = MiniLm::open(folder)?.with_max_tokens(network.max_tokens)?;
+            if encoder.fingerprint() != fingerprint {
+                return Err(Error::OtherEncoder {
+                    folder: folder.to_owned(),
+                    found: encoder.fingerprint().into(),
+                    expected: fingerprint.clone(),
+                });
+            }
+            Stage::MiniLm(Box::new(encoder))
+        }
+    }))
+}
+
+impl Stage {
+    /// The ids of a text, at least one and at most `most`, and whether there were, or may have been, more.
+    pub(crate) fn ids(&self, text: &str, most: usize) -> (Vec<u32>, bool) {
+        match self {
+            Self::Lstm(backbone) => words(backbone.embedding(), text, most),
+            Self::Words(recipe) => words(&recipe.embedding, text, most),
+            Self::MiniLm(encoder) => {
+                // A row of ids has no zeros, and a token may be number 0.
+                let ids: Vec<u32> = encoder.tokenize(text).into_iter().map(|token| token + 1).collect();
+                let full = ids.len() >= most;
+                (ids, full)
+            }
+        }
+    }
+
+    /// Words of these that were not there when the words were chosen. A list from elsewhere chose none.
+    pub(crate) fn unknown(&self, ids: &[u32]) -> u64 {
+        let public = match self {
+            Self::Lstm(backbone) => backbone.embedding().public,
+            Self::Words(recipe) => recipe.embedding.public,
+            Self::MiniLm(_) => true,
+        };
+        if public { 0 } else { ids.iter().filter(|id| **id == UNKNOWN).count() as u64 }
+    }
+
+    /// What a model reads of rows of ids.
+    pub(crate) fn features(&self, ids: Features, progress: &dyn Progress) -> Result<Features> {
+        match self {
+            Self::Lstm(backbone) => Ok(backbone.features(&ids)?),
+            Self::Words(_) => Ok(ids),
+            Self::MiniLm(encoder) => {
+                let tokens: Vec<Vec<u32>> = (0..ids.rows()).map(|row| list(ids.row(row), 1)).collect();
+                progress.start("encoding texts", Some(tokens.len() as u64));
+                let rows = encoder.encode_tokens(&tokens, &|done| progress.at(done as u64))?;
+                progress.finish();
+                Ok(rows.into())
+            }
+        }
+    }
+
+    /// Rows of ids as the model has them, and the words that the file keeps beside their features.
+    pub(crate) fn rows(&self, ids: &Rows, progress: &dyn Progress) -> Result<(Rows, Vec<Vec<u32>>)> {
+        let mut table = Csr::<f32>::new(efface::RowStore::width(ids));
+        for view in ids.iter() {
+            table.push(&view.features.entries())?;
+        }
+        let kept = match self {
+            Self::Lstm(_) => ids.iter().map(|view| list(view.features, 0)).collect(),
+            Self::Words(_) | Self::MiniLm(_) => Vec::new(),
+        };
+        Ok((encoded_rows(ids, self.features(table.into(), progress)?)?, kept))
+    }
+}
+
+/// The ids of a row, each less `shift`.
+pub(crate) fn list(row: RowRef<'_>, shift: u32) -> Vec<u32> {
+    let mut ids = Vec::new();
+    row.each(|_, value| ids.push((value as u32).saturating_sub(shift)));
+    ids
+}
+
+fn words(embedding: &efface_nn::Embedding, text: &str, most: usize) -> (Vec<u32>, bool) {
+    let (mut ids, more) = embedding.ids(text, most);
+    if ids.is_empty() {
+        ids.push(UNKNOWN);
+    }
+    (ids, more)
+}

@@ -1,0 +1,191 @@
+//! The model file: one SQLite database. This room knows bytes, tables and transactions, and nothing of mathematics.
+
+mod header;
+mod keys;
+pub mod outputs;
+pub(crate) mod parts;
+mod payload;
+pub(crate) mod rows;
+pub(crate) mod schema;
+
+pub(crate) use header::is_model;
+pub(crate) use keys::{Directory, Found, Salt, Tally};
+pub(crate) use parts::{Part, PartHead};
+pub(crate) use payload::{Outgoing, Shape};
+pub(crate) use rows::StoreRows;
+pub(crate) use schema::{compact, extend};
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, ffi};
+
+use crate::error::{Error, Result};
+
+/// How long to wait for another process that holds the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What went wrong, before it is known in which file.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Damaged(String),
+    Sql(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<efface_receipt::Fault> for Fault {
+    fn from(fault: efface_receipt::Fault) -> Self {
+        Self::Damaged(format!("its log: {fault}"))
+    }
+}
+
+pub(crate) fn damaged<T>(what: impl Into<String>) -> std::result::Result<T, Fault> {
+    Err(Fault::Damaged(what.into()))
+}
+
+impl Fault {
+    pub(crate) fn at(self, path: &Path) -> Error {
+        let path = path.to_owned();
+        let error = match self {
+            Self::Damaged(what) => return Error::Damaged { path, what },
+            Self::Sql(error) => error,
+        };
+        let code = error.sqlite_error().map(|failure| failure.extended_code);
+        // The low byte of an extended code is the error's family.
+        match code.map(|code| (code & 0xff, code)) {
+            Some((ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED, _)) => Error::Locked { path },
+            Some((ffi::SQLITE_NOTADB, _)) => Error::NotOurs { path },
+            Some((ffi::SQLITE_IOERR, code)) if code != ffi::SQLITE_IOERR_SHORT_READ => system(path, error),
+            Some((ffi::SQLITE_FULL | ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM, _)) => {
+                system(path, error)
+            }
+            // Everything we ask is right for a file of ours, so that whatever SQLite refuses is the file's fault.
+            _ => Error::Damaged { path, what: error.to_string() },
+        }
+    }
+}
+
+fn system(path: PathBuf, error: rusqlite::Error) -> Error {
+    Error::Io { path, cause: std::io::Error::other(error.to_string()) }
+}
+
+/// An open model file. SQLite connections cannot be shared between threads, so there is a lock around it.
+pub(crate) struct Store {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Store {
+    /// Opens a model file that is there.
+    pub(crate) fn open(path: &Path, write: bool) -> Result<Self> {
+        header::check(path)?;
+        match Self::look(path, write) {
+            // A change was cut short, and a reader cannot roll it back: let a writer do it.
+            Err(Error::Io { .. }) if !write && journal(path).exists() => {
+                Self::look(path, true)?;
+                Self::look(path, false)
+            }
+            store => store,
+        }
+    }
+
+    /// Connects and reads for the first time, which rolls back what a crash left behind.
+    fn look(path: &Path, write: bool) -> Result<Self> {
+        let access = if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+        let store = Self::connect(path, access)?;
+        store.with(|connection| {
+            Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
+        })?;
+        Ok(store)
+    }
+
+    /// Makes an empty model file.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        store.with(|connection| Ok(connection.execute_batch(&schema::stamp())?))?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path, access: OpenFlags) -> Result<Self> {
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|error| Fault::from(error).at(path))?;
+        let store = Self { path: path.to_owned(), connection: Mutex::new(connection) };
+        store.with(|connection| {
+            connection.busy_timeout(PATIENCE)?;
+            Ok(connection.execute_batch(schema::PRAGMAS)?)
+        })?;
+        Ok(store)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn patience(&self, patience: Duration) -> Result<()> {
+        self.with(|connection| Ok(connection.busy_timeout(patience)?))
+    }
+
+    /// Runs `work` on the connection. `work` must not come back here.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
+        self.raw(work).map_err(|fault| fault.at(&self.path))
+    }
+
+    pub(crate) fn raw<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> std::result::Result<T, Fault> {
+        work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Begins a transaction; one that writes holds the file from here on.
+    pub(crate) fn begin(&self, write: bool) -> Result<Transaction<'_>> {
+        let start = if write { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        self.with(|connection| Ok(connection.execute_batch(start)?))?;
+        Ok(Transaction { store: self, over: false })
+    }
+}
+
+/// A transaction that is rolled back unless it is committed.
+pub(crate) struct Transaction<'a> {
+    store: &'a Store,
+    over: bool,
+}
+
+impl Transaction<'_> {
+    pub(crate) fn commit(mut self) -> Result<()> {
+        self.commit_now()
+    }
+
+    /// The same for whoever cannot give it away.
+    pub(crate) fn commit_now(&mut self) -> Result<()> {
+        self.store.with(|connection| Ok(connection.execute_batch("COMMIT")?))?;
+        self.over = true;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            // SQLite may have rolled back by itself already; then there is nothing left to do.
+            let _ = self.store.with(|connection| Ok(connection.execute_batch("ROLLBACK")?));
+        }
+    }
+}
+
+/// The rollback journal that SQLite keeps beside a file while it changes.
+pub(crate) fn journal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
+}

@@ -1,0 +1,241 @@
+//! One row as bytes: a checksum, then id, subject, weight, targets and features, all little-endian. Whatever the bytes
+//! are, reading them gives a row that makes sense or a fault.
+
+use efface::RowRef;
+use efface_receipt::Hash;
+use sha2::{Digest, Sha256};
+
+use super::{Fault, damaged};
+use crate::codec::blueprint::{Blueprint, Layout};
+
+/// Bytes of the checksum in front.
+const CHECK: usize = 8;
+
+/// What a row of this model looks like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) layout: Layout,
+    pub(crate) width: usize,
+    pub(crate) outputs: usize,
+    /// The most word ids that a row keeps.
+    pub(crate) words: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(blueprint: &Blueprint) -> Self {
+        let words = blueprint.texts.as_ref().map_or(0, |texts| texts.max_tokens);
+        Self { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs(), words }
+    }
+
+    /// Bytes at the end of a row that follow from the rest of it and may change without it.
+    fn derived(&self) -> usize {
+        if self.layout == Layout::Encoded { self.width * 4 } else { 0 }
+    }
+}
+
+/// A row read back.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stored {
+    pub(crate) id: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) weight: f64,
+    pub(crate) targets: Vec<f64>,
+    /// The words that the features were made from, where they are kept.
+    pub(crate) words: Vec<u32>,
+    pub(crate) features: Vector,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Vector {
+    Dense64(Vec<f64>),
+    Dense32(Vec<f32>),
+    Sparse64(Vec<u32>, Vec<f64>),
+    Sparse32(Vec<u32>, Vec<f32>),
+}
+
+impl Vector {
+    pub(crate) fn as_ref(&self) -> RowRef<'_> {
+        match self {
+            Self::Dense64(values) => RowRef::Dense64(values),
+            Self::Dense32(values) => RowRef::Dense32(values),
+            Self::Sparse64(columns, values) => RowRef::Sparse64(columns, values),
+            Self::Sparse32(columns, values) => RowRef::Sparse32(columns, values),
+        }
+    }
+}
+
+/// A row to be written.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) subject: Option<&'a str>,
+    pub(crate) weight: f64,
+    pub(crate) targets: &'a [f64],
+    /// The words that the features were made from; none unless the layout keeps them.
+    pub(crate) words: &'a [u32],
+    pub(crate) features: RowRef<'a>,
+}
+
+/// Replaces `out` by the bytes of a row.
+pub(crate) fn encode(number: u64, layout: Layout, row: &Outgoing<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend([0; CHECK]);
+    for text in [Some(row.id), row.subject] {
+        // Lengths are kept one higher, so that an absent text differs from an empty one.
+        out.extend(text.map_or(0, |text| text.len() as u64 + 1).to_le_bytes());
+        out.extend(text.unwrap_or_default().as_bytes());
+    }
+    out.extend(row.weight.to_le_bytes());
+    row.targets.iter().for_each(|target| out.extend(target.to_le_bytes()));
+    if layout == Layout::Encoded {
+        out.extend((row.words.len() as u32).to_le_bytes());
+        row.words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+    }
+    match layout {
+        Layout::Dense64 => row.features.each(|_, value| out.extend(value.to_le_bytes())),
+        Layout::Dense32 | Layout::Encoded => {
+            row.features.each(|_, value| out.extend((value as f32).to_le_bytes()))
+        }
+        Layout::Sparse64 | Layout::Sparse32 => {
+            row.features.each(|column, _| out.extend((column as u32).to_le_bytes()));
+            row.features.each(|_, value| match layout {
+                Layout::Sparse32 => out.extend((value as f32).to_le_bytes()),
+                _ => out.extend(value.to_le_bytes()),
+            });
+        }
+    }
+    let check = checksum(number, &out[CHECK..]);
+    out[..CHECK].copy_from_slice(&check);
+}
+
+/// The row in these bytes.
+pub(crate) fn decode(number: u64, shape: Shape, bytes: &[u8]) -> Result<Stored, Fault> {
+    let wrong = || Fault::Damaged(format!("row number {number} makes no sense"));
+    match bytes.split_first_chunk::<CHECK>() {
+        Some((check, body)) if *check == checksum(number, body) => read(shape, body).ok_or_else(wrong),
+        _ => damaged(format!("row number {number} does not match its checksum")),
+    }
+}
+
+/// The hash of what a row holds, wherever it lies: the checksum in front depends on its number and is left out. So are
+/// features beside the words they were made from: a retrained encoder makes others of the same row.
+pub(crate) fn content(shape: Shape, bytes: &[u8]) -> Hash {
+    let end = bytes.len().saturating_sub(shape.derived());
+    efface_receipt::sha256(bytes.get(CHECK..end).unwrap_or_default())
+}
+
+fn checksum(number: u64, body: &[u8]) -> [u8; CHECK] {
+    let digest = Sha256::new().chain_update(number.to_le_bytes()).chain_update(body).finalize();
+    let mut check = [0; CHECK];
+    check.copy_from_slice(&digest[..CHECK]);
+    check
+}
+
+fn read(shape: Shape, mut bytes: &[u8]) -> Option<Stored> {
+    let id = text(&mut bytes)??;
+    let subject = text(&mut bytes)?;
+    let weight = *doubles(&mut bytes, 1)?.first()?;
+    let targets = doubles(&mut bytes, shape.outputs)?;
+    let sparse = |bytes: &mut &[u8], size: usize| {
+        let count = bytes.len() / (4 + size);
+        let columns: Vec<u32> = take(bytes, count.checked_mul(4)?)?
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| u32::from_le_bytes(*b))
+            .collect();
+        let fine = columns.is_sorted_by(|a, b| a < b)
+            && columns.last().is_none_or(|last| (*last as usize) < shape.width);
+        fine.then_some((columns, count))
+    };
+    let mut words = Vec::new();
+    if shape.layout == Layout::Encoded {
+        let count = u32::from_le_bytes(*take(&mut bytes, 4)?.first_chunk()?) as usize;
+        words = take(&mut bytes, count.checked_mul(4)?)?
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| u32::from_le_bytes(*b))
+            .collect();
+        (1..=shape.words).contains(&count).then_some(())?;
+    }
+    let features = match shape.layout {
+        Layout::Dense32 | Layout::Encoded => Vector::Dense32(singles(&mut bytes, shape.width)?),
+        Layout::Dense64 => Vector::Dense64(doubles(&mut bytes, shape.width)?),
+        Layout::Sparse64 => {
+            let (columns, count) = sparse(&mut bytes, 8)?;
+            Vector::Sparse64(columns, doubles(&mut bytes, count)?)
+        }
+        Layout::Sparse32 => {
+            let (columns, count) = sparse(&mut bytes, 4)?;
+            Vector::Sparse32(columns, singles(&mut bytes, count)?)
+        }
+    };
+    (bytes.is_empty() && weight >= 0.0).then_some(Stored { id, subject, weight, targets, words, features })
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (head, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(head)
+}
+
+/// A text that may be absent.
+fn text(bytes: &mut &[u8]) -> Option<Option<String>> {
+    let length = u64::from_le_bytes(*take(bytes, 8)?.first_chunk()?);
+    let Some(length) = length.checked_sub(1) else { return Some(None) };
+    let text = take(bytes, usize::try_from(length).ok()?)?;
+    Some(Some(str::from_utf8(text).ok()?.to_owned()))
+}
+
+/// Finite numbers.
+fn doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
+    let values: Vec<f64> =
+        take(bytes, count.checked_mul(8)?)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+    values.iter().all(|value| value.is_finite()).then_some(values)
+}
+
+/// The same in single precision.
+fn singles(bytes: &mut &[u8], count: usize) -> Option<Vec<f32>> {
+    let values: Vec<f32> =
+        take(bytes, count.checked_mul(4)?)?.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    values.iter().all(|value| value.is_finite()).then_some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_and_nothing_else_does() {
+        let shapes = [
+            (Layout::Dense64, RowRef::Dense64(&[1.5, 0.0, -2.0])),
+            (Layout::Sparse64, RowRef::Sparse64(&[0, 2], &[0.1, -2.0])),
+            (Layout::Sparse32, RowRef::Sparse32(&[1], &[3.0])),
+            (Layout::Dense32, RowRef::Dense32(&[1.5, 0.0, -2.0])),
+            (Layout::Encoded, RowRef::Dense32(&[1.5, 0.0, -2.0])),
+        ];
+        for (layout, features) in shapes {
+            let shape = Shape { layout, width: 3, outputs: 2, words: 4 };
+            let words: &[u32] = if layout == Layout::Encoded { &[7, 1] } else { &[] };
+            let targets = &[1.0, -1.0];
+            let row = Outgoing { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
+            let mut bytes = Vec::new();
+            encode(7, layout, &row, &mut bytes);
+            let stored = decode(7, shape, &bytes).unwrap();
+            assert_eq!((stored.id.as_str(), stored.subject.as_deref(), stored.weight), ("r1", Some(""), 2.0));
+            assert_eq!(stored.features.as_ref().entries(), features.entries());
+            assert_eq!(stored.words, words);
+            assert!(decode(8, shape, &bytes).is_err(), "a row under another number");
+            for at in 0..bytes.len() {
+                assert!(decode(7, shape, &bytes[..at]).is_err());
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1;
+                assert!(decode(7, shape, &flipped).is_err());
+                // The checksum is no secret: a body that lies with the right one must not be believed either.
+                let body = flipped[CHECK..].to_vec();
+                flipped[..CHECK].copy_from_slice(&checksum(7, &body));
+                let _ = decode(7, shape, &flipped);
+            }
+        }
+    }
+}

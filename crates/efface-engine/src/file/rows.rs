@@ -1,0 +1,269 @@
+//! The rows of a model file, as the methods see them: read one by one when asked, never all at once unless a method
+//! cannot do without.
+
+use std::borrow::Cow;
+
+use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
+use efface_receipt::Hash;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::payload::{self, Outgoing, Shape, Stored, Vector};
+use super::{Fault, Store, damaged};
+use crate::codec::blueprint::Layout;
+use crate::codec::manifest::Manifest;
+
+/// The rows of a model file, inside a transaction that somebody else holds.
+pub(crate) struct StoreRows<'a> {
+    store: &'a Store,
+    shape: Shape,
+    rows: usize,
+    weighted: bool,
+    /// Rows that are forgotten and wait to be scrubbed. For everybody who asks here they are gone.
+    hidden: Vec<u64>,
+}
+
+impl<'a> StoreRows<'a> {
+    pub(crate) fn new(store: &'a Store, manifest: &Manifest) -> Self {
+        let weighted = manifest.blueprint.weight.is_some();
+        let shape = Shape::of(&manifest.blueprint);
+        Self { store, shape, rows: manifest.rows as usize, weighted, hidden: manifest.hidden() }
+    }
+
+    /// One row with its names.
+    pub(crate) fn read(&self, number: u64) -> Result<Option<Stored>, Fault> {
+        Ok(self.read_hashed(number)?.map(|(stored, _)| stored))
+    }
+
+    /// One row with its names and the hash of its content.
+    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
+        if self.hidden.binary_search(&number).is_ok() {
+            return Ok(None);
+        }
+        self.store.raw(|connection| one(connection, self.shape, number))
+    }
+}
+
+/// One row, whether it is hidden or not; None when it was overwritten or never was.
+fn one(connection: &Connection, shape: Shape, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
+    let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
+    let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    match bytes {
+        Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
+            Ok(Some((payload::decode(number, shape, &bytes)?, payload::content(shape, &bytes))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rows that wait to be scrubbed: for whoever folds them out of the curvature, and nobody else.
+pub(crate) fn waiting(connection: &Connection, manifest: &Manifest) -> Result<Vec<(u64, Stored)>, Fault> {
+    let shape = Shape::of(&manifest.blueprint);
+    manifest
+        .hidden()
+        .into_iter()
+        .map(|number| match one(connection, shape, number)? {
+            Some((stored, _)) => Ok((number, stored)),
+            None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
+        })
+        .collect()
+}
+
+/// The same rows as the mathematics wants them.
+pub(crate) fn waiting_rows(connection: &Connection, manifest: &Manifest) -> Result<Rows, Fault> {
+    let mut gathered = Gathered::new(Shape::of(&manifest.blueprint));
+    for (number, row) in waiting(connection, manifest)? {
+        gathered.push(number, row);
+    }
+    gathered.finish(manifest.blueprint.weight.is_some()).map_err(|error| Fault::Damaged(error.to_string()))
+}
+
+/// Shows every row that is alive: its number, its names and the hash of its content. One row is in memory at a time.
+/// Those in `hidden`, a sorted list, are not alive.
+pub(crate) fn each(
+    connection: &Connection,
+    shape: Shape,
+    hidden: &[u64],
+    mut see: impl FnMut(u64, Stored, Hash) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+        if bytes.iter().any(|byte| *byte != 0) && hidden.binary_search(&number).is_err() {
+            see(number, payload::decode(number, shape, bytes)?, payload::content(shape, bytes))?;
+        }
+    }
+    Ok(())
+}
+
+impl RowStore for StoreRows<'_> {
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    fn outputs(&self) -> usize {
+        self.shape.outputs
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.shape.layout.is_sparse()
+    }
+
+    fn contains(&self, id: RowId) -> efface::Result<bool> {
+        let known = self.store.raw(|connection| {
+            let mut statement =
+                connection.prepare_cached(r#"SELECT key <> zeroblob(32) FROM "keys" WHERE row = ?1"#)?;
+            Ok(statement.query_row([id.0], |row| row.get::<_, bool>(0)).optional()?)
+        });
+        Ok(known.map_err(translate)?.unwrap_or(false))
+    }
+
+    fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
+        self.check(ids)?;
+        for (at, &id) in ids.iter().enumerate() {
+            let row = self.read(id.0).map_err(translate)?.ok_or(efface::Error::UnknownRow(id))?;
+            see(
+                at,
+                RowView { id, features: row.features.as_ref(), targets: &row.targets, weight: row.weight },
+            );
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> efface::Result<Cow<'_, Rows>> {
+        let mut gathered = Gathered::new(self.shape);
+        let read = self.store.raw(|connection| {
+            each(connection, self.shape, &self.hidden, |number, row, _| {
+                gathered.push(number, row);
+                Ok(())
+            })?;
+            if gathered.ids.len() == self.rows {
+                Ok(())
+            } else {
+                damaged(format!("it holds {} rows where {} belong", gathered.ids.len(), self.rows))
+            }
+        });
+        read.map_err(translate)?;
+        gathered.finish(self.weighted).map(Cow::Owned)
+    }
+}
+
+fn translate(fault: Fault) -> efface::Error {
+    efface::Error::Damaged(match fault {
+        Fault::Damaged(what) => what,
+        Fault::Sql(error) => error.to_string(),
+    })
+}
+
+/// Rows on their way into memory.
+struct Gathered {
+    shape: Shape,
+    ids: Vec<RowId>,
+    targets: Vec<f64>,
+    weights: Vec<f64>,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    doubles: Vec<f64>,
+    singles: Vec<f32>,
+}
+
+impl Gathered {
+    fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            ids: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+            starts: vec![0],
+            columns: Vec::new(),
+            doubles: Vec::new(),
+            singles: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, number: u64, row: Stored) {
+        self.ids.push(RowId(number));
+        self.targets.extend(row.targets);
+        self.weights.push(row.weight);
+        match row.features {
+            Vector::Dense64(values) => self.doubles.extend(values),
+            Vector::Dense32(values) => self.singles.extend(values),
+            Vector::Sparse64(columns, values) => {
+                self.columns.extend(columns);
+                self.doubles.extend(values);
+            }
+            Vector::Sparse32(columns, values) => {
+                self.columns.extend(columns);
+                self.singles.extend(values);
+            }
+        }
+        self.starts.push(self.columns.len());
+    }
+
+    fn finish(self, weighted: bool) -> efface::Result<Rows> {
+        let Shape { layout, width, outputs, .. } = self.shape;
+        let features: Features = match layout {
+            Layout::Dense64 => Dense::new(self.doubles, width)?.into(),
+            Layout::Dense32 | Layout::Encoded => Dense::new(self.singles, width)?.into(),
+            Layout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
+            Layout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
+        };
+        let rows = Rows::with_ids(self.ids, features, self.targets, outputs)?;
+        if weighted { rows.weighted(self.weights) } else { Ok(rows) }
+    }
+}
+
+/// Appends a row and gives the hash of its content. Numbers must ascend, so that SQLite only ever adds to the end of
+/// the table.
+pub(crate) fn insert(
+    connection: &Connection,
+    number: u64,
+    shape: Shape,
+    row: &Outgoing<'_>,
+    buffer: &mut Vec<u8>,
+) -> Result<Hash, Fault> {
+    payload::encode(number, shape.layout, row, buffer);
+    let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
+    statement.execute(params![number, buffer.as_slice()])?;
+    Ok(payload::content(shape, buffer))
+}
+
+/// Gives a row other features, in place: the bytes keep their number and the row its content.
+pub(crate) fn renew(
+    connection: &Connection,
+    number: u64,
+    layout: Layout,
+    stored: &Stored,
+    features: RowRef<'_>,
+) -> Result<(), Fault> {
+    let row = Outgoing {
+        id: &stored.id,
+        subject: stored.subject.as_deref(),
+        weight: stored.weight,
+        targets: &stored.targets,
+        words: &stored.words,
+        features,
+    };
+    let mut buffer = Vec::new();
+    payload::encode(number, layout, &row, &mut buffer);
+    let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
+    if connection.prepare_cached(sql)?.execute(params![number, buffer])? == 1 {
+        Ok(())
+    } else {
+        damaged(format!("row number {number} is missing"))
+    }
+}
+
+/// Overwrites a row with zeros of the same length, which SQLite does in place.
+pub(crate) fn erase(connection: &Connection, number: u64) -> Result<(), Fault> {
+    let sql = r#"UPDATE "rows" SET payload = zeroblob(length(payload)) WHERE row = ?1"#;
+    if connection.prepare_cached(sql)?.execute([number])? == 1 {
+        Ok(())
+    } else {
+        damaged(format!("row number {number} is missing"))
+    }
+}

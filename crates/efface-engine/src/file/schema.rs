@@ -1,0 +1,98 @@
+//! The tables, and the settings under which they are used.
+//!
+//! Nothing that rows hold is ever moved by SQLite: `rows` and `keys` grow at their end and are overwritten in place,
+//! `parts` is dropped and made anew with every change. There is no index over ids or subjects, because an index moves
+//! its entries; looking an id up is a pass over `keys`, 32 bytes a row. `members`, `nodes` and `requests` are indexes,
+//! but of salted commitments, which receipts hold for good anyway.
+
+use rusqlite::Connection;
+
+use super::{Fault, damaged};
+
+/// `eFFa`, in the header of every file of ours.
+pub(super) const APPLICATION_ID: u32 = 0x6546_4661;
+
+/// For every connection. Cleared pages are overwritten; a journal is deleted at commit; nothing spills to other files.
+pub(super) const PRAGMAS: &str = "
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+    PRAGMA foreign_keys = ON;
+    PRAGMA secure_delete = ON;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA synchronous = FULL;";
+
+pub(super) const PARTS: &str =
+    r#"CREATE TABLE "parts"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
+
+/// Only a network has one, and its name comes before all others.
+pub(super) const BACKBONE: &str =
+    r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
+
+const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
+const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
+const FORGOTTEN: &str =
+    r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID"#;
+const KEYS: &str = r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT NULL)"#;
+const MEMBERS: &str = r#"CREATE TABLE "members"(commitment BLOB PRIMARY KEY) WITHOUT ROWID"#;
+const META: &str = r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
+const NODES: &str = r#"CREATE TABLE "nodes"(level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID"#;
+const RECEIPTS: &str = r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
+const REQUESTS: &str = r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, body BLOB NOT NULL, sequence INTEGER NOT NULL, result BLOB NOT NULL) WITHOUT ROWID"#;
+const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
+
+/// In the order of their names.
+const TABLES: [&str; 11] =
+    [CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
+
+/// Those of formats 1 and 2, which had no log.
+const OLD_TABLES: [&str; 5] = [FORGOTTEN, KEYS, META, PARTS, ROWS];
+
+/// The first format with a log.
+const LOGGED: u32 = 3;
+
+/// What makes an empty file ours.
+pub(super) fn stamp() -> String {
+    format!(
+        "PRAGMA journal_mode = DELETE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}; {};",
+        crate::FORMAT,
+        TABLES.join(";")
+    )
+}
+
+/// Gives a file of an older format the tables of the log. The manifest that is written next says the new format.
+pub(crate) fn extend(connection: &Connection) -> Result<(), Fault> {
+    let missing: Vec<&str> = TABLES.iter().filter(|table| !OLD_TABLES.contains(table)).copied().collect();
+    Ok(connection.execute_batch(&missing.join(";"))?)
+}
+
+/// Refuses a file with other tables, or with triggers or views that would do more than we ask.
+pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
+    let format: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
+    let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let tables: &[&str] = if format < LOGGED { &OLD_TABLES } else { &TABLES };
+    let network = found.first().is_some_and(|table| table.as_deref() == Some(BACKBONE));
+    let found = if network { &found[1..] } else { &found[..] };
+    if found.len() == tables.len()
+        && found.iter().zip(tables).all(|(found, table)| found.as_deref() == Some(table))
+    {
+        return Ok(());
+    }
+    damaged(format!("its tables are not those of format {format}"))
+}
+
+/// Writes `rows` and `keys` anew without the rows that were overwritten. The old pages are cleared.
+pub(crate) fn compact(connection: &Connection) -> Result<(), Fault> {
+    let copy = |table: &str, column: &str, keep: &str| {
+        format!(
+            r#"CREATE TABLE "{table}_new"(row INTEGER PRIMARY KEY, {column} BLOB NOT NULL);
+               INSERT INTO "{table}_new" SELECT row, {column} FROM "{table}" WHERE {keep} ORDER BY row;
+               DROP TABLE "{table}";
+               ALTER TABLE "{table}_new" RENAME TO "{table}";"#
+        )
+    };
+    // Rows first, while `keys` still tells which of them are alive.
+    let alive = r#"row IN (SELECT row FROM "keys" WHERE key <> zeroblob(32))"#;
+    connection.execute_batch(&copy("rows", "payload", alive))?;
+    Ok(connection.execute_batch(&copy("keys", "key", "key <> zeroblob(32)"))?)
+}

@@ -1,0 +1,130 @@
+//! Whole networks in an audit: the methods that train a network further, beside a network that is truly trained anew. What an
+//! audit says of the head's methods compares heads on the features of one encoder; here every network has features of its own, so
+//! that there is no distance between parameters to tell, but how each does on rows that stay, go, and were never seen.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use efface::eval::{Bootstrap, Relearning, Task, population_threshold, utility};
+use efface::{AnyModel, Csr, Evidence, RowId, RowStore, Rows};
+use efface_nn::{Backbone, NetworkMethod, Trained};
+
+use super::StateReport;
+use crate::codec::manifest::Manifest;
+use crate::codec::model::Live;
+use crate::error::{Error, Result};
+use crate::file::{Store, StoreRows};
+use crate::operations::network::{encoder, live, not_trained_here, texts, train};
+use crate::progress::Progress;
+
+/// The state of a network that was trained anew.
+const RETRAINED: &str = "retrain_network";
+
+/// The most steps of relearning, and their rate as a share of the fit's: small, so that networks can be told apart by steps.
+const RELEARNING_STEPS: usize = 500;
+const RELEARNING_RATE: f64 = 0.1;
+
+/// A network, its rows as word ids, and the methods to compare.
+pub(crate) struct WholeNetwork {
+    backbone: Backbone,
+    texts: Rows,
+    held_out: Option<Rows>,
+    methods: Vec<NetworkMethod>,
+}
+
+impl WholeNetwork {
+    /// The methods among these names that train a network further, ready to be compared; None where there is none.
+    pub(crate) fn read(
+        store: &Store,
+        manifest: &Manifest,
+        stored: &StoreRows<'_>,
+        names: &[String],
+    ) -> Result<Option<Self>> {
+        let known = |name: &String| NetworkMethod::by_name(name);
+        let methods: Vec<NetworkMethod> = names.iter().filter_map(known).collect();
+        let Some(first) = methods.first() else { return Ok(None) };
+        let Some(network) = manifest.network.as_ref().filter(|network| network.is_trained_here()) else {
+            return Err(not_trained_here(first));
+        };
+        let (_, backbone) = encoder(store, manifest)?;
+        let texts = texts(store, stored, network.max_tokens, &[])?;
+        Ok(Some(Self { backbone, texts, held_out: None, methods }))
+    }
+
+    /// Rows that no network saw: their words, and the rest as the head reads it.
+    pub(crate) fn hold_out(&mut self, words: &[Vec<u32>], encoded: &Rows) -> Result<()> {
+        let mut table = Csr::<f32>::new(self.texts.width());
+        for row in words {
+            let entries: Vec<(u32, f64)> = (0u32..).zip(row.iter().map(|word| f64::from(*word))).collect();
+            table.push(&entries)?;
+        }
+        let targets = encoded.iter().flat_map(|view| view.targets.to_vec()).collect();
+        self.held_out = Some(Rows::with_ids(encoded.ids().collect(), table, targets, encoded.outputs())?);
+        Ok(())
+    }
+
+    /// A network trained anew, and the network after every method.
+    pub(crate) fn states(
+        &self,
+        gone: &[RowId],
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<StateReport>> {
+        let out: HashSet<RowId> = gone.iter().copied().collect();
+        let retained = self.texts.filter(|id| !out.contains(&id));
+        let forgotten = self.texts.filter(|id| out.contains(&id));
+        let started = Instant::now();
+        let anew = train::anew(self.backbone.recipe(), &retained, progress)?;
+        let target = self.backbone.training_loss(&forgotten)?;
+        let rate = f64::from(self.backbone.recipe().training.learning_rate) * RELEARNING_RATE;
+        let relearn = |backbone: &Backbone| backbone.relearn(&forgotten, target, RELEARNING_STEPS, rate);
+        let truth = relearn(anew.network.backbone())?;
+        let mut networks = vec![(RETRAINED, None, started.elapsed().as_secs_f64(), anew)];
+        for method in &self.methods {
+            let started = Instant::now();
+            let tuned = train::further(method, &self.backbone, &self.texts, gone, progress)?;
+            let seconds = started.elapsed().as_secs_f64();
+            networks.push((method.name(), Some(tuned.evidence), seconds, tuned.trained));
+        }
+        let bootstrap = Bootstrap { seed, ..Bootstrap::default() };
+        let state = |(name, evidence, seconds, trained): (&str, Option<Evidence>, f64, Trained)| {
+            let (backbone, head) = trained.network.into_parts();
+            let Live::Plain(model) = live(head) else {
+                return Err(Error::request(
+                    "a network in shards has no one head",
+                    "use the methods of shards",
+                ));
+            };
+            let relearning = (name != RETRAINED).then(|| relearn(&backbone)).transpose()?;
+            let forgotten = backbone.encode(&forgotten)?;
+            let held_out = self.held_out.as_ref().map(|rows| backbone.encode(rows)).transpose()?;
+            let look = |rows: &Rows| utility(&model, Task::Classes, rows);
+            let against = |unseen: &Rows| -> Result<_> {
+                let model: &AnyModel = &model;
+                Ok(population_threshold(model, Task::Classes, &forgotten, unseen, &bootstrap)?)
+            };
+            Ok(StateReport {
+                state: name.to_owned(),
+                evidence,
+                seconds: Some(seconds),
+                distance: None,
+                relearning: relearning.map(|time| Relearning::new(time, truth)),
+                retained: look(&trained.encoded)?,
+                forgotten: look(&forgotten)?,
+                held_out: held_out.as_ref().map(look).transpose()?,
+                population: held_out.as_ref().map(against).transpose()?,
+            })
+        };
+        networks.into_iter().map(state).collect()
+    }
+
+    /// What an audit of these methods leaves out.
+    pub(crate) fn left_out(&self) -> String {
+        let names: Vec<&str> = self.methods.iter().map(NetworkMethod::name).collect();
+        format!(
+            "distances, the injected feature and the attacks by oracles for {}: every network reads features of its own, and \
+             every oracle would be a training of the network; `cargo xtask bench nn gap` plays U-LiRA on whole networks",
+            names.join(", ")
+        )
+    }
+}

@@ -1,0 +1,498 @@
+//! Requests to forget: who is meant, what came of it, and one effect for each name that a caller gave.
+
+use std::collections::{HashMap, HashSet};
+
+use efface::{Evidence, Outcome as Model, RowId};
+use efface_receipt::{Hash, Kind, Label, Outcome, Signed, sha256};
+use serde::{Deserialize, Serialize};
+
+use super::told::{check_asked, tolerance};
+use super::{Change, logged, report};
+use crate::codec::model::Live;
+use crate::codec::pack;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::file::Found;
+use crate::ledger::{self, Entry, requests};
+use crate::operations::network::{self, TuneOptions};
+use crate::operations::report::Report;
+use crate::operations::request::{ForgetRequest, Who};
+use crate::progress::Progress;
+
+/// The longest name of a request.
+const LONGEST: usize = 256;
+
+/// A request and the rows that it is about.
+struct Plan {
+    at: usize,
+    name: Option<(Hash, Hash)>,
+    subject: Option<Hash>,
+    rows: Vec<RowId>,
+    missing: usize,
+}
+
+impl Plan {
+    fn outcome(&self) -> Outcome {
+        match (self.rows.len(), self.missing) {
+            (0, _) => Outcome::NotFound,
+            (_, 0) => Outcome::Erased,
+            _ => Outcome::Partial,
+        }
+    }
+}
+
+/// What is kept of an answer.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    id: String,
+    outcome: String,
+    reason: Option<String>,
+    missing: usize,
+    withdrawn: usize,
+    dropped: usize,
+    #[serde(default = "at_once")]
+    scrubbed: bool,
+    evidence: Evidence,
+}
+
+/// Older answers know of no other way.
+fn at_once() -> bool {
+    true
+}
+
+/// Answers requests as one change. All must ask for the same method; with `dry_run` nothing is written.
+pub(crate) fn group(
+    engine: &Engine,
+    requests: &[ForgetRequest],
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> Result<Vec<Result<Report>>> {
+    let Some(first) = requests.first() else { return Ok(Vec::new()) };
+    let known = network::method_names();
+    if !known.contains(&first.method.as_str()) {
+        return Err(Error::UnknownMethod { name: first.method.clone(), known });
+    }
+    let mut change = Change::begin(engine, !dry_run)?;
+    let mut answers: Vec<Option<Result<Report>>> = requests.iter().map(|_| None).collect();
+    let mut twins: Vec<(usize, usize)> = Vec::new();
+    let plans = change.plan(requests, &mut answers, &mut twins)?;
+    let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
+    if !plans.is_empty() {
+        let reports = if gone.is_empty() {
+            change.nothing(requests, &plans)
+        } else {
+            let outcome = change.without(first, &gone, progress).map_err(|error| change.name(error));
+            match outcome {
+                Ok(outcome) => change.erase(requests, &plans, outcome),
+                // Which of them is at fault only shows when each stands for itself.
+                Err(error) if requests.len() > 1 => return Err(error),
+                Err(error) => change.refuse(requests, &plans, error),
+            }
+        }?;
+        for (plan, report) in plans.iter().zip(reports) {
+            answers[plan.at] = Some(Ok(report));
+        }
+    }
+    for (at, twin) in twins {
+        if let Some(Some(Ok(report))) = answers.get(twin) {
+            answers[at] = Some(Ok(Report { replayed: true, ..report.clone() }));
+        }
+    }
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(Error::EmptyRequest))).collect())
+}
+
+impl Change<'_> {
+    /// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
+    fn plan(
+        &self,
+        requests: &[ForgetRequest],
+        answers: &mut [Option<Result<Report>>],
+        twins: &mut Vec<(usize, usize)>,
+    ) -> Result<Vec<Plan>> {
+        let salt = ledger::salt(&self.manifest);
+        let found = self.look_up(requests)?;
+        let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
+        let mut taken: HashSet<RowId> = HashSet::new();
+        let mut plans: Vec<Plan> = Vec::new();
+        for (at, request) in requests.iter().enumerate() {
+            let name = match &request.id {
+                Some(id) => match check_name(id) {
+                    Ok(id) => {
+                        let body = salt.commit(Label::Request, body(request).as_bytes());
+                        Some((salt.commit(Label::Request, id.as_bytes()), body))
+                    }
+                    Err(error) => {
+                        answers[at] = Some(Err(error));
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            if let Some((name, body)) = &name {
+                let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
+                let known = match self.manifest.ledger {
+                    Some(_) => self.store.with(|connection| requests::find(connection, name))?,
+                    None => None,
+                };
+                if let Some(known) = known {
+                    // An older efface kept the hash without the salt.
+                    let same = [*body, self::body(request)].contains(&known.body);
+                    answers[at] = Some(if same { self.replay(&known) } else { Err(reused()) });
+                    continue;
+                }
+                if let Some((twin, asked)) = named.get(name) {
+                    match asked == body {
+                        true => twins.push((at, *twin)),
+                        false => answers[at] = Some(Err(reused())),
+                    }
+                    continue;
+                }
+                named.insert(*name, (at, *body));
+            }
+            match self.resolve(request, &found, &taken) {
+                Ok((rows, missing)) => {
+                    taken.extend(&rows);
+                    let subject = match &request.who {
+                        Who::Subject { value, .. } => {
+                            Some(salt.commit(Label::Subject, value.trim().as_bytes()))
+                        }
+                        Who::Ids(_) => None,
+                    };
+                    plans.push(Plan { at, name, subject, rows, missing });
+                }
+                Err(error) => answers[at] = Some(Err(error)),
+            }
+        }
+        // Receipts of requests that change the model come first: all of them start from the model as it was.
+        plans.sort_by_key(|plan| plan.rows.is_empty());
+        Ok(plans)
+    }
+
+    /// The rows that somebody means, all of which must be here.
+    pub(crate) fn meant(&self, who: &Who) -> Result<Vec<RowId>> {
+        let request = ForgetRequest::new(who.clone());
+        let found = self.look_up(std::slice::from_ref(&request))?;
+        Ok(self.resolve(&request, &found, &HashSet::new())?.0)
+    }
+
+    /// All names of all requests in one pass over the list of rows.
+    fn look_up(&self, requests: &[ForgetRequest]) -> Result<Found> {
+        let (mut ids, mut subjects) = (Vec::new(), Vec::new());
+        for request in requests {
+            match &request.who {
+                Who::Ids(list) => ids.extend(list.iter().map(|id| id.trim())),
+                Who::Subject { value, .. } => subjects.push(value.trim()),
+            }
+        }
+        self.directory(|directory| directory.look_up(&ids, &subjects))
+    }
+
+    /// The rows that a request is about, and how many of those that it names are not here.
+    fn resolve(
+        &self,
+        request: &ForgetRequest,
+        found: &Found,
+        taken: &HashSet<RowId>,
+    ) -> Result<(Vec<RowId>, usize)> {
+        match &request.who {
+            Who::Ids(ids) if ids.is_empty() => Err(Error::EmptyRequest),
+            Who::Ids(ids) => {
+                let mut seen = HashSet::new();
+                let mut rows = Vec::with_capacity(ids.len());
+                for id in ids.iter().map(|id| id.trim()) {
+                    if !seen.insert(id) {
+                        return Err(Error::NamedTwice { id: id.into() });
+                    }
+                    match found.ids.get(id).map(|row| RowId(*row)).filter(|row| !taken.contains(row)) {
+                        Some(row) => rows.push(row),
+                        None if request.allow_missing => {}
+                        None => return Err(self.absent(id)?),
+                    }
+                }
+                let missing = ids.len() - rows.len();
+                Ok((rows, missing))
+            }
+            Who::Subject { column, value } => {
+                if self.manifest.blueprint.subject.as_ref() != Some(column) {
+                    let has = self.manifest.blueprint.subject.clone();
+                    return Err(Error::SubjectColumn { asked: column.clone(), has });
+                }
+                let all = found.subjects.get(value.trim()).map_or(&[][..], Vec::as_slice);
+                let rows: Vec<RowId> =
+                    all.iter().map(|row| RowId(*row)).filter(|row| !taken.contains(row)).collect();
+                if rows.is_empty() && !request.allow_missing && request.id.is_none() {
+                    return Err(Error::UnknownSubject { column: column.clone(), value: value.clone() });
+                }
+                Ok((rows, 0))
+            }
+        }
+    }
+
+    /// Takes the rows out of model and file.
+    fn erase(
+        mut self,
+        requests: &[ForgetRequest],
+        plans: &[Plan],
+        outcome: Model<Live>,
+    ) -> Result<Vec<Report>> {
+        for plan in plans {
+            self.take_out(&plan.rows, true)?;
+        }
+        let erased = plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
+        let options = &requests[plans[0].at].options;
+        let worked = self.work(outcome, None, Some(erased))?;
+        // Nothing has been committed yet.
+        check_asked(&worked.evidence, options)?;
+        let mut release = None;
+        if let Some(ledger) = &self.manifest.ledger {
+            let newest = ledger.newest;
+            self.manifest.policy.count(erased, newest);
+            release = Some(self.manifest.policy.release());
+        }
+        let tuning = network::tuning_record(&requests[plans[0].at], self.manifest.network.as_ref())?;
+        let findings = self.findings(&worked.evidence, options).with_tuning(tuning.as_ref());
+        let mut leaves = self.gone.iter().map(|leaver| leaver.commitment);
+        let mut entries = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let mut entry = self.entry(&requests[plan.at], plan, plan.outcome());
+            if !plan.rows.is_empty() {
+                entry.gone = leaves.by_ref().take(plan.rows.len()).collect();
+                entry.findings = Some(findings.clone());
+                entry.release = release.clone();
+            }
+            entries.push(entry);
+        }
+        let answer = |plan: &Plan| {
+            let mut evidence = worked.evidence.clone();
+            evidence.forgotten = plan.rows.len();
+            let outcome = plan.outcome();
+            Kept {
+                id: String::new(),
+                outcome: word(outcome).into(),
+                reason: reason(outcome, plan),
+                missing: plan.missing,
+                withdrawn: worked.withdrawn,
+                dropped: self.dropped,
+                scrubbed: worked.scrubbed,
+                evidence,
+            }
+        };
+        let mut kept: Vec<Kept> = plans.iter().map(answer).collect();
+        let mut signed = Vec::new();
+        if self.write() {
+            signed = self.sign(&worked, entries)?;
+            self.record(plans, &mut kept, &signed)?;
+        }
+        let (started, dry_run) = (self.started, !self.write());
+        if !dry_run {
+            self.commit(worked.model)?;
+        }
+        Ok(reports(kept, &signed, started.elapsed().as_secs_f64(), dry_run))
+    }
+
+    /// None of the rows was there: the log says so, and the model stays as it is.
+    fn nothing(mut self, requests: &[ForgetRequest], plans: &[Plan]) -> Result<Vec<Report>> {
+        let evidence = idle(&self);
+        let kept = plans.iter().map(|plan| Kept {
+            id: String::new(),
+            outcome: word(Outcome::NotFound).into(),
+            reason: reason(Outcome::NotFound, plan),
+            missing: plan.missing,
+            withdrawn: 0,
+            dropped: 0,
+            scrubbed: true,
+            evidence: evidence.clone(),
+        });
+        let kept = kept.collect();
+        let entries =
+            plans.iter().map(|plan| self.entry(&requests[plan.at], plan, Outcome::NotFound)).collect();
+        self.note(plans, kept, entries)
+    }
+
+    /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
+    fn refuse(mut self, requests: &[ForgetRequest], plans: &[Plan], error: Error) -> Result<Vec<Report>> {
+        let [plan] = plans else { return Err(error) };
+        // Whoever stopped a training may ask again, under the same name.
+        if matches!(error, Error::Interrupted)
+            || plan.name.is_none()
+            || error.kind() != ErrorKind::Refused
+            || !self.write()
+        {
+            return Err(error);
+        }
+        let mut entry = self.entry(&requests[plan.at], plan, Outcome::Refused);
+        entry.reason = Some(error.to_string());
+        let kept = Kept {
+            id: String::new(),
+            outcome: word(Outcome::Refused).into(),
+            reason: entry.reason.clone(),
+            missing: plan.missing,
+            withdrawn: 0,
+            dropped: 0,
+            scrubbed: true,
+            evidence: idle(&self),
+        };
+        self.note(plans, vec![kept], vec![entry])
+    }
+
+    /// Writes receipts that change nothing else.
+    fn note(&mut self, plans: &[Plan], mut kept: Vec<Kept>, entries: Vec<Entry>) -> Result<Vec<Report>> {
+        let mut signed = Vec::new();
+        if self.write() {
+            let stage = self.standing();
+            signed = self.append(&stage, entries)?;
+            self.record(plans, &mut kept, &signed)?;
+            // The model is the same, but the log has another root.
+            let model = self.manifest.ledger.as_ref().map(|ledger| ledger.root);
+            self.transaction.commit_now()?;
+            if let Some(root) = model {
+                self.engine.rename(root);
+            }
+        }
+        let seconds = self.started.elapsed().as_secs_f64();
+        Ok(reports(kept, &signed, seconds, !self.write()))
+    }
+
+    fn entry(&self, request: &ForgetRequest, plan: &Plan, outcome: Outcome) -> Entry {
+        let mut entry = Entry::new(Kind::Forget, outcome, self.received_at);
+        entry.request = plan.name.map(|(name, _)| name);
+        entry.requested_at = request.requested_at;
+        entry.subject = plan.subject;
+        entry.reason = reason(outcome, plan);
+        entry
+    }
+
+    /// Keeps the answers of requests that have names.
+    fn record(&self, plans: &[Plan], kept: &mut [Kept], signed: &[Signed]) -> Result<()> {
+        for ((plan, kept), signed) in plans.iter().zip(kept).zip(signed) {
+            kept.id = signed.receipt.id.clone();
+            let Some((name, body)) = plan.name else { continue };
+            let answer =
+                requests::Answered { body, sequence: signed.receipt.sequence, result: pack::write(&*kept)? };
+            self.store.with(|connection| requests::record(connection, &name, &answer))?;
+        }
+        Ok(())
+    }
+
+    /// The first answer again.
+    fn replay(&self, known: &requests::Answered) -> Result<Report> {
+        let mut kept: Kept = pack::read(&known.result).map_err(|fault| fault.at(self.store.path()))?;
+        if kept.evidence.promise == efface::Claim::Exact {
+            // An older efface kept the claim without the tolerance, which was the model's own.
+            kept.evidence.tolerance.get_or_insert(tolerance(&self.manifest.model.recipe));
+        }
+        let receipt =
+            Some(crate::operations::report::Logged { id: kept.id.clone(), sequence: known.sequence });
+        let report = told(kept, self.started.elapsed().as_secs_f64(), false);
+        Ok(Report { replayed: true, receipt, ..report })
+    }
+}
+
+fn reports(kept: Vec<Kept>, signed: &[Signed], seconds: f64, dry_run: bool) -> Vec<Report> {
+    let told = |(at, kept)| Report { receipt: signed.get(at).map(logged), ..told(kept, seconds, dry_run) };
+    kept.into_iter().enumerate().map(told).collect()
+}
+
+fn told(kept: Kept, seconds: f64, dry_run: bool) -> Report {
+    let Kept { outcome, reason, missing, withdrawn, dropped, scrubbed, evidence, .. } = kept;
+    Report { outcome, reason, missing, withdrawn, scrubbed, ..report(evidence, seconds, dry_run, dropped) }
+}
+
+/// The record of a request that did nothing.
+pub(super) fn idle(change: &Change<'_>) -> Evidence {
+    let head = &change.manifest.model;
+    Evidence {
+        method: "none".into(),
+        reason: None,
+        promise: efface::Claim::Approximate,
+        tolerance: None,
+        forgotten: 0,
+        learned: 0,
+        rows: change.manifest.rows as usize,
+        rows_read: 0,
+        largest_leverage: None,
+        condition: None,
+        directions_dropped: 0,
+        iterations: 0,
+        refinements: 0,
+        refactored: false,
+        resummed: false,
+        gradient_norm: None,
+        convexity: 0.0,
+        bound: head.bound.unwrap_or(f64::INFINITY),
+        relative_bound: head.relative_bound.unwrap_or(f64::INFINITY),
+        bound_source: efface::BoundSource::Carried,
+        certificate: None,
+        cleared: None,
+        precomputed: Vec::new(),
+        not_covered: Vec::new(),
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Erased => "erased",
+        Outcome::Partial => "partial",
+        Outcome::NotFound => "not_found",
+        Outcome::Refused => "refused",
+        Outcome::Done => "done",
+    }
+}
+
+fn reason(outcome: Outcome, plan: &Plan) -> Option<String> {
+    match (outcome, plan.subject) {
+        (Outcome::Partial, _) => {
+            Some(format!("{} of {} rows were not there", plan.missing, plan.missing + plan.rows.len()))
+        }
+        (Outcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
+        (Outcome::NotFound, None) => Some("none of these rows is in the model".into()),
+        _ => None,
+    }
+}
+
+/// A name that can be kept apart from others: not empty, not long, printable.
+fn check_name(id: &str) -> Result<&str> {
+    let name = id.trim();
+    if name.is_empty() || name.len() > LONGEST || name.chars().any(char::is_control) {
+        return Err(Error::request(
+            "a request id has 1 to 256 bytes and no control characters",
+            "a ticket number or a UUID will do",
+        ));
+    }
+    Ok(name)
+}
+
+/// A hash of what was asked. Ids are a set; every part is preceded by its length, so that none runs into the next.
+fn body(request: &ForgetRequest) -> Hash {
+    let mut bytes = Vec::new();
+    let mut put = |text: &str| {
+        bytes.extend((text.len() as u64).to_be_bytes());
+        bytes.extend(text.as_bytes());
+    };
+    match &request.who {
+        Who::Ids(ids) => {
+            let mut ids: Vec<&str> = ids.iter().map(|id| id.trim()).collect();
+            ids.sort_unstable();
+            put("ids");
+            ids.into_iter().for_each(&mut put);
+        }
+        Who::Subject { column, value } => ["subject", column, value.trim()].into_iter().for_each(&mut put),
+    }
+    put(&request.method);
+    // As it was written before there were dead columns to clear, so that requests in older files keep their hash.
+    let efface::Options { tolerance, steps, measure, clear_dead_columns } = request.options;
+    put(&format!(
+        "Options {{ tolerance: {tolerance:?}, steps: {steps:?}, measure: {measure:?} }} {}",
+        request.allow_missing
+    ));
+    if clear_dead_columns {
+        put("clear_dead_columns");
+    }
+    if let Some(rounds) = &request.rounds {
+        put(&format!("{rounds:?}"));
+    }
+    if request.tuning != TuneOptions::default() {
+        put(&format!("{:?}", request.tuning));
+    }
+    sha256(&bytes)
+}

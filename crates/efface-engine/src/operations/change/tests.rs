@@ -1,0 +1,117 @@
+//! A change that fails, or whose process dies, at the last moment.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::operations::request::{FitRequest, Who};
+use crate::progress::Silent;
+
+const PLAIN: Options = Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
+
+thread_local! {
+    static FAIL: Cell<bool> = const { Cell::new(false) };
+    static COPY: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+/// Runs between the last write and the commit.
+pub(super) fn interrupt(store: &Store) -> Result<()> {
+    if let Some(path) = COPY.take() {
+        // What a crash would leave on disk, the cache having been written back in the middle of the transaction.
+        store.with(|connection| Ok(connection.cache_flush()?))?;
+        std::fs::copy(store.path(), &path).unwrap();
+        std::fs::copy(file::journal(store.path()), file::journal(&path)).unwrap();
+    }
+    if FAIL.get() { Err(Error::EmptyRequest) } else { Ok(()) }
+}
+
+fn model(path: &Path) -> Engine {
+    let text: String =
+        (0..40).map(|at| format!("r{at},{},word{at} common,{}\n", at * 7 % 11, at % 5)).collect();
+    let source = Source::from_bytes("a.csv", format!("id,x,t,y\n{text}"), None).unwrap();
+    let mut request = FitRequest::new(source);
+    request.targets = vec!["y".into()];
+    request.id = Some("id".into());
+    request.text = vec!["t".into()];
+    crate::fit(&request, path, false, &Silent).unwrap();
+    Engine::open(path).unwrap()
+}
+
+#[test]
+fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut engine = model(&path);
+    let before = std::fs::read(&path).unwrap();
+    let more = Source::from_bytes("a.csv", "id,t,y\nnew,common,3\n", None).unwrap();
+    let fixed = Source::from_bytes("a.csv", "id,t,y\nr3,common,3\n", None).unwrap();
+    let who = Who::Ids(vec!["r7".into(), "r8".into()]);
+    FAIL.set(true);
+    assert!(engine.forget(&who, "auto", &PLAIN, false).is_err());
+    assert!(engine.learn(&more, &Silent).is_err());
+    assert!(engine.amend(&fixed, &Silent).is_err());
+    FAIL.set(false);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert!(!file::journal(&path).exists());
+    // The same engine goes on as if nothing had happened.
+    assert_eq!(engine.forget(&who, "auto", &PLAIN, false).unwrap().rows, 38);
+    assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
+    assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
+}
+
+#[test]
+fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut engine = model(&path);
+    let before = std::fs::read(&path).unwrap();
+    for (name, write) in [("crashed", true), ("read", false)] {
+        let copy = folder.path().join(name);
+        COPY.set(Some(copy.clone()));
+        FAIL.set(true);
+        assert!(engine.forget(&Who::Ids(vec!["r7".into()]), "auto", &PLAIN, false).is_err());
+        FAIL.set(false);
+        assert!(file::journal(&copy).exists());
+        assert_ne!(std::fs::read(&copy).unwrap(), before);
+        let opened = if write { Engine::open(&copy) } else { Engine::open_read_only(&copy) };
+        assert_eq!(opened.unwrap().summary().unwrap().rows, 40);
+        assert_eq!(std::fs::read(&copy).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_failure_leaves_what_waits_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut engine = model(&path);
+    let later = crate::PolicyChange { settle_after: Some(9), ..Default::default() };
+    engine.set_policy(&later).unwrap();
+    let one = |at: usize| Who::Ids(vec![format!("r{at}")]);
+    let more = Source::from_bytes("a.csv", "id,t,y\nnew,common,3\n", None).unwrap();
+    for waiting in 0..3 {
+        let before = std::fs::read(&path).unwrap();
+        FAIL.set(true);
+        assert!(engine.forget(&one(waiting), "auto", &PLAIN, false).is_err());
+        assert!(engine.settle().is_err());
+        assert!(engine.learn(&more, &Silent).is_err());
+        assert!(engine.export("json", None).is_err());
+        assert!(engine.set_policy(&later).is_err());
+        FAIL.set(false);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(engine.summary().unwrap().unscrubbed, waiting);
+        assert!(!engine.forget(&one(waiting), "auto", &PLAIN, false).unwrap().scrubbed);
+    }
+    // A crash between the two steps: whoever opens the file next finds the first one done.
+    let copy = folder.path().join("crashed");
+    std::fs::copy(folder.path().join("model.key"), folder.path().join("crashed.key")).unwrap();
+    COPY.set(Some(copy.clone()));
+    FAIL.set(true);
+    assert!(engine.settle().is_err());
+    FAIL.set(false);
+    let mut crashed = Engine::open(&copy).unwrap();
+    assert_eq!((crashed.summary().unwrap().rows, crashed.summary().unwrap().unscrubbed), (37, 3));
+    assert_eq!(crashed.settle().unwrap().scrubbed, 3);
+    assert!(crashed.verify(None).unwrap().iter().all(|check| check.passed));
+    assert_eq!(engine.settle().unwrap().scrubbed, 3);
+    assert_eq!(engine.parameters().unwrap(), crashed.parameters().unwrap());
+}

@@ -1,0 +1,83 @@
+//! What the caller of a change is told.
+
+use efface::{AnyRecipe, Evidence, Options};
+use efface_receipt::Signed;
+
+use crate::operations::report::{Logged, Report};
+
+pub(super) fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_dropped: usize) -> Report {
+    Report {
+        method: evidence.method.clone(),
+        claim: evidence.claim().name().into(),
+        forgotten: evidence.forgotten,
+        learned: evidence.learned,
+        rows: evidence.rows,
+        bound: evidence.bound,
+        tolerance: evidence.tolerance,
+        tolerance_missed: evidence.tolerance_missed(),
+        seconds,
+        dry_run,
+        features_dropped,
+        outcome: "done".into(),
+        reason: None,
+        missing: 0,
+        withdrawn: 0,
+        scrubbed: true,
+        replayed: false,
+        receipt: None,
+        evidence,
+    }
+}
+
+pub(super) fn logged(signed: &Signed) -> Logged {
+    Logged { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
+}
+
+pub(super) fn empty() -> efface_receipt::SetState {
+    efface_receipt::training_set::Node::EMPTY.state()
+}
+
+/// What counts as equal for a model, where the request does not say.
+pub(super) fn tolerance(recipe: &AnyRecipe) -> f64 {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => ridge.tolerance,
+        AnyRecipe::Logistic(logistic) => logistic.tolerance,
+        AnyRecipe::Softmax(softmax) => softmax.tolerance,
+        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) | AnyRecipe::KMeans(_) => 1e-9,
+        AnyRecipe::Sisa(sisa) => tolerance(&sisa.recipe.clone().into()),
+    }
+}
+
+/// A tolerance that was asked for also holds once the change is folded into the curvature, which rounds too.
+pub(super) fn check_asked(evidence: &Evidence, options: &Options) -> efface::Result<()> {
+    let Some(asked) = options.tolerance.filter(|_| evidence.tolerance_missed()) else { return Ok(()) };
+    let bound = evidence.relative_bound;
+    Err(efface::Error::Unsupported {
+        method: "auto",
+        reason: format!(
+            "the tolerance is {asked:.1e}, and the bound is {bound:.1e} once the change is folded into the curvature: \
+             rounding alone reaches as far; allow more"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use efface::{AnyRecipe, Dense, Fit, Ridge, Rows};
+
+    use super::*;
+
+    #[test]
+    fn folding_in_may_cost_a_tolerance_that_nobody_asked_for() {
+        let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
+        let model = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap();
+        let plain = Options::default();
+        let mut evidence = model.forget("auto", &plain, &rows, &[]).unwrap().evidence;
+        let asked = Options { tolerance: Some(1e-9), ..plain };
+        check_asked(&evidence, &asked).unwrap();
+        evidence.relative_bound = 1e-8;
+        check_asked(&evidence, &plain).unwrap();
+        let refused = check_asked(&evidence, &asked).unwrap_err().to_string();
+        assert!(refused.contains("the tolerance is 1.0e-9, and the bound is 1.0e-8"), "{refused}");
+    }
+}

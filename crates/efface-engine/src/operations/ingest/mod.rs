@@ -1,0 +1,105 @@
+//! From a file to rows. A fit reads its file twice: [`observe`] finds out what the columns are, [`gather`] turns rows
+//! into features. Memory goes to what is kept and to nothing else.
+
+mod batch;
+mod labels;
+mod observe;
+mod svmlight;
+mod table;
+mod texts;
+
+pub(crate) use batch::{Batch, Named, gather};
+pub(crate) use observe::observe;
+pub(crate) use texts::observe as observe_texts;
+
+use efface::features::Encoder;
+use efface_io::Source;
+
+use crate::codec::blueprint::Blueprint;
+use crate::codec::network::Stage;
+use crate::error::Result;
+use crate::progress::Progress;
+
+/// What rows are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The first rows of a model.
+    Fit,
+    /// More rows for a model that is there.
+    Learn,
+    /// Rows to score: no target is needed, and an id is welcome but not required.
+    Predict,
+}
+
+/// One row of a file, ready for the model.
+pub(crate) struct Example<'a> {
+    pub(crate) line: u64,
+    pub(crate) id: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) weight: f64,
+    /// Empty when rows are read for a prediction.
+    pub(crate) targets: &'a [f64],
+    pub(crate) entries: &'a [(u32, f64)],
+    /// Words and levels that were not there at fit.
+    pub(crate) unknown: u64,
+    /// Whether an encoder reads less of the text than there is.
+    pub(crate) cut: bool,
+}
+
+/// What turns the cells of a row into numbers.
+#[derive(Clone, Copy)]
+pub(crate) enum Reader<'a> {
+    Columns(&'a Encoder),
+    Texts(&'a Stage),
+    /// The numbers are in the file, by their indices.
+    Indices,
+}
+
+impl<'a> From<Option<&'a Encoder>> for Reader<'a> {
+    fn from(encoder: Option<&'a Encoder>) -> Self {
+        encoder.map_or(Self::Indices, Self::Columns)
+    }
+}
+
+/// Shows every row of the file, in order; returns how many there were.
+pub(crate) fn each(
+    source: &Source,
+    blueprint: &Blueprint,
+    reader: Reader<'_>,
+    purpose: Purpose,
+    progress: &dyn Progress,
+    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+) -> Result<u64> {
+    match reader {
+        Reader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
+        Reader::Texts(stage) => texts::each(source, blueprint, stage, purpose, progress, see),
+        Reader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
+    }
+}
+
+/// Tells `progress` now and then how far a pass over `source` has come.
+pub(crate) struct Ticker<'a> {
+    progress: &'a dyn Progress,
+    bytes: efface_io::Progress,
+    rows: u64,
+}
+
+impl<'a> Ticker<'a> {
+    pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &Source) -> Self {
+        let bytes = source.progress();
+        progress.start(what, Some(bytes.size()));
+        Self { progress, bytes, rows: 0 }
+    }
+
+    pub(crate) fn row(&mut self) {
+        self.rows += 1;
+        if self.rows.is_multiple_of(1024) {
+            self.progress.at(self.bytes.bytes_read());
+        }
+    }
+
+    pub(crate) fn finish(self) -> u64 {
+        self.progress.finish();
+        self.rows
+    }
+}

@@ -1,0 +1,167 @@
+//! The first pass of a fit: what the columns are, what the target means, and whether the request fits the file.
+
+use std::collections::HashSet;
+
+use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
+use efface_io::{Record, SparseRecord};
+
+use super::Ticker;
+use super::labels::Watch;
+use super::table::place;
+use crate::codec::blueprint::{Blueprint, Goal, LABEL, Layout};
+use crate::error::{Error, Result};
+use crate::operations::request::FitRequest;
+use crate::progress::Progress;
+
+/// Reads the whole file once.
+pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    check(request)?;
+    if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) }
+}
+
+fn check(request: &FitRequest) -> Result<()> {
+    if request.model.unsupervised() && (request.classify || !request.positive.is_empty()) {
+        return Err(Error::request(
+            "k-means has no classes: it finds clusters by itself",
+            "leave out --classify",
+        ));
+    }
+    if request.model.unsupervised() && !request.targets.is_empty() {
+        return Err(Error::request(
+            "k-means has no target: it clusters features alone",
+            "leave out --target, and name columns that must not count with --ignore",
+        ));
+    }
+    let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
+    let roles = [&request.id, &request.subject, &request.weight];
+    if request.source.is_sparse() {
+        if columns.iter().any(|names| !names.is_empty()) || roles.iter().any(|name| name.is_some()) {
+            return Err(Error::request(
+                "svmlight lines have no columns: the label is the target, rows are named by position",
+                "leave out the options that name columns",
+            ));
+        }
+        return Ok(());
+    }
+    if request.model.unsupervised() {
+        return Ok(());
+    }
+    if request.targets.is_empty() {
+        return Err(Error::request("no target column is named", "name the column to predict with --target"));
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = request.targets.iter().find(|name| !seen.insert(*name)) {
+        return Err(Error::Request { what: format!("target `{twice}` is named twice"), hint: None });
+    }
+    if let Some(name) = roles.into_iter().flatten().find(|name| seen.contains(name)) {
+        return Err(Error::Request {
+            what: format!(
+                "column `{name}` is the target and cannot be the id, the subject or the weight too"
+            ),
+            hint: None,
+        });
+    }
+    if request.targets.len() > 1 && (classify(request) || !request.positive.is_empty()) {
+        return Err(Error::request(
+            format!("a classifier has one target column, not {}", request.targets.len()),
+            "fit one classifier per target",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether target values are classes, said or implied.
+fn classify(request: &FitRequest) -> bool {
+    request.classify || request.model.classifies()
+}
+
+fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    let mut table = request.source.table()?;
+    let columns = table.columns().to_vec();
+    let mut ignored = request.targets.clone();
+    ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
+    ignored.extend(request.ignore.iter().cloned());
+    let options = EncoderOptions {
+        ignored,
+        text: request.text.clone(),
+        categorical: request.categorical.clone(),
+        numeric: request.numeric.clone(),
+        words: request.words.clone(),
+        max_levels: request.max_levels,
+        ..EncoderOptions::default()
+    };
+    let mut builder = EncoderBuilder::new(&columns, options)?;
+    let targets = request
+        .targets
+        .iter()
+        .map(|name| Ok((place(name, &columns)?, name, Watch::new(classify(request), &request.positive))))
+        .collect::<Result<Vec<_>>>()?;
+    let mut targets = targets;
+    let mut ticker = Ticker::start(progress, "reading columns", &request.source);
+    let mut record = Record::default();
+    while table.read(&mut record)? {
+        for (at, name, watch) in &mut targets {
+            watch.observe(&record.cells[*at], record.line, name)?;
+        }
+        builder.observe(&record.cells, record.line)?;
+        ticker.row();
+    }
+    if ticker.finish() == 0 {
+        return Err(Error::NoRows { file: request.source.path().to_owned() });
+    }
+    let encoder = builder.finish()?;
+    let mut goals =
+        targets.into_iter().map(|(_, name, watch)| watch.finish(name)).collect::<Result<Vec<_>>>()?;
+    let blueprint = Blueprint {
+        targets: request.targets.clone(),
+        id: request.id.clone(),
+        subject: request.subject.clone(),
+        weight: request.weight.clone(),
+        // Several targets are all numbers, so that any of the goals speaks for all.
+        goal: if goals.is_empty() { Goal::Nothing } else { goals.swap_remove(0) },
+        layout: Layout::of(&encoder),
+        width: encoder.width(),
+        first_index: None,
+        texts: None,
+    };
+    Ok((blueprint, Some(encoder)))
+}
+
+fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+    // Labels of a file to cluster are read past.
+    let supervised = !request.model.unsupervised();
+    let mut watch = Watch::new(classify(request), &request.positive);
+    let mut indices: Option<(u32, u32)> = None;
+    let mut table = request.source.sparse()?;
+    let mut ticker = Ticker::start(progress, "reading indices", &request.source);
+    let mut record = SparseRecord::default();
+    while table.read(&mut record)? {
+        if supervised {
+            watch.observe(&efface::features::Cell::Number(record.target), record.line, LABEL)?;
+        }
+        if let (Some(&(first, _)), Some(&(last, _))) = (record.entries.first(), record.entries.last()) {
+            let (least, most) = indices.unwrap_or((first, last));
+            indices = Some((least.min(first), most.max(last)));
+        }
+        ticker.row();
+    }
+    if ticker.finish() == 0 {
+        return Err(Error::NoRows { file: request.source.path().to_owned() });
+    }
+    let Some((least, most)) = indices else {
+        return Err(efface::features::FeatureError::NoFeatures.into());
+    };
+    let first = least.min(1);
+    let blueprint = Blueprint {
+        targets: if supervised { vec![LABEL.into()] } else { Vec::new() },
+        id: None,
+        subject: None,
+        weight: None,
+        goal: if supervised { watch.finish(LABEL)? } else { Goal::Nothing },
+        layout: Layout::Sparse64,
+        width: (most - first) as usize + 1,
+        first_index: Some(first),
+        texts: None,
+    };
+    Ok((blueprint, None))
+}

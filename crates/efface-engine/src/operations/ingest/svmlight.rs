@@ -1,0 +1,68 @@
+//! Rows of an svmlight file: features are the indices as written, less the first one.
+
+use efface::features::Cell;
+use efface_io::{Source, SparseRecord};
+
+use super::labels::Labels;
+use super::{Example, Purpose, Ticker};
+use crate::codec::blueprint::{Blueprint, LABEL};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// See [`super::each`].
+pub(super) fn each(
+    source: &Source,
+    blueprint: &Blueprint,
+    purpose: Purpose,
+    progress: &dyn Progress,
+    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+) -> Result<u64> {
+    let mut table = source.sparse()?;
+    let labels = Labels::new(&blueprint.goal);
+    let first = blueprint.first_index.unwrap_or(0);
+    let mut ticker = Ticker::start(progress, "encoding rows", source);
+    let (mut record, mut numbers) = (SparseRecord::default(), Vec::new());
+    let mut entries: Vec<(u32, f64)> = Vec::new();
+    while table.read(&mut record)? {
+        let line = record.line;
+        entries.clear();
+        for &(index, value) in &record.entries {
+            let Some(column) = index.checked_sub(first) else {
+                let problem = "index 0 in a file for a model whose indices count from 1".into();
+                return Err(Error::Line { line, problem, hint: Some("add 1 to every index of the file") });
+            };
+            if column as usize >= blueprint.width {
+                // A score does without features that the model does not know, as it does without unknown words.
+                if purpose == Purpose::Predict {
+                    continue;
+                }
+                let last = u64::from(first) + blueprint.width as u64 - 1;
+                let problem = format!("an index exceeds {last}, the largest that the model was fitted on");
+                return Err(Error::Line { line, problem, hint: Some("leave the index out, or fit again") });
+            }
+            if !value.is_finite() {
+                let problem = "a value is not a finite number".into();
+                return Err(Error::Line { line, problem, hint: None });
+            }
+            if value != 0.0 {
+                entries.push((column, value));
+            }
+        }
+        numbers.clear();
+        if purpose != Purpose::Predict {
+            labels.append(&Cell::Number(record.target), line, LABEL, &mut numbers)?;
+        }
+        see(Example {
+            line,
+            id: None,
+            subject: None,
+            weight: 1.0,
+            targets: &numbers,
+            entries: &entries,
+            unknown: 0,
+            cut: false,
+        })?;
+        ticker.row();
+    }
+    Ok(ticker.finish())
+}

@@ -1,0 +1,143 @@
+//! Rows of a table whose texts go to an encoder: the ids of their words, in their order.
+
+use efface::features::{Cell, VocabularyLearner};
+use efface_io::{Record, Source};
+
+use super::labels::Watch;
+use super::table::{Roles, Told, place};
+use super::{Example, Purpose, Ticker};
+use crate::codec::blueprint::{Blueprint, Layout, Texts};
+use crate::codec::network::Stage;
+use crate::error::{Error, Result};
+use crate::operations::request::FitRequest;
+use crate::progress::Progress;
+
+/// The text of one row: its columns, one after the other. A cell of nothing is no text.
+fn joined(cells: &[Cell], places: &[usize], out: &mut String) {
+    out.clear();
+    for &at in places {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        match &cells[at] {
+            Cell::Missing => {}
+            Cell::Text(text) => out.push_str(text),
+            Cell::Number(value) => out.push_str(&value.to_string()),
+        }
+    }
+}
+
+fn places(texts: &Texts, columns: &[String]) -> Result<Vec<usize>> {
+    texts.columns.iter().map(|name| place(name, columns)).collect()
+}
+
+/// The first pass of a fit: the classes, and the commonest words where `most` asks for them. The width and layout of the
+/// rows are still to be told by the encoder.
+pub(crate) fn observe(
+    request: &FitRequest,
+    max_tokens: usize,
+    most: Option<usize>,
+    progress: &dyn Progress,
+) -> Result<(Blueprint, Vec<String>)> {
+    check(request)?;
+    let texts = Texts { columns: request.text.clone(), max_tokens };
+    let mut table = request.source.table()?;
+    let columns = table.columns().to_vec();
+    let places = places(&texts, &columns)?;
+    let target = request.targets.first().cloned().unwrap_or_default();
+    let at = place(&target, &columns)?;
+    let mut watch = Watch::new(true, &request.positive);
+    let mut learner = most.map(|_| VocabularyLearner::default());
+    let mut ticker = Ticker::start(progress, "reading columns", &request.source);
+    let (mut record, mut text) = (Record::default(), String::new());
+    while table.read(&mut record)? {
+        watch.observe(&record.cells[at], record.line, &target)?;
+        if let Some(learner) = &mut learner {
+            joined(&record.cells, &places, &mut text);
+            learner.observe(&text)?;
+        }
+        ticker.row();
+    }
+    if ticker.finish() == 0 {
+        return Err(Error::NoRows { file: request.source.path().to_owned() });
+    }
+    let words = match (learner, most) {
+        (Some(learner), Some(most)) => {
+            let vocabulary = learner.finish(most)?;
+            (0..vocabulary.len() as u32).filter_map(|at| vocabulary.word(at)).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    };
+    let blueprint = Blueprint {
+        targets: request.targets.clone(),
+        id: request.id.clone(),
+        subject: request.subject.clone(),
+        weight: request.weight.clone(),
+        goal: watch.finish(&target)?,
+        layout: Layout::Sparse32,
+        width: max_tokens,
+        first_index: None,
+        texts: Some(texts),
+    };
+    Ok((blueprint, words))
+}
+
+fn check(request: &FitRequest) -> Result<()> {
+    if request.source.is_sparse() {
+        return Err(Error::request(
+            "a network reads texts, and svmlight lines have none",
+            "give a table with a text column",
+        ));
+    }
+    if request.text.is_empty() {
+        return Err(Error::request("a network reads texts, and no column is named", "name it with --text"));
+    }
+    if !request.categorical.is_empty() || !request.numeric.is_empty() {
+        return Err(Error::request(
+            "a network reads texts alone",
+            "leave out --categorical and --numeric; other columns are not read",
+        ));
+    }
+    let mut seen: Vec<&String> = Vec::new();
+    let roles = [&request.id, &request.subject, &request.weight].into_iter().flatten();
+    for name in request.targets.iter().chain(&request.text).chain(roles) {
+        if seen.contains(&name) {
+            return Err(Error::Request { what: format!("column `{name}` is named twice"), hint: None });
+        }
+        seen.push(name);
+    }
+    Ok(())
+}
+
+/// See [`super::each`].
+pub(super) fn each(
+    source: &Source,
+    blueprint: &Blueprint,
+    stage: &Stage,
+    purpose: Purpose,
+    progress: &dyn Progress,
+    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+) -> Result<u64> {
+    let Some(texts) = &blueprint.texts else {
+        return Err(efface::Error::Damaged("a network without texts".into()).into());
+    };
+    let mut table = source.table()?;
+    let columns = table.columns().to_vec();
+    let places = places(texts, &columns)?;
+    let roles = Roles::find(blueprint, &columns, purpose)?;
+    let mut ticker = Ticker::start(progress, "reading texts", source);
+    let (mut record, mut text) = (Record::default(), String::new());
+    let (mut entries, mut numbers): (Vec<(u32, f64)>, _) = (Vec::new(), Vec::new());
+    while table.read(&mut record)? {
+        let line = record.line;
+        joined(&record.cells, &places, &mut text);
+        let (ids, cut) = stage.ids(&text, texts.max_tokens);
+        let unknown = stage.unknown(&ids);
+        entries.clear();
+        entries.extend((0u32..).zip(ids.into_iter().map(f64::from)));
+        let Told { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
+        see(Example { line, id, subject, weight, targets: &numbers, entries: &entries, unknown, cut })?;
+        ticker.row();
+    }
+    Ok(ticker.finish())
+}

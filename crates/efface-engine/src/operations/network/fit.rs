@@ -1,0 +1,280 @@
+//! A fit of a network: words, ids, training, features, head.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+use efface::{Aggregation, AnyRecipe, Fit, Form, RowId, Rows, Sisa};
+use efface_nn::minilm::MiniLm;
+use efface_nn::{Backbone, Checkpoint, Embedding, Head, HeadRecipe, NetworkRecipe};
+
+use super::{core_recipe, train};
+use crate::codec::blueprint::{Blueprint, Layout, MOST_TOKENS};
+use crate::codec::model::{Live, working_form};
+use crate::codec::network::Stage;
+use crate::codec::network::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
+use crate::error::{Error, Result};
+use crate::operations::fit::Prepared;
+use crate::operations::ingest::{self, Batch, Purpose, Reader};
+use crate::operations::request::{EncoderChoice, FitRequest, NetworkRequest, Sharding, Vectors};
+use crate::progress::Progress;
+
+/// More words than this are read of no file of vectors.
+const MOST_WORDS: usize = 4_000_000;
+
+/// Words of a text that LSTM layers read unless told otherwise, and tokens that a pretrained encoder does.
+const USUAL_WORDS: usize = 250;
+const USUAL_TOKENS: usize = 512;
+
+/// Everything that a network's file will hold.
+pub(crate) fn prepare(
+    request: &FitRequest,
+    network: &NetworkRequest,
+    progress: &dyn Progress,
+) -> Result<Prepared> {
+    if let Some(most) = network.max_tokens.filter(|most| !(1..=MOST_TOKENS).contains(most)) {
+        let value = most.to_string();
+        return Err(efface::Error::Parameter { name: "max_tokens", value, range: "1 to 1048576" }.into());
+    }
+    match &network.encoder {
+        EncoderChoice::MiniLm { folder } => minilm(request, network, folder, progress),
+        EncoderChoice::Lstm { .. } => lstm(request, network, progress),
+    }
+}
+
+fn minilm(
+    request: &FitRequest,
+    network: &NetworkRequest,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Prepared> {
+    if request.sharding.is_some() {
+        return Err(Error::request(
+            "a pretrained encoder learns nothing, so that shards would only part the head",
+            "leave out --sisa: its head forgets exactly",
+        ));
+    }
+    let encoder = MiniLm::open(folder)?.with_threads(network.threads);
+    let most = network.max_tokens.unwrap_or(encoder.config().max_position_embeddings.min(USUAL_TOKENS));
+    let encoder = encoder.with_max_tokens(most)?;
+    let info = NetworkInfo {
+        encoder: EncoderInfo::MiniLm {
+            // As the folder can be found from elsewhere too.
+            folder: std::fs::canonicalize(folder).map_err(|cause| Error::io(folder, cause))?,
+            fingerprint: encoder.fingerprint().into(),
+            layers: encoder.config().num_hidden_layers,
+        },
+        max_tokens: most,
+        shards: None,
+    };
+    let (mut blueprint, _) = ingest::observe_texts(request, most, None, progress)?;
+    (blueprint.layout, blueprint.width) = (Layout::Dense32, encoder.width());
+    let stage = Stage::MiniLm(Box::new(encoder));
+    let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
+    let (rows, words) = stage.rows(&ids, progress)?;
+    progress.start("fitting", None);
+    let recipe = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
+    let model = Live::Plain(crate::operations::fit::working(&recipe).fit(&rows)?);
+    Ok(batch.prepared(Parts { blueprint, rows, words, recipe, model, info, backbone: None }))
+}
+
+fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress) -> Result<Prepared> {
+    let EncoderChoice::Lstm { settings, training, vectors, train_vectors } = &network.encoder else {
+        return Err(Error::request("not a network of LSTM layers", "choose another encoder"));
+    };
+    let most = match vectors {
+        Vectors::Learned { most, .. } => Some(*most),
+        _ => None,
+    };
+    // A file that cannot be used is found out before the texts are read.
+    let read = read_vectors(vectors)?;
+    let max_tokens = network.max_tokens.unwrap_or(USUAL_WORDS);
+    let (mut blueprint, words) = ingest::observe_texts(request, max_tokens, most, progress)?;
+    let embedding = match (read, vectors) {
+        (Some(embedding), _) => embedding,
+        (None, Vectors::Learned { .. }) if words.is_empty() => {
+            let reason = "none of them holds a word; check which columns hold the texts".into();
+            return Err(efface_nn::Error::Vectors { place: "the texts".into(), reason }.into());
+        }
+        (None, Vectors::Learned { width, .. }) => Embedding::random(words, *width, training.seed)?,
+        (None, _) => return Err(Error::request("there are no word vectors", "name a file, or learn words")),
+    };
+    let embedding = Arc::new(embedding.trained(*train_vectors && training.epochs > 0));
+    let recipe =
+        NetworkRecipe { embedding, encoder: *settings, training: *training, head: working(&network.head) };
+    let stage = Stage::Words(Box::new(recipe.clone()));
+    let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
+    let core = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
+    if let Some(sharding) = &request.sharding {
+        return shards(request, sharding, (recipe, core), (blueprint, ids), batch, progress);
+    }
+    let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
+    let (backbone, head) = trained.network.into_parts();
+    (blueprint.layout, blueprint.width) = (Layout::Encoded, backbone.width());
+    let words = ids.iter().map(|view| crate::codec::network::stage::list(view.features, 0)).collect();
+    let info = NetworkInfo {
+        encoder: describe(&backbone, &trained.checkpoint, interrupted),
+        max_tokens,
+        shards: None,
+    };
+    let bytes = backbone.to_bytes()?;
+    let model = live(head);
+    Ok(batch.prepared(Parts {
+        blueprint,
+        rows: trained.encoded,
+        words,
+        recipe: core,
+        model,
+        info,
+        backbone: Some(bytes),
+    }))
+}
+
+/// Every shard is a network of its own.
+fn shards(
+    request: &FitRequest,
+    sharding: &Sharding,
+    (recipe, core): (NetworkRecipe, AnyRecipe),
+    (blueprint, ids): (Blueprint, Rows),
+    batch: Gathered,
+    progress: &dyn Progress,
+) -> Result<Prepared> {
+    if request.network.as_ref().is_some_and(|network| network.checkpoint.is_some()) {
+        return Err(Error::request(
+            "shards are trained side by side and have no one checkpoint",
+            "leave out --checkpoint",
+        ));
+    }
+    let Sharding { shards, slices, seed, aggregation, threads } = *sharding;
+    let aggregation = aggregation.unwrap_or(Aggregation::Vote);
+    progress.start("training shards", None);
+    let sisa = Sisa { recipe: recipe.clone(), shards, slices, seed, aggregation, threads };
+    let model = Live::Shards(Box::new(sisa.fit(&ids)?));
+    let NetworkRecipe { embedding, encoder, training, .. } = &recipe;
+    let info = NetworkInfo {
+        encoder: EncoderInfo::Lstm {
+            settings: *encoder,
+            training: *training,
+            vectors: vector_info(embedding),
+            steps: 0,
+            history: Vec::new(),
+            best_epoch: None,
+            interrupted: false,
+        },
+        max_tokens: blueprint.width,
+        shards: Some(ShardInfo { shards, slices, seed, aggregation }),
+    };
+    let backbone = Some(recipe.to_bytes(blueprint.width)?);
+    let parts = Parts { blueprint, rows: ids, words: Vec::new(), recipe: core, model, info, backbone };
+    Ok(batch.prepared(parts))
+}
+
+/// The second pass: rows of ids.
+fn gather(
+    request: &FitRequest,
+    blueprint: &mut Blueprint,
+    stage: &Stage,
+    progress: &dyn Progress,
+) -> Result<(Rows, Gathered)> {
+    let reader = Reader::Texts(stage);
+    let mut batch: Batch = ingest::gather(&request.source, blueprint, reader, Purpose::Fit, progress)?;
+    batch.number(0);
+    let cut = batch.cut;
+    let numbers = (0..batch.len() as u64).map(RowId).collect();
+    let (ids, names) = batch.into_rows(numbers, blueprint.outputs())?;
+    ids.iter().for_each(|row| blueprint.count(row.targets, true));
+    Ok((ids, Gathered { names, cut }))
+}
+
+/// What is known of rows beside their numbers.
+struct Gathered {
+    names: ingest::Named,
+    cut: u64,
+}
+
+struct Parts {
+    blueprint: Blueprint,
+    rows: Rows,
+    words: Vec<Vec<u32>>,
+    recipe: AnyRecipe,
+    model: Live,
+    info: NetworkInfo,
+    backbone: Option<Vec<u8>>,
+}
+
+impl Gathered {
+    fn prepared(self, parts: Parts) -> Prepared {
+        let Parts { blueprint, rows, words, recipe, model, info, backbone } = parts;
+        let (names, cut, network) = (self.names, self.cut, Some(info));
+        Prepared { blueprint, encoder: None, rows, words, names, recipe, model, network, backbone, cut }
+    }
+}
+
+/// A head as a model of the core.
+pub(crate) fn live(head: Head) -> Live {
+    Live::Plain(match head {
+        Head::Ridge(model) => efface::AnyModel::Ridge(Box::new(model)),
+        Head::Classifier(model) => efface::AnyModel::Logistic(Box::new(model)),
+    })
+}
+
+/// The head in the form that a fit works in; the file holds the same in every form.
+fn working(head: &HeadRecipe) -> HeadRecipe {
+    match head {
+        HeadRecipe::Ridge(ridge) if ridge.form == Form::Iterative => HeadRecipe::Ridge(*ridge),
+        HeadRecipe::Ridge(ridge) => HeadRecipe::Ridge(ridge.form(working_form(ridge.form))),
+        HeadRecipe::Softmax(logistic) => HeadRecipe::Softmax(*logistic),
+    }
+}
+
+/// What to tell of a trained encoder.
+pub(super) fn describe(backbone: &Backbone, checkpoint: &Checkpoint, interrupted: bool) -> EncoderInfo {
+    let NetworkRecipe { embedding, encoder, training, .. } = backbone.recipe();
+    // JSON has no number for a loss that left the numbers.
+    let told = |report: &&efface_nn::EpochReport| {
+        let (loss, hits) = report.validation.unwrap_or_default();
+        [report.loss, report.accuracy, loss, hits].iter().all(|value| value.is_finite())
+    };
+    EncoderInfo::Lstm {
+        settings: *encoder,
+        training: *training,
+        vectors: vector_info(embedding),
+        steps: backbone.steps(),
+        history: checkpoint.history.iter().filter(told).copied().collect(),
+        best_epoch: checkpoint.best_epoch(),
+        interrupted,
+    }
+}
+
+fn vector_info(embedding: &Embedding) -> VectorInfo {
+    VectorInfo {
+        words: embedding.words().len(),
+        width: embedding.width(),
+        trained: embedding.trained,
+        public: embedding.public,
+    }
+}
+
+/// Vectors from files; None when they are to be learned.
+fn read_vectors(vectors: &Vectors) -> Result<Option<Embedding>> {
+    let open = |path: &Path| File::open(path).map_err(|cause| Error::io(path, cause));
+    let named = |path: &Path, error: efface_nn::Error| match error {
+        efface_nn::Error::Vectors { place, reason } => {
+            let place = format!("{}, {place}", path.display());
+            Error::from(efface_nn::Error::Vectors { place, reason })
+        }
+        other => other.into(),
+    };
+    Ok(match vectors {
+        Vectors::Learned { .. } => None,
+        Vectors::Text { path } => {
+            let read = Embedding::read_glove(BufReader::new(open(path)?), MOST_WORDS);
+            Some(read.map_err(|error| named(path, error))?)
+        }
+        Vectors::Half { path, words, width } => {
+            let read = Embedding::read_half(open(words)?, open(path)?, *width);
+            Some(read.map_err(|error| named(path, error))?)
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! The whole network trained anew on the rows that stay, with the settings and the seed of the fit, or trained further from
+//! where it is. The old encoder, every row's features and the head are replaced; rows keep their content, which is their words.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use efface::{Csr, Evidence, Outcome, RowId, RowStore, Rows};
+use efface_nn::{Backbone, NetworkMethod, Trained, TunedNetwork};
+
+use super::fit::{describe, live};
+use super::train;
+use crate::codec::manifest::Manifest;
+use crate::codec::model::Live;
+use crate::codec::network::stage::{PART, list};
+use crate::codec::network::{EncoderInfo, NetworkInfo};
+use crate::error::{Error, Result};
+use crate::file::{Fault, Part, Store, StoreRows, damaged, parts, rows};
+use crate::progress::Progress;
+
+/// What a training made, to be written with the change that asked for it.
+pub(crate) struct Renewal {
+    backbone: Vec<u8>,
+    encoded: Rows,
+    info: NetworkInfo,
+    /// Whether the training began from the old parameters, so that it still holds something of the rows that left.
+    is_further: bool,
+}
+
+/// Trains on all rows but those `gone`.
+pub(crate) fn retrain(
+    store: &Store,
+    manifest: &Manifest,
+    stored: &StoreRows<'_>,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<(Outcome<Live>, Renewal)> {
+    let (network, backbone) = encoder(store, manifest)?;
+    stored.check(gone)?;
+    if gone.len() >= stored.len() {
+        return Err(efface::Error::NothingLeft { gone: gone.len(), rows: stored.len() }.into());
+    }
+    let mut recipe = backbone.recipe().clone();
+    let texts = texts(store, stored, network.max_tokens, gone)?;
+    if !recipe.embedding.public {
+        // A word that no row holds any more is not in the file by name either.
+        let used = texts.iter().flat_map(|row| list(row.features, 0)).collect();
+        recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
+    }
+    let Trained { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
+    let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
+    evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
+    let (backbone, head) = trained.into_parts();
+    let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
+    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
+    Ok((Outcome { model: live(head), evidence }, renewal))
+}
+
+/// Trains the network further by a method that forgets the rows `gone`.
+pub(crate) fn train_further(
+    store: &Store,
+    manifest: &Manifest,
+    stored: &StoreRows<'_>,
+    method: &NetworkMethod,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<(Outcome<Live>, Renewal)> {
+    let (network, backbone) = encoder(store, manifest)?;
+    let all = texts(store, stored, network.max_tokens, &[])?;
+    let TunedNetwork { trained, evidence } = train::further(method, &backbone, &all, gone, progress)?;
+    let Trained { network: tuned, encoded, .. } = trained;
+    let (backbone, head) = tuned.into_parts();
+    let mut info = network.clone();
+    // What is told of the training stays that of the fit, but for the steps.
+    if let EncoderInfo::Lstm { steps, .. } = &mut info.encoder {
+        *steps = backbone.steps();
+    }
+    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
+    Ok((Outcome { model: live(head), evidence }, renewal))
+}
+
+/// The encoder that the file holds, and what is told of it.
+pub(crate) fn encoder<'a>(store: &Store, manifest: &'a Manifest) -> Result<(&'a NetworkInfo, Backbone)> {
+    let Some(network) = &manifest.network else {
+        return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
+    };
+    let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, PART))?;
+    Ok((network, Backbone::from_bytes(&bytes)?))
+}
+
+/// All rows but those `gone`, as word ids.
+pub(crate) fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) -> Result<Rows> {
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retained = stored.all()?.filter(|id| !out.contains(&id));
+    let mut table = Csr::<f32>::new(width);
+    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    for view in retained.iter() {
+        let row = stored.read(view.id.0).map_err(|fault| fault.at(store.path()))?;
+        let row = row.ok_or(efface::Error::UnknownRow(view.id))?;
+        let entries: Vec<(u32, f64)> = (0u32..).zip(row.words.iter().map(|word| f64::from(*word))).collect();
+        table.push(&entries)?;
+        targets.extend_from_slice(view.targets);
+        weights.push(view.weight);
+    }
+    let rows = Rows::with_ids(retained.ids().collect(), table, targets, retained.outputs())?;
+    Ok(if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? })
+}
+
+impl Renewal {
+    /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
+    pub(crate) fn limit(&self, evidence: &mut Evidence) {
+        if self.is_further {
+            efface_nn::unbound(evidence);
+        }
+    }
+
+    /// Puts the new encoder and the new features down. The arrays of the head are saved after this.
+    pub(crate) fn put_down(
+        self,
+        connection: &rusqlite::Connection,
+        manifest: &mut Manifest,
+    ) -> std::result::Result<(), Fault> {
+        let shape = crate::file::Shape::of(&manifest.blueprint);
+        let mut fresh = Vec::with_capacity(self.encoded.len());
+        rows::each(connection, shape, &[], |number, stored, _| {
+            if self.encoded.get(RowId(number)).is_some() {
+                fresh.push((number, stored));
+            }
+            Ok(())
+        })?;
+        if fresh.len() != self.encoded.len() {
+            return damaged("rows went missing while the network was trained");
+        }
+        for (number, stored) in &fresh {
+            if let Some(view) = self.encoded.get(RowId(*number)) {
+                rows::renew(connection, *number, shape.layout, stored, view.features)?;
+            }
+        }
+        let head = parts::save_lasting(connection, Part::Bytes(PART, &self.backbone))?;
+        manifest.parts.retain(|part| part.name() != PART);
+        manifest.parts.push(head);
+        manifest.network = Some(self.info);
+        Ok(())
+    }
+}

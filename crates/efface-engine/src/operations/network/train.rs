@@ -1,0 +1,172 @@
+//! A training under the eyes of the caller: progress, checkpoints, and a wish to stop.
+
+use std::io::Write;
+use std::path::Path;
+
+use efface::{RowId, Rows};
+use efface_nn::{
+    Backbone, Checkpoint, EpochReport, Flow, NetworkMethod, NetworkRecipe, StepReport, Trained, TunedNetwork,
+};
+
+use crate::error::{Error, Result};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE};
+use crate::progress::Progress;
+
+/// Trains, or goes on where a checkpoint was left. Also tells whether somebody stopped it.
+pub(crate) fn train(
+    recipe: &NetworkRecipe,
+    rows: &Rows,
+    checkpoint: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<(Trained, bool)> {
+    if progress.is_interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let state = checkpoint.map(resume).transpose()?.flatten();
+    let resumed = state.is_some();
+    let mut watcher = Watcher {
+        progress,
+        resumed: state.as_ref().map(|state| state.epoch),
+        epochs: recipe.training.epochs,
+        checkpoint,
+        begun: false,
+        failure: None,
+        stopped: false,
+    };
+    let trained = match state {
+        Some(state) => recipe.continue_from(state, rows, &mut watcher),
+        None => recipe.train(rows, &mut watcher),
+    };
+    progress.finish();
+    let (failure, stopped) = (watcher.failure, watcher.stopped);
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if let (Err(efface_nn::Error::Diverged { last_good, .. }), Some(path)) = (&trained, checkpoint) {
+        write(path, last_good)?;
+    }
+    let trained = match (trained, checkpoint) {
+        // The file is whole: it is the request that is another one than it was left by.
+        (Err(efface_nn::Error::Damaged(what)), Some(path)) if resumed && !watcher.begun => {
+            let what = format!("{}: {what}", path.display());
+            return Err(Error::request(
+                what,
+                "repeat the fit that left it, remove the file, or name another",
+            ));
+        }
+        (trained, _) => trained?,
+    };
+    if let (true, Some(path)) = (stopped, checkpoint) {
+        write(path, &trained.checkpoint)?;
+    }
+    Ok((trained, stopped))
+}
+
+/// Trains from scratch in the place of a network that is there: whoever stops it keeps that one.
+pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<Trained> {
+    match train(recipe, rows, None, progress)? {
+        (_, true) => Err(Error::Interrupted),
+        (trained, false) => Ok(trained),
+    }
+}
+
+/// Trains a network that is there further, to forget rows: whoever stops it keeps the one that is there.
+pub(crate) fn further(
+    method: &NetworkMethod,
+    backbone: &Backbone,
+    texts: &Rows,
+    gone: &[RowId],
+    progress: &dyn Progress,
+) -> Result<TunedNetwork> {
+    if progress.is_interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let mut watcher = Watcher {
+        progress,
+        resumed: None,
+        epochs: method.epochs(),
+        checkpoint: None,
+        begun: false,
+        failure: None,
+        stopped: false,
+    };
+    let tuned = method.forget(backbone, texts, gone, &mut watcher);
+    progress.finish();
+    if watcher.stopped { Err(Error::Interrupted) } else { Ok(tuned?) }
+}
+
+fn resume(path: &Path) -> Result<Option<Checkpoint>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Checkpoint::from_bytes(&bytes).map(Some).map_err(|error| {
+            let what = format!("{} is no checkpoint of a training: {error}", path.display());
+            Error::request(what, "remove the file, or name another")
+        }),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(Error::io(path, cause)),
+    }
+}
+
+/// A whole checkpoint or the one before, whatever happens.
+fn write(path: &Path, state: &Checkpoint) -> Result<()> {
+    let io = |cause| Error::io(path, cause);
+    let bytes = state.to_bytes()?;
+    let mut draft = DraftFile::create(path).map_err(io)?;
+    draft.write_all(&bytes).map_err(io)?;
+    draft.publish(true, PRIVATE_MODE).map_err(io)
+}
+
+struct Watcher<'a> {
+    progress: &'a dyn Progress,
+    /// The epoch that a checkpoint was left after.
+    resumed: Option<usize>,
+    epochs: usize,
+    checkpoint: Option<&'a Path>,
+    begun: bool,
+    failure: Option<Error>,
+    stopped: bool,
+}
+
+impl efface_nn::Progress for Watcher<'_> {
+    fn step(&mut self, report: &StepReport) -> Flow {
+        if !std::mem::replace(&mut self.begun, true) {
+            if let Some(epoch) = self.resumed {
+                self.progress.note(&format!("going on after epoch {epoch} of {}", self.epochs));
+            }
+            self.progress.start("training", Some((report.batches * self.epochs) as u64));
+        }
+        self.progress.at(report.step);
+        let forgotten = report.forgotten.map(|loss| format!("; loss of the rows to forget {loss:.4}"));
+        self.progress.tell(&format!(
+            "epoch {}/{}, loss {:.4}, accuracy {:.1} %{}",
+            report.epoch,
+            self.epochs,
+            report.loss,
+            100.0 * report.accuracy,
+            forgotten.unwrap_or_default()
+        ));
+        self.stopped = self.progress.is_interrupted();
+        if self.stopped { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> Flow {
+        let judged = report
+            .validation
+            .map(|(loss, hits)| format!("; validation loss {loss:.4}, accuracy {:.1} %", 100.0 * hits));
+        self.progress.note(&format!(
+            "epoch {}/{}: loss {:.4}, accuracy {:.1} %{}{}",
+            report.epoch,
+            self.epochs,
+            report.loss,
+            100.0 * report.accuracy,
+            judged.unwrap_or_default(),
+            if report.best { ", the best so far" } else { "" }
+        ));
+        if let Some(path) = self.checkpoint
+            && let Err(error) = write(path, checkpoint)
+        {
+            self.failure = Some(error);
+            return Flow::Stop;
+        }
+        Flow::Continue
+    }
+}

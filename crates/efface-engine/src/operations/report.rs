@@ -1,0 +1,219 @@
+//! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
+
+use efface::{AnyRecipe, Certificate, Evidence};
+use serde::Serialize;
+
+use crate::codec::network::NetworkInfo;
+use crate::ledger::noise::NormalStream;
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The method that did the work.
+    pub method: String,
+    /// `exact`, `certified` or `approximate`.
+    pub claim: String,
+    /// Rows taken out.
+    pub forgotten: usize,
+    /// Rows put in.
+    pub learned: usize,
+    /// Rows in the model afterwards.
+    pub rows: usize,
+    /// An upper bound on the distance to the parameters of a model fitted without the rows.
+    pub bound: f64,
+    /// The relative distance to retraining that counts as equal; None for a method that aims at none.
+    pub tolerance: Option<f64>,
+    /// Whether the bound is above the tolerance, or says nothing. The change was made all the same, and claims no more than
+    /// its bound.
+    pub tolerance_missed: bool,
+    /// Wall time from reading the model to the end of the transaction.
+    pub seconds: f64,
+    /// Whether the file was left as it was.
+    pub dry_run: bool,
+    /// Names of features that were erased because no row has them any more.
+    pub features_dropped: usize,
+    /// `erased`, `partial`, `not_found` or `refused` for a forget, `done` for the rest.
+    pub outcome: String,
+    /// Why, where the outcome does not say it.
+    pub reason: Option<String>,
+    /// Rows that were named and are not here.
+    pub missing: usize,
+    /// Exports that this change withdrew.
+    pub withdrawn: usize,
+    /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next settle.
+    pub scrubbed: bool,
+    /// Whether the request had been answered before, and this is that answer.
+    pub replayed: bool,
+    /// The receipt; None in a dry run.
+    pub receipt: Option<Logged>,
+    /// The record of the method.
+    pub evidence: Evidence,
+}
+
+/// Where a receipt stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Logged {
+    /// Its name.
+    pub id: String,
+    /// Its place in the log, from 0.
+    pub sequence: u64,
+}
+
+/// What a fit did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FitReport {
+    /// The model as it lies in the file.
+    pub summary: Summary,
+    /// The relative distance to the exact minimum over the rows that counts as equal; None for a model trained with noise.
+    pub tolerance: Option<f64>,
+    /// Whether the bound of the fitted model is above the tolerance, or says nothing.
+    pub tolerance_missed: bool,
+    /// Wall time, reading included.
+    pub seconds: f64,
+    /// Texts of which the encoder of a network reads the beginning only.
+    pub cut: u64,
+}
+
+/// The scores of one row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The row's id, where the file has the model's id column.
+    pub id: Option<String>,
+    /// The line of the file.
+    pub line: u64,
+    /// One score per output; for k-means, the distance to each centre.
+    pub scores: Vec<f64>,
+    /// The class, for a classifier; the number of the cluster, for k-means.
+    pub label: Option<String>,
+}
+
+/// What a model file holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The family, as in `ridge` or `Gaussian naive Bayes`.
+    pub model: String,
+    /// What it was fitted with. The seed of a certified model's noise is secret and reads 0.
+    pub recipe: AnyRecipe,
+    /// The encoder in front of it, for a network; the recipe above is then that of the head.
+    pub network: Option<NetworkInfo>,
+    /// What stands behind a model that was trained with noise.
+    pub certificate: Option<Certificate>,
+    /// The version of efface that wrote the file last.
+    pub version: String,
+    /// The version of the file format.
+    pub format: u32,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Features that have a name.
+    pub features: usize,
+    /// Names of the scores: outputs, classes or clusters.
+    pub outputs: Vec<String>,
+    /// Names of the classes, for a classifier.
+    pub classes: Option<Vec<String>>,
+    /// The penalty, where there is one.
+    pub lambda: Option<f64>,
+    /// Whether there is an intercept, where there could be one.
+    pub intercept: Option<bool>,
+    /// How the curvature is kept, for ridge.
+    pub form: Option<String>,
+    /// The target columns.
+    pub target: Vec<String>,
+    /// The id column.
+    pub id: Option<String>,
+    /// The subject column.
+    pub subject: Option<String>,
+    /// Distinct subjects with rows in the model.
+    pub subjects: usize,
+    /// Name, kind and number of features of each column.
+    pub feature_columns: Vec<(String, String, usize)>,
+    /// Whether rows are kept as index–value pairs.
+    pub sparse: bool,
+    /// Rows ever forgotten.
+    pub forgotten: usize,
+    /// Forgotten rows whose bytes wait to be overwritten by the next settle.
+    pub unscrubbed: usize,
+    /// Since when the first of them waits, RFC 3339 in UTC.
+    pub unscrubbed_since: Option<String>,
+    /// Changes since the fit.
+    pub generation: u64,
+    /// Receipts in the log; 0 where an older efface wrote the file.
+    pub receipts: u64,
+    /// The public key that signs; None where there is no log yet.
+    pub public_key: Option<String>,
+    /// Exports that are in use, and those that a forget withdrew.
+    pub exports: (u64, u64),
+    /// The distance bound of the last change.
+    pub bound: f64,
+    /// The bound as a fraction of the parameters' norm.
+    pub relative_bound: f64,
+    /// How often the sums were factored anew.
+    pub refactorisations: usize,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// What a forget cannot take out of this model.
+    pub not_covered: Vec<String>,
+    /// When it was fitted, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it last changed, RFC 3339 in UTC.
+    pub changed_at: String,
+}
+
+/// The parameters of a model, by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// The family, as in `ridge` or `Gaussian naive Bayes`.
+    pub model: String,
+    /// The penalty, where there is one.
+    pub lambda: Option<f64>,
+    /// Rows the model stands for.
+    pub rows: usize,
+    /// Names of the outputs, classes or clusters that every list below runs over.
+    pub outputs: Vec<String>,
+    /// Names of the classes, for a classifier.
+    pub classes: Option<Vec<String>>,
+    /// Lists of one number per output: `intercept` (0 without one), `class_prior`.
+    pub vectors: Vec<(&'static str, Vec<f64>)>,
+    /// Names of the features; those whose name was erased are left out.
+    pub features: Vec<String>,
+    /// Tables of a line per feature with one number per output: `coefficients`, `feature_log_prob`, `means`, `variances`,
+    /// `centers`.
+    pub tables: Vec<(&'static str, Vec<Vec<f64>>)>,
+}
+
+impl Parameters {
+    /// The list of that name; empty when this model has none.
+    pub fn vector(&self, name: &str) -> &[f64] {
+        self.vectors.iter().find(|(found, _)| *found == name).map_or(&[], |(_, values)| values)
+    }
+
+    /// The table of that name; empty when this model has none.
+    pub fn table(&self, name: &str) -> &[Vec<f64>] {
+        self.tables.iter().find(|(found, _)| *found == name).map_or(&[], |(_, lines)| lines)
+    }
+}
+
+/// A copy for other programs, and what the log knows of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exported {
+    /// What to write.
+    pub parameters: Parameters,
+    /// The whole file, where the format takes the encoder of a network along.
+    pub file: Option<Vec<u8>>,
+    /// The number of the copy.
+    pub number: u64,
+    /// What whoever publishes it should know.
+    pub warning: Option<String>,
+    /// The receipt.
+    pub receipt: Logged,
+}
+
+impl Parameters {
+    /// Adds noise to every number.
+    pub(crate) fn blur(&mut self, deviation: f64, normals: &mut NormalStream) {
+        let vectors = self.vectors.iter_mut().map(|(_, values)| values);
+        let tables = self.tables.iter_mut().flat_map(|(_, lines)| lines);
+        for value in vectors.chain(tables).flatten() {
+            *value += deviation * normals.draw();
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
+
+use efface::{AnyModel, AnyRecipe, Fit, Options, RidgeModel, RidgeState};
+
+use super::{Found, Told, holds};
+use crate::codec::manifest::Manifest;
+use crate::codec::model::{self, State};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::file::{Fault, StoreRows, damaged};
+use crate::operations::look;
+
+/// Numbers in the rows that are read without being asked: a few seconds.
+const SMALL: u64 = 20_000_000;
+
+/// Multiplications that are made without being asked.
+const QUICK: f64 = 2e10;
+
+/// A bound that is measured in another order, or on a factor made anew, comes out differently.
+const SLACK: f64 = 2.0;
+
+fn fault(error: impl Into<Error>) -> Fault {
+    Fault::Damaged(error.into().to_string())
+}
+
+/// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
+pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> Found {
+    let rows = StoreRows::new(&engine.store, manifest);
+    let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
+    let evidence = found.forget("auto", &Options::default(), &rows, &[]).map_err(fault)?.evidence;
+    judge(evidence.relative_bound, manifest, tolerance, "the stored model")
+}
+
+fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> Found {
+    let recorded = manifest.model.relative_bound;
+    let text = recorded.map_or("nothing".into(), |bound| format!("{bound:.1e}"));
+    if !told.is_finite() {
+        return Ok(Told::Unknown(format!(
+            "no distance to retraining can be told from {from}; {text} was recorded"
+        )));
+    }
+    match recorded {
+        _ if told <= tolerance.max(1e-12) => {
+            holds(format!("{told:.1e} relative to retraining, within the tolerance; {text} was recorded"))
+        }
+        Some(recorded) if told <= recorded * SLACK => {
+            holds(format!("{told:.1e} relative to retraining; {text} was recorded"))
+        }
+        Some(_) => damaged(format!("the bound is {told:.1e}, and {text} was recorded")),
+        None => {
+            Ok(Told::Unknown(format!("{told:.1e} relative to retraining; {text} was recorded to compare")))
+        }
+    }
+}
+
+/// Sums, parameters and bound from the rows themselves.
+pub(super) fn against(engine: &Engine, manifest: &Manifest, tolerance: f64, asked: Option<bool>) -> Found {
+    let width = manifest.blueprint.width as f64;
+    let large = manifest.rows.saturating_mul(manifest.blueprint.width as u64) > SMALL
+        || manifest.rows as f64 * width * width > QUICK;
+    if !asked.unwrap_or(!large) {
+        return Ok(Told::Unknown("the model was not computed from its rows; --rows does it".into()));
+    }
+    let rows = StoreRows::new(&engine.store, manifest);
+    if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
+        return Ok(Told::Unknown("for networks in shards that would be a training of its own".into()));
+    }
+    match &manifest.model.recipe {
+        AnyRecipe::Ridge(_) => ridge(engine, manifest, tolerance, &rows),
+        AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
+            let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
+            let options = Options { measure: true, ..Options::default() };
+            let evidence = found.forget("newton", &options, &rows, &[]);
+            // A model that publishes behind noise has no Newton step to measure with.
+            let Ok(outcome) = evidence else {
+                return Ok(Told::Unknown("a model behind noise is not told apart from its rows".into()));
+            };
+            judge(outcome.evidence.relative_bound, manifest, tolerance, "its rows")
+        }
+        recipe @ (AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_)) => {
+            let all = efface::RowStore::all(&rows).map_err(fault)?;
+            let fresh = recipe.fit(&all).map_err(fault)?;
+            let (kept, fresh) =
+                (look::numbers(&engine.store, manifest).map_err(fault)?, look::numbers_of(&fresh));
+            let far =
+                kept.iter().zip(&fresh).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f64::max);
+            if kept.len() == fresh.len() && far <= 1e-9 {
+                return holds(format!("fitted again from {} rows: equal to {far:.0e}", manifest.rows));
+            }
+            damaged(format!("fitted again from its rows it is another model: a number differs by {far:.1e}"))
+        }
+        _ => Ok(Told::Unknown(
+            "for this family that would be a training of its own, whose result only its seed decides".into(),
+        )),
+    }
+}
+
+fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> Found {
+    let mut model = model::load(&engine.store, manifest, rows).map_err(fault)?;
+    efface::Amend::settle(&mut model).map_err(fault)?;
+    let State::Ridge(kept) = model::state(&model).map_err(fault)? else {
+        return damaged("its recipe and its state are of different models");
+    };
+    if kept.a.is_empty() {
+        return Ok(Told::Unknown("it keeps no sums; its bound is measured over its rows above".into()));
+    }
+    let fresh = kept.resummed(rows).map_err(fault)?;
+    let (a, b) = (apart(&kept.a, &fresh.a), apart(&kept.b, &fresh.b));
+    // Both are at most so far from the true sums. Half of a symmetric matrix is kept, so that this allows for more.
+    let charge = SLACK * (kept.accuracy.charge + fresh.accuracy.charge);
+    let square: f64 = kept.spread.iter().map(|s| s * s).sum();
+    let most_a = charge * square;
+    let most_b = charge * square.sqrt() * kept.accuracy.target_spread.max(fresh.accuracy.target_spread);
+    if kept.support != fresh.support || a > most_a || b > most_b {
+        return damaged(format!(
+            "its sums are not those of its rows: apart by {a:.1e} and {b:.1e}, where rounding explains {most_a:.1e} and \
+             {most_b:.1e}"
+        ));
+    }
+    let RidgeState { theta, .. } = &*kept;
+    let fresh = RidgeState { theta: theta.clone(), ..fresh };
+    let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh, rows).map_err(fault)?));
+    let evidence = again.forget("auto", &Options::default(), rows, &[]).map_err(fault)?.evidence;
+    match judge(evidence.relative_bound, manifest, tolerance, "its rows")? {
+        Told::Holds(told) => {
+            holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))
+        }
+        unknown => Ok(unknown),
+    }
+}
+
+/// The Frobenius distance.
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}
