@@ -13,22 +13,24 @@ use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, Live};
 use crate::error::{Error, Result};
 use crate::file::outputs;
-use crate::file::{self, Store};
+use crate::file::{self, ModelStore};
 use crate::operations::audit::{self, AuditReport, AuditRequest};
 use crate::operations::change;
 use crate::operations::look;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
-use crate::operations::report::{Exported, Logged, Parameters, Prediction, Report, Summary};
-use crate::operations::request::{ForgetRequest, Who};
+use crate::operations::report::{
+    ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace,
+};
+use crate::operations::request::{ForgetRequest, RowSelection};
 use crate::operations::story;
-use crate::operations::upkeep::{self, Settled};
-use crate::operations::verify::{self, Check};
+use crate::operations::upkeep::{self, SettleReport};
+use crate::operations::verify::{self, FileCheck};
 use crate::progress::{Progress, Silent};
 
 /// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
 /// unless [`Engine::set_patience`] says otherwise.
 pub struct Engine {
-    pub(crate) store: Store,
+    pub(crate) store: ModelStore,
     /// The model as the last change of this engine left it, by the root of the log: nobody else's change has that root.
     last: Mutex<Option<(Hash, Arc<Live>)>>,
     /// Where a pretrained encoder is, if not where it was at the fit.
@@ -36,7 +38,7 @@ pub struct Engine {
 }
 
 /// A model as it is inside one transaction.
-pub(crate) struct Snapshot {
+pub(crate) struct ModelSnapshot {
     pub(crate) manifest: Manifest,
     pub(crate) encoder: Option<Encoder>,
 }
@@ -58,7 +60,7 @@ impl Engine {
         if let Ok(path) = outputs::resolve(path) {
             outputs::sweep(&outputs::folder_of(&path));
         }
-        let engine = Self { store: Store::open(path, write)?, last: Mutex::new(None), encoder: None };
+        let engine = Self { store: ModelStore::open(path, write)?, last: Mutex::new(None), encoder: None };
         // A file that cannot be read is better found out now than in the middle of a change.
         let manifest = engine.store.with(Manifest::load)?;
         if write && upkeep::due(&manifest) {
@@ -102,7 +104,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
         self.store.with(|connection| {
             let manifest = Manifest::load(connection)?;
             let mut encoder = model::encoder(connection, &manifest)?;
@@ -111,12 +113,12 @@ impl Engine {
                     encoder.forget_row(&row.features.as_ref().entries());
                 }
             }
-            Ok(Snapshot { encoder, manifest })
+            Ok(ModelSnapshot { encoder, manifest })
         })
     }
 
     /// What the file holds.
-    pub fn summary(&self) -> Result<Summary> {
+    pub fn summary(&self) -> Result<ModelSummary> {
         look::summary(self)
     }
 
@@ -132,7 +134,13 @@ impl Engine {
 
     /// Takes rows out of the model and out of the file. With `dry_run` everything is computed and nothing is written.
     /// A method that makes no sense for the model is refused; [`efface::methods::table`] lists what goes together.
-    pub fn forget(&mut self, who: &Who, method: &str, options: &Options, dry_run: bool) -> Result<Report> {
+    pub fn forget(
+        &mut self,
+        who: &RowSelection,
+        method: &str,
+        options: &Options,
+        dry_run: bool,
+    ) -> Result<ChangeReport> {
         let mut request = ForgetRequest::new(who.clone());
         (request.method, request.options) = (method.into(), *options);
         self.request(&request, dry_run)
@@ -140,7 +148,7 @@ impl Engine {
 
     /// Answers one request to forget. A request with an id has one effect, however often it comes: the same request gets
     /// its first answer again, another one under the same id is refused.
-    pub fn request(&mut self, request: &ForgetRequest, dry_run: bool) -> Result<Report> {
+    pub fn request(&mut self, request: &ForgetRequest, dry_run: bool) -> Result<ChangeReport> {
         self.request_watched(request, dry_run, &Silent)
     }
 
@@ -151,14 +159,14 @@ impl Engine {
         request: &ForgetRequest,
         dry_run: bool,
         progress: &dyn Progress,
-    ) -> Result<Report> {
+    ) -> Result<ChangeReport> {
         let mut answers = change::forget::group(self, std::slice::from_ref(request), dry_run, progress)?;
         answers.pop().unwrap_or(Err(crate::Error::EmptyRequest))
     }
 
     /// Answers requests that wait together: neighbours that ask for the same method are applied as one change, in one
     /// transaction, with a receipt each. The answers are in the order of the requests.
-    pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<Report>> {
+    pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<ChangeReport>> {
         let asks = |request: &ForgetRequest| {
             (request.method.clone(), request.options, request.rounds, request.tuning)
         };
@@ -188,24 +196,24 @@ impl Engine {
     }
 
     /// Adds the rows of a file.
-    pub fn learn(&mut self, source: &Source, progress: &dyn Progress) -> Result<Report> {
+    pub fn learn(&mut self, source: &Source, progress: &dyn Progress) -> Result<ChangeReport> {
         change::learn(self, source, progress)
     }
 
     /// Replaces rows of the model by the rows of the same id in a file.
-    pub fn amend(&mut self, source: &Source, progress: &dyn Progress) -> Result<Report> {
+    pub fn amend(&mut self, source: &Source, progress: &dyn Progress) -> Result<ChangeReport> {
         change::amend(self, source, progress)
     }
 
     /// The parameters for other programs. The log records the copy; a later forget marks it as withdrawn. Only the
     /// current version can be had, because the engine keeps no other. The release policy may say to wait.
-    pub fn export(&mut self, format: &str, destination: Option<&str>) -> Result<Exported> {
+    pub fn export(&mut self, format: &str, destination: Option<&str>) -> Result<ExportedModel> {
         upkeep::export(self, format, destination)
     }
 
     /// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when they are not. Opening
     /// a model in order to change it does the same, and so does every change. This is for callers that stay open.
-    pub fn settle_if_due(&mut self) -> Result<Option<Logged>> {
+    pub fn settle_if_due(&mut self) -> Result<Option<ReceiptPlace>> {
         match upkeep::due(&self.store.with(Manifest::load)?) {
             true => upkeep::settle_waiting(self),
             false => Ok(None),
@@ -213,12 +221,12 @@ impl Engine {
     }
 
     /// Scrubs all forgotten rows that wait for it, and gives back their places.
-    pub fn settle(&mut self) -> Result<Settled> {
+    pub fn settle(&mut self) -> Result<SettleReport> {
         upkeep::settle(self)
     }
 
     /// Replaces the signing key; gives the public half of the new one and the receipt of the hand-over.
-    pub fn rotate_key(&mut self) -> Result<(String, Logged)> {
+    pub fn rotate_key(&mut self) -> Result<(String, ReceiptPlace)> {
         upkeep::rotate(self)
     }
 
@@ -238,7 +246,7 @@ impl Engine {
     }
 
     /// Records what tests of the model found, as a receipt of its own: names of tests and numbers, nothing else.
-    pub fn record_audit(&mut self, results: &[Audit]) -> Result<Logged> {
+    pub fn record_audit(&mut self, results: &[Audit]) -> Result<ReceiptPlace> {
         upkeep::record_audit(self, results)
     }
 
@@ -264,13 +272,13 @@ impl Engine {
 
     /// Recomputes commitments, hashes, log and bound from what is stored. `key` is the public key that the log began
     /// with, as the caller knows it; without one, the file's own is believed.
-    pub fn verify(&self, key: Option<&PublicKey>) -> Result<Vec<Check>> {
+    pub fn verify(&self, key: Option<&PublicKey>) -> Result<Vec<FileCheck>> {
         verify::model(self, key, None)
     }
 
     /// The same, with a choice whether sums, parameters and bound are also computed from the rows again. Without a choice
     /// that is done for models that are small.
-    pub fn verify_rows(&self, key: Option<&PublicKey>, rows: bool) -> Result<Vec<Check>> {
+    pub fn verify_rows(&self, key: Option<&PublicKey>, rows: bool) -> Result<Vec<FileCheck>> {
         verify::model(self, key, Some(rows))
     }
 }

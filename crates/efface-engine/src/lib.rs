@@ -69,13 +69,16 @@ pub use operations::network::{
     EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,
     method_names,
 };
-pub use operations::policy::{Noise, PolicyChange, ReleasePolicy};
-pub use operations::report::{Exported, FitReport, Logged, Parameters, Prediction, Report, Summary};
-pub use operations::request::{
-    Choice, EncoderChoice, FitRequest, ForgetRequest, Likelihood, NetworkRequest, Sharding, Vectors, Who,
+pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
+pub use operations::report::{
+    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };
-pub use operations::upkeep::Settled;
-pub use operations::verify::Check;
+pub use operations::request::{
+    Choice, EncoderChoice, FitRequest, ForgetRequest, Likelihood, NetworkRequest, RowSelection, Sharding,
+    Vectors,
+};
+pub use operations::upkeep::SettleReport;
+pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 
 /// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,

@@ -8,7 +8,7 @@ use common::{Bench, PLAIN, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
 use efface::{KMeans, Logistic, Softmax};
 use efface_engine::{
-    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, Sharding, Silent, Who,
+    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, RowSelection, Sharding, Silent,
 };
 
 /// A quick audit: few oracles.
@@ -18,7 +18,7 @@ fn quick(rows: AuditRows, methods: &[&str]) -> AuditRequest {
 }
 
 fn subject(value: &str) -> AuditRows {
-    AuditRows::Present(Who::Subject { column: "who".into(), value: value.into() })
+    AuditRows::Present(RowSelection::Subject { column: "who".into(), value: value.into() })
 }
 
 fn audit(engine: &Engine, request: &AuditRequest) -> AuditReport {

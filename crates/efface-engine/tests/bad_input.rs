@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::{Data, Io, NotFound, Refused, Usage};
-use efface_engine::{Engine, Error, FitRequest, Silent, Who, fit};
+use efface_engine::{Engine, Error, FitRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 
 #[track_caller]
@@ -148,7 +148,7 @@ fn forget_requests() {
     let mut engine = bench.fit("model", &dense(&table(&lines(12))));
     let known = lines(12)[0].id.clone();
     let before = std::fs::read(bench.path("model")).unwrap();
-    let mut ask = |who: Who, method: &str| engine.forget(&who, method, &PLAIN, false);
+    let mut ask = |who: RowSelection, method: &str| engine.forget(&who, method, &PLAIN, false);
     fails(ask(ids(&[]), "auto"), Usage, "the request names no row");
     fails(ask(ids(&["nobody"]), "auto"), NotFound, "row nobody is not in this model");
     fails(
@@ -158,7 +158,8 @@ fn forget_requests() {
     );
     let error = fails(ask(ids(&[&known]), "magic"), Usage, "there is no method `magic`");
     assert!(error.hint().unwrap().contains("auto"));
-    let subject = |column: &str, value: &str| Who::Subject { column: column.into(), value: value.into() };
+    let subject =
+        |column: &str, value: &str| RowSelection::Subject { column: column.into(), value: value.into() };
     fails(
         ask(subject("colour", "red"), "auto"),
         NotFound,
@@ -167,7 +168,7 @@ fn forget_requests() {
     fails(ask(subject("who", "p99"), "auto"), NotFound, "no row in this model has `p99` in column `who`");
     let all: Vec<String> = lines(12).into_iter().map(|line| line.id).collect();
     fails(
-        ask(Who::Ids(all), "auto"),
+        ask(RowSelection::Ids(all), "auto"),
         Refused,
         "forgetting 12 of 12 rows would leave none; delete the model instead",
     );
@@ -184,7 +185,7 @@ fn positions_are_explained() {
         );
         fails(engine.forget(&ids(&[id]), "auto", &PLAIN, false), NotFound, &message);
     }
-    let who = Who::Subject { column: "x".into(), value: "1".into() };
+    let who = RowSelection::Subject { column: "x".into(), value: "1".into() };
     let error = fails(
         engine.forget(&who, "auto", &PLAIN, false),
         NotFound,

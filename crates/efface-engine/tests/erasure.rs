@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use efface_engine::{Silent, Who};
+use efface_engine::{RowSelection, Silent};
 
 /// Words that no other row has.
 fn marked(at: usize, words: usize) -> Line {
@@ -23,7 +23,7 @@ fn id_subject_and_words_are_gone_from_the_bytes() {
     for marker in ["marker0001id", "marker0001who", "marker0001word1"] {
         assert!(holds(&path, marker), "{marker}");
     }
-    let who = Who::Subject { column: "who".into(), value: "marker0001who".into() };
+    let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
     let report = engine.forget(&who, "auto", &PLAIN, false).unwrap();
     assert_eq!(report.features_dropped, 3);
     assert!(!holds(&path, "marker0001"));

@@ -7,7 +7,7 @@ use common::*;
 use efface::models::logistic::Privacy;
 use efface::{Aggregation, KMeans, Logistic, Options, Softmax};
 use efface_engine::ErrorKind::{BadModel, Data, Refused, Usage};
-use efface_engine::{Choice, Engine, FitRequest, Likelihood, Sharding, Silent, Who, fit};
+use efface_engine::{Choice, Engine, FitRequest, Likelihood, RowSelection, Sharding, Silent, fit};
 use efface_io::Source;
 
 /// A family on the table of `common`: what to fit, and whether a file of fewer rows gives the same model.
@@ -220,7 +220,7 @@ fn nothing_of_a_forgotten_row_is_left_in_the_file() {
         let mut engine = bench.fit("model", &(case.request)(&table(&lines)));
         let path = bench.path("model");
         assert!(holds(&path, "marker0001"));
-        let who = Who::Subject { column: "who".into(), value: "marker0001who".into() };
+        let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
         engine.forget(&who, "auto", &PLAIN, false).unwrap();
         assert!(!holds(&path, "marker0001"), "{}", case.name);
         let bytes = std::fs::read(&path).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use efface::Options;
 use efface::features::{Augmenter, Cell, Synonyms, WordSource};
-use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, Silent, Who, fit};
+use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, RowSelection, Silent, fit};
 use efface_io::{Record, Source};
 
 /// A file of the data folder: EFFACE_DATA, or `shared/data` beside the repository.
@@ -69,7 +69,12 @@ fn distance(a: &Parameters, b: &Parameters) -> f64 {
 }
 
 /// Fits, forgets, fits without, and returns how far apart the two ends are and the reported relative bound.
-fn compare(path: &Path, prepare: impl Fn(&mut FitRequest), who: &Who, rest: String) -> (f64, f64, usize) {
+fn compare(
+    path: &Path,
+    prepare: impl Fn(&mut FitRequest),
+    who: &RowSelection,
+    rest: String,
+) -> (f64, f64, usize) {
     let folder = tempfile::tempdir().unwrap();
     let (all, left) = (folder.path().join("all.efface"), folder.path().join("left.efface"));
     let mut request = FitRequest::new(efface_io::open(path, None).unwrap());
@@ -95,7 +100,7 @@ fn california_housing() {
     let prepare = |request: &mut FitRequest| {
         request.targets = vec!["median_house_value".into()];
     };
-    let (off, bound, gone) = compare(&path, prepare, &Who::Ids(ids), rest);
+    let (off, bound, gone) = compare(&path, prepare, &RowSelection::Ids(ids), rest);
     assert!(off < 1e-10 && bound < 1e-9 && gone == 50, "{off:e} {bound:e} {gone}");
 }
 
@@ -113,7 +118,7 @@ fn a_reviewer_of_musical_instruments() {
         request.subject = Some("reviewer_id".into());
         request.words = WordSource::Supplied(words.clone());
     };
-    let who = Who::Subject { column: "reviewer_id".into(), value: reviewer.clone() };
+    let who = RowSelection::Subject { column: "reviewer_id".into(), value: reviewer.clone() };
     let (off, bound, gone) = compare(&path, prepare, &who, rest);
     assert!(off < 1e-10 && bound < 1e-9 && gone == reviews, "{off:e} {bound:e} {gone}");
 }
@@ -128,7 +133,7 @@ fn adult_with_levels_and_classes() {
         request.classify = true;
         request.ignore = vec!["split".into()];
     };
-    let (off, _, gone) = compare(&path, prepare, &Who::Ids(ids), rest);
+    let (off, _, gone) = compare(&path, prepare, &RowSelection::Ids(ids), rest);
     // Incomes in dollars beside shares of a thousand people: retraining twice does not agree to more digits.
     assert!(off < 1e-8 && gone == 20, "{off:e} {gone}");
 }

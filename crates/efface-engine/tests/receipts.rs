@@ -5,22 +5,24 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
-use efface_engine::{Audit, Engine, ForgetRequest, Noise, PolicyChange, Report, Silent, Who};
+use efface_engine::{
+    Audit, ChangeReport, Engine, ExportNoise, ForgetRequest, PolicyChange, RowSelection, Silent,
+};
 use efface_receipt::{Kind, Outcome, Receipt};
 
 fn model(bench: &Bench) -> Engine {
     bench.fit("model", &sparse(&table(&lines(40))))
 }
 
-fn request(who: Who, id: &str) -> ForgetRequest {
+fn request(who: RowSelection, id: &str) -> ForgetRequest {
     ForgetRequest { id: Some(id.into()), ..ForgetRequest::new(who) }
 }
 
-fn person(name: &str) -> Who {
-    Who::Subject { column: "who".into(), value: name.into() }
+fn person(name: &str) -> RowSelection {
+    RowSelection::Subject { column: "who".into(), value: name.into() }
 }
 
-fn told(report: &Report) -> (&str, usize, bool) {
+fn told(report: &ChangeReport) -> (&str, usize, bool) {
     (report.outcome.as_str(), report.forgotten, report.replayed)
 }
 
@@ -98,7 +100,7 @@ fn a_request_has_one_effect() {
     let asked = request(person("p1"), "T-1");
     let first = engine.request(&asked, false).unwrap();
     let again = engine.request(&asked, false).unwrap();
-    assert_eq!(again, Report { replayed: true, seconds: again.seconds, ..first.clone() });
+    assert_eq!(again, ChangeReport { replayed: true, seconds: again.seconds, ..first.clone() });
     let error = fails(
         engine.request(&request(person("p2"), "T-1"), false),
         Refused,
@@ -107,7 +109,7 @@ fn a_request_has_one_effect() {
     assert!(error.hint().is_some());
     // The order of ids does not make another request, nor do blanks around the name.
     let [a, b] = ["r00000", lines(3)[2].id.as_str()].map(String::from);
-    let pair = |ids: [&String; 2]| Who::Ids(ids.map(Clone::clone).to_vec());
+    let pair = |ids: [&String; 2]| RowSelection::Ids(ids.map(Clone::clone).to_vec());
     let one = engine.request(&request(pair([&a, &b]), "T-2"), false).unwrap();
     let two = engine.request(&request(pair([&b, &a]), " T-2 "), false).unwrap();
     assert_eq!((told(&one), told(&two)), (("erased", 2, false), ("erased", 2, true)));
@@ -149,7 +151,7 @@ fn outcomes_other_than_erased() {
     let asked = request(person("nobody"), "T-3");
     assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, false));
     assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, true));
-    let some = Who::Ids(vec![all[1].id.clone(), "ghost".into()]);
+    let some = RowSelection::Ids(vec![all[1].id.clone(), "ghost".into()]);
     assert_eq!(engine.request(&request(some.clone(), "T-4"), false).unwrap_err().kind(), ErrorKind::NotFound);
     let partial = ForgetRequest { allow_missing: true, ..request(some, "T-4") };
     let report = engine.request(&partial, false).unwrap();
@@ -158,8 +160,8 @@ fn outcomes_other_than_erased() {
     assert_eq!(engine.request(&ghosts, false).unwrap().outcome, "not_found");
     // Everybody: the mathematics refuses, and a named request has that in writing.
     let left: Vec<String> = all.iter().filter(|l| l.id != all[1].id).map(|l| l.id.clone()).collect();
-    assert!(engine.forget(&Who::Ids(left.clone()), "auto", &PLAIN, false).is_err());
-    let refused = engine.request(&request(Who::Ids(left), "T-5"), false).unwrap();
+    assert!(engine.forget(&RowSelection::Ids(left.clone()), "auto", &PLAIN, false).is_err());
+    let refused = engine.request(&request(RowSelection::Ids(left), "T-5"), false).unwrap();
     assert_eq!(told(&refused), ("refused", 0, false));
     assert!(refused.reason.unwrap().contains("would leave none"));
     let outcomes: Vec<Outcome> = receipts(&engine).iter().map(|receipt| receipt.outcome).collect();
@@ -214,7 +216,7 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
     }
     // One that would take everything does not stand in the way of the others.
     let rest: Vec<String> = all[2..].iter().map(|line| line.id.clone()).collect();
-    let answers = engine.forget_many(&[request(Who::Ids(rest), "e"), one(3, "f")]);
+    let answers = engine.forget_many(&[request(RowSelection::Ids(rest), "e"), one(3, "f")]);
     assert_eq!(told(answers[0].as_ref().unwrap()), ("refused", 0, false));
     assert_eq!(told(answers[1].as_ref().unwrap()), ("erased", 1, false));
     sound(&engine);
@@ -224,8 +226,8 @@ fn batch(minimum: u64) -> PolicyChange {
     PolicyChange { minimum_batch: Some(minimum), ..PolicyChange::default() }
 }
 
-fn deviation(deviation: f64) -> Option<Noise> {
-    Some(Noise::Deviation { deviation })
+fn deviation(deviation: f64) -> Option<ExportNoise> {
+    Some(ExportNoise::Deviation { deviation })
 }
 
 #[test]
@@ -303,10 +305,10 @@ fn an_export_waits_under_a_policy() {
     engine.set_policy(&PolicyChange { noise: deviation(0.5), ..batch(1) }).unwrap();
     let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
     assert_ne!(plain.vectors, noisy.vectors);
-    assert_eq!(engine.policy().unwrap().noise, Noise::Deviation { deviation: 0.5 });
+    assert_eq!(engine.policy().unwrap().noise, ExportNoise::Deviation { deviation: 0.5 });
     let last = &receipts(&engine)[receipts(&engine).len() - 2];
     assert_eq!((last.kind, last.release.as_ref().unwrap().noise), (Kind::Policy, Some(0.5)));
-    engine.set_policy(&PolicyChange { noise: Some(Noise::None), ..PolicyChange::default() }).unwrap();
+    engine.set_policy(&PolicyChange { noise: Some(ExportNoise::None), ..PolicyChange::default() }).unwrap();
     assert_eq!(engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
     assert!(engine.set_policy(&batch(0)).is_err());
     assert!(engine.set_policy(&PolicyChange { noise: deviation(f64::NAN), ..batch(1) }).is_err());
@@ -329,7 +331,7 @@ fn noise_follows_from_what_it_has_to_hide() {
     let all = lines(60);
     let mut engine = bench.fit("model", &dense(&table(&all)));
     let promise = |sensitivity| PolicyChange {
-        noise: Some(Noise::Calibrated { epsilon: 1.0, delta: 1e-5, sensitivity }),
+        noise: Some(ExportNoise::Calibrated { epsilon: 1.0, delta: 1e-5, sensitivity }),
         ..PolicyChange::default()
     };
     // 3.7306… is the σ of Balle and Wang for ε = 1, δ = 1e-5 and a distance of 1.
@@ -380,7 +382,7 @@ fn noise_follows_from_what_it_has_to_hide() {
         (f64::NAN, 1e-5, None),
         (1.0, 1e-5, Some(-1.0)),
     ] {
-        let noise = Some(Noise::Calibrated { epsilon, delta, sensitivity });
+        let noise = Some(ExportNoise::Calibrated { epsilon, delta, sensitivity });
         let wrong = engine.set_policy(&PolicyChange { noise, ..PolicyChange::default() });
         assert_eq!(wrong.unwrap_err().kind(), Usage);
     }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::Refused;
-use efface_engine::{Engine, Noise, Parameters, PolicyChange, Silent};
+use efface_engine::{Engine, ExportNoise, Parameters, PolicyChange, Silent};
 use efface_receipt::{PrivacySpent, Release};
 
 #[test]
@@ -24,16 +24,16 @@ fn an_amended_row_makes_an_export_wait_too() {
     engine.export("json", None).unwrap();
 }
 
-fn with_noise(noise: Noise) -> PolicyChange {
+fn with_noise(noise: ExportNoise) -> PolicyChange {
     PolicyChange { noise: Some(noise), ..PolicyChange::default() }
 }
 
 fn outright(deviation: f64) -> PolicyChange {
-    with_noise(Noise::Deviation { deviation })
+    with_noise(ExportNoise::Deviation { deviation })
 }
 
 fn promise(epsilon: f64, sensitivity: Option<f64>) -> PolicyChange {
-    with_noise(Noise::Calibrated { epsilon, delta: 1e-5, sensitivity })
+    with_noise(ExportNoise::Calibrated { epsilon, delta: 1e-5, sensitivity })
 }
 
 /// Every number of some parameters.
@@ -152,7 +152,7 @@ fn what_exports_spend_adds_up() {
     let total = engine.policy().unwrap().spent.unwrap();
     assert!((total.epsilon - 2.154_676_657_667_7).abs() < 1e-7, "{total:?}");
     // Without noise the account starts anew, from that export on.
-    engine.set_policy(&with_noise(Noise::None)).unwrap();
+    engine.set_policy(&with_noise(ExportNoise::None)).unwrap();
     let plain = engine.export("json", None).unwrap();
     assert!(plain.warning.unwrap().contains("what noise on earlier exports hid"));
     assert!(last_release(&engine).privacy.is_none());
@@ -235,7 +235,7 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
         assert_eq!(receipts(&engine).len(), receipts_before);
     }
     engine.forget(&ids(&["r1"]), "auto", &PLAIN, false).unwrap();
-    engine.set_policy(&with_noise(Noise::None)).unwrap();
+    engine.set_policy(&with_noise(ExportNoise::None)).unwrap();
     engine.export("json", None).unwrap();
     std::fs::write(&file, whole).unwrap();
     engine.set_policy(&outright(0.7)).unwrap();

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::features::WordSource;
 use efface::{Form, Ridge};
-use efface_engine::{Engine, FitRequest, Silent, Who};
+use efface_engine::{Engine, FitRequest, RowSelection, Silent};
 use efface_io::Source;
 
 fn there_and_back(make: fn(&str) -> FitRequest) {
@@ -108,7 +108,7 @@ fn a_subject_takes_all_of_its_rows_along() {
     let lines = lines(50);
     let mut engine = bench.fit("model", &dense(&table(&lines)));
     assert_eq!(engine.summary().unwrap().subjects, 9);
-    let who = Who::Subject { column: "who".into(), value: "p4".into() };
+    let who = RowSelection::Subject { column: "who".into(), value: "p4".into() };
     let report = engine.forget(&who, "auto", &PLAIN, false).unwrap();
     assert_eq!(report.forgotten, 6);
     let left = lines.iter().enumerate().filter(|(at, _)| at % 9 != 4).map(|(_, line)| line);

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::{NotFound, Refused, Usage};
-use efface_engine::{Engine, ForgetRequest, PolicyChange, Silent, Who};
+use efface_engine::{Engine, ForgetRequest, PolicyChange, RowSelection, Silent};
 use efface_receipt::{Kind, Settled};
 
 fn later(after: u64, within_seconds: u64) -> PolicyChange {
@@ -28,7 +28,7 @@ fn pair(bench: &Bench, rows: &[Line]) -> (Engine, Engine) {
     (deferred, bench.fit("twin", &sparse(&table(rows))))
 }
 
-fn forget(engine: &mut Engine, id: &str) -> efface_engine::Report {
+fn forget(engine: &mut Engine, id: &str) -> efface_engine::ChangeReport {
     engine.forget(&ids(&[id]), "auto", &PLAIN, false).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
     assert_eq!(engine.forget(&ids(&[&all[40].id]), "auto", &PLAIN, false).unwrap_err().kind(), NotFound);
     let again = engine.learn(&csv(&table([&all[40]])), &Silent).unwrap_err();
     assert_eq!(again.kind(), Refused);
-    let who = Who::Subject { column: "who".into(), value: "marker0001who".into() };
+    let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
     assert_eq!(engine.forget(&who, "auto", &PLAIN, false).unwrap_err().kind(), NotFound);
     assert_close(&engine, &twin);
     assert!(!engine.parameters().unwrap().features.iter().any(|name| name.contains("marker0001")));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use efface::{KMeans, Logistic, Options, Ridge, Softmax};
-use efface_engine::{Choice, Engine, FitRequest, ForgetRequest, Likelihood, Silent, Who, fit};
+use efface_engine::{Choice, Engine, FitRequest, ForgetRequest, Likelihood, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::PublicKey;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -72,8 +72,8 @@ impl ModelFile {
         dry_run: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
         let who = match (ids, subject) {
-            (Some(ids), None) => Who::Ids(ids),
-            (None, Some((column, value))) => Who::Subject { column, value },
+            (Some(ids), None) => RowSelection::Ids(ids),
+            (None, Some((column, value))) => RowSelection::Subject { column, value },
             _ => return Err(PyTypeError::new_err("name either rows or a subject")),
         };
         let options = Options { tolerance, ..Options::default() };

@@ -31,16 +31,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "efface-engine",
-        &[
-            "Found",
-            "Gathered",
-            "Stage",
-            "Told",
-            "Waiting",
-        ],
-    ),
-    (
         "efface-nn",
         &[
             "Error",

@@ -1,6 +1,6 @@
 //! `efface learn` and `efface amend`: rows of a file join a model, or replace rows that it holds.
 
-use efface_engine::Report;
+use efface_engine::ChangeReport;
 
 use super::open;
 use crate::cli::{Amend, Learn};
@@ -24,7 +24,7 @@ pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
     tell("amended", &report, terminal)
 }
 
-fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
+fn tell(verb: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
     if terminal.json() {
         terminal.object(report)?;
         return within_tolerance(report);
@@ -40,7 +40,7 @@ fn tell(verb: &str, report: &Report, terminal: &Terminal) -> Result {
 }
 
 /// A change that missed its tolerance is made, and ends with a code that says so.
-pub(super) fn within_tolerance(report: &Report) -> Result {
+pub(super) fn within_tolerance(report: &ChangeReport) -> Result {
     match report.tolerance {
         Some(tolerance) if report.tolerance_missed => {
             Err(Failure::tolerance_missed(missed(report.evidence.relative_bound, tolerance)))
@@ -60,7 +60,7 @@ pub(super) fn missed(relative_bound: f64, tolerance: f64) -> String {
 }
 
 /// What is left, how near it is to retraining, and the time.
-pub(super) fn ending(report: &Report) -> String {
+pub(super) fn ending(report: &ChangeReport) -> String {
     let left = match report.dry_run {
         true => format!("{} would be left", count(report.rows, "row")),
         false if report.learned > 0 => format!("{} now", count(report.rows, "row")),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use efface::Options;
-use efface_engine::{Engine, ForgetRequest, ProjectionRounds, Report, Who};
+use efface_engine::{ChangeReport, Engine, ForgetRequest, ProjectionRounds, RowSelection};
 
 use super::change::{ending, within_tolerance};
 use crate::cli::Forget;
@@ -92,14 +92,14 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     within_tolerance(&report)
 }
 
-fn tell_receipt(report: &Report, terminal: &Terminal) {
+fn tell_receipt(report: &ChangeReport, terminal: &Terminal) {
     if let Some(receipt) = &report.receipt {
         terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));
     }
 }
 
 /// A request that took nothing out ends with a code that says so, though the log has its receipt.
-fn ended(report: &Report) -> Result {
+fn ended(report: &ChangeReport) -> Result {
     let reason = report.reason.clone().unwrap_or_default();
     match report.outcome.as_str() {
         "not_found" => Err(Failure::not_found(reason)),
@@ -119,9 +119,9 @@ fn rounds(args: &Forget) -> Option<ProjectionRounds> {
     })
 }
 
-fn who(args: &Forget) -> Result<Who> {
+fn who(args: &Forget) -> Result<RowSelection> {
     if let Some(person) = &args.subject {
-        return Ok(Who::Subject { column: person.column.clone(), value: person.value.clone() });
+        return Ok(RowSelection::Subject { column: person.column.clone(), value: person.value.clone() });
     }
     let ids = match &args.ids_file {
         Some(path) => list::read(path)?,
@@ -132,5 +132,5 @@ fn who(args: &Forget) -> Result<Who> {
             Failure::usage(format!("id {} of {} is empty", at + 1, ids.len())).hint("check the commas")
         );
     }
-    Ok(Who::Ids(ids))
+    Ok(RowSelection::Ids(ids))
 }

@@ -1,7 +1,7 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
 use efface::AnyRecipe;
-use efface_engine::{EncoderInfo, Engine, NetworkInfo, Summary};
+use efface_engine::{EncoderInfo, Engine, ModelSummary, NetworkInfo};
 
 use crate::cli::Inspect;
 use crate::failure::Result;
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &Inspect, terminal: &Terminal) -> Result {
     if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary)) }
 }
 
-fn page(summary: &Summary) -> String {
+fn page(summary: &ModelSummary) -> String {
     let mut lines = vec![
         ("model", format!("{}, {}", summary.model, recipe(&summary.recipe))),
         ("rows", summary.rows.to_string()),
@@ -125,7 +125,7 @@ fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn features(summary: &Summary) -> String {
+fn features(summary: &ModelSummary) -> String {
     const SHOWN: usize = 8;
     let kind = if summary.sparse { "sparse" } else { "dense" };
     let columns = &summary.feature_columns;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use efface::AnyRecipe;
-use efface_engine::{Engine, Error, Prediction, Summary};
+use efface_engine::{Engine, Error, ModelSummary, Prediction};
 use serde_json::{Map, Value, json};
 
 use super::open;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
 
 /// Predictions as lines of text.
 struct Lines<'a> {
-    summary: &'a Summary,
+    summary: &'a ModelSummary,
     csv: bool,
     begun: bool,
 }
@@ -69,7 +69,7 @@ impl Lines<'_> {
 
     /// Rows without an id are known by their line. One score needs no name of its own.
     fn header(&self, ids: bool) -> Vec<String> {
-        let Summary { outputs, classes, .. } = self.summary;
+        let ModelSummary { outputs, classes, .. } = self.summary;
         let mut names = vec![if ids { "id" } else { "line" }.to_owned()];
         if self.clusters() {
             names.push("cluster".into());

@@ -1,6 +1,6 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{Engine, Noise, PolicyChange, ReleasePolicy};
+use efface_engine::{Engine, ExportNoise, PolicyChange, ReleasePolicy};
 use serde_json::json;
 
 use crate::cli::{Keys, Policy, Settle};
@@ -30,9 +30,9 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
         minimum_batch: args.min_batch,
         delay_seconds: args.delay.as_ref().map(|delay| delay.0),
         noise: match (args.noise, args.epsilon, args.delta) {
-            (Some(deviation), _, _) => Some(Noise::Deviation { deviation }),
+            (Some(deviation), _, _) => Some(ExportNoise::Deviation { deviation }),
             (None, Some(epsilon), Some(delta)) => {
-                Some(Noise::Calibrated { epsilon, delta, sensitivity: args.sensitivity })
+                Some(ExportNoise::Calibrated { epsilon, delta, sensitivity: args.sensitivity })
             }
             _ => None,
         },
@@ -93,22 +93,22 @@ fn scrubbing(policy: &ReleasePolicy) -> String {
 /// What exports with noise add up to.
 fn spent(policy: &ReleasePolicy) -> String {
     match (&policy.spent, policy.noise) {
-        (Some(total), Noise::Calibrated { delta, .. }) => {
+        (Some(total), ExportNoise::Calibrated { delta, .. }) => {
             let exports = count(total.releases as usize, "export");
             format!("ε = {:.4} at δ = {delta} over {exports}", total.epsilon)
         }
-        (None, Noise::Calibrated { .. }) => {
+        (None, ExportNoise::Calibrated { .. }) => {
             "unknown: noise was chosen outright since the last without".into()
         }
         _ => "not known without --epsilon and --delta".into(),
     }
 }
 
-fn noise(noise: &Noise) -> String {
+fn noise(noise: &ExportNoise) -> String {
     match noise {
-        Noise::None => "none".into(),
-        Noise::Deviation { deviation } => format!("standard deviation {deviation}"),
-        Noise::Calibrated { epsilon, delta, sensitivity } => {
+        ExportNoise::None => "none".into(),
+        ExportNoise::Deviation { deviation } => format!("standard deviation {deviation}"),
+        ExportNoise::Calibrated { epsilon, delta, sensitivity } => {
             let hides =
                 sensitivity.map_or("as far as the parameters moved".into(), |distance| format!("{distance}"));
             format!("ε = {epsilon}, δ = {delta}, hides a distance of {hides}")

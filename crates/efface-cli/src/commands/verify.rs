@@ -84,7 +84,7 @@ fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) 
     if terminal.json() {
         terminal.object(&json!({"verified": failed == 0, "not_known": unknown, "checks": checks}))?;
     } else {
-        let line = |check: &efface_engine::Check| {
+        let line = |check: &efface_engine::FileCheck| {
             let verdict = match (check.passed, check.known) {
                 (true, true) => "holds",
                 (true, false) => "not known",

@@ -12,7 +12,7 @@ mod writes;
 
 use std::path::Path;
 
-use efface_engine::{Engine, FitRequest, Silent, Who, fit};
+use efface_engine::{Engine, FitRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 
 /// Whatever goes wrong is told as it is.
@@ -61,8 +61,8 @@ impl Dice {
     }
 }
 
-fn ids(ids: &[String]) -> Who {
-    Who::Ids(ids.to_vec())
+fn ids(ids: &[String]) -> RowSelection {
+    RowSelection::Ids(ids.to_vec())
 }
 
 /// A table of numbers with an id in front and a target at the end.

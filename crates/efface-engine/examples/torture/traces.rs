@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use efface_engine::{Engine, FitRequest, ForgetRequest, Silent, Who, fit};
+use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::{KeyRing, LogReplay, PublicKey, verify_bytes};
 
@@ -29,7 +29,7 @@ pub(crate) fn markers() -> Result {
     let asked: Vec<ForgetRequest> = (0..COUNT)
         .map(|at| {
             let value = format!("marker{:05}who", 2 * at);
-            let who = Who::Subject { column: "who".into(), value };
+            let who = RowSelection::Subject { column: "who".into(), value };
             ForgetRequest { id: Some(format!("marker-request-{at}")), ..ForgetRequest::new(who) }
         })
         .collect();

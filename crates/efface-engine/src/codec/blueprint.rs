@@ -20,20 +20,20 @@ pub(crate) struct Blueprint {
     pub(crate) id: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) weight: Option<String>,
-    pub(crate) goal: Goal,
-    pub(crate) layout: Layout,
+    pub(crate) goal: TargetGoal,
+    pub(crate) layout: RowLayout,
     /// Features a row has, erased ones included.
     pub(crate) width: usize,
     /// For svmlight, the index of the first feature: 0 or 1.
     pub(crate) first_index: Option<u32>,
     /// For a network, the texts that its encoder reads.
     #[serde(default)]
-    pub(crate) texts: Option<Texts>,
+    pub(crate) texts: Option<TextColumns>,
 }
 
 /// What an encoder reads of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Texts {
+pub(crate) struct TextColumns {
     /// The columns, read one after the other.
     pub(crate) columns: Vec<String>,
     /// Words or tokens of a text; what follows is not read.
@@ -43,7 +43,7 @@ pub(crate) struct Texts {
 /// What the target values mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Goal {
+pub(crate) enum TargetGoal {
     /// There is nothing to predict: every row has the target 0, which no model looks at.
     Nothing,
     Numbers,
@@ -59,7 +59,7 @@ pub(crate) enum Goal {
 /// How the features of a row are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Layout {
+pub(crate) enum RowLayout {
     Dense64,
     Sparse64,
     /// Counts and indicators: single precision holds them exactly.
@@ -70,7 +70,7 @@ pub(crate) enum Layout {
     Encoded,
 }
 
-impl Layout {
+impl RowLayout {
     pub(crate) fn is_sparse(self) -> bool {
         matches!(self, Self::Sparse64 | Self::Sparse32)
     }
@@ -89,26 +89,26 @@ impl Layout {
 impl Blueprint {
     pub(crate) fn outputs(&self) -> usize {
         match &self.goal {
-            Goal::Nothing => 1,
-            Goal::Numbers => self.targets.len(),
-            Goal::Classes { names, .. } => names.outputs(),
+            TargetGoal::Nothing => 1,
+            TargetGoal::Numbers => self.targets.len(),
+            TargetGoal::Classes { names, .. } => names.outputs(),
         }
     }
 
     /// The targets of a regression; the second of two classes; every one of more.
     pub(crate) fn output_names(&self) -> Vec<String> {
         match &self.goal {
-            Goal::Nothing => Vec::new(),
-            Goal::Numbers => self.targets.clone(),
-            Goal::Classes { names, .. } if names.outputs() == 1 => names.names()[1..].to_vec(),
-            Goal::Classes { names, .. } => names.names().to_vec(),
+            TargetGoal::Nothing => Vec::new(),
+            TargetGoal::Numbers => self.targets.clone(),
+            TargetGoal::Classes { names, .. } if names.outputs() == 1 => names.names()[1..].to_vec(),
+            TargetGoal::Classes { names, .. } => names.names().to_vec(),
         }
     }
 
     pub(crate) fn classes(&self) -> Option<&Classes> {
         match &self.goal {
-            Goal::Nothing | Goal::Numbers => None,
-            Goal::Classes { names, .. } => Some(names),
+            TargetGoal::Nothing | TargetGoal::Numbers => None,
+            TargetGoal::Classes { names, .. } => Some(names),
         }
     }
 
@@ -118,7 +118,7 @@ impl Blueprint {
 
     /// Notes that a row with these targets has come or gone.
     pub(crate) fn count(&mut self, targets: &[f64], come: bool) {
-        if let Goal::Classes { names, rows, .. } = &mut self.goal
+        if let TargetGoal::Classes { names, rows, .. } = &mut self.goal
             && let Some(rows) = rows.get_mut(names.decide(targets))
         {
             *rows = if come { *rows + 1 } else { rows.saturating_sub(1) };
@@ -128,17 +128,17 @@ impl Blueprint {
     /// Classes that no row has any more.
     pub(crate) fn empty_classes(&self) -> usize {
         match &self.goal {
-            Goal::Nothing | Goal::Numbers => 0,
-            Goal::Classes { rows, .. } => rows.iter().filter(|rows| **rows == 0).count(),
+            TargetGoal::Nothing | TargetGoal::Numbers => 0,
+            TargetGoal::Classes { rows, .. } => rows.iter().filter(|rows| **rows == 0).count(),
         }
     }
 
     /// Whether a stored blueprint fits together; `None` when it does.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        if self.targets.is_empty() != (self.goal == Goal::Nothing) {
+        if self.targets.is_empty() != (self.goal == TargetGoal::Nothing) {
             return Some("its target columns and what they mean do not go together");
         }
-        let encoded = matches!(self.layout, Layout::Dense32 | Layout::Encoded);
+        let encoded = matches!(self.layout, RowLayout::Dense32 | RowLayout::Encoded);
         match &self.texts {
             None if encoded => return Some("its rows were encoded, and nothing says from what"),
             Some(texts) if texts.columns.is_empty() || !(1..=MOST_TOKENS).contains(&texts.max_tokens) => {
@@ -150,10 +150,10 @@ impl Blueprint {
             _ => {}
         }
         match &self.goal {
-            Goal::Classes { names, rows, .. } if names.names().len() != rows.len() => {
+            TargetGoal::Classes { names, rows, .. } if names.names().len() != rows.len() => {
                 Some("classes and their counts differ in number")
             }
-            Goal::Classes { positive: Some(_), names, .. } if names.names().len() != 2 => {
+            TargetGoal::Classes { positive: Some(_), names, .. } if names.names().len() != 2 => {
                 Some("a positive class wants two classes")
             }
             _ => None,

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::codec::blueprint::Blueprint;
 use crate::codec::network::NetworkInfo;
-use crate::file::{Directory, Fault, PartHead, Salt, Tally, damaged, schema};
-use crate::ledger::{Ledger, Policy};
+use crate::file::{ArrayHead, EntryTally, FileFault, FileSalt, RowDirectory, damaged, schema};
+use crate::ledger::{LedgerHead, PolicyState};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -23,7 +23,7 @@ pub(crate) struct Manifest {
     /// Rows in the model.
     pub(crate) rows: u64,
     /// The checksum over the list of rows.
-    pub(crate) tally: Tally,
+    pub(crate) tally: EntryTally,
     /// Rows that were overwritten and still take their place in the file.
     pub(crate) husks: u64,
     /// The number of the next row; numbers are never used again.
@@ -34,20 +34,20 @@ pub(crate) struct Manifest {
     pub(crate) forgotten: u64,
     /// The checksum over the list of them.
     #[serde(default)]
-    pub(crate) seal: Option<Tally>,
+    pub(crate) seal: Option<EntryTally>,
     /// Features whose names were erased.
     pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
     pub(crate) model: ModelHead,
-    pub(crate) parts: Vec<PartHead>,
+    pub(crate) parts: Vec<ArrayHead>,
     /// None in a file of format 1 or 2 that was not changed since.
     #[serde(default)]
-    pub(crate) ledger: Option<Ledger>,
+    pub(crate) ledger: Option<LedgerHead>,
     #[serde(default)]
-    pub(crate) policy: Policy,
+    pub(crate) policy: PolicyState,
     /// Rows that are forgotten and not yet scrubbed.
     #[serde(default)]
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) waiting: Option<ScrubQueue>,
     /// The encoder in front of the model, for a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) network: Option<NetworkInfo>,
@@ -56,7 +56,7 @@ pub(crate) struct Manifest {
 /// Rows that are out of the parameters, the training set and the list of rows, and still lie in their places: their
 /// share of the stored sums is folded out, and their bytes are overwritten, by the next settle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Waiting {
+pub(crate) struct ScrubQueue {
     /// Their numbers, ascending.
     pub(crate) rows: Vec<u64>,
     /// The first and the last receipt about them.
@@ -93,7 +93,7 @@ pub(crate) enum Details {
 }
 
 impl Manifest {
-    pub(crate) fn new(salt: Salt, blueprint: Blueprint, model: ModelHead) -> Self {
+    pub(crate) fn new(salt: FileSalt, blueprint: Blueprint, model: ModelHead) -> Self {
         let now = crate::clock::now();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -102,25 +102,25 @@ impl Manifest {
             generation: 0,
             salt: salt.bytes(),
             rows: 0,
-            tally: Tally::default(),
+            tally: EntryTally::default(),
             husks: 0,
             next_row: 0,
             next_position: 0,
             forgotten: 0,
-            seal: Some(Tally::default()),
+            seal: Some(EntryTally::default()),
             erased: 0,
             blueprint,
             model,
             parts: Vec::new(),
             ledger: None,
-            policy: Policy::default(),
+            policy: PolicyState::default(),
             waiting: None,
             network: None,
         }
     }
 
-    pub(crate) fn salt(&self) -> Salt {
-        Salt::from_bytes(self.salt)
+    pub(crate) fn salt(&self) -> FileSalt {
+        FileSalt::from_bytes(self.salt)
     }
 
     /// The numbers of rows that wait to be scrubbed, ascending.
@@ -129,11 +129,11 @@ impl Manifest {
     }
 
     /// The list of rows as this manifest knows it.
-    pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> Directory<'a> {
-        Directory { connection, salt: self.salt(), rows: self.rows, tally: self.tally, seal: self.seal }
+    pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> RowDirectory<'a> {
+        RowDirectory { connection, salt: self.salt(), rows: self.rows, tally: self.tally, seal: self.seal }
     }
 
-    pub(crate) fn load(connection: &Connection) -> Result<Self, Fault> {
+    pub(crate) fn load(connection: &Connection) -> Result<Self, FileFault> {
         schema::check(connection)?;
         let value = |key: &str| {
             connection.query_row(r#"SELECT value FROM "meta" WHERE key = ?1"#, [key], |row| {
@@ -167,7 +167,7 @@ impl Manifest {
         }
     }
 
-    pub(crate) fn save(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn save(&self, connection: &Connection) -> Result<(), FileFault> {
         let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let sql = r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;

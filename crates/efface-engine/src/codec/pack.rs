@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::file::{Fault, damaged};
+use crate::file::{FileFault, damaged};
 
 /// The name of the array.
 pub(crate) const PART: &str = "model";
@@ -19,7 +19,7 @@ pub(crate) fn write(model: &impl Serialize) -> efface::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(crate) fn read<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, Fault> {
+pub(crate) fn read<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, FileFault> {
     // A message of the decoder may quote what it read, so that none is passed on.
     match ciborium::de::from_reader_with_recursion_limit(&mut bytes, DEPTH) {
         Ok(model) if bytes.is_empty() => Ok(model),

@@ -7,13 +7,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Fault, damaged};
+use super::{FileFault, damaged};
 
 /// The salted hash of an id.
-pub(crate) type Commitment = [u8; 32];
+pub(crate) type IdCommitment = [u8; 32];
 
 /// As much of a hash as finds a row.
-type Short = [u8; 16];
+type ShortHash = [u8; 16];
 
 /// The two halves of a row's entry: its id, and its subject (zeros for none).
 const KEY: usize = 32;
@@ -21,9 +21,9 @@ const KEY: usize = 32;
 /// A checksum over all entries that one more or one fewer changes in no time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Tally([u64; KEY / 8]);
+pub(crate) struct EntryTally([u64; KEY / 8]);
 
-impl Tally {
+impl EntryTally {
     fn add(&mut self, row: u64, key: &[u8; KEY], sign: u64) {
         // An odd factor keeps every bit of the entry, and ties it to its row.
         let factor = row.wrapping_mul(2).wrapping_add(1).wrapping_mul(sign);
@@ -35,11 +35,11 @@ impl Tally {
 
 /// Random bytes of one model, so that equal ids in two files do not look alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Salt([u8; 32]);
+pub(crate) struct FileSalt([u8; 32]);
 
-impl Salt {
+impl FileSalt {
     /// From SQLite's own generator, which the operating system seeds.
-    pub(crate) fn random(connection: &Connection) -> Result<Self, Fault> {
+    pub(crate) fn random(connection: &Connection) -> Result<Self, FileFault> {
         Ok(Self(connection.query_row("SELECT randomblob(32)", [], |row| row.get(0))?))
     }
 
@@ -51,23 +51,23 @@ impl Salt {
         self.0
     }
 
-    pub(crate) fn id(&self, id: &str) -> Commitment {
+    pub(crate) fn id(&self, id: &str) -> IdCommitment {
         Sha256::new().chain_update(self.0).chain_update(id).finalize().into()
     }
 
-    fn subject(&self, subject: &str) -> Commitment {
+    fn subject(&self, subject: &str) -> IdCommitment {
         Sha256::new().chain_update(self.0).chain_update(b"subject\0").chain_update(subject).finalize().into()
     }
 }
 
 /// The checksum over a list of what must not come back.
-fn seal(entries: &[(Commitment, String)]) -> Tally {
-    let mut tally = Tally::default();
+fn seal(entries: &[(IdCommitment, String)]) -> EntryTally {
+    let mut tally = EntryTally::default();
     entries.iter().for_each(|(commitment, _)| tally.add(0, commitment, 1));
     tally
 }
 
-fn short(commitment: &Commitment) -> Short {
+fn short(commitment: &IdCommitment) -> ShortHash {
     let mut short = [0; 16];
     short.copy_from_slice(&commitment[..16]);
     short
@@ -75,27 +75,27 @@ fn short(commitment: &Commitment) -> Short {
 
 /// Rows by the names that were looked for.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundRows {
     pub(crate) ids: HashMap<String, u64>,
     pub(crate) subjects: HashMap<String, Vec<u64>>,
 }
 
 /// A view on `keys` and `forgotten`.
-pub(crate) struct Directory<'a> {
+pub(crate) struct RowDirectory<'a> {
     pub(crate) connection: &'a Connection,
-    pub(crate) salt: Salt,
+    pub(crate) salt: FileSalt,
     /// Rows that must be there, and their checksum.
     pub(crate) rows: u64,
-    pub(crate) tally: Tally,
+    pub(crate) tally: EntryTally,
     /// The checksum over the list of what must not come back; None where an older efface kept none.
-    pub(crate) seal: Option<Tally>,
+    pub(crate) seal: Option<EntryTally>,
 }
 
-impl Directory<'_> {
+impl RowDirectory<'_> {
     /// The numbers of these rows; None for one that is not here.
-    pub(crate) fn find(&self, ids: &[String]) -> Result<Vec<Option<u64>>, Fault> {
-        let wanted: Vec<Short> = ids.iter().map(|id| short(&self.salt.id(id))).collect();
-        let mut found: HashMap<Short, Option<u64>> = wanted.iter().map(|key| (*key, None)).collect();
+    pub(crate) fn find(&self, ids: &[String]) -> Result<Vec<Option<u64>>, FileFault> {
+        let wanted: Vec<ShortHash> = ids.iter().map(|id| short(&self.salt.id(id))).collect();
+        let mut found: HashMap<ShortHash, Option<u64>> = wanted.iter().map(|key| (*key, None)).collect();
         self.scan(|row, id, _| {
             if let Some(slot) = found.get_mut(id) {
                 *slot = Some(row);
@@ -105,10 +105,10 @@ impl Directory<'_> {
     }
 
     /// The rows of many requests in one pass: for each id its number, for each subject all of its rows.
-    pub(crate) fn look_up(&self, ids: &[&str], subjects: &[&str]) -> Result<Found, Fault> {
-        let mut found = Found::default();
-        let ids: HashMap<Short, &str> = ids.iter().map(|id| (short(&self.salt.id(id)), *id)).collect();
-        let subjects: HashMap<Short, &str> =
+    pub(crate) fn look_up(&self, ids: &[&str], subjects: &[&str]) -> Result<FoundRows, FileFault> {
+        let mut found = FoundRows::default();
+        let ids: HashMap<ShortHash, &str> = ids.iter().map(|id| (short(&self.salt.id(id)), *id)).collect();
+        let subjects: HashMap<ShortHash, &str> =
             subjects.iter().map(|subject| (short(&self.salt.subject(subject)), *subject)).collect();
         self.scan(|row, id, subject| {
             if let Some(id) = ids.get(id) {
@@ -122,7 +122,7 @@ impl Directory<'_> {
     }
 
     /// How many subjects have rows.
-    pub(crate) fn subjects(&self) -> Result<usize, Fault> {
+    pub(crate) fn subjects(&self) -> Result<usize, FileFault> {
         let mut seen = std::collections::HashSet::new();
         self.scan(|_, _, subject| {
             if *subject != [0; 16] {
@@ -133,16 +133,16 @@ impl Directory<'_> {
     }
 
     /// When the row was forgotten, if it was.
-    pub(crate) fn forgotten(&self, id: &str) -> Result<Option<String>, Fault> {
+    pub(crate) fn forgotten(&self, id: &str) -> Result<Option<String>, FileFault> {
         let mut statement =
             self.connection.prepare_cached(r#"SELECT at FROM "forgotten" WHERE commitment = ?1"#)?;
         Ok(statement.query_row([self.salt.id(id)], |row| row.get(0)).optional()?)
     }
 
-    fn scan(&self, mut see: impl FnMut(u64, &Short, &Short)) -> Result<(), Fault> {
+    fn scan(&self, mut see: impl FnMut(u64, &ShortHash, &ShortHash)) -> Result<(), FileFault> {
         let mut statement = self.connection.prepare_cached(r#"SELECT row, key FROM "keys""#)?;
         let mut entries = statement.query([])?;
-        let (mut alive, mut tally) = (0, Tally::default());
+        let (mut alive, mut tally) = (0, EntryTally::default());
         while let Some(entry) = entries.next()? {
             let row: u64 = entry.get(0)?;
             let Ok(key) = <&[u8; KEY]>::try_from(entry.get_ref(1)?.as_blob().unwrap_or_default()) else {
@@ -170,7 +170,7 @@ impl Directory<'_> {
     }
 
     /// Enters a row; numbers must ascend.
-    pub(crate) fn insert(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), Fault> {
+    pub(crate) fn insert(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), FileFault> {
         let key = self.key(id, subject);
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
         statement.execute(params![row, key])?;
@@ -180,7 +180,7 @@ impl Directory<'_> {
     }
 
     /// Overwrites an entry in place.
-    pub(crate) fn erase(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), Fault> {
+    pub(crate) fn erase(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), FileFault> {
         let mut statement =
             self.connection.prepare_cached(r#"UPDATE "keys" SET key = zeroblob(32) WHERE row = ?1"#)?;
         if statement.execute([row])? != 1 {
@@ -192,7 +192,7 @@ impl Directory<'_> {
     }
 
     /// Remembers that a row was forgotten, and nothing else of it.
-    pub(crate) fn remember(&mut self, id: &str, at: &str) -> Result<(), Fault> {
+    pub(crate) fn remember(&mut self, id: &str, at: &str) -> Result<(), FileFault> {
         let commitment = self.salt.id(id);
         let mut seal = match self.seal {
             Some(seal) => seal,
@@ -207,27 +207,27 @@ impl Directory<'_> {
     }
 
     /// All that must not come back, and since when.
-    pub(crate) fn suppressed(&self) -> Result<Vec<(Commitment, String)>, Fault> {
+    pub(crate) fn suppressed(&self) -> Result<Vec<(IdCommitment, String)>, FileFault> {
         let mut statement = self.connection.prepare_cached(r#"SELECT commitment, at FROM "forgotten""#)?;
         let entries = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(entries.collect::<Result<_, _>>()?)
     }
 
     /// Whether a row that was forgotten is here.
-    pub(crate) fn any_present(&self, entries: &[(Commitment, String)]) -> Result<bool, Fault> {
-        let gone: HashSet<Short> = entries.iter().map(|(commitment, _)| short(commitment)).collect();
+    pub(crate) fn any_present(&self, entries: &[(IdCommitment, String)]) -> Result<bool, FileFault> {
+        let gone: HashSet<ShortHash> = entries.iter().map(|(commitment, _)| short(commitment)).collect();
         let mut found = false;
         self.scan(|_, id, _| found |= gone.contains(id))?;
         Ok(found)
     }
 
     /// Whether the entries are those that were made; None where nobody kept count.
-    pub(crate) fn sealed(&self, entries: &[(Commitment, String)]) -> Option<bool> {
+    pub(crate) fn sealed(&self, entries: &[(IdCommitment, String)]) -> Option<bool> {
         self.seal.map(|kept| kept == seal(entries))
     }
 
     /// How many rows were ever forgotten.
-    pub(crate) fn ever_forgotten(&self) -> Result<usize, Fault> {
+    pub(crate) fn ever_forgotten(&self) -> Result<usize, FileFault> {
         Ok(self.connection.query_row(r#"SELECT count(*) FROM "forgotten""#, [], |row| row.get(0))?)
     }
 }

@@ -9,9 +9,9 @@ pub(crate) mod rows;
 pub(crate) mod schema;
 
 pub(crate) use header::is_model;
-pub(crate) use keys::{Directory, Found, Salt, Tally};
-pub(crate) use parts::{Part, PartHead};
-pub(crate) use payload::{Outgoing, Shape};
+pub(crate) use keys::{EntryTally, FileSalt, FoundRows, RowDirectory};
+pub(crate) use parts::{ArrayHead, StoredArray};
+pub(crate) use payload::{OutgoingRow, RowShape};
 pub(crate) use rows::StoreRows;
 pub(crate) use schema::{compact, extend};
 
@@ -28,28 +28,28 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What went wrong, before it is known in which file.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum FileFault {
     Damaged(String),
     Sql(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for FileFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<efface_receipt::Fault> for Fault {
+impl From<efface_receipt::Fault> for FileFault {
     fn from(fault: efface_receipt::Fault) -> Self {
         Self::Damaged(format!("its log: {fault}"))
     }
 }
 
-pub(crate) fn damaged<T>(what: impl Into<String>) -> std::result::Result<T, Fault> {
-    Err(Fault::Damaged(what.into()))
+pub(crate) fn damaged<T>(what: impl Into<String>) -> std::result::Result<T, FileFault> {
+    Err(FileFault::Damaged(what.into()))
 }
 
-impl Fault {
+impl FileFault {
     pub(crate) fn at(self, path: &Path) -> Error {
         let path = path.to_owned();
         let error = match self {
@@ -76,12 +76,12 @@ fn system(path: PathBuf, error: rusqlite::Error) -> Error {
 }
 
 /// An open model file. SQLite connections cannot be shared between threads, so there is a lock around it.
-pub(crate) struct Store {
+pub(crate) struct ModelStore {
     path: PathBuf,
     connection: Mutex<Connection>,
 }
 
-impl Store {
+impl ModelStore {
     /// Opens a model file that is there.
     pub(crate) fn open(path: &Path, write: bool) -> Result<Self> {
         header::check(path)?;
@@ -115,7 +115,7 @@ impl Store {
     fn connect(path: &Path, access: OpenFlags) -> Result<Self> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
-            Connection::open_with_flags(path, flags).map_err(|error| Fault::from(error).at(path))?;
+            Connection::open_with_flags(path, flags).map_err(|error| FileFault::from(error).at(path))?;
         let store = Self { path: path.to_owned(), connection: Mutex::new(connection) };
         store.with(|connection| {
             connection.busy_timeout(PATIENCE)?;
@@ -135,33 +135,33 @@ impl Store {
     /// Runs `work` on the connection. `work` must not come back here.
     pub(crate) fn with<T>(
         &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
     ) -> Result<T> {
         self.raw(work).map_err(|fault| fault.at(&self.path))
     }
 
     pub(crate) fn raw<T>(
         &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
-    ) -> std::result::Result<T, Fault> {
+        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
+    ) -> std::result::Result<T, FileFault> {
         work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Begins a transaction; one that writes holds the file from here on.
-    pub(crate) fn begin(&self, write: bool) -> Result<Transaction<'_>> {
+    pub(crate) fn begin(&self, write: bool) -> Result<StoreTransaction<'_>> {
         let start = if write { "BEGIN IMMEDIATE" } else { "BEGIN" };
         self.with(|connection| Ok(connection.execute_batch(start)?))?;
-        Ok(Transaction { store: self, over: false })
+        Ok(StoreTransaction { store: self, over: false })
     }
 }
 
 /// A transaction that is rolled back unless it is committed.
-pub(crate) struct Transaction<'a> {
-    store: &'a Store,
+pub(crate) struct StoreTransaction<'a> {
+    store: &'a ModelStore,
     over: bool,
 }
 
-impl Transaction<'_> {
+impl StoreTransaction<'_> {
     pub(crate) fn commit(mut self) -> Result<()> {
         self.commit_now()
     }
@@ -174,7 +174,7 @@ impl Transaction<'_> {
     }
 }
 
-impl Drop for Transaction<'_> {
+impl Drop for StoreTransaction<'_> {
     fn drop(&mut self) {
         if !self.over {
             // SQLite may have rolled back by itself already; then there is nothing left to do.

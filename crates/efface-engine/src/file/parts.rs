@@ -4,13 +4,13 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Fault, damaged, schema};
+use super::{FileFault, damaged, schema};
 
 /// Bytes of one piece.
 const PIECE: usize = 4 << 20;
 
 /// One array to store.
-pub(crate) enum Part<'a> {
+pub(crate) enum StoredArray<'a> {
     Numbers(&'a str, &'a [f64]),
     Counts(&'a str, &'a [u64]),
     Bytes(&'a str, &'a [u8]),
@@ -18,7 +18,7 @@ pub(crate) enum Part<'a> {
 
 /// What the manifest knows of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PartHead {
+pub(crate) struct ArrayHead {
     name: String,
     bytes: u64,
     /// The number of its first piece.
@@ -29,7 +29,7 @@ pub(crate) struct PartHead {
     lasting: bool,
 }
 
-impl PartHead {
+impl ArrayHead {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -43,9 +43,9 @@ impl PartHead {
 /// page of the old one is cleared.
 pub(crate) fn save(
     connection: &Connection,
-    parts: &[Part<'_>],
-    old: &[PartHead],
-) -> Result<Vec<PartHead>, Fault> {
+    parts: &[StoredArray<'_>],
+    old: &[ArrayHead],
+) -> Result<Vec<ArrayHead>, FileFault> {
     connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
     let mut heads = write(connection, "parts", parts)?;
     heads.extend(old.iter().filter(|head| head.lasting).cloned());
@@ -53,23 +53,27 @@ pub(crate) fn save(
 }
 
 /// Replaces the one array that lasts: an encoder, which is large and changes only when it is trained anew.
-pub(crate) fn save_lasting(connection: &Connection, part: Part<'_>) -> Result<PartHead, Fault> {
+pub(crate) fn save_lasting(connection: &Connection, part: StoredArray<'_>) -> Result<ArrayHead, FileFault> {
     connection.execute_batch(&format!(r#"DROP TABLE IF EXISTS "backbone"; {};"#, schema::BACKBONE))?;
     match write(connection, "backbone", &[part])?.pop() {
-        Some(head) => Ok(PartHead { lasting: true, ..head }),
+        Some(head) => Ok(ArrayHead { lasting: true, ..head }),
         None => damaged("its encoder cannot be written"),
     }
 }
 
-fn write(connection: &Connection, table: &str, parts: &[Part<'_>]) -> Result<Vec<PartHead>, Fault> {
+fn write(
+    connection: &Connection,
+    table: &str,
+    parts: &[StoredArray<'_>],
+) -> Result<Vec<ArrayHead>, FileFault> {
     let mut statement = connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1, ?2, ?3)"#))?;
     let mut next = 0_u64;
     let mut heads = Vec::with_capacity(parts.len());
     for part in parts {
         let mut head =
-            PartHead { name: String::new(), bytes: 0, first: next, sha256: String::new(), lasting: false };
+            ArrayHead { name: String::new(), bytes: 0, first: next, sha256: String::new(), lasting: false };
         let mut digest = Sha256::new();
-        let mut put = |name: &str, piece: &[u8]| -> Result<(), Fault> {
+        let mut put = |name: &str, piece: &[u8]| -> Result<(), FileFault> {
             statement.execute(params![next, name, piece])?;
             digest.update(piece);
             next += 1;
@@ -77,17 +81,17 @@ fn write(connection: &Connection, table: &str, parts: &[Part<'_>]) -> Result<Vec
             Ok(())
         };
         head.name = match part {
-            Part::Bytes(name, bytes) => {
+            StoredArray::Bytes(name, bytes) => {
                 bytes.chunks(PIECE).try_for_each(|piece| put(name, piece))?;
                 name
             }
-            Part::Numbers(name, values) => {
+            StoredArray::Numbers(name, values) => {
                 let bytes =
                     |piece: &[f64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
                 values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
                 name
             }
-            Part::Counts(name, values) => {
+            StoredArray::Counts(name, values) => {
                 let bytes =
                     |piece: &[u64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
                 values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
@@ -105,10 +109,10 @@ fn write(connection: &Connection, table: &str, parts: &[Part<'_>]) -> Result<Vec
 /// length in place, so that nothing of the old ones is left.
 pub(crate) fn replace(
     connection: &Connection,
-    heads: &mut [PartHead],
+    heads: &mut [ArrayHead],
     name: &str,
     values: &[f64],
-) -> Result<(), Fault> {
+) -> Result<(), FileFault> {
     let Some(head) = heads.iter_mut().find(|head| head.name == name) else {
         return damaged(format!("it has no array `{name}`"));
     };
@@ -130,14 +134,18 @@ pub(crate) fn replace(
 }
 
 /// Reads an array of bytes.
-pub(crate) fn bytes(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<u8>, Fault> {
+pub(crate) fn bytes(connection: &Connection, heads: &[ArrayHead], name: &str) -> Result<Vec<u8>, FileFault> {
     let mut all = Vec::new();
     load(connection, heads, name, |piece| all.extend_from_slice(piece))?;
     Ok(all)
 }
 
 /// Reads an array of floating-point numbers.
-pub(crate) fn numbers(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<f64>, Fault> {
+pub(crate) fn numbers(
+    connection: &Connection,
+    heads: &[ArrayHead],
+    name: &str,
+) -> Result<Vec<f64>, FileFault> {
     let mut all = Vec::new();
     load(connection, heads, name, |piece| {
         all.extend(piece.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)))
@@ -146,7 +154,11 @@ pub(crate) fn numbers(connection: &Connection, heads: &[PartHead], name: &str) -
 }
 
 /// Reads an array of counts.
-pub(crate) fn counts(connection: &Connection, heads: &[PartHead], name: &str) -> Result<Vec<u64>, Fault> {
+pub(crate) fn counts(
+    connection: &Connection,
+    heads: &[ArrayHead],
+    name: &str,
+) -> Result<Vec<u64>, FileFault> {
     let mut all = Vec::new();
     load(connection, heads, name, |piece| {
         all.extend(piece.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)))
@@ -155,16 +167,16 @@ pub(crate) fn counts(connection: &Connection, heads: &[PartHead], name: &str) ->
 }
 
 /// Reads an array and compares it with its checksum.
-pub(crate) fn check(connection: &Connection, heads: &[PartHead], name: &str) -> Result<(), Fault> {
+pub(crate) fn check(connection: &Connection, heads: &[ArrayHead], name: &str) -> Result<(), FileFault> {
     load(connection, heads, name, |_| {})
 }
 
 fn load(
     connection: &Connection,
-    heads: &[PartHead],
+    heads: &[ArrayHead],
     name: &str,
     mut see: impl FnMut(&[u8]),
-) -> Result<(), Fault> {
+) -> Result<(), FileFault> {
     let Some(head) = heads.iter().find(|head| head.name == name) else {
         return damaged(format!("it has no array `{name}`"));
     };

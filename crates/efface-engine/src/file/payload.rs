@@ -5,23 +5,23 @@ use efface::RowRef;
 use efface_receipt::Hash;
 use sha2::{Digest, Sha256};
 
-use super::{Fault, damaged};
-use crate::codec::blueprint::{Blueprint, Layout};
+use super::{FileFault, damaged};
+use crate::codec::blueprint::{Blueprint, RowLayout};
 
 /// Bytes of the checksum in front.
 const CHECK: usize = 8;
 
 /// What a row of this model looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) layout: Layout,
+pub(crate) struct RowShape {
+    pub(crate) layout: RowLayout,
     pub(crate) width: usize,
     pub(crate) outputs: usize,
     /// The most word ids that a row keeps.
     pub(crate) words: usize,
 }
 
-impl Shape {
+impl RowShape {
     pub(crate) fn of(blueprint: &Blueprint) -> Self {
         let words = blueprint.texts.as_ref().map_or(0, |texts| texts.max_tokens);
         Self { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs(), words }
@@ -29,31 +29,31 @@ impl Shape {
 
     /// Bytes at the end of a row that follow from the rest of it and may change without it.
     fn derived(&self) -> usize {
-        if self.layout == Layout::Encoded { self.width * 4 } else { 0 }
+        if self.layout == RowLayout::Encoded { self.width * 4 } else { 0 }
     }
 }
 
 /// A row read back.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredRow {
     pub(crate) id: String,
     pub(crate) subject: Option<String>,
     pub(crate) weight: f64,
     pub(crate) targets: Vec<f64>,
     /// The words that the features were made from, where they are kept.
     pub(crate) words: Vec<u32>,
-    pub(crate) features: Vector,
+    pub(crate) features: StoredFeatures,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Vector {
+pub(crate) enum StoredFeatures {
     Dense64(Vec<f64>),
     Dense32(Vec<f32>),
     Sparse64(Vec<u32>, Vec<f64>),
     Sparse32(Vec<u32>, Vec<f32>),
 }
 
-impl Vector {
+impl StoredFeatures {
     pub(crate) fn as_ref(&self) -> RowRef<'_> {
         match self {
             Self::Dense64(values) => RowRef::Dense64(values),
@@ -65,7 +65,7 @@ impl Vector {
 }
 
 /// A row to be written.
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingRow<'a> {
     pub(crate) id: &'a str,
     pub(crate) subject: Option<&'a str>,
     pub(crate) weight: f64,
@@ -76,7 +76,7 @@ pub(crate) struct Outgoing<'a> {
 }
 
 /// Replaces `out` by the bytes of a row.
-pub(crate) fn encode(number: u64, layout: Layout, row: &Outgoing<'_>, out: &mut Vec<u8>) {
+pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out: &mut Vec<u8>) {
     out.clear();
     out.extend([0; CHECK]);
     for text in [Some(row.id), row.subject] {
@@ -86,19 +86,19 @@ pub(crate) fn encode(number: u64, layout: Layout, row: &Outgoing<'_>, out: &mut 
     }
     out.extend(row.weight.to_le_bytes());
     row.targets.iter().for_each(|target| out.extend(target.to_le_bytes()));
-    if layout == Layout::Encoded {
+    if layout == RowLayout::Encoded {
         out.extend((row.words.len() as u32).to_le_bytes());
         row.words.iter().for_each(|word| out.extend(word.to_le_bytes()));
     }
     match layout {
-        Layout::Dense64 => row.features.each(|_, value| out.extend(value.to_le_bytes())),
-        Layout::Dense32 | Layout::Encoded => {
+        RowLayout::Dense64 => row.features.each(|_, value| out.extend(value.to_le_bytes())),
+        RowLayout::Dense32 | RowLayout::Encoded => {
             row.features.each(|_, value| out.extend((value as f32).to_le_bytes()))
         }
-        Layout::Sparse64 | Layout::Sparse32 => {
+        RowLayout::Sparse64 | RowLayout::Sparse32 => {
             row.features.each(|column, _| out.extend((column as u32).to_le_bytes()));
             row.features.each(|_, value| match layout {
-                Layout::Sparse32 => out.extend((value as f32).to_le_bytes()),
+                RowLayout::Sparse32 => out.extend((value as f32).to_le_bytes()),
                 _ => out.extend(value.to_le_bytes()),
             });
         }
@@ -108,8 +108,8 @@ pub(crate) fn encode(number: u64, layout: Layout, row: &Outgoing<'_>, out: &mut 
 }
 
 /// The row in these bytes.
-pub(crate) fn decode(number: u64, shape: Shape, bytes: &[u8]) -> Result<Stored, Fault> {
-    let wrong = || Fault::Damaged(format!("row number {number} makes no sense"));
+pub(crate) fn decode(number: u64, shape: RowShape, bytes: &[u8]) -> Result<StoredRow, FileFault> {
+    let wrong = || FileFault::Damaged(format!("row number {number} makes no sense"));
     match bytes.split_first_chunk::<CHECK>() {
         Some((check, body)) if *check == checksum(number, body) => read(shape, body).ok_or_else(wrong),
         _ => damaged(format!("row number {number} does not match its checksum")),
@@ -118,7 +118,7 @@ pub(crate) fn decode(number: u64, shape: Shape, bytes: &[u8]) -> Result<Stored, 
 
 /// The hash of what a row holds, wherever it lies: the checksum in front depends on its number and is left out. So are
 /// features beside the words they were made from: a retrained encoder makes others of the same row.
-pub(crate) fn content(shape: Shape, bytes: &[u8]) -> Hash {
+pub(crate) fn content(shape: RowShape, bytes: &[u8]) -> Hash {
     let end = bytes.len().saturating_sub(shape.derived());
     efface_receipt::sha256(bytes.get(CHECK..end).unwrap_or_default())
 }
@@ -130,7 +130,7 @@ fn checksum(number: u64, body: &[u8]) -> [u8; CHECK] {
     check
 }
 
-fn read(shape: Shape, mut bytes: &[u8]) -> Option<Stored> {
+fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
     let id = text(&mut bytes)??;
     let subject = text(&mut bytes)?;
     let weight = *doubles(&mut bytes, 1)?.first()?;
@@ -148,7 +148,7 @@ fn read(shape: Shape, mut bytes: &[u8]) -> Option<Stored> {
         fine.then_some((columns, count))
     };
     let mut words = Vec::new();
-    if shape.layout == Layout::Encoded {
+    if shape.layout == RowLayout::Encoded {
         let count = u32::from_le_bytes(*take(&mut bytes, 4)?.first_chunk()?) as usize;
         words = take(&mut bytes, count.checked_mul(4)?)?
             .as_chunks()
@@ -159,18 +159,18 @@ fn read(shape: Shape, mut bytes: &[u8]) -> Option<Stored> {
         (1..=shape.words).contains(&count).then_some(())?;
     }
     let features = match shape.layout {
-        Layout::Dense32 | Layout::Encoded => Vector::Dense32(singles(&mut bytes, shape.width)?),
-        Layout::Dense64 => Vector::Dense64(doubles(&mut bytes, shape.width)?),
-        Layout::Sparse64 => {
+        RowLayout::Dense32 | RowLayout::Encoded => StoredFeatures::Dense32(singles(&mut bytes, shape.width)?),
+        RowLayout::Dense64 => StoredFeatures::Dense64(doubles(&mut bytes, shape.width)?),
+        RowLayout::Sparse64 => {
             let (columns, count) = sparse(&mut bytes, 8)?;
-            Vector::Sparse64(columns, doubles(&mut bytes, count)?)
+            StoredFeatures::Sparse64(columns, doubles(&mut bytes, count)?)
         }
-        Layout::Sparse32 => {
+        RowLayout::Sparse32 => {
             let (columns, count) = sparse(&mut bytes, 4)?;
-            Vector::Sparse32(columns, singles(&mut bytes, count)?)
+            StoredFeatures::Sparse32(columns, singles(&mut bytes, count)?)
         }
     };
-    (bytes.is_empty() && weight >= 0.0).then_some(Stored { id, subject, weight, targets, words, features })
+    (bytes.is_empty() && weight >= 0.0).then_some(StoredRow { id, subject, weight, targets, words, features })
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -208,17 +208,17 @@ mod tests {
     #[test]
     fn rows_come_back_and_nothing_else_does() {
         let shapes = [
-            (Layout::Dense64, RowRef::Dense64(&[1.5, 0.0, -2.0])),
-            (Layout::Sparse64, RowRef::Sparse64(&[0, 2], &[0.1, -2.0])),
-            (Layout::Sparse32, RowRef::Sparse32(&[1], &[3.0])),
-            (Layout::Dense32, RowRef::Dense32(&[1.5, 0.0, -2.0])),
-            (Layout::Encoded, RowRef::Dense32(&[1.5, 0.0, -2.0])),
+            (RowLayout::Dense64, RowRef::Dense64(&[1.5, 0.0, -2.0])),
+            (RowLayout::Sparse64, RowRef::Sparse64(&[0, 2], &[0.1, -2.0])),
+            (RowLayout::Sparse32, RowRef::Sparse32(&[1], &[3.0])),
+            (RowLayout::Dense32, RowRef::Dense32(&[1.5, 0.0, -2.0])),
+            (RowLayout::Encoded, RowRef::Dense32(&[1.5, 0.0, -2.0])),
         ];
         for (layout, features) in shapes {
-            let shape = Shape { layout, width: 3, outputs: 2, words: 4 };
-            let words: &[u32] = if layout == Layout::Encoded { &[7, 1] } else { &[] };
+            let shape = RowShape { layout, width: 3, outputs: 2, words: 4 };
+            let words: &[u32] = if layout == RowLayout::Encoded { &[7, 1] } else { &[] };
             let targets = &[1.0, -1.0];
-            let row = Outgoing { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
+            let row = OutgoingRow { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
             let mut bytes = Vec::new();
             encode(7, layout, &row, &mut bytes);
             let stored = decode(7, shape, &bytes).unwrap();

@@ -7,15 +7,15 @@ use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::payload::{self, Outgoing, Shape, Stored, Vector};
-use super::{Fault, Store, damaged};
-use crate::codec::blueprint::Layout;
+use super::payload::{self, OutgoingRow, RowShape, StoredFeatures, StoredRow};
+use super::{FileFault, ModelStore, damaged};
+use crate::codec::blueprint::RowLayout;
 use crate::codec::manifest::Manifest;
 
 /// The rows of a model file, inside a transaction that somebody else holds.
 pub(crate) struct StoreRows<'a> {
-    store: &'a Store,
-    shape: Shape,
+    store: &'a ModelStore,
+    shape: RowShape,
     rows: usize,
     weighted: bool,
     /// Rows that are forgotten and wait to be scrubbed. For everybody who asks here they are gone.
@@ -23,19 +23,19 @@ pub(crate) struct StoreRows<'a> {
 }
 
 impl<'a> StoreRows<'a> {
-    pub(crate) fn new(store: &'a Store, manifest: &Manifest) -> Self {
+    pub(crate) fn new(store: &'a ModelStore, manifest: &Manifest) -> Self {
         let weighted = manifest.blueprint.weight.is_some();
-        let shape = Shape::of(&manifest.blueprint);
+        let shape = RowShape::of(&manifest.blueprint);
         Self { store, shape, rows: manifest.rows as usize, weighted, hidden: manifest.hidden() }
     }
 
     /// One row with its names.
-    pub(crate) fn read(&self, number: u64) -> Result<Option<Stored>, Fault> {
+    pub(crate) fn read(&self, number: u64) -> Result<Option<StoredRow>, FileFault> {
         Ok(self.read_hashed(number)?.map(|(stored, _)| stored))
     }
 
     /// One row with its names and the hash of its content.
-    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
+    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(StoredRow, Hash)>, FileFault> {
         if self.hidden.binary_search(&number).is_ok() {
             return Ok(None);
         }
@@ -44,7 +44,11 @@ impl<'a> StoreRows<'a> {
 }
 
 /// One row, whether it is hidden or not; None when it was overwritten or never was.
-fn one(connection: &Connection, shape: Shape, number: u64) -> Result<Option<(Stored, Hash)>, Fault> {
+fn one(
+    connection: &Connection,
+    shape: RowShape,
+    number: u64,
+) -> Result<Option<(StoredRow, Hash)>, FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
     let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     match bytes {
@@ -56,8 +60,11 @@ fn one(connection: &Connection, shape: Shape, number: u64) -> Result<Option<(Sto
 }
 
 /// The rows that wait to be scrubbed: for whoever folds them out of the curvature, and nobody else.
-pub(crate) fn waiting(connection: &Connection, manifest: &Manifest) -> Result<Vec<(u64, Stored)>, Fault> {
-    let shape = Shape::of(&manifest.blueprint);
+pub(crate) fn waiting(
+    connection: &Connection,
+    manifest: &Manifest,
+) -> Result<Vec<(u64, StoredRow)>, FileFault> {
+    let shape = RowShape::of(&manifest.blueprint);
     manifest
         .hidden()
         .into_iter()
@@ -69,22 +76,24 @@ pub(crate) fn waiting(connection: &Connection, manifest: &Manifest) -> Result<Ve
 }
 
 /// The same rows as the mathematics wants them.
-pub(crate) fn waiting_rows(connection: &Connection, manifest: &Manifest) -> Result<Rows, Fault> {
-    let mut gathered = Gathered::new(Shape::of(&manifest.blueprint));
+pub(crate) fn waiting_rows(connection: &Connection, manifest: &Manifest) -> Result<Rows, FileFault> {
+    let mut gathered = RowCollector::new(RowShape::of(&manifest.blueprint));
     for (number, row) in waiting(connection, manifest)? {
         gathered.push(number, row);
     }
-    gathered.finish(manifest.blueprint.weight.is_some()).map_err(|error| Fault::Damaged(error.to_string()))
+    gathered
+        .finish(manifest.blueprint.weight.is_some())
+        .map_err(|error| FileFault::Damaged(error.to_string()))
 }
 
 /// Shows every row that is alive: its number, its names and the hash of its content. One row is in memory at a time.
 /// Those in `hidden`, a sorted list, are not alive.
 pub(crate) fn each(
     connection: &Connection,
-    shape: Shape,
+    shape: RowShape,
     hidden: &[u64],
-    mut see: impl FnMut(u64, Stored, Hash) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut see: impl FnMut(u64, StoredRow, Hash) -> Result<(), FileFault>,
+) -> Result<(), FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -135,7 +144,7 @@ impl RowStore for StoreRows<'_> {
     }
 
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
-        let mut gathered = Gathered::new(self.shape);
+        let mut gathered = RowCollector::new(self.shape);
         let read = self.store.raw(|connection| {
             each(connection, self.shape, &self.hidden, |number, row, _| {
                 gathered.push(number, row);
@@ -152,16 +161,16 @@ impl RowStore for StoreRows<'_> {
     }
 }
 
-fn translate(fault: Fault) -> efface::Error {
+fn translate(fault: FileFault) -> efface::Error {
     efface::Error::Damaged(match fault {
-        Fault::Damaged(what) => what,
-        Fault::Sql(error) => error.to_string(),
+        FileFault::Damaged(what) => what,
+        FileFault::Sql(error) => error.to_string(),
     })
 }
 
 /// Rows on their way into memory.
-struct Gathered {
-    shape: Shape,
+struct RowCollector {
+    shape: RowShape,
     ids: Vec<RowId>,
     targets: Vec<f64>,
     weights: Vec<f64>,
@@ -171,8 +180,8 @@ struct Gathered {
     singles: Vec<f32>,
 }
 
-impl Gathered {
-    fn new(shape: Shape) -> Self {
+impl RowCollector {
+    fn new(shape: RowShape) -> Self {
         Self {
             shape,
             ids: Vec::new(),
@@ -185,18 +194,18 @@ impl Gathered {
         }
     }
 
-    fn push(&mut self, number: u64, row: Stored) {
+    fn push(&mut self, number: u64, row: StoredRow) {
         self.ids.push(RowId(number));
         self.targets.extend(row.targets);
         self.weights.push(row.weight);
         match row.features {
-            Vector::Dense64(values) => self.doubles.extend(values),
-            Vector::Dense32(values) => self.singles.extend(values),
-            Vector::Sparse64(columns, values) => {
+            StoredFeatures::Dense64(values) => self.doubles.extend(values),
+            StoredFeatures::Dense32(values) => self.singles.extend(values),
+            StoredFeatures::Sparse64(columns, values) => {
                 self.columns.extend(columns);
                 self.doubles.extend(values);
             }
-            Vector::Sparse32(columns, values) => {
+            StoredFeatures::Sparse32(columns, values) => {
                 self.columns.extend(columns);
                 self.singles.extend(values);
             }
@@ -205,12 +214,12 @@ impl Gathered {
     }
 
     fn finish(self, weighted: bool) -> efface::Result<Rows> {
-        let Shape { layout, width, outputs, .. } = self.shape;
+        let RowShape { layout, width, outputs, .. } = self.shape;
         let features: Features = match layout {
-            Layout::Dense64 => Dense::new(self.doubles, width)?.into(),
-            Layout::Dense32 | Layout::Encoded => Dense::new(self.singles, width)?.into(),
-            Layout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
-            Layout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
+            RowLayout::Dense64 => Dense::new(self.doubles, width)?.into(),
+            RowLayout::Dense32 | RowLayout::Encoded => Dense::new(self.singles, width)?.into(),
+            RowLayout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
+            RowLayout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
         };
         let rows = Rows::with_ids(self.ids, features, self.targets, outputs)?;
         if weighted { rows.weighted(self.weights) } else { Ok(rows) }
@@ -222,10 +231,10 @@ impl Gathered {
 pub(crate) fn insert(
     connection: &Connection,
     number: u64,
-    shape: Shape,
-    row: &Outgoing<'_>,
+    shape: RowShape,
+    row: &OutgoingRow<'_>,
     buffer: &mut Vec<u8>,
-) -> Result<Hash, Fault> {
+) -> Result<Hash, FileFault> {
     payload::encode(number, shape.layout, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, buffer.as_slice()])?;
@@ -236,11 +245,11 @@ pub(crate) fn insert(
 pub(crate) fn renew(
     connection: &Connection,
     number: u64,
-    layout: Layout,
-    stored: &Stored,
+    layout: RowLayout,
+    stored: &StoredRow,
     features: RowRef<'_>,
-) -> Result<(), Fault> {
-    let row = Outgoing {
+) -> Result<(), FileFault> {
+    let row = OutgoingRow {
         id: &stored.id,
         subject: stored.subject.as_deref(),
         weight: stored.weight,
@@ -259,7 +268,7 @@ pub(crate) fn renew(
 }
 
 /// Overwrites a row with zeros of the same length, which SQLite does in place.
-pub(crate) fn erase(connection: &Connection, number: u64) -> Result<(), Fault> {
+pub(crate) fn erase(connection: &Connection, number: u64) -> Result<(), FileFault> {
     let sql = r#"UPDATE "rows" SET payload = zeroblob(length(payload)) WHERE row = ?1"#;
     if connection.prepare_cached(sql)?.execute([number])? == 1 {
         Ok(())

@@ -7,7 +7,7 @@
 
 use rusqlite::Connection;
 
-use super::{Fault, damaged};
+use super::{FileFault, damaged};
 
 /// `eFFa`, in the header of every file of ours.
 pub(super) const APPLICATION_ID: u32 = 0x6546_4661;
@@ -60,13 +60,13 @@ pub(super) fn stamp() -> String {
 }
 
 /// Gives a file of an older format the tables of the log. The manifest that is written next says the new format.
-pub(crate) fn extend(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn extend(connection: &Connection) -> Result<(), FileFault> {
     let missing: Vec<&str> = TABLES.iter().filter(|table| !OLD_TABLES.contains(table)).copied().collect();
     Ok(connection.execute_batch(&missing.join(";"))?)
 }
 
 /// Refuses a file with other tables, or with triggers or views that would do more than we ask.
-pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn check(connection: &Connection) -> Result<(), FileFault> {
     let format: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
     let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -82,7 +82,7 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
 }
 
 /// Writes `rows` and `keys` anew without the rows that were overwritten. The old pages are cleared.
-pub(crate) fn compact(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn compact(connection: &Connection) -> Result<(), FileFault> {
     let copy = |table: &str, column: &str, keep: &str| {
         format!(
             r#"CREATE TABLE "{table}_new"(row INTEGER PRIMARY KEY, {column} BLOB NOT NULL);

@@ -5,7 +5,7 @@ use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy};
 use rusqlite::{Connection, params};
 
 use super::at;
-use crate::file::Fault;
+use crate::file::FileFault;
 
 /// Notes an export; gives its number. Where it went is kept as a commitment.
 pub(crate) fn add(
@@ -14,7 +14,7 @@ pub(crate) fn add(
     destination: Option<&Hash>,
     parameters: &Hash,
     made_at: i64,
-) -> Result<u64, Fault> {
+) -> Result<u64, FileFault> {
     let number: u64 =
         connection.query_row(r#"SELECT coalesce(max(number), 0) + 1 FROM "copies""#, [], |row| row.get(0))?;
     let destination = destination.map(|hash| hash.0);
@@ -26,19 +26,19 @@ pub(crate) fn add(
 }
 
 /// Withdraws every copy that is in use; gives how many.
-pub(crate) fn withdraw(connection: &Connection, now: i64) -> Result<usize, Fault> {
+pub(crate) fn withdraw(connection: &Connection, now: i64) -> Result<usize, FileFault> {
     let sql = r#"UPDATE "copies" SET withdrawn_at = ?1 WHERE withdrawn_at IS NULL"#;
     Ok(connection.execute(sql, [now])?)
 }
 
 /// How many exports are in use, and how many were withdrawn.
-pub(crate) fn count(connection: &Connection) -> Result<(u64, u64), Fault> {
+pub(crate) fn count(connection: &Connection) -> Result<(u64, u64), FileFault> {
     let sql = r#"SELECT count(*) - count(withdrawn_at), count(withdrawn_at) FROM "copies""#;
     Ok(connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 /// Every export, oldest first.
-pub(crate) fn list(connection: &Connection) -> Result<Vec<KnownCopy>, Fault> {
+pub(crate) fn list(connection: &Connection) -> Result<Vec<KnownCopy>, FileFault> {
     let sql = r#"SELECT number, parameters, made_at, withdrawn_at FROM "copies" ORDER BY number"#;
     let mut statement = connection.prepare_cached(sql)?;
     let all = statement.query_map([], |row| {

@@ -8,9 +8,9 @@ use efface_receipt::{
 };
 use serde_json::{Map, Value};
 
-use super::{Ledger, key};
+use super::{LedgerHead, key};
 use crate::codec::network::NetworkInfo;
-use crate::file::{Fault, PartHead};
+use crate::file::{ArrayHead, FileFault};
 use crate::operations::look;
 use crate::operations::network::TuneOptions;
 
@@ -18,14 +18,14 @@ use crate::operations::network::TuneOptions;
 const EXACT: u64 = 1 << 53;
 
 /// The model before and after, which requests that are applied together share.
-pub(crate) struct Stage {
+pub(crate) struct ModelTransition {
     pub(crate) before: Option<(SetState, Hash)>,
     pub(crate) after: (SetState, Hash),
     pub(crate) copies: Vec<KnownCopy>,
 }
 
 /// One receipt to be.
-pub(crate) struct Entry {
+pub(crate) struct ReceiptDraft {
     pub(crate) kind: Kind,
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
     pub(crate) subject: Option<Hash>,
     pub(crate) gone: Vec<Hash>,
     pub(crate) come: Vec<Hash>,
-    pub(crate) findings: Option<Findings>,
+    pub(crate) findings: Option<MethodFindings>,
     pub(crate) release: Option<Release>,
     pub(crate) next_key: Option<String>,
     pub(crate) audit: Vec<Audit>,
@@ -52,7 +52,7 @@ pub(crate) struct Entry {
 
 /// What a method found out, in the receipt's words.
 #[derive(Clone)]
-pub(crate) struct Findings {
+pub(crate) struct MethodFindings {
     method: String,
     settings: Map<String, Value>,
     seed: Option<u64>,
@@ -61,7 +61,7 @@ pub(crate) struct Findings {
     not_covered: Vec<String>,
 }
 
-impl Entry {
+impl ReceiptDraft {
     /// One about nothing but itself.
     pub(crate) fn new(kind: Kind, outcome: Outcome, received_at: Time) -> Self {
         Self {
@@ -87,12 +87,12 @@ impl Entry {
 
     pub(super) fn receipt(
         self,
-        ledger: &Ledger,
-        stage: &Stage,
+        ledger: &LedgerHead,
+        stage: &ModelTransition,
         sequence: u64,
         previous: Option<Head>,
-    ) -> Result<Receipt, Fault> {
-        let id = key::name::<16>().map_err(|error| Fault::Damaged(error.to_string()))?;
+    ) -> Result<Receipt, FileFault> {
+        let id = key::name::<16>().map_err(|error| FileFault::Damaged(error.to_string()))?;
         let key_id = PublicKey::parse(&ledger.key)?.id();
         let touched: Vec<Hash> = self.gone.iter().chain(&self.come).copied().collect();
         let rows = RowsTouched {
@@ -154,7 +154,7 @@ impl Entry {
     }
 }
 
-impl Findings {
+impl MethodFindings {
     pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, options: &Options) -> Self {
         let source = match evidence.bound_source {
             efface::BoundSource::Measured => BoundSource::Measured,
@@ -173,7 +173,7 @@ impl Findings {
     }
 }
 
-impl Findings {
+impl MethodFindings {
     /// Also says which encoder the model reads through.
     pub(crate) fn with_network(mut self, network: Option<&NetworkInfo>) -> Self {
         if let Some(network) = network {
@@ -279,7 +279,7 @@ fn printable(text: &str) -> String {
 
 /// The hash of a model's parameters: SHA-256 over a line `name sha256` for each array that scores depend on, in the
 /// order of their names. The arrays are little-endian.
-pub(crate) fn parameters(parts: &[PartHead]) -> Hash {
+pub(crate) fn parameters(parts: &[ArrayHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
     const OTHERS: [&str; 11] = [
         "a",

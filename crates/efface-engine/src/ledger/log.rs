@@ -6,16 +6,16 @@ use efface_receipt::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Entry, Ledger, Stage};
-use crate::file::{Fault, damaged};
+use super::{LedgerHead, ModelTransition, ReceiptDraft};
+use crate::file::{FileFault, damaged};
 
 /// The log, to be read or appended to.
-pub(crate) struct Journal<'a>(pub(crate) &'a Connection);
+pub(crate) struct ReceiptLog<'a>(pub(crate) &'a Connection);
 
-impl Nodes for Journal<'_> {
-    type Error = Fault;
+impl Nodes for ReceiptLog<'_> {
+    type Error = FileFault;
 
-    fn node(&self, level: u32, index: u64) -> Result<Hash, Fault> {
+    fn node(&self, level: u32, index: u64) -> Result<Hash, FileFault> {
         let sql = r#"SELECT hash FROM "nodes" WHERE level = ?1 AND place = ?2"#;
         let mut statement = self.0.prepare_cached(sql)?;
         match statement.query_row(params![level, index], |row| row.get(0)).optional()? {
@@ -25,9 +25,9 @@ impl Nodes for Journal<'_> {
     }
 }
 
-impl Journal<'_> {
+impl ReceiptLog<'_> {
     /// The edge of the log, which must be the one that the manifest knows.
-    pub(crate) fn frontier(&self, ledger: &Ledger) -> Result<Frontier, Fault> {
+    pub(crate) fn frontier(&self, ledger: &LedgerHead) -> Result<Frontier, FileFault> {
         let frontier = Frontier::load(self, ledger.size)?;
         if frontier.root() == ledger.root { Ok(frontier) } else { damaged("its log does not match its head") }
     }
@@ -35,11 +35,11 @@ impl Journal<'_> {
     /// Signs and appends receipts that were written together, and signs the new head.
     pub(crate) fn append(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut LedgerHead,
         secret: &SecretKey,
-        stage: &Stage,
-        entries: Vec<Entry>,
-    ) -> Result<Vec<Signed>, Fault> {
+        stage: &ModelTransition,
+        entries: Vec<ReceiptDraft>,
+    ) -> Result<Vec<Signed>, FileFault> {
         let mut frontier = self.frontier(ledger)?;
         let previous = (ledger.size > 0).then(|| frontier.head());
         let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
@@ -61,7 +61,7 @@ impl Journal<'_> {
     }
 
     /// Signs the head of the log.
-    pub(crate) fn seal(&self, ledger: &Ledger, secret: &SecretKey) -> Result<(), Fault> {
+    pub(crate) fn seal(&self, ledger: &LedgerHead, secret: &SecretKey) -> Result<(), FileFault> {
         let note = Checkpoint::new(&ledger.origin, ledger.size, ledger.root)?.sign(secret)?;
         let sql = r#"INSERT INTO "meta" VALUES ('checkpoint', ?1) ON CONFLICT DO UPDATE SET value = excluded.value"#;
         self.0.execute(sql, [note.into_bytes()])?;
@@ -70,7 +70,7 @@ impl Journal<'_> {
 }
 
 /// The signed head of the log.
-pub(crate) fn checkpoint(connection: &Connection) -> Result<String, Fault> {
+pub(crate) fn checkpoint(connection: &Connection) -> Result<String, FileFault> {
     let sql = r#"SELECT value FROM "meta" WHERE key = 'checkpoint'"#;
     let bytes: Option<Vec<u8>> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
     match bytes.map(String::from_utf8) {
@@ -80,7 +80,7 @@ pub(crate) fn checkpoint(connection: &Connection) -> Result<String, Fault> {
 }
 
 /// A receipt as it was signed.
-pub(crate) fn leaf(connection: &Connection, sequence: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) fn leaf(connection: &Connection, sequence: u64) -> Result<Vec<u8>, FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT bytes FROM "receipts" WHERE sequence = ?1"#)?;
     match statement.query_row([sequence], |row| row.get(0)).optional()? {
         Some(bytes) => Ok(bytes),
@@ -89,8 +89,12 @@ pub(crate) fn leaf(connection: &Connection, sequence: u64) -> Result<Vec<u8>, Fa
 }
 
 /// A receipt with all that is needed to check it.
-pub(crate) fn bundle(connection: &Connection, ledger: &Ledger, sequence: u64) -> Result<Bundle, Fault> {
-    let journal = Journal(connection);
+pub(crate) fn bundle(
+    connection: &Connection,
+    ledger: &LedgerHead,
+    sequence: u64,
+) -> Result<Bundle, FileFault> {
+    let journal = ReceiptLog(connection);
     let signed = Signed::parse(&leaf(connection, sequence)?)?;
     let previous = signed.receipt.previous;
     let inclusion = InclusionProof::new(&journal, sequence, ledger.size)?;
@@ -110,8 +114,8 @@ pub(crate) fn bundle(connection: &Connection, ledger: &Ledger, sequence: u64) ->
 /// Proof that the log continues the one of its first `old` receipts.
 pub(crate) fn consistency(
     connection: &Connection,
-    ledger: &Ledger,
+    ledger: &LedgerHead,
     old: u64,
-) -> Result<ConsistencyProof, Fault> {
-    ConsistencyProof::new(&Journal(connection), old, ledger.size)
+) -> Result<ConsistencyProof, FileFault> {
+    ConsistencyProof::new(&ReceiptLog(connection), old, ledger.size)
 }

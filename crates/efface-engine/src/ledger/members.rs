@@ -7,36 +7,36 @@ use efface_receipt::training_set::{self, Cells, Node, bits_for, bucket, bucket_r
 use efface_receipt::{Hash, SetState};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Ledger;
-use crate::file::{Fault, damaged};
+use super::LedgerHead;
+use crate::file::{FileFault, damaged};
 
 /// The tables behind the tree.
-pub(crate) struct Members<'a>(pub(crate) &'a Connection);
+pub(crate) struct MemberTree<'a>(pub(crate) &'a Connection);
 
-impl Cells for Members<'_> {
-    type Error = Fault;
+impl Cells for MemberTree<'_> {
+    type Error = FileFault;
 
-    fn get(&self, cell: u64) -> Result<Node, Fault> {
+    fn get(&self, cell: u64) -> Result<Node, FileFault> {
         let mut statement = self.0.prepare_cached(r#"SELECT node FROM "cells" WHERE cell = ?1"#)?;
         let found: Option<[u8; 40]> = statement.query_row([cell], |row| row.get(0)).optional()?;
         Ok(found.map_or(Node::EMPTY, |bytes| Node::from_bytes(&bytes)))
     }
 
-    fn set(&mut self, cell: u64, node: Node) -> Result<(), Fault> {
+    fn set(&mut self, cell: u64, node: Node) -> Result<(), FileFault> {
         let sql = r#"INSERT INTO "cells" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET node = excluded.node"#;
         self.0.prepare_cached(sql)?.execute(params![cell, node.to_bytes()])?;
         Ok(())
     }
 }
 
-impl Members<'_> {
+impl MemberTree<'_> {
     /// Takes rows out and puts rows in; gives the state of the set afterwards.
     pub(crate) fn change(
         &mut self,
-        ledger: &mut Ledger,
+        ledger: &mut LedgerHead,
         gone: &[Hash],
         come: &[Hash],
-    ) -> Result<SetState, Fault> {
+    ) -> Result<SetState, FileFault> {
         let mut remove = self.0.prepare_cached(r#"DELETE FROM "members" WHERE commitment = ?1"#)?;
         for row in gone {
             if remove.execute([row.as_bytes()])? != 1 {
@@ -60,7 +60,7 @@ impl Members<'_> {
             let buckets = touched
                 .into_iter()
                 .map(|bucket| Ok((bucket, self.bucket(bucket, ledger.bits)?)))
-                .collect::<Result<Vec<_>, Fault>>()?;
+                .collect::<Result<Vec<_>, FileFault>>()?;
             if !buckets.is_empty() {
                 ledger.set = training_set::update(self, ledger.bits, &buckets)?;
             }
@@ -68,18 +68,18 @@ impl Members<'_> {
         if ledger.set.count == count { Ok(ledger.set) } else { damaged("its training set has another size") }
     }
 
-    fn bucket(&self, bucket: u64, bits: u32) -> Result<Node, Fault> {
+    fn bucket(&self, bucket: u64, bits: u32) -> Result<Node, FileFault> {
         let (low, high) = bucket_range(bucket, bits);
         let sql =
             r#"SELECT commitment FROM "members" WHERE commitment BETWEEN ?1 AND ?2 ORDER BY commitment"#;
         let mut statement = self.0.prepare_cached(sql)?;
         let found = statement.query_map(params![low.as_bytes(), high.as_bytes()], |row| row.get(0))?;
-        let keys = found.map(|key| Ok(Hash(key?))).collect::<Result<Vec<_>, Fault>>()?;
+        let keys = found.map(|key| Ok(Hash(key?))).collect::<Result<Vec<_>, FileFault>>()?;
         Ok(training_set::subtree(&keys, bits)?)
     }
 
     /// All cells from all rows.
-    fn build(&mut self, bits: u32) -> Result<SetState, Fault> {
+    fn build(&mut self, bits: u32) -> Result<SetState, FileFault> {
         let connection = self.0;
         connection.execute(r#"DELETE FROM "cells""#, [])?;
         let mut statement = connection.prepare(r#"SELECT commitment FROM "members" ORDER BY commitment"#)?;

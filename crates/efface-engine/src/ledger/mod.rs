@@ -14,10 +14,10 @@ mod release;
 pub(crate) mod requests;
 
 pub(crate) use account::PrivacyAccount;
-pub(crate) use draft::{Entry, Findings, Stage, parameters};
-pub(crate) use log::{Journal, bundle, checkpoint, consistency, leaf};
-pub(crate) use members::Members;
-pub(crate) use release::{Policy, Promise};
+pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, parameters};
+pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf};
+pub(crate) use members::MemberTree;
+pub(crate) use release::{NoisePromise, PolicyState};
 
 use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ledger {
+pub(crate) struct LedgerHead {
     /// The name of the log, which is also that of its keys.
     pub(crate) origin: String,
     /// The public key that signed the first receipt.
@@ -48,7 +48,7 @@ pub(crate) struct Ledger {
     pub(crate) bits: u32,
 }
 
-impl Ledger {
+impl LedgerHead {
     /// A log without receipts over a training set without rows.
     pub(crate) fn new(key: &PublicKey) -> Self {
         let empty = SetState { root: efface_receipt::training_set::Node::EMPTY.state().root, count: 0 };
@@ -87,7 +87,7 @@ fn epoch() -> Time {
 }
 
 /// The ledger of a model; models of older formats have none before their first change.
-pub(crate) fn of<'a>(manifest: &'a Manifest, path: &std::path::Path) -> Result<&'a Ledger> {
+pub(crate) fn of<'a>(manifest: &'a Manifest, path: &std::path::Path) -> Result<&'a LedgerHead> {
     manifest.ledger.as_ref().ok_or_else(|| Error::NoLog { path: path.to_owned() })
 }
 

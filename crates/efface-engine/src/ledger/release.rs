@@ -8,7 +8,7 @@ use super::{PrivacyAccount, gaussian};
 
 /// The policy of a model, and what waits under it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyState {
     /// Requests that must have come together before an export.
     pub(crate) minimum_batch: u64,
     /// Seconds after which they need no more company; 0 for never.
@@ -17,7 +17,7 @@ pub(crate) struct Policy {
     pub(crate) noise: Option<f64>,
     /// What the noise has to hold, where it follows from a promise.
     #[serde(default)]
-    pub(crate) promise: Option<Promise>,
+    pub(crate) promise: Option<NoisePromise>,
     /// At most so far did the parameters move since the last export.
     #[serde(default)]
     pub(crate) moved: f64,
@@ -44,7 +44,7 @@ pub(crate) struct Policy {
 
 /// (ε, δ) and the distance that they are to hide; None for as far as the parameters moved.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Promise {
+pub(crate) struct NoisePromise {
     pub(crate) epsilon: f64,
     pub(crate) delta: f64,
     pub(crate) sensitivity: Option<f64>,
@@ -54,7 +54,7 @@ fn at_once() -> u64 {
     1
 }
 
-impl Default for Policy {
+impl Default for PolicyState {
     fn default() -> Self {
         Self {
             minimum_batch: 1,
@@ -73,7 +73,7 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
+impl PolicyState {
     /// Notes requests that took rows out.
     pub(crate) fn count(&mut self, requests: u64, now: i64) {
         self.waiting += requests;
@@ -94,7 +94,7 @@ impl Policy {
     /// What an export says of it, noise included. Err with the distance that may be hidden where they moved further.
     pub(crate) fn export(&self) -> Result<Release, f64> {
         let mut release = self.release();
-        let Some(Promise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
+        let Some(NoisePromise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
         // A file of an older efface knows the first of them only.
         let unseen = self.moved.max(self.unseen);
         let hidden = match sensitivity {
@@ -117,7 +117,7 @@ impl Policy {
             batch: self.waiting,
             delay_seconds: self.delay_seconds,
             noise: self.noise,
-            calibration: self.promise.map(|Promise { epsilon, delta, sensitivity }| Calibration {
+            calibration: self.promise.map(|NoisePromise { epsilon, delta, sensitivity }| Calibration {
                 epsilon,
                 delta,
                 sensitivity,
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn what_noise_hid_stays_hidden() {
-        let promise = Some(Promise { epsilon: 1.0, delta: 1e-5, sensitivity: None });
-        let mut policy = Policy { promise, ..Policy::default() };
+        let promise = Some(NoisePromise { epsilon: 1.0, delta: 1e-5, sensitivity: None });
+        let mut policy = PolicyState { promise, ..PolicyState::default() };
         let mut export = |travelled: f64| {
             policy.travel(travelled);
             let noise = policy.export().unwrap().noise;
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_export_waits_for_company_or_for_time() {
-        let mut policy = Policy { minimum_batch: 3, delay_seconds: 60, ..Policy::default() };
+        let mut policy = PolicyState { minimum_batch: 3, delay_seconds: 60, ..PolicyState::default() };
         policy.count(1, 1_000);
         assert_eq!(policy.held(1_000), 0, "nothing was published that it could be compared with");
         policy.released(None);

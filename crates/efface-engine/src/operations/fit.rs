@@ -14,23 +14,23 @@ use crate::codec::network::{EncoderInfo, NetworkInfo};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, PlannedOutput};
-use crate::file::{self, Outgoing, Part, Salt, Shape, Store};
-use crate::ledger::{self, Findings, founding, key};
+use crate::file::{self, FileSalt, ModelStore, OutgoingRow, RowShape, StoredArray};
+use crate::ledger::{self, MethodFindings, founding, key};
 use crate::operations::choice;
-use crate::operations::ingest::{self, Named, Purpose};
+use crate::operations::ingest::{self, ReadPurpose, RowNames};
 use crate::operations::network;
-use crate::operations::report::{FitReport, Summary};
+use crate::operations::report::{FitReport, ModelSummary};
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
 
 /// What a model file is made of.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedModel {
     pub(crate) blueprint: Blueprint,
     pub(crate) encoder: Option<Encoder>,
     pub(crate) rows: Rows,
     /// The words behind the rows of a network; empty where none are kept.
     pub(crate) words: Vec<Vec<u32>>,
-    pub(crate) names: Named,
+    pub(crate) names: RowNames,
     pub(crate) recipe: AnyRecipe,
     pub(crate) model: Live,
     pub(crate) network: Option<NetworkInfo>,
@@ -48,8 +48,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         Some(network) => network::prepare(request, network, progress)?,
         None => prepare(request, progress)?,
     };
-    let Prepared { blueprint, encoder, rows, words, names, mut recipe, .. } = prepared;
-    let Prepared { model: mut fitted, network, backbone, cut, .. } = prepared;
+    let PreparedModel { blueprint, encoder, rows, words, names, mut recipe, .. } = prepared;
+    let PreparedModel { model: mut fitted, network, backbone, cut, .. } = prepared;
     // A request for nothing is how a model tells its bound.
     let mut evidence = fitted.forget("auto", &Options::default(), &rows, &[])?.evidence;
     let state = model::settle(&mut fitted, &mut evidence)?;
@@ -63,13 +63,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
 
     let secrets = founding::draw()?;
     let draft = ModelDraft::beside(path)?;
-    let file = Store::create(&draft.0.path)?;
+    let file = ModelStore::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     file.with(|connection| {
-        let shape = Shape::of(&blueprint);
+        let shape = RowShape::of(&blueprint);
         let mut manifest = Manifest::new(
-            Salt::random(connection)?,
+            FileSalt::random(connection)?,
             blueprint,
             model::head(recipe, state.details(), &evidence),
         );
@@ -83,7 +83,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         for (slot, row) in rows.iter().enumerate() {
             let (id, subject) = (names.ids[slot].as_str(), names.subject(slot));
             let words = words.get(slot).map_or(&[][..], Vec::as_slice);
-            let row = Outgoing {
+            let row = OutgoingRow {
                 id,
                 subject,
                 weight: row.weight,
@@ -99,11 +99,11 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             directory.insert(slot as u64, id, names.subject(slot))?;
         }
         (manifest.rows, manifest.tally) = (directory.rows, directory.tally);
-        let lasting = backbone.as_ref().map(|bytes| Part::Bytes("backbone", bytes));
+        let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
-        let findings = Findings::new(&evidence, &manifest.model.recipe, &Options::default())
+        let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Options::default())
             .with_network(manifest.network.as_ref());
         founding::found(connection, &mut manifest, &secrets, leaves, Some(findings), None)?;
         manifest.save(connection)
@@ -130,7 +130,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
 }
 
 /// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.
-fn forget_checkpoint(request: &FitRequest, summary: &Summary) {
+fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
     let stopped = summary.network.as_ref().is_some_and(|network| match &network.encoder {
         EncoderInfo::Lstm { interrupted, .. } => *interrupted,
         EncoderInfo::MiniLm { .. } => false,
@@ -143,10 +143,10 @@ fn forget_checkpoint(request: &FitRequest, summary: &Summary) {
 }
 
 /// The rows of a file and a model of them.
-fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<Prepared> {
+fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
     let (mut blueprint, encoder) = ingest::observe(request, progress)?;
     let reader = encoder.as_ref().into();
-    let mut batch = ingest::gather(&request.source, &blueprint, reader, Purpose::Fit, progress)?;
+    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
     let numbers = (0..batch.len() as u64).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
@@ -156,7 +156,7 @@ fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<Prepared> {
     let recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
     let model = Live::Plain(working(&recipe).fit(&rows)?);
     let (words, network, backbone) = (Vec::new(), None, None);
-    Ok(Prepared { blueprint, encoder, rows, words, names, recipe, model, network, backbone, cut: 0 })
+    Ok(PreparedModel { blueprint, encoder, rows, words, names, recipe, model, network, backbone, cut: 0 })
 }
 
 /// The recipe in the form that the fit works in; the file holds the same in every form.
@@ -175,7 +175,7 @@ fn outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>
 
 /// The log of the model that is about to be replaced; None where there is none, or none that can be read.
 fn origin(path: &Path) -> Option<String> {
-    let manifest = Store::open(path, false).ok()?.with(Manifest::load).ok()?;
+    let manifest = ModelStore::open(path, false).ok()?.with(Manifest::load).ok()?;
     manifest.ledger.map(|ledger| ledger.origin)
 }
 

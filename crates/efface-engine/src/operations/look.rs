@@ -10,18 +10,18 @@ use crate::clock;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::manifest::{Details, Manifest, ModelHead};
 use crate::codec::model::{self, Live};
-use crate::codec::network::{NetworkInfo, Stage, open};
-use crate::engine::{Engine, Snapshot};
+use crate::codec::network::{NetworkInfo, TextEncoder, open};
+use crate::engine::{Engine, ModelSnapshot};
 use crate::error::{Error, Result};
-use crate::file::{Store, StoreRows};
+use crate::file::{ModelStore, StoreRows};
 use crate::ledger::copies;
-use crate::operations::ingest::{self, Purpose};
-use crate::operations::report::{Parameters, Prediction, Summary};
+use crate::operations::ingest::{self, ReadPurpose};
+use crate::operations::report::{ModelSummary, Parameters, Prediction};
 use crate::progress::Silent;
 
-pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
+pub(crate) fn summary(engine: &Engine) -> Result<ModelSummary> {
     let _transaction = engine.store.begin(false)?;
-    let Snapshot { manifest, encoder } = engine.snapshot()?;
+    let ModelSnapshot { manifest, encoder } = engine.snapshot()?;
     let (subjects, forgotten, scaled) = engine.store.with(|connection| {
         let directory = manifest.directory(connection);
         Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
@@ -43,7 +43,7 @@ pub(crate) fn summary(engine: &Engine) -> Result<Summary> {
         model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
-    Ok(Summary {
+    Ok(ModelSummary {
         model: title(network.as_ref(), &recipe),
         version: manifest.version,
         format: crate::FORMAT,
@@ -181,13 +181,13 @@ fn intercept(recipe: &AnyRecipe) -> Option<bool> {
 
 pub(crate) fn parameters(engine: &Engine) -> Result<Parameters> {
     let _transaction = engine.store.begin(false)?;
-    let Snapshot { manifest, encoder } = engine.snapshot()?;
+    let ModelSnapshot { manifest, encoder } = engine.snapshot()?;
     parameters_of(&engine.store, &manifest, encoder.as_ref())
 }
 
 /// The parameters of the model of this manifest, inside a transaction that somebody else holds.
 pub(crate) fn parameters_of(
-    store: &Store,
+    store: &ModelStore,
     manifest: &Manifest,
     encoder: Option<&Encoder>,
 ) -> Result<Parameters> {
@@ -249,7 +249,7 @@ pub(crate) fn parameters_of(
 }
 
 /// Every number that an export could hold, in an order that stays the same; empty for a model that cannot be exported.
-pub(crate) fn numbers(store: &Store, manifest: &Manifest) -> Result<Vec<f64>> {
+pub(crate) fn numbers(store: &ModelStore, manifest: &Manifest) -> Result<Vec<f64>> {
     let rows = StoreRows::new(store, manifest);
     Ok(match model::scorer(store, manifest, &rows)? {
         Live::Plain(model) => numbers_of(&model),
@@ -282,39 +282,39 @@ pub(crate) fn predict(
     see: &mut dyn FnMut(Prediction) -> Result<()>,
 ) -> Result<u64> {
     let transaction = engine.store.begin(false)?;
-    let Snapshot { manifest, encoder } = engine.snapshot()?;
+    let ModelSnapshot { manifest, encoder } = engine.snapshot()?;
     let rows = StoreRows::new(&engine.store, &manifest);
     let model = model::scorer(&engine.store, &manifest, &rows)?;
     let stage = open(&engine.store, &manifest, engine.encoder_folder())?;
     // All that a score needs is in memory: let writers go on while the file is read.
     drop(transaction);
     let blueprint = &manifest.blueprint;
-    let mut waiting = Waiting::new(&model, blueprint, stage.as_ref());
+    let mut waiting = ScoreBuffer::new(&model, blueprint, stage.as_ref());
     let reader = match &stage {
-        Some(stage) => ingest::Reader::Texts(stage),
+        Some(stage) => ingest::RowReader::Texts(stage),
         None => encoder.as_ref().into(),
     };
-    let mut score = |example: ingest::Example<'_>| waiting.push(example, see);
-    let rows = ingest::each(source, blueprint, reader, Purpose::Predict, &Silent, &mut score)?;
+    let mut score = |example: ingest::EncodedExample<'_>| waiting.push(example, see);
+    let rows = ingest::each(source, blueprint, reader, ReadPurpose::Predict, &Silent, &mut score)?;
     waiting.flush(see)?;
     Ok(rows)
 }
 
 /// Rows that wait to be scored together: some models make tables first, which is too much for every single row.
-struct Waiting<'a> {
+struct ScoreBuffer<'a> {
     model: &'a Live,
     /// What texts pass through first.
-    stage: Option<&'a Stage>,
+    stage: Option<&'a TextEncoder>,
     classes: Option<&'a Classes>,
     width: usize,
     features: Csr<f64>,
     names: Vec<(Option<String>, u64)>,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> ScoreBuffer<'a> {
     const MOST: usize = 512;
 
-    fn new(model: &'a Live, blueprint: &'a Blueprint, stage: Option<&'a Stage>) -> Self {
+    fn new(model: &'a Live, blueprint: &'a Blueprint, stage: Option<&'a TextEncoder>) -> Self {
         let width = blueprint.texts.as_ref().map_or(blueprint.width, |texts| texts.max_tokens);
         let classes = blueprint.classes();
         Self { model, stage, classes, width, features: Csr::new(width), names: Vec::new() }
@@ -322,7 +322,7 @@ impl<'a> Waiting<'a> {
 
     fn push(
         &mut self,
-        example: ingest::Example<'_>,
+        example: ingest::EncodedExample<'_>,
         see: &mut dyn FnMut(Prediction) -> Result<()>,
     ) -> Result<()> {
         self.features.push(example.entries)?;

@@ -10,7 +10,7 @@ use crate::codec::model;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
-use crate::ledger::{Entry, Promise, founding};
+use crate::ledger::{NoisePromise, ReceiptDraft, founding};
 use crate::operations::change::Change;
 use crate::operations::upkeep;
 
@@ -32,7 +32,7 @@ pub struct ReleasePolicy {
     /// Seconds after which an export waits no longer; 0 for never.
     pub delay_seconds: u64,
     /// The noise that is added to exported parameters.
-    pub noise: Noise,
+    pub noise: ExportNoise,
     /// Requests since the last export.
     pub waiting: u64,
     /// An upper bound on the distance that the parameters moved since the last export; None before the first.
@@ -52,7 +52,7 @@ pub struct ReleasePolicy {
 /// Noise on exported parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Noise {
+pub enum ExportNoise {
     /// None.
     None,
     /// Gaussian noise of this standard deviation on every number.
@@ -80,7 +80,7 @@ pub struct PolicyChange {
     /// Seconds after which it waits no longer.
     pub delay_seconds: Option<u64>,
     /// Noise on what is exported.
-    pub noise: Option<Noise>,
+    pub noise: Option<ExportNoise>,
     /// Rows that may wait to be scrubbed; 1 scrubs at once.
     pub settle_after: Option<u64>,
     /// Seconds after which they wait no longer.
@@ -91,11 +91,11 @@ impl From<&Manifest> for ReleasePolicy {
     fn from(manifest: &Manifest) -> Self {
         let policy = &manifest.policy;
         let noise = match (policy.noise, policy.promise) {
-            (_, Some(Promise { epsilon, delta, sensitivity })) => {
-                Noise::Calibrated { epsilon, delta, sensitivity }
+            (_, Some(NoisePromise { epsilon, delta, sensitivity })) => {
+                ExportNoise::Calibrated { epsilon, delta, sensitivity }
             }
-            (Some(deviation), None) => Noise::Deviation { deviation },
-            (None, None) => Noise::None,
+            (Some(deviation), None) => ExportNoise::Deviation { deviation },
+            (None, None) => ExportNoise::None,
         };
         Self {
             minimum_batch: policy.minimum_batch,
@@ -124,10 +124,10 @@ pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy
     policy.delay_seconds = asked.delay_seconds.unwrap_or(policy.delay_seconds);
     if let Some(noise) = asked.noise {
         (policy.noise, policy.promise) = match noise {
-            Noise::None => (None, None),
-            Noise::Deviation { deviation } => ((deviation > 0.0).then_some(deviation), None),
-            Noise::Calibrated { epsilon, delta, sensitivity } => {
-                (None, Some(Promise { epsilon, delta, sensitivity }))
+            ExportNoise::None => (None, None),
+            ExportNoise::Deviation { deviation } => ((deviation > 0.0).then_some(deviation), None),
+            ExportNoise::Calibrated { epsilon, delta, sensitivity } => {
+                (None, Some(NoisePromise { epsilon, delta, sensitivity }))
             }
         };
     }
@@ -138,7 +138,7 @@ pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy
         founding::noise_seed(&engine.store, &change.manifest)?;
     }
     let found = ReleasePolicy::from(&change.manifest);
-    let mut entry = Entry::new(Kind::Policy, Outcome::Done, change.received_at());
+    let mut entry = ReceiptDraft::new(Kind::Policy, Outcome::Done, change.received_at());
     entry.release = Some(change.manifest.policy.release());
     entry.settings = settings(&found);
     let mut entries = vec![entry];
@@ -185,18 +185,18 @@ fn check(asked: &PolicyChange) -> Result<()> {
         ));
     }
     match asked.noise {
-        Some(Noise::Deviation { deviation }) if !(deviation.is_finite() && deviation >= 0.0) => {
+        Some(ExportNoise::Deviation { deviation }) if !(deviation.is_finite() && deviation >= 0.0) => {
             Err(Error::request("noise is a standard deviation: a finite number, 0 or more", "0 means none"))
         }
-        Some(Noise::Calibrated { epsilon, .. }) if !EPSILON.contains(&epsilon) => Err(Error::request(
+        Some(ExportNoise::Calibrated { epsilon, .. }) if !EPSILON.contains(&epsilon) => Err(Error::request(
             format!("ε is {epsilon}; it must lie between {} and {}", EPSILON.start(), EPSILON.end()),
             "1 is usual; above 10 it promises next to nothing",
         )),
-        Some(Noise::Calibrated { delta, .. }) if !DELTA.contains(&delta) => Err(Error::request(
+        Some(ExportNoise::Calibrated { delta, .. }) if !DELTA.contains(&delta) => Err(Error::request(
             format!("δ is {delta}; it must lie between {:e} and {}", DELTA.start(), DELTA.end()),
             "take less than one over the number of rows, such as 1e-6",
         )),
-        Some(Noise::Calibrated { sensitivity: Some(distance), .. })
+        Some(ExportNoise::Calibrated { sensitivity: Some(distance), .. })
             if !(distance.is_finite() && distance > 0.0) =>
         {
             Err(Error::request(

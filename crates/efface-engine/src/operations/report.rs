@@ -8,7 +8,7 @@ use crate::ledger::noise::NormalStream;
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct ChangeReport {
     /// The method that did the work.
     pub method: String,
     /// `exact`, `certified` or `approximate`.
@@ -45,14 +45,14 @@ pub struct Report {
     /// Whether the request had been answered before, and this is that answer.
     pub replayed: bool,
     /// The receipt; None in a dry run.
-    pub receipt: Option<Logged>,
+    pub receipt: Option<ReceiptPlace>,
     /// The record of the method.
     pub evidence: Evidence,
 }
 
 /// Where a receipt stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Logged {
+pub struct ReceiptPlace {
     /// Its name.
     pub id: String,
     /// Its place in the log, from 0.
@@ -63,7 +63,7 @@ pub struct Logged {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitReport {
     /// The model as it lies in the file.
-    pub summary: Summary,
+    pub summary: ModelSummary,
     /// The relative distance to the exact minimum over the rows that counts as equal; None for a model trained with noise.
     pub tolerance: Option<f64>,
     /// Whether the bound of the fitted model is above the tolerance, or says nothing.
@@ -89,7 +89,7 @@ pub struct Prediction {
 
 /// What a model file holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ModelSummary {
     /// The family, as in `ridge` or `Gaussian naive Bayes`.
     pub model: String,
     /// What it was fitted with. The seed of a certified model's noise is secret and reads 0.
@@ -194,7 +194,7 @@ impl Parameters {
 
 /// A copy for other programs, and what the log knows of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct ExportedModel {
     /// What to write.
     pub parameters: Parameters,
     /// The whole file, where the format takes the encoder of a network along.
@@ -204,7 +204,7 @@ pub struct Exported {
     /// What whoever publishes it should know.
     pub warning: Option<String>,
     /// The receipt.
-    pub receipt: Logged,
+    pub receipt: ReceiptPlace,
 }
 
 impl Parameters {

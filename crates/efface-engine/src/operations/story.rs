@@ -4,7 +4,7 @@ use efface_receipt::{Bundle, ConsistencyProof, Signed};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ledger::{self, Ledger};
+use crate::ledger::{self, LedgerHead};
 
 /// Shows every receipt, oldest first, with its bytes in the log.
 pub(crate) fn each(engine: &Engine, see: &mut dyn FnMut(&Signed, &[u8]) -> Result<()>) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn bundle(engine: &Engine, asked: &str) -> Result<Bundle> {
 }
 
 /// The newest receipts are asked for most.
-fn search(engine: &Engine, ledger: &Ledger, id: &str) -> Result<Option<u64>> {
+fn search(engine: &Engine, ledger: &LedgerHead, id: &str) -> Result<Option<u64>> {
     for sequence in (0..ledger.size).rev() {
         let bytes = engine.store.with(|connection| ledger::leaf(connection, sequence))?;
         if parse(engine, &bytes)?.receipt.id == id {
@@ -69,7 +69,7 @@ pub(crate) fn keys(engine: &Engine) -> Result<(String, String)> {
     Ok((ledger.first_key, ledger.key))
 }
 
-fn ledger(engine: &Engine) -> Result<Ledger> {
+fn ledger(engine: &Engine) -> Result<LedgerHead> {
     let manifest = engine.snapshot()?.manifest;
     ledger::of(&manifest, engine.store.path()).cloned()
 }

@@ -10,11 +10,11 @@ use crate::codec::network::{NetworkInfo, open};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::ledger::{self, Entry, copies, founding, key, noise};
+use crate::ledger::{self, ReceiptDraft, copies, founding, key, noise};
 use crate::operations::change::{Change, scrub};
 use crate::operations::look;
 use crate::operations::network;
-use crate::operations::report::{Exported, Logged};
+use crate::operations::report::{ExportedModel, ReceiptPlace};
 
 /// The most hand-overs of keys in one log: a verifier reads no more.
 const MOST_KEYS: usize = 60;
@@ -24,7 +24,7 @@ const SMALL: u64 = 1 << 16;
 
 /// What a settle did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Settled {
+pub struct SettleReport {
     /// Forgotten rows that had waited and were overwritten now.
     pub scrubbed: u64,
     /// Places of forgotten rows that were given back.
@@ -34,15 +34,15 @@ pub struct Settled {
     /// The size of the file after.
     pub bytes_after: u64,
     /// The receipt.
-    pub receipt: Logged,
+    pub receipt: ReceiptPlace,
 }
 
 /// The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
 /// all the same, one that is written is never missing.
-pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -> Result<Exported> {
+pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -> Result<ExportedModel> {
     let mut change = Change::begin(engine, true)?;
     // A word that only forgotten rows held must not leave with the others.
-    let mut entries: Vec<Entry> = change.scrub()?.into_iter().collect();
+    let mut entries: Vec<ReceiptDraft> = change.scrub()?.into_iter().collect();
     let mut parameters = look::parameters_of(&engine.store, &change.manifest, change.encoder())?;
     let now = change.newest();
     let more = change.manifest.policy.held(now);
@@ -93,16 +93,16 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
     let number = engine
         .store
         .with(|connection| copies::add(connection, format, destination.as_ref(), &stage.after.1, now))?;
-    let mut entry = Entry::new(Kind::Export, Outcome::Done, change.received_at());
+    let mut entry = ReceiptDraft::new(Kind::Export, Outcome::Done, change.received_at());
     entry.release = Some(release);
-    let stage = ledger::Stage { copies: engine.store.with(copies::list)?, ..stage };
+    let stage = ledger::ModelTransition { copies: engine.store.with(copies::list)?, ..stage };
     entries.push(entry);
     let receipt = change.note_all(&stage, entries)?;
-    Ok(Exported { parameters, file, number, warning, receipt })
+    Ok(ExportedModel { parameters, file, number, warning, receipt })
 }
 
 /// Another key signs from here on.
-pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
+pub(crate) fn rotate(engine: &Engine) -> Result<(String, ReceiptPlace)> {
     let change = Change::begin(engine, true)?;
     let path = engine.store.path();
     let ledger = ledger::of(&change.manifest, path)?;
@@ -114,7 +114,7 @@ pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
     let public = secret.public().to_string();
     // On disk before the model asks for it.
     key::add(path, &secret, None)?;
-    let mut entry = Entry::new(Kind::KeyRotation, Outcome::Done, change.received_at());
+    let mut entry = ReceiptDraft::new(Kind::KeyRotation, Outcome::Done, change.received_at());
     entry.next_key = Some(public.clone());
     let stage = change.standing();
     let receipt = change.hand_over(&stage, entry, &secret)?;
@@ -124,7 +124,7 @@ pub(crate) fn rotate(engine: &Engine) -> Result<(String, Logged)> {
 }
 
 /// What tests of the model found, as a receipt of its own.
-pub(crate) fn record_audit(engine: &Engine, results: &[Audit]) -> Result<Logged> {
+pub(crate) fn record_audit(engine: &Engine, results: &[Audit]) -> Result<ReceiptPlace> {
     if results.is_empty() || results.len() > MAX_LIST {
         return Err(Error::request(format!("an audit has 1 to {MAX_LIST} results"), "record each test once"));
     }
@@ -145,7 +145,7 @@ pub(crate) fn record_audit(engine: &Engine, results: &[Audit]) -> Result<Logged>
         return Err(Error::request("a result of a test is a finite number", hint));
     }
     let change = Change::begin(engine, true)?;
-    let mut entry = Entry::new(Kind::Audit, Outcome::Done, change.received_at());
+    let mut entry = ReceiptDraft::new(Kind::Audit, Outcome::Done, change.received_at());
     entry.audit = results.to_vec();
     let stage = change.standing();
     change.note_down(&stage, entry)
@@ -160,7 +160,7 @@ pub(crate) fn due(manifest: &Manifest) -> bool {
 }
 
 /// Scrubs the rows that wait for it, and no more; None when there are none.
-pub(crate) fn settle_waiting(engine: &Engine) -> Result<Option<Logged>> {
+pub(crate) fn settle_waiting(engine: &Engine) -> Result<Option<ReceiptPlace>> {
     let mut change = Change::begin(engine, true)?;
     let Some(entry) = change.scrub()? else { return Ok(None) };
     let stage = change.standing();
@@ -168,7 +168,7 @@ pub(crate) fn settle_waiting(engine: &Engine) -> Result<Option<Logged>> {
 }
 
 /// Scrubs the rows that wait for it, and gives back the places of forgotten rows.
-pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
+pub(crate) fn settle(engine: &Engine) -> Result<SettleReport> {
     let path = engine.store.path();
     let size = || std::fs::metadata(path).map(|found| found.len()).map_err(|cause| Error::io(path, cause));
     let bytes_before = size()?;
@@ -179,7 +179,8 @@ pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
     if std::mem::take(&mut change.manifest.husks) > 0 {
         engine.store.with(file::compact)?;
     }
-    let mut entry = entry.unwrap_or_else(|| Entry::new(Kind::Settle, Outcome::Done, change.received_at()));
+    let mut entry =
+        entry.unwrap_or_else(|| ReceiptDraft::new(Kind::Settle, Outcome::Done, change.received_at()));
     entry.reason = Some(format!("{before} places of forgotten rows were given back"));
     let stage = change.standing();
     let receipt = change.note_down(&stage, entry)?;
@@ -194,5 +195,5 @@ pub(crate) fn settle(engine: &Engine) -> Result<Settled> {
         }
         Ok(())
     })?;
-    Ok(Settled { scrubbed, husks: before, bytes_before, bytes_after: size()?, receipt })
+    Ok(SettleReport { scrubbed, husks: before, bytes_before, bytes_after: size()?, receipt })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use efface::Options;
-use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, Silent, Who, fit};
+use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
 use tempfile::TempDir;
@@ -147,8 +147,8 @@ pub fn assert_close(a: &Engine, b: &Engine) {
     }
 }
 
-pub fn ids(ids: &[&str]) -> Who {
-    Who::Ids(ids.iter().map(|id| id.to_string()).collect())
+pub fn ids(ids: &[&str]) -> RowSelection {
+    RowSelection::Ids(ids.iter().map(|id| id.to_string()).collect())
 }
 
 pub fn predictions(engine: &Engine, text: &str) -> Vec<Prediction> {

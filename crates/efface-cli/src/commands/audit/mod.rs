@@ -7,7 +7,7 @@ use std::path::Path;
 
 use efface::eval::{Attack, Exposure};
 use efface_engine::files::check_folder;
-use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, StateReport, Who};
+use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, RowSelection, StateReport};
 use efface_io::Source;
 
 use super::threads;
@@ -55,13 +55,16 @@ pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
 
 fn request(args: &Audit) -> Result<AuditRequest> {
     let rows = if let Some(person) = &args.subject {
-        AuditRows::Present(Who::Subject { column: person.column.clone(), value: person.value.clone() })
+        AuditRows::Present(RowSelection::Subject {
+            column: person.column.clone(),
+            value: person.value.clone(),
+        })
     } else if let Some(count) = args.sample {
         AuditRows::Sample(count)
     } else if let Some(file) = &args.file {
         AuditRows::Gone(Source::open(file, None)?)
     } else {
-        AuditRows::Present(Who::Ids(args.forget.clone()))
+        AuditRows::Present(RowSelection::Ids(args.forget.clone()))
     };
     let held_out = args.held_out.as_ref().map(|file| Source::open(file, None)).transpose()?;
     Ok(AuditRequest {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use efface::AnyRecipe;
 use efface::features::WordSource;
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
-use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, Summary};
+use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, ModelSummary};
 use efface_io::Compression;
 
 use super::change::missed;
@@ -159,7 +159,7 @@ fn sentence(report: &FitReport, output: &Path) -> String {
 }
 
 /// What to call the things that rows are scored against.
-fn outputs(summary: &Summary) -> &'static str {
+fn outputs(summary: &ModelSummary) -> &'static str {
     match summary.recipe {
         AnyRecipe::KMeans(_) => "cluster",
         _ if summary.classes.is_some() && summary.outputs.len() > 1 => "class",

@@ -20,7 +20,7 @@ use crate::codec::manifest::{Details, Manifest, ModelHead};
 use crate::codec::network::NetworkInfo;
 use crate::codec::pack;
 use crate::error::{Error, Result};
-use crate::file::{self, Fault, Part, PartHead, Store, damaged, parts};
+use crate::file::{self, ArrayHead, FileFault, ModelStore, StoredArray, damaged, parts};
 
 /// What is stored of a settled model.
 pub(crate) enum State {
@@ -79,34 +79,34 @@ pub(crate) fn save(
     connection: &Connection,
     state: &State,
     encoder: Option<&Encoder>,
-    old: &[PartHead],
-) -> std::result::Result<Vec<PartHead>, Fault> {
+    old: &[ArrayHead],
+) -> std::result::Result<Vec<ArrayHead>, FileFault> {
     let Ok(words) = encoder.map(serde_json::to_vec).transpose() else {
         return damaged("its encoder cannot be written");
     };
     let mut list = match state {
         State::Ridge(state) => vec![
-            Part::Numbers("theta", &state.theta),
-            Part::Numbers("origin", &state.origin),
-            Part::Numbers("inverse_scale", &state.inverse_scale),
-            Part::Numbers("a", &state.a),
-            Part::Numbers("a_low", &state.a_low),
-            Part::Numbers("b", &state.b),
-            Part::Counts("support", &state.support),
-            Part::Numbers("spread", &state.spread),
-            Part::Numbers("anchor", &state.anchor),
-            Part::Numbers("gradient", &state.gradient),
-            Part::Numbers("gradient_low", &state.gradient_low),
+            StoredArray::Numbers("theta", &state.theta),
+            StoredArray::Numbers("origin", &state.origin),
+            StoredArray::Numbers("inverse_scale", &state.inverse_scale),
+            StoredArray::Numbers("a", &state.a),
+            StoredArray::Numbers("a_low", &state.a_low),
+            StoredArray::Numbers("b", &state.b),
+            StoredArray::Counts("support", &state.support),
+            StoredArray::Numbers("spread", &state.spread),
+            StoredArray::Numbers("anchor", &state.anchor),
+            StoredArray::Numbers("gradient", &state.gradient),
+            StoredArray::Numbers("gradient_low", &state.gradient_low),
         ],
         State::Classifier(head, state) => {
-            let mut list = vec![Part::Bytes(pack::PART, head)];
-            list.extend(state.numbers.iter().map(|(name, values)| Part::Numbers(name, values)));
-            list.extend(state.counts.iter().map(|(name, values)| Part::Counts(name, values)));
+            let mut list = vec![StoredArray::Bytes(pack::PART, head)];
+            list.extend(state.numbers.iter().map(|(name, values)| StoredArray::Numbers(name, values)));
+            list.extend(state.counts.iter().map(|(name, values)| StoredArray::Counts(name, values)));
             list
         }
-        State::Packed(bytes) => vec![Part::Bytes(pack::PART, bytes)],
+        State::Packed(bytes) => vec![StoredArray::Bytes(pack::PART, bytes)],
     };
-    list.extend(words.as_deref().map(|words| Part::Bytes("encoder", words)));
+    list.extend(words.as_deref().map(|words| StoredArray::Bytes("encoder", words)));
     parts::save(connection, &list, old)
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn save(
 pub(crate) fn encoder(
     connection: &Connection,
     manifest: &Manifest,
-) -> std::result::Result<Option<Encoder>, Fault> {
+) -> std::result::Result<Option<Encoder>, FileFault> {
     if manifest.blueprint.first_index.is_some() || manifest.blueprint.texts.is_some() {
         return Ok(None);
     }
@@ -126,7 +126,7 @@ pub(crate) fn encoder(
 }
 
 /// Whether a stored model computes numeric columns in units of its own.
-pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, Fault> {
+pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, FileFault> {
     match manifest.model.details {
         Details::Sums { .. } | Details::Classifier { .. } => {
             Ok(!parts::bytes(connection, &manifest.parts, "inverse_scale")?.is_empty())
@@ -136,7 +136,7 @@ pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::resul
 }
 
 /// The model, ready to change. O(d³/3) in the dense forms of ridge.
-pub(crate) fn load(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
+pub(crate) fn load(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
     match in_shards(manifest) {
         true => shards(store, manifest),
         false => Ok(Live::Plain(plain(store, manifest, rows)?)),
@@ -149,7 +149,7 @@ fn in_shards(manifest: &Manifest) -> bool {
 }
 
 /// Networks in shards.
-fn shards(store: &Store, manifest: &Manifest) -> Result<Live> {
+fn shards(store: &ModelStore, manifest: &Manifest) -> Result<Live> {
     let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
     let (sealed, recipe) = store.with(|connection| {
         let bytes = |name| parts::bytes(connection, &manifest.parts, name);
@@ -163,7 +163,7 @@ fn shards(store: &Store, manifest: &Manifest) -> Result<Live> {
     Ok(Live::Shards(Box::new(model)))
 }
 
-fn plain(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
+fn plain(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
     if let AnyRecipe::Ridge(settings) = &manifest.model.recipe {
         let state = store.with(|connection| {
             let mut state = light(connection, manifest)?;
@@ -200,7 +200,7 @@ pub(crate) fn working_form(kept: Form) -> Form {
 }
 
 /// The model for scores alone. A ridge model without its sums looks like an iterative one, and takes no time to make.
-pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
+pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
     if in_shards(manifest) {
         return shards(store, manifest);
     }
@@ -215,7 +215,7 @@ pub(crate) fn scorer(store: &Store, manifest: &Manifest, rows: &dyn RowStore) ->
 }
 
 /// The state of a ridge model without its sums.
-fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, Fault> {
+fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, FileFault> {
     let (AnyRecipe::Ridge(settings), &Details::Sums { accuracy, at_optimum, refactorisations }) =
         (&manifest.model.recipe, &manifest.model.details)
     else {
@@ -245,7 +245,7 @@ fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<Ri
 }
 
 /// A model of any other family, with or without what only changes need.
-fn unpack(store: &Store, manifest: &Manifest, rows: &dyn RowStore, whole: bool) -> Result<AnyModel> {
+fn unpack(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore, whole: bool) -> Result<AnyModel> {
     let recipe = &manifest.model.recipe;
     let model = if let AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) = recipe {
         let state = store.with(|connection| classifier(connection, manifest, whole))?;
@@ -271,7 +271,7 @@ fn classifier(
     connection: &Connection,
     manifest: &Manifest,
     whole: bool,
-) -> std::result::Result<LogisticState, Fault> {
+) -> std::result::Result<LogisticState, FileFault> {
     let Details::Classifier { numbers, counts, .. } = &manifest.model.details else {
         return damaged("its recipe and its state are of different models");
     };
@@ -281,11 +281,11 @@ fn classifier(
         .iter()
         .filter(wanted)
         .map(|name| Ok((name.clone(), parts::numbers(connection, &manifest.parts, name)?)))
-        .collect::<std::result::Result<_, Fault>>()?;
+        .collect::<std::result::Result<_, FileFault>>()?;
     let counts = counts
         .iter()
         .map(|name| Ok((name.clone(), parts::counts(connection, &manifest.parts, name)?)))
-        .collect::<std::result::Result<_, Fault>>()?;
+        .collect::<std::result::Result<_, FileFault>>()?;
     Ok(LogisticState { head, numbers, counts })
 }
 
@@ -293,7 +293,7 @@ fn classifier(
 const LARGE: [&str; 2] = ["hessian", "gram"];
 
 /// Whether a model that was read fits the rows beside it.
-fn check(store: &Store, manifest: &Manifest, model: &AnyModel) -> Result<()> {
+fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()> {
     let what = if model.features() != manifest.blueprint.width {
         "its model has another width than its rows"
     } else if model.rows() as u64 != manifest.rows {

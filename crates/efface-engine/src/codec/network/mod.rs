@@ -4,4 +4,4 @@ mod info;
 pub(crate) mod stage;
 
 pub use info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
-pub(crate) use stage::{Stage, open};
+pub(crate) use stage::{TextEncoder, open};

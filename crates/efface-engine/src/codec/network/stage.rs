@@ -9,14 +9,14 @@ use efface_nn::{Backbone, NetworkRecipe, UNKNOWN, encoded_rows};
 use super::info::EncoderInfo;
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
-use crate::file::{Store, parts};
+use crate::file::{ModelStore, parts};
 use crate::progress::Progress;
 
 /// The name of the array that holds an encoder.
 pub(crate) const PART: &str = "backbone";
 
 /// An encoder, ready to read.
-pub(crate) enum Stage {
+pub(crate) enum TextEncoder {
     /// LSTM layers.
     Lstm(Box<Backbone>),
     /// Words alone: in shards, every network reads ids by itself.
@@ -26,14 +26,18 @@ pub(crate) enum Stage {
 }
 
 /// The encoder of a model; None when it has none. `folder` is where a pretrained one is now.
-pub(crate) fn open(store: &Store, manifest: &Manifest, folder: Option<&Path>) -> Result<Option<Stage>> {
+pub(crate) fn open(
+    store: &ModelStore,
+    manifest: &Manifest,
+    folder: Option<&Path>,
+) -> Result<Option<TextEncoder>> {
     let Some(network) = &manifest.network else { return Ok(None) };
     let read = || store.with(|connection| parts::bytes(connection, &manifest.parts, PART));
     let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
     let told = |error: efface_nn::Error| damaged(format!("its encoder: {error}"));
     Ok(Some(match &network.encoder {
         EncoderInfo::Lstm { .. } if network.shards.is_some() => {
-            Stage::Words(Box::new(NetworkRecipe::from_bytes(&read()?).map_err(told)?.0))
+            TextEncoder::Words(Box::new(NetworkRecipe::from_bytes(&read()?).map_err(told)?.0))
         }
         EncoderInfo::Lstm { .. } => {
             let backbone = Backbone::from_bytes(&read()?).map_err(told)?;
@@ -41,7 +45,7 @@ pub(crate) fn open(store: &Store, manifest: &Manifest, folder: Option<&Path>) ->
             if found != wanted || backbone.max_tokens() != network.max_tokens {
                 return Err(damaged(format!("its encoder gives {found} features where rows have {wanted}")));
             }
-            Stage::Lstm(Box::new(backbone))
+            TextEncoder::Lstm(Box::new(backbone))
         }
         EncoderInfo::MiniLm { folder: remembered, fingerprint, .. } => {
             let folder = folder.unwrap_or(remembered);
@@ -53,12 +57,12 @@ pub(crate) fn open(store: &Store, manifest: &Manifest, folder: Option<&Path>) ->
                     expected: fingerprint.clone(),
                 });
             }
-            Stage::MiniLm(Box::new(encoder))
+            TextEncoder::MiniLm(Box::new(encoder))
         }
     }))
 }
 
-impl Stage {
+impl TextEncoder {
     /// The ids of a text, at least one and at most `most`, and whether there were, or may have been, more.
     pub(crate) fn ids(&self, text: &str, most: usize) -> (Vec<u32>, bool) {
         match self {

@@ -33,7 +33,7 @@ use whole::WholeNetwork;
 const MOST_TWINS: usize = 100;
 
 /// All that is needed of a model file, in memory.
-struct Subject {
+struct AuditSubject {
     recipe: AnyRecipe,
     task: Task,
     /// The model as it is in the file.
@@ -72,7 +72,7 @@ pub(crate) fn audit(
     let injection = subject.injection(&ways)?;
     progress.finish();
     let membership = subject.membership(&ways, request, progress)?;
-    let Subject { rows, gone, .. } = &subject;
+    let AuditSubject { rows, gone, .. } = &subject;
     Ok(AuditReport {
         model: look::name(&subject.recipe),
         task: subject.task,
@@ -92,7 +92,7 @@ pub(crate) fn audit(
 }
 
 /// Reads the model and everything about it in one transaction, which ends here: others may write while the audit works.
-fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<Subject> {
+fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditSubject> {
     let change = Change::begin(engine, false)?;
     let recipe = change.manifest.model.recipe.clone();
     let task = match (&recipe, change.manifest.blueprint.classes()) {
@@ -165,7 +165,7 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
     }
     let twins = TwinReport::new(&found, ids, gone.len() - asked);
     let not_claimed = not_claimed(change.not_covered()?);
-    Ok(Subject {
+    Ok(AuditSubject {
         recipe,
         task,
         model,
@@ -180,7 +180,7 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
     })
 }
 
-impl Subject {
+impl AuditSubject {
     /// The methods to compare. A model that had forgotten before is measured as it is; methods only matter to the attacks then.
     fn ways(&self, request: &AuditRequest) -> Result<Vec<Way>> {
         let mut names: Vec<&str> = request.methods.iter().map(String::as_str).collect();

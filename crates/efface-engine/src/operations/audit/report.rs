@@ -6,7 +6,7 @@ use efface_io::Source;
 use efface_receipt::Audit;
 use serde::Serialize;
 
-use crate::operations::request::Who;
+use crate::operations::request::RowSelection;
 
 /// What an audit is asked to do.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct AuditRequest {
 #[derive(Debug, Clone)]
 pub enum AuditRows {
     /// Rows of the model: they are forgotten in a copy in memory.
-    Present(Who),
+    Present(RowSelection),
     /// So many rows of the model, at random.
     Sample(usize),
     /// Rows that the model has forgotten already, from a file.

@@ -13,7 +13,7 @@ use super::StateReport;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::Live;
 use crate::error::{Error, Result};
-use crate::file::{Store, StoreRows};
+use crate::file::{ModelStore, StoreRows};
 use crate::operations::network::{encoder, live, not_trained_here, texts, train};
 use crate::progress::Progress;
 
@@ -35,7 +35,7 @@ pub(crate) struct WholeNetwork {
 impl WholeNetwork {
     /// The methods among these names that train a network further, ready to be compared; None where there is none.
     pub(crate) fn read(
-        store: &Store,
+        store: &ModelStore,
         manifest: &Manifest,
         stored: &StoreRows<'_>,
         names: &[String],

@@ -12,18 +12,18 @@ use crate::codec::model::Live;
 use crate::codec::pack;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
-use crate::file::Found;
-use crate::ledger::{self, Entry, requests};
+use crate::file::FoundRows;
+use crate::ledger::{self, ReceiptDraft, requests};
 use crate::operations::network::{self, TuneOptions};
-use crate::operations::report::Report;
-use crate::operations::request::{ForgetRequest, Who};
+use crate::operations::report::ChangeReport;
+use crate::operations::request::{ForgetRequest, RowSelection};
 use crate::progress::Progress;
 
 /// The longest name of a request.
 const LONGEST: usize = 256;
 
 /// A request and the rows that it is about.
-struct Plan {
+struct ForgetPlan {
     at: usize,
     name: Option<(Hash, Hash)>,
     subject: Option<Hash>,
@@ -31,7 +31,7 @@ struct Plan {
     missing: usize,
 }
 
-impl Plan {
+impl ForgetPlan {
     fn outcome(&self) -> Outcome {
         match (self.rows.len(), self.missing) {
             (0, _) => Outcome::NotFound,
@@ -43,7 +43,7 @@ impl Plan {
 
 /// What is kept of an answer.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptAnswer {
     id: String,
     outcome: String,
     reason: Option<String>,
@@ -66,14 +66,14 @@ pub(crate) fn group(
     requests: &[ForgetRequest],
     dry_run: bool,
     progress: &dyn Progress,
-) -> Result<Vec<Result<Report>>> {
+) -> Result<Vec<Result<ChangeReport>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
     let known = network::method_names();
     if !known.contains(&first.method.as_str()) {
         return Err(Error::UnknownMethod { name: first.method.clone(), known });
     }
     let mut change = Change::begin(engine, !dry_run)?;
-    let mut answers: Vec<Option<Result<Report>>> = requests.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<Result<ChangeReport>>> = requests.iter().map(|_| None).collect();
     let mut twins: Vec<(usize, usize)> = Vec::new();
     let plans = change.plan(requests, &mut answers, &mut twins)?;
     let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
@@ -95,7 +95,7 @@ pub(crate) fn group(
     }
     for (at, twin) in twins {
         if let Some(Some(Ok(report))) = answers.get(twin) {
-            answers[at] = Some(Ok(Report { replayed: true, ..report.clone() }));
+            answers[at] = Some(Ok(ChangeReport { replayed: true, ..report.clone() }));
         }
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(Error::EmptyRequest))).collect())
@@ -106,14 +106,14 @@ impl Change<'_> {
     fn plan(
         &self,
         requests: &[ForgetRequest],
-        answers: &mut [Option<Result<Report>>],
+        answers: &mut [Option<Result<ChangeReport>>],
         twins: &mut Vec<(usize, usize)>,
-    ) -> Result<Vec<Plan>> {
+    ) -> Result<Vec<ForgetPlan>> {
         let salt = ledger::salt(&self.manifest);
         let found = self.look_up(requests)?;
         let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
         let mut taken: HashSet<RowId> = HashSet::new();
-        let mut plans: Vec<Plan> = Vec::new();
+        let mut plans: Vec<ForgetPlan> = Vec::new();
         for (at, request) in requests.iter().enumerate() {
             let name = match &request.id {
                 Some(id) => match check_name(id) {
@@ -153,12 +153,12 @@ impl Change<'_> {
                 Ok((rows, missing)) => {
                     taken.extend(&rows);
                     let subject = match &request.who {
-                        Who::Subject { value, .. } => {
+                        RowSelection::Subject { value, .. } => {
                             Some(salt.commit(Label::Subject, value.trim().as_bytes()))
                         }
-                        Who::Ids(_) => None,
+                        RowSelection::Ids(_) => None,
                     };
-                    plans.push(Plan { at, name, subject, rows, missing });
+                    plans.push(ForgetPlan { at, name, subject, rows, missing });
                 }
                 Err(error) => answers[at] = Some(Err(error)),
             }
@@ -169,19 +169,19 @@ impl Change<'_> {
     }
 
     /// The rows that somebody means, all of which must be here.
-    pub(crate) fn meant(&self, who: &Who) -> Result<Vec<RowId>> {
+    pub(crate) fn meant(&self, who: &RowSelection) -> Result<Vec<RowId>> {
         let request = ForgetRequest::new(who.clone());
         let found = self.look_up(std::slice::from_ref(&request))?;
         Ok(self.resolve(&request, &found, &HashSet::new())?.0)
     }
 
     /// All names of all requests in one pass over the list of rows.
-    fn look_up(&self, requests: &[ForgetRequest]) -> Result<Found> {
+    fn look_up(&self, requests: &[ForgetRequest]) -> Result<FoundRows> {
         let (mut ids, mut subjects) = (Vec::new(), Vec::new());
         for request in requests {
             match &request.who {
-                Who::Ids(list) => ids.extend(list.iter().map(|id| id.trim())),
-                Who::Subject { value, .. } => subjects.push(value.trim()),
+                RowSelection::Ids(list) => ids.extend(list.iter().map(|id| id.trim())),
+                RowSelection::Subject { value, .. } => subjects.push(value.trim()),
             }
         }
         self.directory(|directory| directory.look_up(&ids, &subjects))
@@ -191,12 +191,12 @@ impl Change<'_> {
     fn resolve(
         &self,
         request: &ForgetRequest,
-        found: &Found,
+        found: &FoundRows,
         taken: &HashSet<RowId>,
     ) -> Result<(Vec<RowId>, usize)> {
         match &request.who {
-            Who::Ids(ids) if ids.is_empty() => Err(Error::EmptyRequest),
-            Who::Ids(ids) => {
+            RowSelection::Ids(ids) if ids.is_empty() => Err(Error::EmptyRequest),
+            RowSelection::Ids(ids) => {
                 let mut seen = HashSet::new();
                 let mut rows = Vec::with_capacity(ids.len());
                 for id in ids.iter().map(|id| id.trim()) {
@@ -212,7 +212,7 @@ impl Change<'_> {
                 let missing = ids.len() - rows.len();
                 Ok((rows, missing))
             }
-            Who::Subject { column, value } => {
+            RowSelection::Subject { column, value } => {
                 if self.manifest.blueprint.subject.as_ref() != Some(column) {
                     let has = self.manifest.blueprint.subject.clone();
                     return Err(Error::SubjectColumn { asked: column.clone(), has });
@@ -232,9 +232,9 @@ impl Change<'_> {
     fn erase(
         mut self,
         requests: &[ForgetRequest],
-        plans: &[Plan],
+        plans: &[ForgetPlan],
         outcome: Model<Live>,
-    ) -> Result<Vec<Report>> {
+    ) -> Result<Vec<ChangeReport>> {
         for plan in plans {
             self.take_out(&plan.rows, true)?;
         }
@@ -262,11 +262,11 @@ impl Change<'_> {
             }
             entries.push(entry);
         }
-        let answer = |plan: &Plan| {
+        let answer = |plan: &ForgetPlan| {
             let mut evidence = worked.evidence.clone();
             evidence.forgotten = plan.rows.len();
             let outcome = plan.outcome();
-            Kept {
+            KeptAnswer {
                 id: String::new(),
                 outcome: word(outcome).into(),
                 reason: reason(outcome, plan),
@@ -277,7 +277,7 @@ impl Change<'_> {
                 evidence,
             }
         };
-        let mut kept: Vec<Kept> = plans.iter().map(answer).collect();
+        let mut kept: Vec<KeptAnswer> = plans.iter().map(answer).collect();
         let mut signed = Vec::new();
         if self.write() {
             signed = self.sign(&worked, entries)?;
@@ -291,9 +291,9 @@ impl Change<'_> {
     }
 
     /// None of the rows was there: the log says so, and the model stays as it is.
-    fn nothing(mut self, requests: &[ForgetRequest], plans: &[Plan]) -> Result<Vec<Report>> {
+    fn nothing(mut self, requests: &[ForgetRequest], plans: &[ForgetPlan]) -> Result<Vec<ChangeReport>> {
         let evidence = idle(&self);
-        let kept = plans.iter().map(|plan| Kept {
+        let kept = plans.iter().map(|plan| KeptAnswer {
             id: String::new(),
             outcome: word(Outcome::NotFound).into(),
             reason: reason(Outcome::NotFound, plan),
@@ -310,7 +310,12 @@ impl Change<'_> {
     }
 
     /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
-    fn refuse(mut self, requests: &[ForgetRequest], plans: &[Plan], error: Error) -> Result<Vec<Report>> {
+    fn refuse(
+        mut self,
+        requests: &[ForgetRequest],
+        plans: &[ForgetPlan],
+        error: Error,
+    ) -> Result<Vec<ChangeReport>> {
         let [plan] = plans else { return Err(error) };
         // Whoever stopped a training may ask again, under the same name.
         if matches!(error, Error::Interrupted)
@@ -322,7 +327,7 @@ impl Change<'_> {
         }
         let mut entry = self.entry(&requests[plan.at], plan, Outcome::Refused);
         entry.reason = Some(error.to_string());
-        let kept = Kept {
+        let kept = KeptAnswer {
             id: String::new(),
             outcome: word(Outcome::Refused).into(),
             reason: entry.reason.clone(),
@@ -336,7 +341,12 @@ impl Change<'_> {
     }
 
     /// Writes receipts that change nothing else.
-    fn note(&mut self, plans: &[Plan], mut kept: Vec<Kept>, entries: Vec<Entry>) -> Result<Vec<Report>> {
+    fn note(
+        &mut self,
+        plans: &[ForgetPlan],
+        mut kept: Vec<KeptAnswer>,
+        entries: Vec<ReceiptDraft>,
+    ) -> Result<Vec<ChangeReport>> {
         let mut signed = Vec::new();
         if self.write() {
             let stage = self.standing();
@@ -353,8 +363,8 @@ impl Change<'_> {
         Ok(reports(kept, &signed, seconds, !self.write()))
     }
 
-    fn entry(&self, request: &ForgetRequest, plan: &Plan, outcome: Outcome) -> Entry {
-        let mut entry = Entry::new(Kind::Forget, outcome, self.received_at);
+    fn entry(&self, request: &ForgetRequest, plan: &ForgetPlan, outcome: Outcome) -> ReceiptDraft {
+        let mut entry = ReceiptDraft::new(Kind::Forget, outcome, self.received_at);
         entry.request = plan.name.map(|(name, _)| name);
         entry.requested_at = request.requested_at;
         entry.subject = plan.subject;
@@ -363,39 +373,50 @@ impl Change<'_> {
     }
 
     /// Keeps the answers of requests that have names.
-    fn record(&self, plans: &[Plan], kept: &mut [Kept], signed: &[Signed]) -> Result<()> {
+    fn record(&self, plans: &[ForgetPlan], kept: &mut [KeptAnswer], signed: &[Signed]) -> Result<()> {
         for ((plan, kept), signed) in plans.iter().zip(kept).zip(signed) {
             kept.id = signed.receipt.id.clone();
             let Some((name, body)) = plan.name else { continue };
-            let answer =
-                requests::Answered { body, sequence: signed.receipt.sequence, result: pack::write(&*kept)? };
+            let answer = requests::AnsweredRequest {
+                body,
+                sequence: signed.receipt.sequence,
+                result: pack::write(&*kept)?,
+            };
             self.store.with(|connection| requests::record(connection, &name, &answer))?;
         }
         Ok(())
     }
 
     /// The first answer again.
-    fn replay(&self, known: &requests::Answered) -> Result<Report> {
-        let mut kept: Kept = pack::read(&known.result).map_err(|fault| fault.at(self.store.path()))?;
+    fn replay(&self, known: &requests::AnsweredRequest) -> Result<ChangeReport> {
+        let mut kept: KeptAnswer = pack::read(&known.result).map_err(|fault| fault.at(self.store.path()))?;
         if kept.evidence.promise == efface::Claim::Exact {
             // An older efface kept the claim without the tolerance, which was the model's own.
             kept.evidence.tolerance.get_or_insert(tolerance(&self.manifest.model.recipe));
         }
         let receipt =
-            Some(crate::operations::report::Logged { id: kept.id.clone(), sequence: known.sequence });
+            Some(crate::operations::report::ReceiptPlace { id: kept.id.clone(), sequence: known.sequence });
         let report = told(kept, self.started.elapsed().as_secs_f64(), false);
-        Ok(Report { replayed: true, receipt, ..report })
+        Ok(ChangeReport { replayed: true, receipt, ..report })
     }
 }
 
-fn reports(kept: Vec<Kept>, signed: &[Signed], seconds: f64, dry_run: bool) -> Vec<Report> {
-    let told = |(at, kept)| Report { receipt: signed.get(at).map(logged), ..told(kept, seconds, dry_run) };
+fn reports(kept: Vec<KeptAnswer>, signed: &[Signed], seconds: f64, dry_run: bool) -> Vec<ChangeReport> {
+    let told =
+        |(at, kept)| ChangeReport { receipt: signed.get(at).map(logged), ..told(kept, seconds, dry_run) };
     kept.into_iter().enumerate().map(told).collect()
 }
 
-fn told(kept: Kept, seconds: f64, dry_run: bool) -> Report {
-    let Kept { outcome, reason, missing, withdrawn, dropped, scrubbed, evidence, .. } = kept;
-    Report { outcome, reason, missing, withdrawn, scrubbed, ..report(evidence, seconds, dry_run, dropped) }
+fn told(kept: KeptAnswer, seconds: f64, dry_run: bool) -> ChangeReport {
+    let KeptAnswer { outcome, reason, missing, withdrawn, dropped, scrubbed, evidence, .. } = kept;
+    ChangeReport {
+        outcome,
+        reason,
+        missing,
+        withdrawn,
+        scrubbed,
+        ..report(evidence, seconds, dry_run, dropped)
+    }
 }
 
 /// The record of a request that did nothing.
@@ -439,7 +460,7 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-fn reason(outcome: Outcome, plan: &Plan) -> Option<String> {
+fn reason(outcome: Outcome, plan: &ForgetPlan) -> Option<String> {
     match (outcome, plan.subject) {
         (Outcome::Partial, _) => {
             Some(format!("{} of {} rows were not there", plan.missing, plan.missing + plan.rows.len()))
@@ -470,13 +491,15 @@ fn body(request: &ForgetRequest) -> Hash {
         bytes.extend(text.as_bytes());
     };
     match &request.who {
-        Who::Ids(ids) => {
+        RowSelection::Ids(ids) => {
             let mut ids: Vec<&str> = ids.iter().map(|id| id.trim()).collect();
             ids.sort_unstable();
             put("ids");
             ids.into_iter().for_each(&mut put);
         }
-        Who::Subject { column, value } => ["subject", column, value.trim()].into_iter().for_each(&mut put),
+        RowSelection::Subject { column, value } => {
+            ["subject", column, value.trim()].into_iter().for_each(&mut put)
+        }
     }
     put(&request.method);
     // As it was written before there were dead columns to clear, so that requests in older files keep their hash.

@@ -17,21 +17,21 @@ use efface_io::Source;
 use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Settled, Signed, Time};
 
 use crate::clock;
-use crate::codec::manifest::{Manifest, Waiting};
+use crate::codec::manifest::{Manifest, ScrubQueue};
 use crate::codec::model::{self, Live, State};
-use crate::engine::{Engine, Snapshot};
+use crate::engine::{Engine, ModelSnapshot};
 use crate::error::{Error, Result};
-use crate::file::{self, Directory, Outgoing, Shape, Store, StoreRows, Transaction};
-use crate::ledger::{self, Entry, Findings, Journal, Members, Stage, copies};
-use crate::operations::ingest::{Batch, Named};
+use crate::file::{self, ModelStore, OutgoingRow, RowDirectory, RowShape, StoreRows, StoreTransaction};
+use crate::ledger::{self, MemberTree, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, copies};
+use crate::operations::ingest::{RowBatch, RowNames};
 use crate::operations::look;
-use crate::operations::network::Renewal;
-use crate::operations::report::{Logged, Report};
+use crate::operations::network::NetworkRenewal;
+use crate::operations::report::{ChangeReport, ReceiptPlace};
 use crate::progress::Progress;
-use scrub::Quick;
+use scrub::DeferredModel;
 use told::{empty, logged, report};
 
-pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
+pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<ChangeReport> {
     let mut change = Change::begin(engine, true)?;
     let stage = change.stage()?;
     let mut batch = change.gather(source, stage.as_ref(), progress)?;
@@ -49,7 +49,7 @@ pub(crate) fn learn(engine: &Engine, source: &Source, progress: &dyn Progress) -
     change.finish(Kind::Learn, outcome, (new, names))
 }
 
-pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<Report> {
+pub(crate) fn amend(engine: &Engine, source: &Source, progress: &dyn Progress) -> Result<ChangeReport> {
     let mut change = Change::begin(engine, true)?;
     if change.manifest.blueprint.id.is_none() {
         return Err(Error::NoIds);
@@ -99,8 +99,8 @@ fn replaced(model: &Live, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Re
 /// A change under way.
 pub(crate) struct Change<'a> {
     engine: &'a Engine,
-    store: &'a Store,
-    transaction: Transaction<'a>,
+    store: &'a ModelStore,
+    transaction: StoreTransaction<'a>,
     started: Instant,
     received_at: Time,
     pub(crate) manifest: Manifest,
@@ -108,7 +108,7 @@ pub(crate) struct Change<'a> {
     /// The key that signs; None in a dry run, which may read but must not write.
     secret: Option<SecretKey>,
     /// Rows to overwrite.
-    gone: Vec<Leaver>,
+    gone: Vec<LeavingRow>,
     dropped: usize,
     /// Words and levels of new rows that the model has no feature for.
     unknown: u64,
@@ -117,11 +117,11 @@ pub(crate) struct Change<'a> {
     /// The words of new rows, where they are kept beside their features.
     words: Vec<Vec<u32>>,
     /// A whole network that was trained anew or further.
-    renewal: Option<Renewal>,
+    renewal: Option<NetworkRenewal>,
 }
 
 /// A row that goes.
-struct Leaver {
+struct LeavingRow {
     row: RowId,
     id: String,
     subject: Option<String>,
@@ -150,7 +150,7 @@ impl<'a> Change<'a> {
         let store = &engine.store;
         let transaction = store.begin(write)?;
         let started = Instant::now();
-        let Snapshot { mut manifest, encoder } = engine.snapshot()?;
+        let ModelSnapshot { mut manifest, encoder } = engine.snapshot()?;
         let secret = if write { Some(ledger::founding::signer(store, &mut manifest)?) } else { None };
         let received_at = match &mut manifest.ledger {
             Some(ledger) => ledger.now(),
@@ -194,7 +194,7 @@ impl<'a> Change<'a> {
 
     fn directory<T>(
         &self,
-        work: impl FnOnce(&Directory<'_>) -> std::result::Result<T, file::Fault>,
+        work: impl FnOnce(&RowDirectory<'_>) -> std::result::Result<T, file::FileFault>,
     ) -> Result<T> {
         self.store.with(|connection| work(&self.manifest.directory(connection)))
     }
@@ -241,7 +241,7 @@ impl<'a> Change<'a> {
     }
 
     /// Rows to learn must be new, and must not be rows that had to go.
-    fn check_new(&self, batch: &Batch) -> Result<()> {
+    fn check_new(&self, batch: &RowBatch) -> Result<()> {
         let found = self.directory(|directory| directory.find(&batch.ids))?;
         for ((id, row), &line) in batch.ids.iter().zip(found).zip(&batch.lines) {
             if row.is_some() {
@@ -266,7 +266,7 @@ impl<'a> Change<'a> {
                 self.dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            self.gone.push(Leaver { row, id: stored.id, subject: stored.subject, forgotten, commitment });
+            self.gone.push(LeavingRow { row, id: stored.id, subject: stored.subject, forgotten, commitment });
         }
         Ok(())
     }
@@ -282,9 +282,9 @@ impl<'a> Change<'a> {
     }
 
     /// Writes all of it with a receipt, and commits.
-    fn finish(mut self, kind: Kind, outcome: Outcome<Live>, new: (Rows, Named)) -> Result<Report> {
+    fn finish(mut self, kind: Kind, outcome: Outcome<Live>, new: (Rows, RowNames)) -> Result<ChangeReport> {
         let worked = self.work(outcome, Some(new), None)?;
-        let mut entry = Entry::new(kind, efface_receipt::Outcome::Done, self.received_at);
+        let mut entry = ReceiptDraft::new(kind, efface_receipt::Outcome::Done, self.received_at);
         entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
         entry.come = worked.come.clone();
         entry.findings = Some(self.findings(&worked.evidence, &Options::default()));
@@ -306,8 +306,8 @@ impl<'a> Change<'a> {
         Ok(report)
     }
 
-    fn findings(&self, evidence: &Evidence, options: &Options) -> Findings {
-        Findings::new(evidence, &self.manifest.model.recipe, options)
+    fn findings(&self, evidence: &Evidence, options: &Options) -> MethodFindings {
+        MethodFindings::new(evidence, &self.manifest.model.recipe, options)
             .with_network(self.manifest.network.as_ref())
     }
 
@@ -316,7 +316,7 @@ impl<'a> Change<'a> {
     fn work(
         &mut self,
         outcome: Outcome<Live>,
-        new: Option<(Rows, Named)>,
+        new: Option<(Rows, RowNames)>,
         later: Option<u64>,
     ) -> Result<Worked> {
         let Outcome { mut model, mut evidence } = outcome;
@@ -377,7 +377,7 @@ impl<'a> Change<'a> {
             let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             self.manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
         }
-        let settles = scrubbing.map(|Waiting { first, last, .. }| Settled { first, last });
+        let settles = scrubbing.map(|ScrubQueue { first, last, .. }| Settled { first, last });
         Ok(Worked { evidence, model, come, before, withdrawn, scrubbed: quick.is_none(), settles })
     }
 
@@ -386,15 +386,15 @@ impl<'a> Change<'a> {
     fn put_down(
         &mut self,
         state: Option<&State>,
-        quick: Option<&Quick>,
-        new: Option<(Rows, Named)>,
+        quick: Option<&DeferredModel>,
+        new: Option<(Rows, RowNames)>,
     ) -> Result<(Vec<Hash>, usize)> {
         let salt = ledger::salt(&self.manifest);
         let renewal = self.renewal.take();
         let Self { store, manifest, encoder, gone, words, .. } = self;
         store.with(|connection| {
             let mut directory = manifest.directory(connection);
-            for Leaver { row, id, subject, forgotten, .. } in gone.iter() {
+            for LeavingRow { row, id, subject, forgotten, .. } in gone.iter() {
                 if state.is_some() {
                     file::rows::erase(connection, row.0)?;
                     manifest.husks += 1;
@@ -409,7 +409,7 @@ impl<'a> Change<'a> {
                 let mut buffer = Vec::new();
                 for (slot, row) in rows.iter().enumerate() {
                     let (id, subject) = (names.ids[slot].as_str(), names.subject(slot));
-                    let row = Outgoing {
+                    let row = OutgoingRow {
                         id,
                         subject,
                         weight: row.weight,
@@ -420,7 +420,7 @@ impl<'a> Change<'a> {
                     // An amended row gets a new number too: it may have another length, and is never moved in place.
                     let number = manifest.next_row;
                     manifest.next_row += 1;
-                    let shape = Shape::of(&manifest.blueprint);
+                    let shape = RowShape::of(&manifest.blueprint);
                     let content = file::rows::insert(connection, number, shape, &row, &mut buffer)?;
                     come.push(salt.row(id.as_bytes(), &content));
                     directory.insert(number, id, subject)?;
@@ -446,7 +446,7 @@ impl<'a> Change<'a> {
             }
             let Some(ledger) = &mut manifest.ledger else { return file::damaged("it has no log") };
             let leaves: Vec<Hash> = gone.iter().map(|leaver| leaver.commitment).collect();
-            Members(connection).change(ledger, &leaves, &come)?;
+            MemberTree(connection).change(ledger, &leaves, &come)?;
             // What was exported before still holds the rows as they were.
             let withdrawn = if gone.is_empty() { 0 } else { copies::withdraw(connection, ledger.newest)? };
             Ok((come, withdrawn))
@@ -454,7 +454,7 @@ impl<'a> Change<'a> {
     }
 
     /// Signs receipts for what was done, and puts down the manifest, which holds the head of the log.
-    fn sign(&mut self, worked: &Worked, mut entries: Vec<Entry>) -> Result<Vec<Signed>> {
+    fn sign(&mut self, worked: &Worked, mut entries: Vec<ReceiptDraft>) -> Result<Vec<Signed>> {
         let gone = !self.gone.is_empty();
         let generation = self.manifest.generation;
         let after = ledger::parameters(&self.manifest.parts);
@@ -475,7 +475,8 @@ impl<'a> Change<'a> {
             made_at,
             withdrawn_at,
         });
-        let mut stage = Stage { before: Some(worked.before), after: (ledger.set, after), copies: Vec::new() };
+        let mut stage =
+            ModelTransition { before: Some(worked.before), after: (ledger.set, after), copies: Vec::new() };
         let copies = self.store.with(copies::list)?;
         stage.copies = if gone { copies } else { Vec::new() };
         stage.copies.extend(versions);
@@ -483,19 +484,24 @@ impl<'a> Change<'a> {
     }
 
     /// Appends receipts, and puts down the manifest.
-    pub(crate) fn append(&mut self, stage: &Stage, entries: Vec<Entry>) -> Result<Vec<Signed>> {
+    pub(crate) fn append(
+        &mut self,
+        stage: &ModelTransition,
+        entries: Vec<ReceiptDraft>,
+    ) -> Result<Vec<Signed>> {
         let Self { store, manifest, secret, .. } = self;
         let (Some(ledger), Some(secret)) = (&mut manifest.ledger, secret) else { return Ok(Vec::new()) };
-        let signed = store.with(|connection| Journal(connection).append(ledger, secret, stage, entries))?;
+        let signed =
+            store.with(|connection| ReceiptLog(connection).append(ledger, secret, stage, entries))?;
         store.with(|connection| manifest.save(connection))?;
         Ok(signed)
     }
 
     /// A stage for receipts that change nothing.
-    pub(crate) fn standing(&self) -> Stage {
+    pub(crate) fn standing(&self) -> ModelTransition {
         let set = self.manifest.ledger.as_ref().map_or_else(empty, |ledger| ledger.set);
         let now = (set, ledger::parameters(&self.manifest.parts));
-        Stage { before: Some(now), after: now, copies: Vec::new() }
+        ModelTransition { before: Some(now), after: now, copies: Vec::new() }
     }
 
     pub(crate) fn encoder(&self) -> Option<&Encoder> {
@@ -512,31 +518,40 @@ impl<'a> Change<'a> {
     }
 
     /// Writes one receipt for something that leaves the model as it is.
-    pub(crate) fn note_down(self, stage: &Stage, entry: Entry) -> Result<Logged> {
+    pub(crate) fn note_down(self, stage: &ModelTransition, entry: ReceiptDraft) -> Result<ReceiptPlace> {
         self.note_all(stage, vec![entry])
     }
 
     /// Writes receipts for what leaves the model as it is; gives the last.
-    pub(crate) fn note_all(mut self, stage: &Stage, entries: Vec<Entry>) -> Result<Logged> {
+    pub(crate) fn note_all(
+        mut self,
+        stage: &ModelTransition,
+        entries: Vec<ReceiptDraft>,
+    ) -> Result<ReceiptPlace> {
         let signed = self.append(stage, entries)?;
         self.last(&signed)
     }
 
     /// Writes the receipt of a new key, and has that key sign the head.
-    pub(crate) fn hand_over(mut self, stage: &Stage, entry: Entry, next: &SecretKey) -> Result<Logged> {
+    pub(crate) fn hand_over(
+        mut self,
+        stage: &ModelTransition,
+        entry: ReceiptDraft,
+        next: &SecretKey,
+    ) -> Result<ReceiptPlace> {
         let signed = self.append(stage, vec![entry])?;
         let Self { store, manifest, .. } = &mut self;
         if let (Some(ledger), [signed]) = (&mut manifest.ledger, signed.as_slice()) {
             ledger.rotations.push(signed.receipt.sequence);
             ledger.key = next.public().to_string();
-            store.with(|connection| Journal(connection).seal(ledger, next))?;
+            store.with(|connection| ReceiptLog(connection).seal(ledger, next))?;
         }
         store.with(|connection| manifest.save(connection))?;
         self.last(&signed)
     }
 
     /// Commits; the model is the same, but the log has another root.
-    fn last(self, signed: &[Signed]) -> Result<Logged> {
+    fn last(self, signed: &[Signed]) -> Result<ReceiptPlace> {
         #[cfg(test)]
         tests::interrupt(self.store)?;
         self.transaction.commit()?;

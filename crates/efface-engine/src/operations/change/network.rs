@@ -6,40 +6,40 @@ use efface_io::Source;
 
 use super::Change;
 use crate::codec::model::Live;
-use crate::codec::network::{Stage, open};
+use crate::codec::network::{TextEncoder, open};
 use crate::error::{Error, Result};
-use crate::operations::ingest::{self, Batch, Named, Purpose};
+use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowNames};
 use crate::operations::network::{self, RETRAIN_HEAD, retrain, train_further};
 use crate::operations::request::ForgetRequest;
 use crate::progress::Progress;
 
 impl Change<'_> {
     /// The encoder that texts go through; None for a model that is no network.
-    pub(crate) fn stage(&self) -> Result<Option<Stage>> {
+    pub(crate) fn stage(&self) -> Result<Option<TextEncoder>> {
         open(self.store, &self.manifest, self.engine.encoder_folder())
     }
 
     pub(crate) fn gather(
         &self,
         source: &Source,
-        stage: Option<&Stage>,
+        stage: Option<&TextEncoder>,
         progress: &dyn Progress,
-    ) -> Result<Batch> {
+    ) -> Result<RowBatch> {
         let reader = match stage {
-            Some(stage) => ingest::Reader::Texts(stage),
+            Some(stage) => ingest::RowReader::Texts(stage),
             None => self.encoder.as_ref().into(),
         };
-        ingest::gather(source, &self.manifest.blueprint, reader, Purpose::Learn, progress)
+        ingest::gather(source, &self.manifest.blueprint, reader, ReadPurpose::Learn, progress)
     }
 
     /// Rows under these numbers, as the model reads them, and the words that are kept beside them.
     pub(crate) fn encoded(
         &self,
-        batch: Batch,
+        batch: RowBatch,
         numbers: Vec<RowId>,
-        stage: Option<&Stage>,
+        stage: Option<&TextEncoder>,
         progress: &dyn Progress,
-    ) -> Result<(Rows, Named, Vec<Vec<u32>>)> {
+    ) -> Result<(Rows, RowNames, Vec<Vec<u32>>)> {
         let (rows, names) = batch.into_rows(numbers, self.manifest.blueprint.outputs())?;
         let Some(stage) = stage else { return Ok((rows, names, Vec::new())) };
         let (rows, words) = stage.rows(&rows, progress)?;

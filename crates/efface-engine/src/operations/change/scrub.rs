@@ -9,28 +9,33 @@ use efface_receipt::{Kind, Outcome, Settled, Time};
 
 use super::Change;
 use crate::clock;
-use crate::codec::manifest::{Details, Waiting};
+use crate::codec::manifest::{Details, ScrubQueue};
 use crate::codec::model::{self, Live};
 use crate::error::Result;
 use crate::file;
-use crate::ledger::Entry;
+use crate::ledger::ReceiptDraft;
 
 /// What the first step stores of a model.
-pub(crate) struct Quick {
+pub(crate) struct DeferredModel {
     pub(crate) theta: Vec<f64>,
     pub(crate) details: Details,
 }
 
 /// The receipt of a settle that scrubs what these receipts left behind.
-pub(crate) fn entry(received_at: Time, now: Time, run: Settled) -> Entry {
-    let mut entry = Entry::new(Kind::Settle, Outcome::Done, received_at);
+pub(crate) fn entry(received_at: Time, now: Time, run: Settled) -> ReceiptDraft {
+    let mut entry = ReceiptDraft::new(Kind::Settle, Outcome::Done, received_at);
     (entry.scrubbed_at, entry.settles) = (Some(now), Some(run));
     entry
 }
 
 impl Change<'_> {
     /// Whether the rows that leave may wait to be scrubbed; notes them if so. `receipts` will tell of them.
-    pub(super) fn defer(&mut self, model: &Live, evidence: &mut Evidence, receipts: u64) -> Option<Quick> {
+    pub(super) fn defer(
+        &mut self,
+        model: &Live,
+        evidence: &mut Evidence,
+        receipts: u64,
+    ) -> Option<DeferredModel> {
         let newest = self.newest();
         let policy = &self.manifest.policy;
         let (mut rows, since) = match &self.manifest.waiting {
@@ -50,10 +55,10 @@ impl Change<'_> {
         *at_optimum = optimum;
         let size = self.manifest.ledger.as_ref()?.size;
         let first = self.manifest.waiting.as_ref().map_or(size, |waiting| waiting.first);
-        self.manifest.waiting = Some(Waiting { rows, first, last: size + receipts.max(1) - 1, since });
+        self.manifest.waiting = Some(ScrubQueue { rows, first, last: size + receipts.max(1) - 1, since });
         // As from the file: what comes first is all that was there before.
         evidence.precomputed.truncate(1);
-        Some(Quick { theta, details })
+        Some(DeferredModel { theta, details })
     }
 
     /// Overwrites rows that waited.
@@ -64,7 +69,7 @@ impl Change<'_> {
 
     /// Folds the rows that wait out of the stored sums and overwrites them; gives the receipt to be. None when none wait.
     /// The parameters stay as they are, to the bit.
-    pub(crate) fn scrub(&mut self) -> Result<Option<Entry>> {
+    pub(crate) fn scrub(&mut self) -> Result<Option<ReceiptDraft>> {
         if self.manifest.waiting.is_none() {
             return Ok(None);
         }
@@ -73,7 +78,9 @@ impl Change<'_> {
         let state = model::state(&model)?;
         let mut evidence = super::forget::idle(self);
         model.update_evidence(&mut evidence);
-        let Some(Waiting { rows, first, last, .. }) = self.manifest.waiting.take() else { return Ok(None) };
+        let Some(ScrubQueue { rows, first, last, .. }) = self.manifest.waiting.take() else {
+            return Ok(None);
+        };
         self.overwrite(&rows)?;
         let Self { store, manifest, encoder, .. } = self;
         let head = &mut manifest.model;

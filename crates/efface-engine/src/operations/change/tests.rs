@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::operations::request::{FitRequest, Who};
+use crate::operations::request::{FitRequest, RowSelection};
 use crate::progress::Silent;
 
 const PLAIN: Options = Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
@@ -15,7 +15,7 @@ thread_local! {
 }
 
 /// Runs between the last write and the commit.
-pub(super) fn interrupt(store: &Store) -> Result<()> {
+pub(super) fn interrupt(store: &ModelStore) -> Result<()> {
     if let Some(path) = COPY.take() {
         // What a crash would leave on disk, the cache having been written back in the middle of the transaction.
         store.with(|connection| Ok(connection.cache_flush()?))?;
@@ -45,7 +45,7 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     let before = std::fs::read(&path).unwrap();
     let more = Source::from_bytes("a.csv", "id,t,y\nnew,common,3\n", None).unwrap();
     let fixed = Source::from_bytes("a.csv", "id,t,y\nr3,common,3\n", None).unwrap();
-    let who = Who::Ids(vec!["r7".into(), "r8".into()]);
+    let who = RowSelection::Ids(vec!["r7".into(), "r8".into()]);
     FAIL.set(true);
     assert!(engine.forget(&who, "auto", &PLAIN, false).is_err());
     assert!(engine.learn(&more, &Silent).is_err());
@@ -69,7 +69,7 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         let copy = folder.path().join(name);
         COPY.set(Some(copy.clone()));
         FAIL.set(true);
-        assert!(engine.forget(&Who::Ids(vec!["r7".into()]), "auto", &PLAIN, false).is_err());
+        assert!(engine.forget(&RowSelection::Ids(vec!["r7".into()]), "auto", &PLAIN, false).is_err());
         FAIL.set(false);
         assert!(file::journal(&copy).exists());
         assert_ne!(std::fs::read(&copy).unwrap(), before);
@@ -86,7 +86,7 @@ fn a_failure_leaves_what_waits_waiting() {
     let mut engine = model(&path);
     let later = crate::PolicyChange { settle_after: Some(9), ..Default::default() };
     engine.set_policy(&later).unwrap();
-    let one = |at: usize| Who::Ids(vec![format!("r{at}")]);
+    let one = |at: usize| RowSelection::Ids(vec![format!("r{at}")]);
     let more = Source::from_bytes("a.csv", "id,t,y\nnew,common,3\n", None).unwrap();
     for waiting in 0..3 {
         let before = std::fs::read(&path).unwrap();

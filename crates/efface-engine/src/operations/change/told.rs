@@ -3,10 +3,15 @@
 use efface::{AnyRecipe, Evidence, Options};
 use efface_receipt::Signed;
 
-use crate::operations::report::{Logged, Report};
+use crate::operations::report::{ChangeReport, ReceiptPlace};
 
-pub(super) fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_dropped: usize) -> Report {
-    Report {
+pub(super) fn report(
+    evidence: Evidence,
+    seconds: f64,
+    dry_run: bool,
+    features_dropped: usize,
+) -> ChangeReport {
+    ChangeReport {
         method: evidence.method.clone(),
         claim: evidence.claim().name().into(),
         forgotten: evidence.forgotten,
@@ -29,8 +34,8 @@ pub(super) fn report(evidence: Evidence, seconds: f64, dry_run: bool, features_d
     }
 }
 
-pub(super) fn logged(signed: &Signed) -> Logged {
-    Logged { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
+pub(super) fn logged(signed: &Signed) -> ReceiptPlace {
+    ReceiptPlace { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
 }
 
 pub(super) fn empty() -> efface_receipt::SetState {

@@ -3,14 +3,14 @@
 use efface::{Csr, Dense, Features, RowId, Rows};
 use efface_io::Source;
 
-use super::{Purpose, Reader, each};
-use crate::codec::blueprint::{Blueprint, Layout};
+use super::{ReadPurpose, RowReader, each};
+use crate::codec::blueprint::{Blueprint, RowLayout};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
 /// The rows of a file. All lists run in parallel; a list that the model has no use for is empty.
-pub(crate) struct Batch {
-    features: Table,
+pub(crate) struct RowBatch {
+    features: FeatureTable,
     targets: Vec<f64>,
     weights: Vec<f64>,
     pub(crate) ids: Vec<String>,
@@ -23,13 +23,13 @@ pub(crate) struct Batch {
 }
 
 /// Features while they are being gathered.
-enum Table {
+enum FeatureTable {
     Dense64(Vec<f64>, usize),
     Sparse64(Csr<f64>),
     Sparse32(Csr<f32>),
 }
 
-impl Table {
+impl FeatureTable {
     fn new(blueprint: &Blueprint) -> Self {
         let width = blueprint.width;
         // What is gathered of texts are word ids, whatever an encoder makes of them.
@@ -37,9 +37,9 @@ impl Table {
             return Self::Sparse32(Csr::new(texts.max_tokens));
         }
         match blueprint.layout {
-            Layout::Dense64 | Layout::Dense32 | Layout::Encoded => Self::Dense64(Vec::new(), width),
-            Layout::Sparse64 => Self::Sparse64(Csr::new(width)),
-            Layout::Sparse32 => Self::Sparse32(Csr::new(width)),
+            RowLayout::Dense64 | RowLayout::Dense32 | RowLayout::Encoded => Self::Dense64(Vec::new(), width),
+            RowLayout::Sparse64 => Self::Sparse64(Csr::new(width)),
+            RowLayout::Sparse32 => Self::Sparse32(Csr::new(width)),
         }
     }
 
@@ -61,12 +61,12 @@ impl Table {
 pub(crate) fn gather(
     source: &Source,
     blueprint: &Blueprint,
-    reader: Reader<'_>,
-    purpose: Purpose,
+    reader: RowReader<'_>,
+    purpose: ReadPurpose,
     progress: &dyn Progress,
-) -> Result<Batch> {
-    let mut batch = Batch {
-        features: Table::new(blueprint),
+) -> Result<RowBatch> {
+    let mut batch = RowBatch {
+        features: FeatureTable::new(blueprint),
         targets: Vec::new(),
         weights: Vec::new(),
         ids: Vec::new(),
@@ -97,7 +97,7 @@ pub(crate) fn gather(
     Ok(batch)
 }
 
-impl Batch {
+impl RowBatch {
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
@@ -124,28 +124,28 @@ impl Batch {
     }
 
     /// The rows under these numbers, and the ids and subjects that go with them.
-    pub(crate) fn into_rows(self, numbers: Vec<RowId>, outputs: usize) -> Result<(Rows, Named)> {
+    pub(crate) fn into_rows(self, numbers: Vec<RowId>, outputs: usize) -> Result<(Rows, RowNames)> {
         let features: Features = match self.features {
-            Table::Dense64(values, width) => Dense::new(values, width)?.into(),
-            Table::Sparse64(table) => table.into(),
-            Table::Sparse32(table) => table.into(),
+            FeatureTable::Dense64(values, width) => Dense::new(values, width)?.into(),
+            FeatureTable::Sparse64(table) => table.into(),
+            FeatureTable::Sparse32(table) => table.into(),
         };
         let mut rows = Rows::with_ids(numbers, features, self.targets, outputs)?;
         if !self.weights.is_empty() {
             rows = rows.weighted(self.weights)?;
         }
-        Ok((rows, Named { ids: self.ids, subjects: self.subjects }))
+        Ok((rows, RowNames { ids: self.ids, subjects: self.subjects }))
     }
 }
 
 /// The names of rows, in their order.
-pub(crate) struct Named {
+pub(crate) struct RowNames {
     pub(crate) ids: Vec<String>,
     /// Empty when the model has no subject column.
     pub(crate) subjects: Vec<Option<String>>,
 }
 
-impl Named {
+impl RowNames {
     pub(crate) fn subject(&self, slot: usize) -> Option<&str> {
         self.subjects.get(slot)?.as_deref()
     }

@@ -5,26 +5,26 @@ use std::collections::HashMap;
 use efface::Classes;
 use efface::features::Cell;
 
-use crate::codec::blueprint::{Goal, class_key, finite, text};
+use crate::codec::blueprint::{TargetGoal, class_key, finite, text};
 use crate::error::{Error, Result};
 
 /// More classes than this are taken for numbers that someone forgot to call numbers.
 const MAX_CLASSES: usize = 1_000;
 
 /// The class of each target value.
-pub(super) struct Labels<'a> {
-    goal: &'a Goal,
+pub(super) struct LabelReader<'a> {
+    goal: &'a TargetGoal,
     classes: HashMap<String, usize>,
 }
 
-impl<'a> Labels<'a> {
-    pub(super) fn new(goal: &'a Goal) -> Self {
+impl<'a> LabelReader<'a> {
+    pub(super) fn new(goal: &'a TargetGoal) -> Self {
         let classes = match goal {
-            Goal::Nothing | Goal::Numbers => HashMap::new(),
-            Goal::Classes { positive: Some(values), .. } => {
+            TargetGoal::Nothing | TargetGoal::Numbers => HashMap::new(),
+            TargetGoal::Classes { positive: Some(values), .. } => {
                 values.iter().map(|v| (class_key(v), 1)).collect()
             }
-            Goal::Classes { names, .. } => {
+            TargetGoal::Classes { names, .. } => {
                 names.names().iter().enumerate().map(|(class, name)| (class_key(name), class)).collect()
             }
         };
@@ -34,9 +34,9 @@ impl<'a> Labels<'a> {
     /// Appends the targets that a cell stands for.
     pub(super) fn append(&self, cell: &Cell, line: u64, column: &str, out: &mut Vec<f64>) -> Result<()> {
         match self.goal {
-            Goal::Nothing => out.push(0.0),
-            Goal::Numbers => out.push(finite(cell, line, column, Some(CLASSIFY))?),
-            Goal::Classes { names, positive, .. } => {
+            TargetGoal::Nothing => out.push(0.0),
+            TargetGoal::Numbers => out.push(finite(cell, line, column, Some(CLASSIFY))?),
+            TargetGoal::Classes { names, positive, .. } => {
                 let class = match self.classes.get(&class_key(&label(cell, line, column)?)) {
                     Some(class) => *class,
                     None if positive.is_some() => 0,
@@ -68,7 +68,7 @@ fn label(cell: &Cell, line: u64, column: &str) -> Result<String> {
 }
 
 /// Watches the targets of a fit.
-pub(super) enum Watch {
+pub(super) enum TargetObserver {
     Numbers,
     Classes {
         /// By what tells a class: its name as first written.
@@ -82,7 +82,7 @@ pub(super) enum Watch {
     },
 }
 
-impl Watch {
+impl TargetObserver {
     pub(super) fn new(classify: bool, positive: &[String]) -> Self {
         if !positive.is_empty() {
             let keys = positive.iter().map(|value| class_key(value)).collect();
@@ -114,13 +114,13 @@ impl Watch {
         Ok(())
     }
 
-    pub(super) fn finish(self, column: &str) -> Result<Goal> {
+    pub(super) fn finish(self, column: &str) -> Result<TargetGoal> {
         let goal = |names: Vec<String>, positive| {
             let rows = vec![0; names.len()];
-            Ok(Goal::Classes { names: Classes::new(names)?, rows, positive })
+            Ok(TargetGoal::Classes { names: Classes::new(names)?, rows, positive })
         };
         match self {
-            Self::Numbers => Ok(Goal::Numbers),
+            Self::Numbers => Ok(TargetGoal::Numbers),
             Self::Classes { seen } => {
                 let mut names: Vec<String> = seen.into_values().collect();
                 names.sort_by(|a, b| order(a).0.total_cmp(&order(b).0).then_with(|| a.cmp(b)));
@@ -159,9 +159,9 @@ fn order(name: &str) -> (f64,) {
 mod tests {
     use super::*;
 
-    fn goal(values: &[&str], positive: &[&str]) -> Result<Goal> {
+    fn goal(values: &[&str], positive: &[&str]) -> Result<TargetGoal> {
         let positive: Vec<String> = positive.iter().map(|v| v.to_string()).collect();
-        let mut watch = Watch::new(true, &positive);
+        let mut watch = TargetObserver::new(true, &positive);
         for value in values {
             watch.observe(&Cell::Text(value.to_string()), 1, "y")?;
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn classes_are_sorted_numbers_first() {
-        let Goal::Classes { names, .. } = goal(&["b", "10", "9", "a", "9.0"], &[]).unwrap() else {
+        let TargetGoal::Classes { names, .. } = goal(&["b", "10", "9", "a", "9.0"], &[]).unwrap() else {
             unreachable!()
         };
         assert_eq!(names.names(), ["9", "10", "a", "b"]);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn positive_values_are_one_class_against_the_rest() {
         let goal = goal(&["1", "4.0", "5"], &["4", "5"]).unwrap();
-        let labels = Labels::new(&goal);
+        let labels = LabelReader::new(&goal);
         let mut targets = Vec::new();
         for value in ["4.0", "5", "2", "unheard of"] {
             labels.append(&Cell::Text(value.into()), 1, "y", &mut targets).unwrap();

@@ -8,7 +8,7 @@ mod svmlight;
 mod table;
 mod texts;
 
-pub(crate) use batch::{Batch, Named, gather};
+pub(crate) use batch::{RowBatch, RowNames, gather};
 pub(crate) use observe::observe;
 pub(crate) use texts::observe as observe_texts;
 
@@ -16,13 +16,13 @@ use efface::features::Encoder;
 use efface_io::Source;
 
 use crate::codec::blueprint::Blueprint;
-use crate::codec::network::Stage;
+use crate::codec::network::TextEncoder;
 use crate::error::Result;
 use crate::progress::Progress;
 
 /// What rows are read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ReadPurpose {
     /// The first rows of a model.
     Fit,
     /// More rows for a model that is there.
@@ -32,7 +32,7 @@ pub(crate) enum Purpose {
 }
 
 /// One row of a file, ready for the model.
-pub(crate) struct Example<'a> {
+pub(crate) struct EncodedExample<'a> {
     pub(crate) line: u64,
     pub(crate) id: Option<String>,
     pub(crate) subject: Option<String>,
@@ -48,14 +48,14 @@ pub(crate) struct Example<'a> {
 
 /// What turns the cells of a row into numbers.
 #[derive(Clone, Copy)]
-pub(crate) enum Reader<'a> {
+pub(crate) enum RowReader<'a> {
     Columns(&'a Encoder),
-    Texts(&'a Stage),
+    Texts(&'a TextEncoder),
     /// The numbers are in the file, by their indices.
     Indices,
 }
 
-impl<'a> From<Option<&'a Encoder>> for Reader<'a> {
+impl<'a> From<Option<&'a Encoder>> for RowReader<'a> {
     fn from(encoder: Option<&'a Encoder>) -> Self {
         encoder.map_or(Self::Indices, Self::Columns)
     }
@@ -65,26 +65,26 @@ impl<'a> From<Option<&'a Encoder>> for Reader<'a> {
 pub(crate) fn each(
     source: &Source,
     blueprint: &Blueprint,
-    reader: Reader<'_>,
-    purpose: Purpose,
+    reader: RowReader<'_>,
+    purpose: ReadPurpose,
     progress: &dyn Progress,
-    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+    see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     match reader {
-        Reader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
-        Reader::Texts(stage) => texts::each(source, blueprint, stage, purpose, progress, see),
-        Reader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
+        RowReader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
+        RowReader::Texts(stage) => texts::each(source, blueprint, stage, purpose, progress, see),
+        RowReader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
     }
 }
 
 /// Tells `progress` now and then how far a pass over `source` has come.
-pub(crate) struct Ticker<'a> {
+pub(crate) struct ReadTicker<'a> {
     progress: &'a dyn Progress,
     bytes: efface_io::Progress,
     rows: u64,
 }
 
-impl<'a> Ticker<'a> {
+impl<'a> ReadTicker<'a> {
     pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &Source) -> Self {
         let bytes = source.progress();
         progress.start(what, Some(bytes.size()));

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
 use efface_io::{Record, SparseRecord};
 
-use super::Ticker;
-use super::labels::Watch;
+use super::ReadTicker;
+use super::labels::TargetObserver;
 use super::table::place;
-use crate::codec::blueprint::{Blueprint, Goal, LABEL, Layout};
+use crate::codec::blueprint::{Blueprint, LABEL, RowLayout, TargetGoal};
 use crate::error::{Error, Result};
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
@@ -94,10 +94,12 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
     let targets = request
         .targets
         .iter()
-        .map(|name| Ok((place(name, &columns)?, name, Watch::new(classify(request), &request.positive))))
+        .map(|name| {
+            Ok((place(name, &columns)?, name, TargetObserver::new(classify(request), &request.positive)))
+        })
         .collect::<Result<Vec<_>>>()?;
     let mut targets = targets;
-    let mut ticker = Ticker::start(progress, "reading columns", &request.source);
+    let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
     let mut record = Record::default();
     while table.read(&mut record)? {
         for (at, name, watch) in &mut targets {
@@ -118,8 +120,8 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         subject: request.subject.clone(),
         weight: request.weight.clone(),
         // Several targets are all numbers, so that any of the goals speaks for all.
-        goal: if goals.is_empty() { Goal::Nothing } else { goals.swap_remove(0) },
-        layout: Layout::of(&encoder),
+        goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
+        layout: RowLayout::of(&encoder),
         width: encoder.width(),
         first_index: None,
         texts: None,
@@ -130,10 +132,10 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
 fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
     // Labels of a file to cluster are read past.
     let supervised = !request.model.unsupervised();
-    let mut watch = Watch::new(classify(request), &request.positive);
+    let mut watch = TargetObserver::new(classify(request), &request.positive);
     let mut indices: Option<(u32, u32)> = None;
     let mut table = request.source.sparse()?;
-    let mut ticker = Ticker::start(progress, "reading indices", &request.source);
+    let mut ticker = ReadTicker::start(progress, "reading indices", &request.source);
     let mut record = SparseRecord::default();
     while table.read(&mut record)? {
         if supervised {
@@ -157,8 +159,8 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         id: None,
         subject: None,
         weight: None,
-        goal: if supervised { watch.finish(LABEL)? } else { Goal::Nothing },
-        layout: Layout::Sparse64,
+        goal: if supervised { watch.finish(LABEL)? } else { TargetGoal::Nothing },
+        layout: RowLayout::Sparse64,
         width: (most - first) as usize + 1,
         first_index: Some(first),
         texts: None,

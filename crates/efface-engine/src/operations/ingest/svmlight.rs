@@ -3,8 +3,8 @@
 use efface::features::Cell;
 use efface_io::{Source, SparseRecord};
 
-use super::labels::Labels;
-use super::{Example, Purpose, Ticker};
+use super::labels::LabelReader;
+use super::{EncodedExample, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, LABEL};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -13,14 +13,14 @@ use crate::progress::Progress;
 pub(super) fn each(
     source: &Source,
     blueprint: &Blueprint,
-    purpose: Purpose,
+    purpose: ReadPurpose,
     progress: &dyn Progress,
-    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+    see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut table = source.sparse()?;
-    let labels = Labels::new(&blueprint.goal);
+    let labels = LabelReader::new(&blueprint.goal);
     let first = blueprint.first_index.unwrap_or(0);
-    let mut ticker = Ticker::start(progress, "encoding rows", source);
+    let mut ticker = ReadTicker::start(progress, "encoding rows", source);
     let (mut record, mut numbers) = (SparseRecord::default(), Vec::new());
     let mut entries: Vec<(u32, f64)> = Vec::new();
     while table.read(&mut record)? {
@@ -33,7 +33,7 @@ pub(super) fn each(
             };
             if column as usize >= blueprint.width {
                 // A score does without features that the model does not know, as it does without unknown words.
-                if purpose == Purpose::Predict {
+                if purpose == ReadPurpose::Predict {
                     continue;
                 }
                 let last = u64::from(first) + blueprint.width as u64 - 1;
@@ -49,10 +49,10 @@ pub(super) fn each(
             }
         }
         numbers.clear();
-        if purpose != Purpose::Predict {
+        if purpose != ReadPurpose::Predict {
             labels.append(&Cell::Number(record.target), line, LABEL, &mut numbers)?;
         }
-        see(Example {
+        see(EncodedExample {
             line,
             id: None,
             subject: None,

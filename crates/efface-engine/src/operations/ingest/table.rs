@@ -3,9 +3,9 @@
 use efface::features::{Cell, Encoder, FeatureError};
 use efface_io::{Record, Source};
 
-use super::labels::Labels;
-use super::{Example, Purpose, Ticker};
-use crate::codec::blueprint::{Blueprint, Goal, finite, text};
+use super::labels::LabelReader;
+use super::{EncodedExample, ReadPurpose, ReadTicker};
+use crate::codec::blueprint::{Blueprint, TargetGoal, finite, text};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
@@ -21,10 +21,10 @@ fn find<'a>(name: &'a Option<String>, columns: &[String]) -> Result<Option<(usiz
 }
 
 /// Where everything but the features of a row stands.
-pub(super) struct Roles<'a> {
+pub(super) struct ColumnRoles<'a> {
     blueprint: &'a Blueprint,
-    purpose: Purpose,
-    labels: Labels<'a>,
+    purpose: ReadPurpose,
+    labels: LabelReader<'a>,
     id: Option<(usize, &'a str)>,
     subject: Option<(usize, &'a str)>,
     weight: Option<(usize, &'a str)>,
@@ -32,34 +32,34 @@ pub(super) struct Roles<'a> {
 }
 
 /// What a row says of itself beside its features and targets.
-pub(super) struct Told {
+pub(super) struct RowIdentity {
     pub(super) id: Option<String>,
     pub(super) subject: Option<String>,
     pub(super) weight: f64,
 }
 
-impl<'a> Roles<'a> {
-    pub(super) fn find(blueprint: &'a Blueprint, columns: &[String], purpose: Purpose) -> Result<Self> {
+impl<'a> ColumnRoles<'a> {
+    pub(super) fn find(blueprint: &'a Blueprint, columns: &[String], purpose: ReadPurpose) -> Result<Self> {
         let id = match find(&blueprint.id, columns) {
-            Err(_) if purpose == Purpose::Predict => None,
+            Err(_) if purpose == ReadPurpose::Predict => None,
             found => found?,
         };
         let (mut subject, mut weight, mut targets) = (None, None, Vec::new());
-        if purpose != Purpose::Predict {
+        if purpose != ReadPurpose::Predict {
             (subject, weight) = (find(&blueprint.subject, columns)?, find(&blueprint.weight, columns)?);
             for name in &blueprint.targets {
                 targets.push((place(name, columns)?, name.as_str()));
             }
         }
-        let labels = Labels::new(&blueprint.goal);
+        let labels = LabelReader::new(&blueprint.goal);
         Ok(Self { blueprint, purpose, labels, id, subject, weight, targets })
     }
 
     /// Reads one row; `numbers` becomes its targets.
-    pub(super) fn read(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<Told> {
+    pub(super) fn read(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<RowIdentity> {
         let id = match self.id {
             Some((at, column)) => match text(&cells[at]) {
-                None if self.purpose != Purpose::Predict => {
+                None if self.purpose != ReadPurpose::Predict => {
                     let problem = "there is no id; every row needs one";
                     return Err(Error::Cell { line, column: column.into(), problem, hint: None });
                 }
@@ -81,11 +81,11 @@ impl<'a> Roles<'a> {
         for &(at, column) in &self.targets {
             self.labels.append(&cells[at], line, column, numbers)?;
         }
-        if self.blueprint.goal == Goal::Nothing && self.purpose != Purpose::Predict {
+        if self.blueprint.goal == TargetGoal::Nothing && self.purpose != ReadPurpose::Predict {
             numbers.push(0.0);
         }
         let subject = self.subject.and_then(|(at, _)| text(&cells[at]));
-        Ok(Told { id, subject, weight })
+        Ok(RowIdentity { id, subject, weight })
     }
 }
 
@@ -94,21 +94,21 @@ pub(super) fn each(
     source: &Source,
     blueprint: &Blueprint,
     encoder: &Encoder,
-    purpose: Purpose,
+    purpose: ReadPurpose,
     progress: &dyn Progress,
-    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+    see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut table = source.table()?;
     let columns = table.columns().to_vec();
     let binding = encoder.bind(&columns)?;
-    let roles = Roles::find(blueprint, &columns, purpose)?;
-    let mut ticker = Ticker::start(progress, "encoding rows", source);
+    let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
+    let mut ticker = ReadTicker::start(progress, "encoding rows", source);
     let (mut record, mut entries, mut numbers) = (Record::default(), Vec::new(), Vec::new());
     while table.read(&mut record)? {
         let line = record.line;
         let encoded = binding.encode(&record.cells, line, &mut entries)?;
-        let Told { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
-        see(Example {
+        let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
+        see(EncodedExample {
             line,
             id,
             subject,

@@ -3,11 +3,11 @@
 use efface::features::{Cell, VocabularyLearner};
 use efface_io::{Record, Source};
 
-use super::labels::Watch;
-use super::table::{Roles, Told, place};
-use super::{Example, Purpose, Ticker};
-use crate::codec::blueprint::{Blueprint, Layout, Texts};
-use crate::codec::network::Stage;
+use super::labels::TargetObserver;
+use super::table::{ColumnRoles, RowIdentity, place};
+use super::{EncodedExample, ReadPurpose, ReadTicker};
+use crate::codec::blueprint::{Blueprint, RowLayout, TextColumns};
+use crate::codec::network::TextEncoder;
 use crate::error::{Error, Result};
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
@@ -27,7 +27,7 @@ fn joined(cells: &[Cell], places: &[usize], out: &mut String) {
     }
 }
 
-fn places(texts: &Texts, columns: &[String]) -> Result<Vec<usize>> {
+fn places(texts: &TextColumns, columns: &[String]) -> Result<Vec<usize>> {
     texts.columns.iter().map(|name| place(name, columns)).collect()
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn observe(
     progress: &dyn Progress,
 ) -> Result<(Blueprint, Vec<String>)> {
     check(request)?;
-    let texts = Texts { columns: request.text.clone(), max_tokens };
+    let texts = TextColumns { columns: request.text.clone(), max_tokens };
     let mut table = request.source.table()?;
     let columns = table.columns().to_vec();
     let places = places(&texts, &columns)?;
     let target = request.targets.first().cloned().unwrap_or_default();
     let at = place(&target, &columns)?;
-    let mut watch = Watch::new(true, &request.positive);
+    let mut watch = TargetObserver::new(true, &request.positive);
     let mut learner = most.map(|_| VocabularyLearner::default());
-    let mut ticker = Ticker::start(progress, "reading columns", &request.source);
+    let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
     let (mut record, mut text) = (Record::default(), String::new());
     while table.read(&mut record)? {
         watch.observe(&record.cells[at], record.line, &target)?;
@@ -74,7 +74,7 @@ pub(crate) fn observe(
         subject: request.subject.clone(),
         weight: request.weight.clone(),
         goal: watch.finish(&target)?,
-        layout: Layout::Sparse32,
+        layout: RowLayout::Sparse32,
         width: max_tokens,
         first_index: None,
         texts: Some(texts),
@@ -113,10 +113,10 @@ fn check(request: &FitRequest) -> Result<()> {
 pub(super) fn each(
     source: &Source,
     blueprint: &Blueprint,
-    stage: &Stage,
-    purpose: Purpose,
+    stage: &TextEncoder,
+    purpose: ReadPurpose,
     progress: &dyn Progress,
-    see: &mut dyn FnMut(Example<'_>) -> Result<()>,
+    see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     let Some(texts) = &blueprint.texts else {
         return Err(efface::Error::Damaged("a network without texts".into()).into());
@@ -124,8 +124,8 @@ pub(super) fn each(
     let mut table = source.table()?;
     let columns = table.columns().to_vec();
     let places = places(texts, &columns)?;
-    let roles = Roles::find(blueprint, &columns, purpose)?;
-    let mut ticker = Ticker::start(progress, "reading texts", source);
+    let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
+    let mut ticker = ReadTicker::start(progress, "reading texts", source);
     let (mut record, mut text) = (Record::default(), String::new());
     let (mut entries, mut numbers): (Vec<(u32, f64)>, _) = (Vec::new(), Vec::new());
     while table.read(&mut record)? {
@@ -135,8 +135,17 @@ pub(super) fn each(
         let unknown = stage.unknown(&ids);
         entries.clear();
         entries.extend((0u32..).zip(ids.into_iter().map(f64::from)));
-        let Told { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
-        see(Example { line, id, subject, weight, targets: &numbers, entries: &entries, unknown, cut })?;
+        let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
+        see(EncodedExample {
+            line,
+            id,
+            subject,
+            weight,
+            targets: &numbers,
+            entries: &entries,
+            unknown,
+            cut,
+        })?;
         ticker.row();
     }
     Ok(ticker.finish())

@@ -2,16 +2,16 @@
 
 use efface_nn::onnx;
 
-use crate::codec::network::Stage;
+use crate::codec::network::TextEncoder;
 use crate::error::{Error, Result};
 use crate::operations::report::Parameters;
 
 /// The bytes of an export in which the encoder comes along; None for a format that has the head alone.
-pub(crate) fn export(stage: &Stage, parameters: &Parameters, format: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn export(stage: &TextEncoder, parameters: &Parameters, format: &str) -> Result<Option<Vec<u8>>> {
     let table = parameters.table("coefficients");
     let intercept = parameters.vector("intercept");
     match (format, stage) {
-        ("safetensors", Stage::Lstm(backbone)) => {
+        ("safetensors", TextEncoder::Lstm(backbone)) => {
             let about = serde_json::json!({
                 "model": parameters.model,
                 "lambda": parameters.lambda,
@@ -35,9 +35,11 @@ pub(crate) fn export(stage: &Stage, parameters: &Parameters, format: &str) -> Re
                 activation: onnx::Activation::None,
             };
             let model = match stage {
-                Stage::Lstm(backbone) => backbone.to_onnx(Some(head)).model(),
-                Stage::MiniLm(encoder) => encoder.to_onnx().model(Some(&head)),
-                Stage::Words(_) => return Err(Error::request("shards cannot be exported", "use predict")),
+                TextEncoder::Lstm(backbone) => backbone.to_onnx(Some(head)).model(),
+                TextEncoder::MiniLm(encoder) => encoder.to_onnx().model(Some(&head)),
+                TextEncoder::Words(_) => {
+                    return Err(Error::request("shards cannot be exported", "use predict"));
+                }
             };
             let unwritable = |error: String| {
                 let reason = format!("the network cannot be written as ONNX: {error}");
@@ -47,7 +49,7 @@ pub(crate) fn export(stage: &Stage, parameters: &Parameters, format: &str) -> Re
             if let Some(classes) = &parameters.classes {
                 model = model.with_note("classes", &serde_json::json!(classes).to_string());
             }
-            if let Stage::Lstm(backbone) = stage {
+            if let TextEncoder::Lstm(backbone) = stage {
                 // Without them nobody knows which token is which.
                 model = model.with_note("words", &backbone.embedding().words().join("\n"));
             }

@@ -10,13 +10,13 @@ use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, Checkpoint, Embedding, Head, HeadRecipe, NetworkRecipe};
 
 use super::{core_recipe, train};
-use crate::codec::blueprint::{Blueprint, Layout, MOST_TOKENS};
+use crate::codec::blueprint::{Blueprint, MOST_TOKENS, RowLayout};
 use crate::codec::model::{Live, working_form};
-use crate::codec::network::Stage;
+use crate::codec::network::TextEncoder;
 use crate::codec::network::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 use crate::error::{Error, Result};
-use crate::operations::fit::Prepared;
-use crate::operations::ingest::{self, Batch, Purpose, Reader};
+use crate::operations::fit::PreparedModel;
+use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowReader};
 use crate::operations::request::{EncoderChoice, FitRequest, NetworkRequest, Sharding, Vectors};
 use crate::progress::Progress;
 
@@ -32,7 +32,7 @@ pub(crate) fn prepare(
     request: &FitRequest,
     network: &NetworkRequest,
     progress: &dyn Progress,
-) -> Result<Prepared> {
+) -> Result<PreparedModel> {
     if let Some(most) = network.max_tokens.filter(|most| !(1..=MOST_TOKENS).contains(most)) {
         let value = most.to_string();
         return Err(efface::Error::Parameter { name: "max_tokens", value, range: "1 to 1048576" }.into());
@@ -48,7 +48,7 @@ fn minilm(
     network: &NetworkRequest,
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<Prepared> {
+) -> Result<PreparedModel> {
     if request.sharding.is_some() {
         return Err(Error::request(
             "a pretrained encoder learns nothing, so that shards would only part the head",
@@ -69,17 +69,17 @@ fn minilm(
         shards: None,
     };
     let (mut blueprint, _) = ingest::observe_texts(request, most, None, progress)?;
-    (blueprint.layout, blueprint.width) = (Layout::Dense32, encoder.width());
-    let stage = Stage::MiniLm(Box::new(encoder));
+    (blueprint.layout, blueprint.width) = (RowLayout::Dense32, encoder.width());
+    let stage = TextEncoder::MiniLm(Box::new(encoder));
     let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
     let (rows, words) = stage.rows(&ids, progress)?;
     progress.start("fitting", None);
     let recipe = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
     let model = Live::Plain(crate::operations::fit::working(&recipe).fit(&rows)?);
-    Ok(batch.prepared(Parts { blueprint, rows, words, recipe, model, info, backbone: None }))
+    Ok(batch.prepared(NetworkParts { blueprint, rows, words, recipe, model, info, backbone: None }))
 }
 
-fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress) -> Result<Prepared> {
+fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress) -> Result<PreparedModel> {
     let EncoderChoice::Lstm { settings, training, vectors, train_vectors } = &network.encoder else {
         return Err(Error::request("not a network of LSTM layers", "choose another encoder"));
     };
@@ -103,7 +103,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     let embedding = Arc::new(embedding.trained(*train_vectors && training.epochs > 0));
     let recipe =
         NetworkRecipe { embedding, encoder: *settings, training: *training, head: working(&network.head) };
-    let stage = Stage::Words(Box::new(recipe.clone()));
+    let stage = TextEncoder::Words(Box::new(recipe.clone()));
     let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
     let core = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
     if let Some(sharding) = &request.sharding {
@@ -111,7 +111,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     }
     let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
     let (backbone, head) = trained.network.into_parts();
-    (blueprint.layout, blueprint.width) = (Layout::Encoded, backbone.width());
+    (blueprint.layout, blueprint.width) = (RowLayout::Encoded, backbone.width());
     let words = ids.iter().map(|view| crate::codec::network::stage::list(view.features, 0)).collect();
     let info = NetworkInfo {
         encoder: describe(&backbone, &trained.checkpoint, interrupted),
@@ -120,7 +120,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     };
     let bytes = backbone.to_bytes()?;
     let model = live(head);
-    Ok(batch.prepared(Parts {
+    Ok(batch.prepared(NetworkParts {
         blueprint,
         rows: trained.encoded,
         words,
@@ -137,9 +137,9 @@ fn shards(
     sharding: &Sharding,
     (recipe, core): (NetworkRecipe, AnyRecipe),
     (blueprint, ids): (Blueprint, Rows),
-    batch: Gathered,
+    batch: GatheredTexts,
     progress: &dyn Progress,
-) -> Result<Prepared> {
+) -> Result<PreparedModel> {
     if request.network.as_ref().is_some_and(|network| network.checkpoint.is_some()) {
         return Err(Error::request(
             "shards are trained side by side and have no one checkpoint",
@@ -166,7 +166,7 @@ fn shards(
         shards: Some(ShardInfo { shards, slices, seed, aggregation }),
     };
     let backbone = Some(recipe.to_bytes(blueprint.width)?);
-    let parts = Parts { blueprint, rows: ids, words: Vec::new(), recipe: core, model, info, backbone };
+    let parts = NetworkParts { blueprint, rows: ids, words: Vec::new(), recipe: core, model, info, backbone };
     Ok(batch.prepared(parts))
 }
 
@@ -174,26 +174,26 @@ fn shards(
 fn gather(
     request: &FitRequest,
     blueprint: &mut Blueprint,
-    stage: &Stage,
+    stage: &TextEncoder,
     progress: &dyn Progress,
-) -> Result<(Rows, Gathered)> {
-    let reader = Reader::Texts(stage);
-    let mut batch: Batch = ingest::gather(&request.source, blueprint, reader, Purpose::Fit, progress)?;
+) -> Result<(Rows, GatheredTexts)> {
+    let reader = RowReader::Texts(stage);
+    let mut batch: RowBatch = ingest::gather(&request.source, blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
     let cut = batch.cut;
     let numbers = (0..batch.len() as u64).map(RowId).collect();
     let (ids, names) = batch.into_rows(numbers, blueprint.outputs())?;
     ids.iter().for_each(|row| blueprint.count(row.targets, true));
-    Ok((ids, Gathered { names, cut }))
+    Ok((ids, GatheredTexts { names, cut }))
 }
 
 /// What is known of rows beside their numbers.
-struct Gathered {
-    names: ingest::Named,
+struct GatheredTexts {
+    names: ingest::RowNames,
     cut: u64,
 }
 
-struct Parts {
+struct NetworkParts {
     blueprint: Blueprint,
     rows: Rows,
     words: Vec<Vec<u32>>,
@@ -203,11 +203,11 @@ struct Parts {
     backbone: Option<Vec<u8>>,
 }
 
-impl Gathered {
-    fn prepared(self, parts: Parts) -> Prepared {
-        let Parts { blueprint, rows, words, recipe, model, info, backbone } = parts;
+impl GatheredTexts {
+    fn prepared(self, parts: NetworkParts) -> PreparedModel {
+        let NetworkParts { blueprint, rows, words, recipe, model, info, backbone } = parts;
         let (names, cut, network) = (self.names, self.cut, Some(info));
-        Prepared { blueprint, encoder: None, rows, words, names, recipe, model, network, backbone, cut }
+        PreparedModel { blueprint, encoder: None, rows, words, names, recipe, model, network, backbone, cut }
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) mod train;
 
 pub(crate) use export::export;
 pub(crate) use fit::{live, prepare};
-pub(crate) use renew::{Renewal, encoder, retrain, texts, train_further};
+pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further};
 
 pub use efface_nn::{
     EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,

@@ -14,11 +14,11 @@ use crate::codec::model::Live;
 use crate::codec::network::stage::{PART, list};
 use crate::codec::network::{EncoderInfo, NetworkInfo};
 use crate::error::{Error, Result};
-use crate::file::{Fault, Part, Store, StoreRows, damaged, parts, rows};
+use crate::file::{FileFault, ModelStore, StoreRows, StoredArray, damaged, parts, rows};
 use crate::progress::Progress;
 
 /// What a training made, to be written with the change that asked for it.
-pub(crate) struct Renewal {
+pub(crate) struct NetworkRenewal {
     backbone: Vec<u8>,
     encoded: Rows,
     info: NetworkInfo,
@@ -28,12 +28,12 @@ pub(crate) struct Renewal {
 
 /// Trains on all rows but those `gone`.
 pub(crate) fn retrain(
-    store: &Store,
+    store: &ModelStore,
     manifest: &Manifest,
     stored: &StoreRows<'_>,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<(Outcome<Live>, Renewal)> {
+) -> Result<(Outcome<Live>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
     stored.check(gone)?;
     if gone.len() >= stored.len() {
@@ -51,19 +51,19 @@ pub(crate) fn retrain(
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
     let (backbone, head) = trained.into_parts();
     let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
-    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
+    let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
     Ok((Outcome { model: live(head), evidence }, renewal))
 }
 
 /// Trains the network further by a method that forgets the rows `gone`.
 pub(crate) fn train_further(
-    store: &Store,
+    store: &ModelStore,
     manifest: &Manifest,
     stored: &StoreRows<'_>,
     method: &NetworkMethod,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<(Outcome<Live>, Renewal)> {
+) -> Result<(Outcome<Live>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
     let all = texts(store, stored, network.max_tokens, &[])?;
     let TunedNetwork { trained, evidence } = train::further(method, &backbone, &all, gone, progress)?;
@@ -74,12 +74,12 @@ pub(crate) fn train_further(
     if let EncoderInfo::Lstm { steps, .. } = &mut info.encoder {
         *steps = backbone.steps();
     }
-    let renewal = Renewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
+    let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
     Ok((Outcome { model: live(head), evidence }, renewal))
 }
 
 /// The encoder that the file holds, and what is told of it.
-pub(crate) fn encoder<'a>(store: &Store, manifest: &'a Manifest) -> Result<(&'a NetworkInfo, Backbone)> {
+pub(crate) fn encoder<'a>(store: &ModelStore, manifest: &'a Manifest) -> Result<(&'a NetworkInfo, Backbone)> {
     let Some(network) = &manifest.network else {
         return Err(Error::request("this model has no encoder to train", "use the methods of its head"));
     };
@@ -88,7 +88,12 @@ pub(crate) fn encoder<'a>(store: &Store, manifest: &'a Manifest) -> Result<(&'a 
 }
 
 /// All rows but those `gone`, as word ids.
-pub(crate) fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &[RowId]) -> Result<Rows> {
+pub(crate) fn texts(
+    store: &ModelStore,
+    stored: &StoreRows<'_>,
+    width: usize,
+    gone: &[RowId],
+) -> Result<Rows> {
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = stored.all()?.filter(|id| !out.contains(&id));
     let mut table = Csr::<f32>::new(width);
@@ -105,7 +110,7 @@ pub(crate) fn texts(store: &Store, stored: &StoreRows<'_>, width: usize, gone: &
     Ok(if weights.iter().all(|weight| *weight == 1.0) { rows } else { rows.weighted(weights)? })
 }
 
-impl Renewal {
+impl NetworkRenewal {
     /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
     pub(crate) fn limit(&self, evidence: &mut Evidence) {
         if self.is_further {
@@ -118,8 +123,8 @@ impl Renewal {
         self,
         connection: &rusqlite::Connection,
         manifest: &mut Manifest,
-    ) -> std::result::Result<(), Fault> {
-        let shape = crate::file::Shape::of(&manifest.blueprint);
+    ) -> std::result::Result<(), FileFault> {
+        let shape = crate::file::RowShape::of(&manifest.blueprint);
         let mut fresh = Vec::with_capacity(self.encoded.len());
         rows::each(connection, shape, &[], |number, stored, _| {
             if self.encoded.get(RowId(number)).is_some() {
@@ -135,7 +140,7 @@ impl Renewal {
                 rows::renew(connection, *number, shape.layout, stored, view.features)?;
             }
         }
-        let head = parts::save_lasting(connection, Part::Bytes(PART, &self.backbone))?;
+        let head = parts::save_lasting(connection, StoredArray::Bytes(PART, &self.backbone))?;
         manifest.parts.retain(|part| part.name() != PART);
         manifest.parts.push(head);
         manifest.network = Some(self.info);

@@ -147,7 +147,7 @@ pub enum Likelihood {
 
 /// The rows that a forget is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
+pub enum RowSelection {
     /// These rows.
     Ids(Vec<String>),
     /// All rows of one person.
@@ -163,7 +163,7 @@ pub enum Who {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForgetRequest {
     /// The rows.
-    pub who: Who,
+    pub who: RowSelection,
     /// The method, one of [`method_names`](crate::method_names).
     pub method: String,
     /// What else is asked of it.
@@ -183,7 +183,7 @@ pub struct ForgetRequest {
 
 impl ForgetRequest {
     /// By the method that suits the model, with nothing special about it.
-    pub fn new(who: Who) -> Self {
+    pub fn new(who: RowSelection) -> Self {
         Self {
             who,
             method: "auto".into(),

@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
-use crate::engine::{Engine, Snapshot};
+use crate::engine::{Engine, ModelSnapshot};
 use crate::error::Result;
-use crate::file::{self, Fault, Shape, damaged, parts};
-use crate::ledger::{self, Journal, Ledger, requests};
+use crate::file::{self, FileFault, RowShape, damaged, parts};
+use crate::ledger::{self, LedgerHead, ReceiptLog, requests};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
+pub struct FileCheck {
     /// What.
     pub check: &'static str,
     /// Whether it holds, as far as it could be looked at.
@@ -29,20 +29,20 @@ pub struct Check {
 }
 
 /// What a look found.
-pub(crate) enum Told {
+pub(crate) enum CheckResult {
     Holds(String),
     /// Nothing can be said, which is not the same as that it holds.
     Unknown(String),
 }
 
-type Found = std::result::Result<Told, Fault>;
+type CheckOutcome = std::result::Result<CheckResult, FileFault>;
 
-fn holds(found: impl Into<String>) -> Found {
-    Ok(Told::Holds(found.into()))
+fn holds(found: impl Into<String>) -> CheckOutcome {
+    Ok(CheckResult::Holds(found.into()))
 }
 
 /// What the log says, as far as later checks want to know.
-struct Story {
+struct LogSummary {
     told: String,
     last: Receipt,
     waiting: Option<Settled>,
@@ -55,23 +55,23 @@ struct Story {
 /// Checks a model file. `key` is the public key that the log began with, as the caller knows it; without one the file's
 /// own is taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
 /// its rows again; None does so where that is no trouble.
-pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>) -> Result<Vec<Check>> {
+pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>) -> Result<Vec<FileCheck>> {
     let transaction = engine.store.begin(false)?;
-    let Snapshot { manifest, .. } = engine.snapshot()?;
+    let ModelSnapshot { manifest, .. } = engine.snapshot()?;
     let ledger = ledger::of(&manifest, engine.store.path())?;
     let mut checks = Vec::new();
     let mut left = BTreeMap::new();
     let (mut last, mut unscrubbed, mut tolerance) = (None, None, None);
-    let mut note = |check, found: Found| {
+    let mut note = |check, found: CheckOutcome| {
         let (passed, known, found) = match found {
-            Ok(Told::Holds(found)) => (true, true, found),
-            Ok(Told::Unknown(why)) => (true, false, why),
-            Err(Fault::Damaged(what)) => (false, true, what),
-            Err(Fault::Sql(error)) => (false, true, error.to_string()),
+            Ok(CheckResult::Holds(found)) => (true, true, found),
+            Ok(CheckResult::Unknown(why)) => (true, false, why),
+            Err(FileFault::Damaged(what)) => (false, true, what),
+            Err(FileFault::Sql(error)) => (false, true, error.to_string()),
         };
-        checks.push(Check { check, passed, known, found });
+        checks.push(FileCheck { check, passed, known, found });
     };
-    let whole = |work: &mut dyn FnMut(&Connection) -> Found| engine.store.raw(work);
+    let whole = |work: &mut dyn FnMut(&Connection) -> CheckOutcome| engine.store.raw(work);
     note("file", whole(&mut |connection| file(connection)));
     note(
         "log",
@@ -79,7 +79,7 @@ pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>
             let log = log(connection, ledger, key)?;
             (last, unscrubbed, tolerance) = (Some(log.last), log.waiting, log.tolerance);
             left = log.left;
-            Ok(Told::Holds(log.told))
+            Ok(CheckResult::Holds(log.told))
         }),
     );
     note("parameters", whole(&mut |connection| arrays(connection, &manifest, last.as_ref())));
@@ -95,7 +95,7 @@ pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>
 }
 
 /// SQLite's own look at its pages.
-fn file(connection: &Connection) -> Found {
+fn file(connection: &Connection) -> CheckOutcome {
     let told: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if told == "ok" { holds("pages and tables are whole") } else { damaged(told) }
 }
@@ -103,9 +103,9 @@ fn file(connection: &Connection) -> Found {
 /// Every receipt from the first: signatures, places, hand-overs, and that each starts where the last one ended.
 fn log(
     connection: &Connection,
-    ledger: &Ledger,
+    ledger: &LedgerHead,
     key: Option<&PublicKey>,
-) -> std::result::Result<Story, Fault> {
+) -> std::result::Result<LogSummary, FileFault> {
     let first = match key {
         Some(key) => key.clone(),
         None => PublicKey::parse(&ledger.first_key)?,
@@ -128,16 +128,16 @@ fn log(
         return damaged(format!("it holds {stored} receipts where {} belong", ledger.size));
     }
     replay.finish(&ledger::checkpoint(connection)?)?;
-    if *replay.frontier() != Journal(connection).frontier(ledger)? {
+    if *replay.frontier() != ReceiptLog(connection).frontier(ledger)? {
         return damaged("its stored nodes are not those of its receipts");
     }
     let Some(last) = last else { return damaged("its log is empty") };
     let told = format!("{} receipts, each signed and in its place; the head is signed", ledger.size);
-    Ok(Story { told, last, waiting: replay.waiting(), tolerance, left })
+    Ok(LogSummary { told, last, waiting: replay.waiting(), tolerance, left })
 }
 
 /// Arrays match their checksums, and those of the parameters the last receipt.
-fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> Found {
+fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
     for part in &manifest.parts {
         parts::check(connection, &manifest.parts, part.name())?;
     }
@@ -150,11 +150,16 @@ fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) 
 }
 
 /// Every row is read, its commitment made anew, and the tree over all of them built from nothing.
-fn set(connection: &Connection, manifest: &Manifest, ledger: &Ledger, last: Option<&Receipt>) -> Found {
+fn set(
+    connection: &Connection,
+    manifest: &Manifest,
+    ledger: &LedgerHead,
+    last: Option<&Receipt>,
+) -> CheckOutcome {
     let salt = ledger::salt(manifest);
     let mut leaves: Vec<Hash> = Vec::new();
     let hidden = manifest.hidden();
-    file::rows::each(connection, Shape::of(&manifest.blueprint), &hidden, |_, row, content| {
+    file::rows::each(connection, RowShape::of(&manifest.blueprint), &hidden, |_, row, content| {
         leaves.push(salt.row(row.id.as_bytes(), &content));
         Ok(())
     })?;
@@ -180,7 +185,7 @@ fn set(connection: &Connection, manifest: &Manifest, ledger: &Ledger, last: Opti
 }
 
 /// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
-fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>) -> Found {
+fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>) -> CheckOutcome {
     let listed =
         manifest.waiting.as_ref().map(|waiting| Settled { first: waiting.first, last: waiting.last });
     if listed != told {
@@ -214,7 +219,7 @@ fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>
 }
 
 /// Every request that was answered has a receipt of its own.
-fn asked(connection: &Connection) -> Found {
+fn asked(connection: &Connection) -> CheckOutcome {
     let mut statement = connection.prepare(r#"SELECT commitment, sequence FROM "requests""#)?;
     let entries = statement.query_map([], |row| Ok((Hash(row.get(0)?), row.get::<_, u64>(1)?)))?;
     let mut seen = BTreeSet::new();
@@ -231,7 +236,7 @@ fn asked(connection: &Connection) -> Found {
 
 /// The list of what must not come back: as many entries as rows were forgotten, in the seconds in which the log says so,
 /// each as it was entered, and none of a row that is here.
-fn suppressed(connection: &Connection, manifest: &Manifest, left: &BTreeMap<String, u64>) -> Found {
+fn suppressed(connection: &Connection, manifest: &Manifest, left: &BTreeMap<String, u64>) -> CheckOutcome {
     let directory = manifest.directory(connection);
     let entries = directory.suppressed()?;
     let listed = entries.len() as u64;

@@ -2,12 +2,12 @@
 
 use efface::{AnyModel, AnyRecipe, Fit, Options, RidgeModel, RidgeState};
 
-use super::{Found, Told, holds};
+use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, State};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::file::{Fault, StoreRows, damaged};
+use crate::file::{FileFault, StoreRows, damaged};
 use crate::operations::look;
 
 /// Numbers in the rows that are read without being asked: a few seconds.
@@ -19,23 +19,23 @@ const QUICK: f64 = 2e10;
 /// A bound that is measured in another order, or on a factor made anew, comes out differently.
 const SLACK: f64 = 2.0;
 
-fn fault(error: impl Into<Error>) -> Fault {
-    Fault::Damaged(error.into().to_string())
+fn fault(error: impl Into<Error>) -> FileFault {
+    FileFault::Damaged(error.into().to_string())
 }
 
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
-pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> Found {
+pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
     let rows = StoreRows::new(&engine.store, manifest);
     let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
     let evidence = found.forget("auto", &Options::default(), &rows, &[]).map_err(fault)?.evidence;
     judge(evidence.relative_bound, manifest, tolerance, "the stored model")
 }
 
-fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> Found {
+fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOutcome {
     let recorded = manifest.model.relative_bound;
     let text = recorded.map_or("nothing".into(), |bound| format!("{bound:.1e}"));
     if !told.is_finite() {
-        return Ok(Told::Unknown(format!(
+        return Ok(CheckResult::Unknown(format!(
             "no distance to retraining can be told from {from}; {text} was recorded"
         )));
     }
@@ -47,23 +47,28 @@ fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> Found {
             holds(format!("{told:.1e} relative to retraining; {text} was recorded"))
         }
         Some(_) => damaged(format!("the bound is {told:.1e}, and {text} was recorded")),
-        None => {
-            Ok(Told::Unknown(format!("{told:.1e} relative to retraining; {text} was recorded to compare")))
-        }
+        None => Ok(CheckResult::Unknown(format!(
+            "{told:.1e} relative to retraining; {text} was recorded to compare"
+        ))),
     }
 }
 
 /// Sums, parameters and bound from the rows themselves.
-pub(super) fn against(engine: &Engine, manifest: &Manifest, tolerance: f64, asked: Option<bool>) -> Found {
+pub(super) fn against(
+    engine: &Engine,
+    manifest: &Manifest,
+    tolerance: f64,
+    asked: Option<bool>,
+) -> CheckOutcome {
     let width = manifest.blueprint.width as f64;
     let large = manifest.rows.saturating_mul(manifest.blueprint.width as u64) > SMALL
         || manifest.rows as f64 * width * width > QUICK;
     if !asked.unwrap_or(!large) {
-        return Ok(Told::Unknown("the model was not computed from its rows; --rows does it".into()));
+        return Ok(CheckResult::Unknown("the model was not computed from its rows; --rows does it".into()));
     }
     let rows = StoreRows::new(&engine.store, manifest);
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
-        return Ok(Told::Unknown("for networks in shards that would be a training of its own".into()));
+        return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
     }
     match &manifest.model.recipe {
         AnyRecipe::Ridge(_) => ridge(engine, manifest, tolerance, &rows),
@@ -73,7 +78,9 @@ pub(super) fn against(engine: &Engine, manifest: &Manifest, tolerance: f64, aske
             let evidence = found.forget("newton", &options, &rows, &[]);
             // A model that publishes behind noise has no Newton step to measure with.
             let Ok(outcome) = evidence else {
-                return Ok(Told::Unknown("a model behind noise is not told apart from its rows".into()));
+                return Ok(CheckResult::Unknown(
+                    "a model behind noise is not told apart from its rows".into(),
+                ));
             };
             judge(outcome.evidence.relative_bound, manifest, tolerance, "its rows")
         }
@@ -89,20 +96,22 @@ pub(super) fn against(engine: &Engine, manifest: &Manifest, tolerance: f64, aske
             }
             damaged(format!("fitted again from its rows it is another model: a number differs by {far:.1e}"))
         }
-        _ => Ok(Told::Unknown(
+        _ => Ok(CheckResult::Unknown(
             "for this family that would be a training of its own, whose result only its seed decides".into(),
         )),
     }
 }
 
-fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> Found {
+fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
     let mut model = model::load(&engine.store, manifest, rows).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
     let State::Ridge(kept) = model::state(&model).map_err(fault)? else {
         return damaged("its recipe and its state are of different models");
     };
     if kept.a.is_empty() {
-        return Ok(Told::Unknown("it keeps no sums; its bound is measured over its rows above".into()));
+        return Ok(CheckResult::Unknown(
+            "it keeps no sums; its bound is measured over its rows above".into(),
+        ));
     }
     let fresh = kept.resummed(rows).map_err(fault)?;
     let (a, b) = (apart(&kept.a, &fresh.a), apart(&kept.b, &fresh.b));
@@ -122,7 +131,7 @@ fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<
     let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh, rows).map_err(fault)?));
     let evidence = again.forget("auto", &Options::default(), rows, &[]).map_err(fault)?.evidence;
     match judge(evidence.relative_bound, manifest, tolerance, "its rows")? {
-        Told::Holds(told) => {
+        CheckResult::Holds(told) => {
             holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))
         }
         unknown => Ok(unknown),
