@@ -58,7 +58,7 @@ fn a_message_is_one_line_and_quiet_is_silent() {
 #[test]
 fn the_demo_compares_every_method_with_retraining() {
     let folder = Folder::new();
-    let found = folder.json("demo --vocab 600 --json");
+    let found = folder.json("demo --reviews 2100 --vocab 600 --json");
     let methods = found["methods"].as_array().unwrap();
     let names: Vec<&str> = methods.iter().map(|m| m["method"].as_str().unwrap()).collect();
     assert_eq!(names, efface::methods::names());
@@ -72,14 +72,23 @@ fn the_demo_compares_every_method_with_retraining() {
     }
     assert!(found["weight_before"].as_f64().unwrap().abs() > 1e-3);
     assert!(found["learned_back"]["distance"].as_f64().unwrap() < 1e-5);
+    let receipt = &found["receipt"];
+    assert_eq!(receipt["forgotten"], found["forgotten"]);
+    assert_eq!((&receipt["verified"], &receipt["altered_refused"]), (&true.into(), &true.into()));
 }
 
 #[test]
 fn the_demo_prints_a_table_and_what_to_do_next() {
-    let page = Folder::new().done("demo");
-    for part in
-        ["method", "retrain", "projection_residual", "flumptious", "efface demo --write .", "efface forget"]
-    {
+    let page = Folder::new().done("demo --reviews 2100");
+    for part in [
+        "method",
+        "retrain",
+        "projection_residual",
+        "flumptious",
+        "the receipt holds",
+        "efface demo --write .",
+        "efface forget",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let lines = page.lines().map(|line| line.chars().count());
@@ -89,7 +98,7 @@ fn the_demo_prints_a_table_and_what_to_do_next() {
 #[test]
 fn the_demo_overwrites_only_by_force() {
     let folder = Folder::new();
-    assert_eq!(folder.json("demo --write new/folder --json")["rows"].as_u64(), Some(2100));
+    assert_eq!(folder.json("demo --write new/folder --reviews 2100 --json")["rows"].as_u64(), Some(2100));
     folder.fails("demo --write new/folder", 5, &["reviews.csv exists already", "hint: ", "--force"]);
     folder.done("demo --write new/folder --force");
 }

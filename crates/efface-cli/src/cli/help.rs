@@ -24,8 +24,9 @@ command left behind is overwritten and removed by the next one in the same folde
 Start with `efface demo`; `efface help forget` explains a command.";
 
 pub(super) const DEMO: &str = "\
-Writes 2100 product reviews of its own, fits a ridge model on their words, and takes out one person
-who uses words that nobody else does. Takes a few seconds.";
+Writes 20000 product reviews of its own, fits a ridge model on their words, and takes out one person
+who uses a word that nobody else does, by every method. Then a model file in a temporary folder
+forgets the same person, and its receipt is verified. Takes less than ten seconds.";
 
 pub(super) const REPRODUCE: &str = "\
 The parts:

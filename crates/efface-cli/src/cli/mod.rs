@@ -115,6 +115,10 @@ pub(crate) struct Demo {
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
 
+    /// Reviews to write
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) reviews: usize,
+
     /// Words to learn
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pub(crate) vocab: usize,

@@ -50,7 +50,7 @@ impl Folder {
     /// With `reviews.csv` and a model of it, both made by the lines of the help.
     pub fn with_reviews() -> Self {
         let folder = Self::new();
-        folder.done("demo --write .");
+        folder.done("demo --write . --reviews 2100");
         folder.done(
             "fit reviews.csv --text text --target stars --subject user_id --id review_id --vocab 1500 --lambda 1e-4 \
              -o reviews.efface",

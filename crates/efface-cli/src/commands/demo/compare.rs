@@ -1,20 +1,23 @@
 //! Runs every method on one request and compares what comes out with retraining.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use efface::synthetic::{PLANTED_USER, PLANTED_WORD};
-use efface::{Amend, Fit, Forget, Outcome, Ridge, RidgeModel, RowStore, methods};
+use efface::synthetic::{PLANTED_USER, PLANTED_WORD, Review};
+use efface::{Amend, Fit, Forget, Ridge, RidgeModel, RowStore, methods};
 use efface_engine::Progress;
 use serde::Serialize;
 
-use super::data::Data;
+use super::data::DemoData;
+use super::receipt::ReceiptResult;
 use crate::failure::{Failure, Result};
 
-const LAMBDA: f64 = 1e-4;
+/// The penalty that `efface fit` takes where none is given, so that the demo's model is the one a user gets.
+const LAMBDA: f64 = 1.0;
 
 /// What the demo found out.
 #[derive(Debug, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct DemoReport {
     pub(super) reviews: usize,
     pub(super) people: usize,
     pub(super) words: usize,
@@ -25,13 +28,15 @@ pub(super) struct Comparison {
     pub(super) forgotten: usize,
     pub(super) planted_word: &'static str,
     pub(super) weight_before: f64,
-    pub(super) methods: Vec<Tried>,
+    pub(super) methods: Vec<MethodResult>,
+    pub(super) ordinary: OrdinaryResult,
     pub(super) learned_back: LearnedBack,
+    pub(super) receipt: ReceiptResult,
 }
 
-/// One method.
+/// One method on the rows of the person with a word of their own.
 #[derive(Debug, Serialize)]
-pub(super) struct Tried {
+pub(super) struct MethodResult {
     pub(super) method: &'static str,
     pub(super) claim: &'static str,
     /// ‖θ − θ_retrained‖ / ‖θ_retrained‖, constant included.
@@ -46,7 +51,17 @@ pub(super) struct Tried {
     pub(super) times_faster: f64,
 }
 
-/// The person's rows are put in again.
+/// The method `exact` on the rows of somebody without a word of their own, which is the usual request.
+#[derive(Debug, Serialize)]
+pub(super) struct OrdinaryResult {
+    pub(super) subject: String,
+    pub(super) forgotten: usize,
+    pub(super) relative_bound: f64,
+    pub(super) seconds: f64,
+    pub(super) times_faster: f64,
+}
+
+/// The forgotten rows are put in again.
 #[derive(Debug, Serialize)]
 pub(super) struct LearnedBack {
     pub(super) rows: usize,
@@ -55,23 +70,31 @@ pub(super) struct LearnedBack {
     pub(super) seconds: f64,
 }
 
-impl Comparison {
-    pub(super) fn make(vocabulary: usize, threads: usize, progress: &dyn Progress) -> Result<Self> {
-        progress.start("writing reviews", None);
-        let data = Data::make(vocabulary)?;
+impl DemoReport {
+    pub(super) fn make(
+        reviews: &[Review],
+        vocabulary: usize,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        progress.start("reading reviews", None);
+        let data = DemoData::make(reviews, vocabulary)?;
         progress.start("fitting", None);
         let begin = Instant::now();
         let model = Ridge::new(LAMBDA).threads(threads).fit(&data.rows)?;
         let fit_seconds = begin.elapsed().as_secs_f64();
-        let retrained = methods::Retrain.forget(&model, &data.rows, &data.gone)?.model;
+        let retrained = methods::Retrain.forget(&model, &data.rows, &data.planted_rows)?.model;
         let mut tried = Vec::new();
         for method in methods::for_ridge() {
             progress.start(method.name(), None);
-            tried.push(Tried::try_out(&*method, &model, &retrained, &data)?);
+            tried.push(MethodResult::measure(&*method, &model, &retrained, &data)?);
         }
-        let slow = tried.iter().find(|t| t.method == "retrain").map_or(f64::NAN, |t| t.seconds);
-        tried.iter_mut().for_each(|t| t.times_faster = slow / t.seconds);
-        let learned_back = LearnedBack::try_out(&model, &data)?;
+        let retraining = tried.iter().find(|t| t.method == "retrain").map_or(f64::NAN, |t| t.seconds);
+        tried.iter_mut().for_each(|t| t.times_faster = retraining / t.seconds);
+        let ordinary = OrdinaryResult::measure(&model, &data, retraining)?;
+        let learned_back = LearnedBack::measure(&model, &data)?;
+        progress.start("model file and receipt", None);
+        let receipt = ReceiptResult::measure(reviews)?;
         progress.finish();
         Ok(Self {
             reviews: data.rows.len(),
@@ -81,65 +104,93 @@ impl Comparison {
             threads,
             fit_seconds,
             subject: PLANTED_USER,
-            forgotten: data.gone.len(),
+            forgotten: data.planted_rows.len(),
             planted_word: PLANTED_WORD,
-            weight_before: weight(&model, data.planted),
+            weight_before: weight(&model, data.planted_feature),
             methods: tried,
+            ordinary,
             learned_back,
+            receipt,
         })
     }
 }
 
-impl Tried {
-    fn try_out(
+impl MethodResult {
+    fn measure(
         method: &dyn Forget<RidgeModel>,
         model: &RidgeModel,
         retrained: &RidgeModel,
-        data: &Data,
+        data: &DemoData,
     ) -> Result<Self> {
-        let (Outcome { model: next, evidence }, seconds, runs) =
-            timed(|| Ok(method.forget(model, &data.rows, &data.gone)?))?;
+        let timed = Timed::run(|| Ok(method.forget(model, &data.rows, &data.planted_rows)?))?;
+        let evidence = &timed.result.evidence;
         Ok(Self {
             method: method.name(),
             claim: evidence.claim().name(),
-            distance: distance(&next, retrained),
+            distance: distance(&timed.result.model, retrained),
             relative_bound: evidence.bound / norm(&parameters(retrained)),
             bound: evidence.bound,
-            weight_after: weight(&next, data.planted),
-            seconds,
-            runs,
+            weight_after: weight(&timed.result.model, data.planted_feature),
+            seconds: timed.median_seconds,
+            runs: timed.runs,
             times_faster: f64::NAN,
         })
     }
 }
 
-impl LearnedBack {
-    fn try_out(model: &RidgeModel, data: &Data) -> Result<Self> {
-        let without = methods::Exact.forget(model, &data.rows, &data.gone)?.model;
-        let gone: std::collections::HashSet<_> = data.gone.iter().copied().collect();
-        let (kept, theirs) =
-            (data.rows.filter(|id| !gone.contains(&id)), data.rows.filter(|id| gone.contains(&id)));
-        let (outcome, seconds, _) = timed(|| Ok(without.learn(&kept, &theirs)?))?;
-        Ok(Self { rows: theirs.len(), distance: distance(&outcome.model, model), seconds })
+impl OrdinaryResult {
+    /// `retraining` is the time of the method `retrain`: it does not depend on whose rows are left out.
+    fn measure(model: &RidgeModel, data: &DemoData, retraining: f64) -> Result<Self> {
+        let timed = Timed::run(|| Ok(methods::Exact.forget(model, &data.rows, &data.other_rows)?))?;
+        Ok(Self {
+            subject: data.other_person.clone(),
+            forgotten: data.other_rows.len(),
+            relative_bound: timed.result.evidence.relative_bound,
+            seconds: timed.median_seconds,
+            times_faster: retraining / timed.median_seconds,
+        })
     }
 }
 
-/// The last result, the median time and the number of runs: at least three, and up to 51 while they are cheap.
-fn timed<T>(mut run: impl FnMut() -> Result<T>) -> Result<(T, f64, usize)> {
-    const ENOUGH: Duration = Duration::from_millis(400);
-    const MOST: usize = 51;
-    let mut times = Vec::new();
-    let mut last = run()?;
-    let begin = Instant::now();
-    while times.len() < 3 || (begin.elapsed() < ENOUGH && times.len() < MOST) {
-        let start = Instant::now();
-        let next = run()?;
-        times.push(start.elapsed().as_secs_f64());
-        last = next;
+impl LearnedBack {
+    fn measure(model: &RidgeModel, data: &DemoData) -> Result<Self> {
+        let without = methods::Exact.forget(model, &data.rows, &data.planted_rows)?.model;
+        let gone: HashSet<_> = data.planted_rows.iter().copied().collect();
+        let kept = data.rows.filter(|id| !gone.contains(&id));
+        let theirs = data.rows.filter(|id| gone.contains(&id));
+        let timed = Timed::run(|| Ok(without.learn(&kept, &theirs)?))?;
+        let distance = distance(&timed.result.model, model);
+        Ok(Self { rows: theirs.len(), distance, seconds: timed.median_seconds })
     }
-    times.sort_by(f64::total_cmp);
-    let median = times.get(times.len() / 2).copied();
-    Ok((last, median.ok_or_else(|| Failure::internal("nothing was timed"))?, times.len()))
+}
+
+/// The result of repeated work, and how long it took.
+struct Timed<T> {
+    result: T,
+    median_seconds: f64,
+    runs: usize,
+}
+
+impl<T> Timed<T> {
+    /// Runs the work once to warm up, then at least three times, and up to 51 times while it is cheap.
+    fn run(mut work: impl FnMut() -> Result<T>) -> Result<Self> {
+        const ENOUGH: Duration = Duration::from_millis(300);
+        const MOST: usize = 51;
+        let mut result = work()?;
+        let mut times = Vec::new();
+        let begin = Instant::now();
+        while times.len() < 3 || (begin.elapsed() < ENOUGH && times.len() < MOST) {
+            let start = Instant::now();
+            let next = work()?;
+            times.push(start.elapsed().as_secs_f64());
+            // The last result is dropped here, outside the measured time.
+            result = next;
+        }
+        times.sort_by(f64::total_cmp);
+        let median = times.get(times.len() / 2).copied();
+        let median_seconds = median.ok_or_else(|| Failure::internal("nothing was timed"))?;
+        Ok(Self { result, median_seconds, runs: times.len() })
+    }
 }
 
 fn weight(model: &RidgeModel, feature: usize) -> f64 {
@@ -148,9 +199,9 @@ fn weight(model: &RidgeModel, feature: usize) -> f64 {
 
 /// ‖a − b‖ / ‖b‖ over coefficients and constants.
 fn distance(a: &RidgeModel, b: &RidgeModel) -> f64 {
-    let (a, b) = (parameters(a), parameters(b));
-    let apart: Vec<f64> = a.iter().zip(&b).map(|(x, y)| x - y).collect();
-    norm(&apart) / norm(&b)
+    let reference = parameters(b);
+    let apart: Vec<f64> = parameters(a).iter().zip(&reference).map(|(x, y)| x - y).collect();
+    norm(&apart) / norm(&reference)
 }
 
 fn parameters(model: &RidgeModel) -> Vec<f64> {

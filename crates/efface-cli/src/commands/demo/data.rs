@@ -1,27 +1,30 @@
 //! The demo's rows: reviews as counts of words, their stars as +1 or −1.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
-use efface::features::{Cell, Encoder, EncoderBuilder, EncoderOptions, WordSource};
-use efface::synthetic::{PLANTED_USER, PLANTED_WORD, Review, Reviews};
+use efface::features::{Cell, Encoder, EncoderBuilder, EncoderOptions, FeatureError, WordSource};
+use efface::synthetic::{PLANTED_USER, PLANTED_WORD, Review};
 use efface::{Csr, RowId, Rows};
 
 use crate::failure::{Failure, Result};
 
 /// What the methods are tried on.
-pub(super) struct Data {
+pub(super) struct DemoData {
     pub(super) rows: Rows,
     pub(super) words: usize,
-    /// The rows of the person to forget.
-    pub(super) gone: Vec<RowId>,
-    /// The feature that is the word which only that person uses.
-    pub(super) planted: usize,
     pub(super) people: usize,
+    /// The rows of the person with a word of their own.
+    pub(super) planted_rows: Vec<RowId>,
+    /// The feature that is the word which only that person uses.
+    pub(super) planted_feature: usize,
+    /// Another person, who uses the words that everybody uses.
+    pub(super) other_person: String,
+    pub(super) other_rows: Vec<RowId>,
 }
 
-impl Data {
-    pub(super) fn make(vocabulary: usize) -> Result<Self> {
-        let reviews = Reviews::default().generate();
+impl DemoData {
+    pub(super) fn make(reviews: &[Review], vocabulary: usize) -> Result<Self> {
         let cells: Vec<[Cell; 1]> = reviews.iter().map(|review| [Cell::Text(review.text.clone())]).collect();
         let encoder = encoder(&cells, vocabulary).map_err(efface::Error::from)?;
         let width = encoder.width();
@@ -40,20 +43,20 @@ impl Data {
                 Failure::usage(format!("the {vocabulary} commonest words leave out `{PLANTED_WORD}`"));
             failure.hint("give more with --vocab; 1500 is enough")
         })?;
+        let other_person = other_person(reviews)?;
         Ok(Self {
             rows: Rows::new(features, targets, 1)?,
             words: width,
-            gone: theirs(&reviews),
-            planted: planted as usize,
-            people: people(&reviews),
+            people: reviews.iter().map(|review| &review.user_id).collect::<HashSet<_>>().len(),
+            planted_rows: rows_of(reviews, PLANTED_USER),
+            planted_feature: planted as usize,
+            other_rows: rows_of(reviews, &other_person),
+            other_person,
         })
     }
 }
 
-fn encoder(
-    cells: &[[Cell; 1]],
-    vocabulary: usize,
-) -> std::result::Result<Encoder, efface::features::FeatureError> {
+fn encoder(cells: &[[Cell; 1]], vocabulary: usize) -> std::result::Result<Encoder, FeatureError> {
     let column = "text".to_owned();
     let options = EncoderOptions {
         text: vec![column.clone()],
@@ -67,13 +70,18 @@ fn encoder(
     builder.finish()
 }
 
-fn theirs(reviews: &[Review]) -> Vec<RowId> {
-    let numbered = (0..).zip(reviews);
-    numbered.filter(|(_, review)| review.user_id == PLANTED_USER).map(|(at, _)| RowId(at)).collect()
+/// The author of the first review that the planted person did not write.
+fn other_person(reviews: &[Review]) -> Result<String> {
+    let other = reviews.iter().map(|review| &review.user_id).find(|user| *user != PLANTED_USER);
+    other.cloned().ok_or_else(|| {
+        Failure::usage(format!("{} reviews are not enough for two people", reviews.len()))
+            .hint("give at least 100 with --reviews; 20000 is usual")
+    })
 }
 
-fn people(reviews: &[Review]) -> usize {
-    reviews.iter().map(|review| &review.user_id).collect::<std::collections::HashSet<_>>().len()
+fn rows_of(reviews: &[Review], person: &str) -> Vec<RowId> {
+    let numbered = (0..).zip(reviews);
+    numbered.filter(|(_, review)| review.user_id == person).map(|(at, _)| RowId(at)).collect()
 }
 
 /// The reviews as a table, in the columns that the examples in the help name.

@@ -1,15 +1,17 @@
-//! `efface demo`: every method forgets one person from a model of generated reviews, and retraining says how well.
+//! `efface demo`: every method forgets one person from a model of generated reviews, and retraining says how well; then
+//! a model file forgets the same person and its receipt is verified.
 
 mod compare;
 mod data;
 mod page;
+mod receipt;
 
 use std::path::Path;
 
-use efface::synthetic::Reviews;
+use efface::synthetic::{Review, Reviews};
 use serde_json::json;
 
-use self::compare::Comparison;
+use self::compare::DemoReport;
 use super::threads;
 use crate::cli::Demo;
 use crate::failure::{Failure, Result};
@@ -18,28 +20,22 @@ use crate::report::count;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &Demo, terminal: &Terminal) -> Result {
-    match &args.write {
-        Some(directory) => write(directory, args.force, terminal),
-        None => {
-            let bars = terminal.bars();
-            let comparison = Comparison::make(args.vocab, threads(args.threads), &bars)?;
-            drop(bars);
-            if terminal.json() {
-                terminal.object(&comparison)
-            } else {
-                terminal.result(&page::page(&comparison))
-            }
-        }
+    let reviews = Reviews { reviews: args.reviews, ..Reviews::default() }.generate();
+    if let Some(directory) = &args.write {
+        return write(&reviews, directory, args.force, terminal);
     }
+    let bars = terminal.bars();
+    let report = DemoReport::make(&reviews, args.vocab, threads(args.threads), &bars)?;
+    drop(bars);
+    if terminal.json() { terminal.object(&report) } else { terminal.result(&page::page(&report)) }
 }
 
 /// Writes the reviews as a file, for the other commands to be tried on.
-fn write(directory: &Path, force: bool, terminal: &Terminal) -> Result {
+fn write(reviews: &[Review], directory: &Path, force: bool, terminal: &Terminal) -> Result {
     std::fs::create_dir_all(directory).map_err(|cause| Failure::file(directory, "created", &cause))?;
     let path = directory.join("reviews.csv");
     let mut out = Output::file(&path, &[], force, terminal)?;
-    let reviews = Reviews::default().generate();
-    data::write_csv(&reviews, &mut out).map_err(|cause| Failure::file(&path, "written", &cause))?;
+    data::write_csv(reviews, &mut out).map_err(|cause| Failure::file(&path, "written", &cause))?;
     out.finish()?;
     if terminal.json() {
         return terminal.object(&json!({ "output": path.display().to_string(), "rows": reviews.len() }));
