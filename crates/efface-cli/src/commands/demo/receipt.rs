@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use efface::synthetic::{PLANTED_USER, Review};
-use efface_engine::{Engine, FitRequest, ForgetRequest, Silent, Who};
+use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent};
 use efface_io::{Format, Source};
 use efface_receipt::{KeyRing, PublicKey, verify_bytes};
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl ReceiptResult {
         let fitted = efface_engine::fit(&fit_request(reviews)?, &path, false, &Silent)?;
 
         let mut engine = Engine::open(&path)?;
-        let who = Who::Subject { column: "user_id".into(), value: PLANTED_USER.into() };
+        let who = RowSelection::Subject { column: "user_id".into(), value: PLANTED_USER.into() };
         let report = engine.request(&ForgetRequest::new(who), false)?;
         let logged = report.receipt.ok_or_else(|| Failure::internal("the forget left no receipt"))?;
         let bundle = engine.bundle(&logged.sequence.to_string())?;
