@@ -99,6 +99,7 @@ SIZE = shape(lambda v: is_number(v) and v >= 0, "not a number, or negative")
 ANY = shape(is_number, "not a number")
 SEED = shape(lambda v: isinstance(v, str) and re.fullmatch("0|[1-9][0-9]{0,19}", v) and int(v) < 2**64, "no seed")
 SIGNATURE = shape(lambda v: isinstance(v, str) and len(unbase64(v, "schema")) == 64, "not a signature")
+CODE = shape(lambda v: isinstance(v, str) and re.fullmatch("[a-z][a-z0-9_]{0,63}", v, re.ASCII), "not a code")
 STATE = record(root=HASH, count=COUNT)
 CLAIMS = {
     "exact": record(kind=TEXT, tolerance=SIZE),
@@ -109,6 +110,7 @@ CLAIMS = {
     "approximate": record(kind=TEXT),
 }  # fmt: skip
 AUDIT = record(test=TEXT, passed=optional(BOOL), value=optional(ANY), threshold=optional(ANY), trials=optional(COUNT))
+UNCOVERED = record(code=CODE, detail=TEXT)
 COPY = record(
     number=COUNT, kind=one_of("version", "export"), state=one_of("live", "withdrawn"), parameters=HASH, made_at=TIME,
     withdrawn_at=optional(TIME),
@@ -136,7 +138,7 @@ RECEIPT = record(
     training_set=record(before=optional(STATE), after=STATE), parameters=record(before=optional(HASH), after=HASH),
     method=optional(TEXT), efface=TEXT, settings=settings, seed=optional(SEED), claim=optional(tagged),
     bound=optional(record(distance=optional(SIZE), relative=optional(SIZE), source=one_of("measured", "carried"))),
-    audit=list_of(AUDIT), not_covered=list_of(TEXT), copies=list_of(COPY), release=optional(RELEASE),
+    audit=list_of(AUDIT), not_covered=list_of(UNCOVERED), copies=list_of(COPY), release=optional(RELEASE),
     settles=optional(record(first=COUNT, last=COUNT)),
     next_key=optional(shape(lambda v: isinstance(v, str), "not a key")), key_id=hexadecimal(8),
     previous=optional(record(size=COUNT, root=HASH)),

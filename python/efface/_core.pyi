@@ -8,6 +8,14 @@ import numpy.typing as npt
 __version__: str
 methods: list[str]
 
+class NotCovered:
+    """One thing that a request could not take out. ``str`` of it is the sentence."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
 class Evidence:
     """The record of one request: what was promised, how far from retraining the result can be, what was read."""
 
@@ -38,7 +46,7 @@ class Evidence:
     @property
     def refactored(self) -> bool: ...
     @property
-    def not_covered(self) -> list[str]: ...
+    def not_covered(self) -> list[NotCovered]: ...
     @property
     def cleared(self) -> dict[str, Any] | None: ...
     def to_dict(self) -> dict[str, Any]: ...

@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use efface::NotCovered;
 use efface_engine::{RowSelection, Silent};
 
 /// Words that no other row has.
@@ -119,8 +120,8 @@ fn what_cannot_be_taken_out_is_listed() {
     (request.id, request.text, request.classify) = (Some("id".into()), vec!["text".into()], true);
     let mut engine = bench.fit("model", &request);
     let report = engine.forget(&ids(&["c"]), "auto", &PLAIN, false).unwrap();
-    let list = report.evidence.not_covered.join("\n");
-    assert!(list.contains("the names of 1 classes"), "{list}");
-    assert!(list.contains("the places of 1 erased names"), "{list}");
+    let list = &report.evidence.not_covered;
+    assert!(list.contains(&NotCovered::EmptyClasses { classes: 1 }), "{list:?}");
+    assert!(list.contains(&NotCovered::ErasedNames { column: "text".into(), names: 1 }), "{list:?}");
     assert_eq!(engine.summary().unwrap().not_covered, report.evidence.not_covered);
 }

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Bench, csv, ids, predictions, receipts, sound};
+use efface::NotCovered;
 use efface_engine::{
     AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetRequest,
     HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, TuneOptions, Vectors,
@@ -70,9 +71,9 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             assert_eq!(evidence.claim(), efface::Claim::Approximate);
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite(), "{evidence:?}");
             assert!(evidence.iterations >= 5 && evidence.rows == 28);
-            let left = evidence.not_covered.join("; ");
-            assert!(left.contains("nothing bounds what is left"), "{left}");
-            assert!(!left.contains("only the head forgets"), "{left}");
+            let left = &evidence.not_covered;
+            assert!(left.contains(&NotCovered::TrainedFurther), "{left:?}");
+            assert!(!left.contains(&NotCovered::EncoderTraining), "{left:?}");
 
             let receipt = receipts(&engine).pop().unwrap();
             assert_eq!(receipt.method.as_deref(), Some(method));
@@ -83,7 +84,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             let rate = tuning["learning_rate"].as_f64().unwrap();
             let share = if method == "fine_tune" { 1.0 } else { 0.25 };
             assert!((rate - 0.02 * share).abs() < 1e-6, "{rate}");
-            assert!(receipt.not_covered.iter().any(|what| what.contains("nothing bounds what is left")));
+            assert!(receipt.not_covered.iter().any(|what| what.code == "trained_further"));
 
             // Encoder, features and head changed together, and what is stored agrees with itself.
             let after = predictions(&engine, &text);
@@ -100,7 +101,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             // The head goes on forgetting, and a retraining is the one of the fit.
             engine.request(&by("auto", &["d9"]), false).unwrap();
             let report = engine.request(&by("retrain", &["d10"]), false).unwrap();
-            assert!(!report.evidence.not_covered.join("; ").contains("nothing bounds"));
+            assert!(!report.evidence.not_covered.contains(&NotCovered::TrainedFurther));
             sound(&engine);
         }
     }

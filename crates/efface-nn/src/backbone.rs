@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use efface::{Dense, Features, RowStore, Rows};
+use efface::{Dense, Features, NotCovered, RowStore, Rows};
 
 use crate::embedding::Embedding;
 use crate::encoder::Weights;
@@ -16,13 +16,6 @@ use crate::pool::Pool;
 use crate::recipe::NetworkRecipe;
 use crate::texts::row_ids;
 use crate::train::in_chunks;
-
-/// What stays behind when only the head forgets.
-const LEARNED: &str =
-    "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it";
-/// What no retraining undoes.
-const CHOSEN: &str = "which words have a vector: they were chosen from all texts, and stay in the file by name; training the \
-                      whole network anew drops the names that no row holds any more, and their places stay";
 
 /// An encoder. Clones share its parameters.
 #[derive(Debug, Clone)]
@@ -109,7 +102,7 @@ impl Backbone {
     }
 
     /// What a forgetting head leaves uncovered.
-    pub fn not_covered(&self) -> Vec<String> {
+    pub fn not_covered(&self) -> Vec<NotCovered> {
         not_covered(self.steps, self.embedding().public)
     }
 
@@ -169,9 +162,9 @@ impl Backbone {
 }
 
 /// What a forgetting head leaves uncovered, of an encoder with so many steps behind it and words from here or elsewhere.
-pub fn not_covered(steps: u64, public_words: bool) -> Vec<String> {
-    let learned = (steps > 0).then(|| LEARNED.to_string());
-    learned.into_iter().chain((!public_words).then(|| CHOSEN.to_string())).collect()
+pub fn not_covered(steps: u64, public_words: bool) -> Vec<NotCovered> {
+    let training = (steps > 0).then_some(NotCovered::EncoderTraining);
+    training.into_iter().chain((!public_words).then_some(NotCovered::EncoderWords)).collect()
 }
 
 /// Scores of a head for so many classes.

@@ -1,6 +1,6 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
-use efface::{Evidence, Features, Outcome, Predict, RowId, RowStore, Rows};
+use efface::{Evidence, Features, NotCovered, Outcome, Predict, RowId, RowStore, Rows};
 use faer::Mat;
 
 use crate::backbone::{Backbone, not_covered};
@@ -95,7 +95,7 @@ impl Network {
     }
 
     /// What a forgetting head leaves uncovered.
-    pub fn not_covered(&self) -> Vec<String> {
+    pub fn not_covered(&self) -> Vec<NotCovered> {
         self.backbone.not_covered()
     }
 

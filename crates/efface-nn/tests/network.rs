@@ -190,7 +190,10 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
             assert!(distance < 1e-8, "{name}: {distance:e}");
             assert!(!ridge || distance < 1e-9, "{name}: {distance:e}");
             assert_eq!((evidence.forgotten, evidence.rows, fitted.texts().len()), (4, 56, 56));
-            assert!(evidence.not_covered.iter().any(|what| what.contains("encoder")), "{evidence:?}");
+            assert!(
+                evidence.not_covered.iter().any(|what| what.to_string().contains("encoder")),
+                "{evidence:?}"
+            );
             assert!(evidence.reason.unwrap().contains("only the first 12 words"));
         }
         for name in ["newton", "influence", "projection_residual"] {

@@ -112,7 +112,10 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             assert!(evidence.iterations >= 5 * 8, "{}", evidence.iterations);
             let read = if let NetworkMethod::FineTune(_) = method { 63 } else { 72 };
             assert_eq!(evidence.rows_read, read);
-            assert!(evidence.not_covered[0].contains("nothing bounds what is left"), "{evidence:?}");
+            assert!(
+                evidence.not_covered[0].to_string().contains("nothing bounds what is left"),
+                "{evidence:?}"
+            );
             // The head is at its optimum on the features that are kept with it, so that it goes on forgetting exactly.
             let refitted = after.network().recipe().head.fit(after.encoded()).unwrap();
             assert!(after.network().head().distance(&refitted) < 1e-9);

@@ -12,6 +12,33 @@ pub(crate) struct Evidence {
     pub(crate) inner: efface::Evidence,
 }
 
+/// One thing that a request could not take out. ``str`` of it is the sentence.
+#[pyclass(frozen, eq, get_all, module = "efface._core")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct NotCovered {
+    /// What it is, for programs: a name that stays the same from version to version.
+    code: &'static str,
+    /// What it is, for people.
+    detail: String,
+}
+
+impl NotCovered {
+    fn new(what: &efface::NotCovered) -> Self {
+        Self { code: what.code(), detail: what.to_string() }
+    }
+}
+
+#[pymethods]
+impl NotCovered {
+    fn __str__(&self) -> &str {
+        &self.detail
+    }
+
+    fn __repr__(&self) -> String {
+        format!("NotCovered(code={:?}, detail={:?})", self.code, self.detail)
+    }
+}
+
 /// A record as pickle keeps it: JSON, and numbers that JSON may not have.
 type Parts = (String, [f64; 4]);
 
@@ -107,8 +134,8 @@ impl Evidence {
 
     /// What this request cannot take out of the model.
     #[getter]
-    fn not_covered(&self) -> Vec<String> {
-        self.inner.not_covered.clone()
+    fn not_covered(&self) -> Vec<NotCovered> {
+        self.inner.not_covered.iter().map(NotCovered::new).collect()
     }
 
     /// Everything, as plain values. A bound that is not known is ``inf``.

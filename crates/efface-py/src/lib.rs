@@ -23,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("methods", efface::methods::table::method_names())?;
     module.add_class::<model::Model>()?;
     module.add_class::<evidence::Evidence>()?;
+    module.add_class::<evidence::NotCovered>()?;
     module.add_class::<engine::ModelFile>()?;
     module.add_class::<minilm::MiniLm>()?;
     module.add_function(wrap_pyfunction!(receipt::verify_bundle, module)?)?;

@@ -46,7 +46,9 @@ pub use hash::{Hash, leaf_hash, sha256};
 pub use limits::*;
 pub use log::{ConsistencyProof, Frontier, InclusionProof, MemoryLog, Nodes};
 pub use note::Checkpoint;
-pub use receipt::{Change, Head, Kind, Outcome, Receipt, RequestId, RowsTouched, SCHEMA, Settled, Times};
+pub use receipt::{
+    Change, Head, Kind, Outcome, Receipt, RequestId, RowsTouched, SCHEMA, Settled, Times, UncoveredPart,
+};
 pub use replay::LogReplay;
 pub use signature::{KeyId, KeyRing, PublicKey, SecretKey, Signature, Signed};
 pub use time::Time;

@@ -17,6 +17,8 @@ pub const MAX_NOTE_SIGNATURES: usize = 32;
 pub const MAX_NAME_BYTES: usize = 255;
 /// The longest text in a receipt: a reason, a method, a line of what is not covered.
 pub const MAX_TEXT_BYTES: usize = 1024;
+/// The longest code: the name of a thing that is not covered.
+pub const MAX_CODE_BYTES: usize = 64;
 /// The most entries of a list in a receipt.
 pub const MAX_LIST: usize = 1024;
 /// The most key rotations that a bundle carries.

@@ -11,7 +11,7 @@ use crate::{
     claim::{Audit, Bound, Calibration, Claim, KnownCopy, PrivacySpent, Release},
     fault::Fault,
     hash::Hash,
-    limits::{MAX_LIST, MAX_TEXT_BYTES},
+    limits::{MAX_CODE_BYTES, MAX_LIST, MAX_TEXT_BYTES},
     signature::{KeyId, PublicKey, check_name},
     time::Time,
     training_set::SetState,
@@ -66,7 +66,7 @@ pub struct Receipt {
     /// Tests that were run on the new model.
     pub audit: Vec<Audit>,
     /// What this request could not take out.
-    pub not_covered: Vec<String>,
+    pub not_covered: Vec<UncoveredPart>,
     /// Versions and exports that the engine knows of.
     pub copies: Vec<KnownCopy>,
     /// How the new parameters may be published; null when nothing new is to be published.
@@ -79,6 +79,17 @@ pub struct Receipt {
     pub key_id: KeyId,
     /// The head of the log that this receipt was written on; null for the first.
     pub previous: Option<Head>,
+}
+
+/// One thing that a request could not take out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UncoveredPart {
+    /// What it is, for programs: a name that stays the same from version to version. Later versions of efface may have
+    /// names that this one does not know, so that any name of the form is accepted.
+    pub code: String,
+    /// What it is, for people.
+    pub detail: String,
 }
 
 /// A caller's name for a request.
@@ -268,7 +279,7 @@ impl Receipt {
         let mut texts: Vec<(&'static str, &str)> = vec![("efface", &self.efface)];
         texts.extend(self.reason.as_deref().map(|text| ("reason", text)));
         texts.extend(self.method.as_deref().map(|text| ("method", text)));
-        texts.extend(self.not_covered.iter().map(|text| ("not_covered", text.as_str())));
+        texts.extend(self.not_covered.iter().map(|part| ("not_covered", part.detail.as_str())));
         texts.extend(self.audit.iter().map(|audit| ("audit", audit.test.as_str())));
         if let Some(RequestId::Given(text)) = &self.request_id {
             texts.push(("request_id", text));
@@ -287,6 +298,10 @@ impl Receipt {
                     problem: "a text has 1 to 1024 bytes and no control characters",
                 });
             }
+        }
+        if self.not_covered.iter().any(|part| !is_code(&part.code)) {
+            let problem = "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
+            return Err(Fault::Contradiction { field: "not_covered", problem });
         }
         let assumptions = match &self.claim {
             Some(Claim::Certified { assumptions, .. }) => assumptions.len(),
@@ -424,6 +439,13 @@ impl Receipt {
         }
         Ok(())
     }
+}
+
+/// Whether a text has the form of a code: a lower-case name that programs compare.
+fn is_code(text: &str) -> bool {
+    text.len() <= MAX_CODE_BYTES
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
 /// A 64-bit integer as a decimal string.

@@ -231,7 +231,7 @@ fn a_log_whose_states_do_not_meet_is_refused() {
 fn contradictions_are_not_signed() {
     let log = log();
     type Change = fn(&mut Receipt);
-    let changes: [(&str, Change); 18] = [
+    let changes: [(&str, Change); 20] = [
         ("schema", |r| r.schema = "efface.receipt/2".to_owned()),
         ("id", |r| r.id = "x".to_owned()),
         ("outcome", |r| r.outcome = Outcome::Done),
@@ -247,7 +247,9 @@ fn contradictions_are_not_signed() {
         ("exact without a relative bound", |r| r.bound.as_mut().unwrap().relative = None),
         ("exact beyond the tolerance", |r| r.bound.as_mut().unwrap().relative = Some(1.1e-10)),
         ("control", |r| r.reason = Some("a\u{1b}[31m".to_owned())),
-        ("long", |r| r.not_covered = vec!["x".repeat(2000)]),
+        ("long", |r| r.not_covered = vec![uncovered("x", &"x".repeat(2000))]),
+        ("no code", |r| r.not_covered = vec![uncovered("", "x")]),
+        ("code", |r| r.not_covered = vec![uncovered("Chosen words", "x")]),
         ("previous", |r| r.previous = None),
         ("next key", |r| r.next_key = Some(next_secret().public().to_string())),
     ];

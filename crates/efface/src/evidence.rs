@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::not_covered::NotCovered;
+
 /// The tolerance of families whose arithmetic is a closed form of their rows, where the recipe has no setting for it.
 pub(crate) const CLOSED_FORM_TOLERANCE: f64 = 1e-9;
 
@@ -153,8 +155,9 @@ pub struct Evidence {
     pub cleared: Option<ClearedColumns>,
     /// What had been made ahead of time.
     pub precomputed: Vec<Precomputed>,
-    /// What this request cannot take out of the model; filled by whoever knows how the features were made.
-    pub not_covered: Vec<String>,
+    /// What this request cannot take out of the model. The method fills in what it left itself, and the engine adds what
+    /// follows from how the features were made.
+    pub not_covered: Vec<NotCovered>,
 }
 
 impl Evidence {

@@ -36,6 +36,7 @@ mod fitted;
 mod linalg;
 pub mod methods;
 pub mod models;
+mod not_covered;
 pub mod rows;
 pub mod synthetic;
 pub mod traits;
@@ -48,5 +49,6 @@ pub use models::{
     LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,
     SisaModel, Softmax, SumsAccuracy,
 };
+pub use not_covered::NotCovered;
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

@@ -1,5 +1,6 @@
 //! `efface learn` and `efface amend`: rows of a file join a model, or replace rows that it holds.
 
+use efface::NotCovered;
 use efface_engine::ChangeReport;
 
 use super::open;
@@ -30,7 +31,8 @@ fn tell(verb: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
         return within_tolerance(report);
     }
     terminal.message(&format!("{verb} {}: {}", count(report.learned, "row"), ending(report)));
-    for what in report.evidence.not_covered.iter().filter(|what| what.contains("of the new rows")) {
+    let unknown = |what: &&NotCovered| matches!(what, NotCovered::UnknownNames { .. });
+    for what in report.evidence.not_covered.iter().filter(unknown) {
         terminal.note(&format!("not covered: {what}"));
     }
     if let Some(receipt) = &report.receipt {

@@ -67,7 +67,7 @@ fn page(summary: &ModelSummary) -> String {
     lines.push(("created", summary.created_at.clone()));
     lines.push(("changed", summary.changed_at.clone()));
     for what in &summary.not_covered {
-        lines.push(("not covered", what.clone()));
+        lines.push(("not covered", what.to_string()));
     }
     pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
 }

@@ -72,7 +72,7 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
         lines.push(("spent", format!("{alone}; in all {total}")));
     }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
-    lines.extend(receipt.not_covered.iter().map(|text| ("not covered", text.clone())));
+    lines.extend(receipt.not_covered.iter().map(|part| ("not covered", part.detail.clone())));
     lines
 }
 

@@ -1,7 +1,7 @@
 //! The manifest: everything small about a model, and the checksums of everything large. Its own checksum lies beside
 //! it, so that no flipped bit passes for a setting.
 
-use efface::{AnyRecipe, Certificate, SumsAccuracy};
+use efface::{AnyRecipe, Certificate, NotCovered, SumsAccuracy};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -77,7 +77,7 @@ pub(crate) struct ModelHead {
     /// What stands behind a model that was trained with noise.
     pub(crate) certificate: Option<Certificate>,
     /// What the method of the last change could not take out of the model.
-    pub(crate) not_covered: Vec<String>,
+    pub(crate) not_covered: Vec<NotCovered>,
 }
 
 /// What a family keeps beside its arrays.

@@ -1,10 +1,10 @@
 //! From what a change found out to what its receipt says.
 
-use efface::{AnyRecipe, Claim, Evidence, Options};
+use efface::{AnyRecipe, Claim, Evidence, NotCovered, Options};
 use efface_receipt::{
     Audit, Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome,
     PublicKey, Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Settled, Time, Times,
-    rows_commitment, sha256,
+    UncoveredPart, rows_commitment, sha256,
 };
 use serde_json::{Map, Value};
 
@@ -58,7 +58,7 @@ pub(crate) struct MethodFindings {
     seed: Option<u64>,
     claim: efface_receipt::Claim,
     bound: Bound,
-    not_covered: Vec<String>,
+    not_covered: Vec<NotCovered>,
 }
 
 impl ReceiptDraft {
@@ -115,7 +115,7 @@ impl ReceiptDraft {
         if copies.len() > MAX_LIST {
             let more = copies.len() - MAX_LIST;
             copies.drain(..more);
-            not_covered.push(format!("{more} copies older than those listed"));
+            not_covered.push(NotCovered::OlderCopies { copies: more });
         }
         Ok(Receipt {
             schema: SCHEMA.into(),
@@ -143,7 +143,7 @@ impl ReceiptDraft {
             claim,
             bound,
             audit: self.audit,
-            not_covered: not_covered.iter().map(|text| printable(text)).collect(),
+            not_covered: not_covered.iter().map(uncovered_part).collect(),
             copies,
             release: self.release,
             settles: self.settles,
@@ -196,7 +196,7 @@ impl MethodFindings {
 
 /// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within it: only so does the
 /// evidence claim exactness, and a receipt that says otherwise is refused by whoever checks it.
-fn claim(evidence: &Evidence, not_covered: &mut Vec<String>) -> efface_receipt::Claim {
+fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_receipt::Claim {
     match (evidence.claim(), &evidence.certificate) {
         (Claim::Exact, _) => match evidence.tolerance {
             Some(tolerance) => efface_receipt::Claim::Exact { tolerance },
@@ -219,7 +219,7 @@ fn claim(evidence: &Evidence, not_covered: &mut Vec<String>) -> efface_receipt::
             }
         }
         (Claim::Certified { .. }, _) => {
-            not_covered.push("the certificate: its budget cannot be told, so that nothing is claimed".into());
+            not_covered.push(NotCovered::UnknownBudget);
             efface_receipt::Claim::Approximate {}
         }
         (Claim::Approximate, _) => efface_receipt::Claim::Approximate {},
@@ -264,6 +264,11 @@ fn narrow(value: &mut Value) {
         Value::Object(map) => map.values_mut().for_each(narrow),
         _ => {}
     }
+}
+
+/// What is not covered, in the receipt's form: the code, and the sentence.
+fn uncovered_part(what: &NotCovered) -> UncoveredPart {
+    UncoveredPart { code: what.code().into(), detail: printable(&what.to_string()) }
 }
 
 /// A text as receipts have them: no control characters, not too long. Names of columns may have either.

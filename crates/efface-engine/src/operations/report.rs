@@ -1,6 +1,6 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
-use efface::{AnyRecipe, Certificate, Evidence};
+use efface::{AnyRecipe, Certificate, Evidence, NotCovered};
 use serde::Serialize;
 
 use crate::codec::network::NetworkInfo;
@@ -151,7 +151,7 @@ pub struct ModelSummary {
     /// The size of the file.
     pub file_bytes: u64,
     /// What a forget cannot take out of this model.
-    pub not_covered: Vec<String>,
+    pub not_covered: Vec<NotCovered>,
     /// When it was fitted, RFC 3339 in UTC.
     pub created_at: String,
     /// When it last changed, RFC 3339 in UTC.

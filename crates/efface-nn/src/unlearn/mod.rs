@@ -31,17 +31,13 @@ pub use scrub::Scrub;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Claim, Evidence, RowId, RowStore, Rows};
+use efface::{Claim, Evidence, NotCovered, RowId, RowStore, Rows};
 
 use crate::backbone::{Backbone, not_covered};
 use crate::error::{Error, Result};
 use crate::recipe::{NetworkRecipe, Trained};
 use crate::texts::{Lessons, row_ids};
 use crate::train::{Objective, Progress, TrainSettings};
-
-/// What stays behind when a network is only trained further.
-const LEFT: &str = "what the network still holds of these rows: it was trained further and not anew, and nothing bounds what \
-                    is left; retrain covers it";
 
 /// The cross-entropy of rows to forget, in nats, at which a method stops by default: they have a probability of e⁻²⁰ by then.
 const LOSS_CAP: f64 = 20.0;
@@ -200,7 +196,7 @@ impl NetworkMethod {
         evidence.precomputed.clear();
         unbound(&mut evidence);
         if forgotten > 0 {
-            evidence.not_covered.push(LEFT.into());
+            evidence.not_covered.push(NotCovered::TrainedFurther);
         }
         evidence.not_covered.extend(not_covered(0, network.embedding().public));
         Ok(evidence)

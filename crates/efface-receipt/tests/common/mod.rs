@@ -26,6 +26,10 @@ pub fn salt() -> Salt {
     Salt::new(&[9; 32])
 }
 
+pub fn uncovered(code: &str, detail: &str) -> UncoveredPart {
+    UncoveredPart { code: code.to_owned(), detail: detail.to_owned() }
+}
+
 pub fn at(minutes: i64) -> Time {
     Time::from_unix_milliseconds(1_772_442_900_250 + minutes * 60_000).unwrap()
 }
@@ -319,7 +323,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         threshold: Some(1e-9),
         trials: Some(100),
     }];
-    receipt.not_covered = vec!["which words the vocabulary chose".to_owned()];
+    receipt.not_covered = vec![uncovered("chosen_words", "which words the vocabulary chose")];
     receipt.copies = vec![
         KnownCopy {
             number: 1,

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::{Binding, Cell, FeatureColumn, FeatureError, schema::Kind};
+use crate::not_covered::NotCovered;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,11 +177,11 @@ impl Encoder {
         }
     }
 
-    /// What a forget cannot undo, in plain sentences; empty when the encoder owes nothing to rows that are gone.
-    pub fn not_covered(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        self.columns.iter().for_each(|column| column.not_covered(&mut sentences));
-        sentences
+    /// What a forget cannot undo; empty when the encoder owes nothing to rows that are gone.
+    pub fn not_covered(&self) -> Vec<NotCovered> {
+        let mut found = Vec::new();
+        self.columns.iter().for_each(|column| column.not_covered(&mut found));
+        found
     }
 
     /// The column that owns a feature, and the feature's place in it.

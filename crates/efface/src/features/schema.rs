@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Encoded, FeatureError, Hashed, Vocabulary, names::Names};
+use crate::not_covered::NotCovered;
 
 /// The level of a missing cell in a one-hot column. A cell that holds this very text counts as missing too.
 pub(crate) const MISSING: &str = "(missing)";
@@ -124,8 +125,8 @@ impl FeatureColumn {
     }
 
     /// What a forget cannot undo in this column.
-    pub(crate) fn not_covered(&self, out: &mut Vec<String>) {
-        let column = &self.name;
+    pub(crate) fn not_covered(&self, out: &mut Vec<NotCovered>) {
+        let column = || self.name.clone();
         let erased = match &self.kind {
             Kind::Numeric | Kind::Hashed(_) => 0,
             Kind::OneHot { levels, inferred } => {
@@ -134,27 +135,19 @@ impl FeatureColumn {
                 let undecided =
                     levels.live().all(|level| level == MISSING || level.trim().parse::<f64>().is_ok());
                 if *inferred && undecided {
-                    out.push(format!(
-                        "that column `{column}` is one-hot: its kind was decided from all rows at fit"
-                    ));
+                    out.push(NotCovered::ColumnKind { column: column() });
                 }
                 levels.erased()
             }
             Kind::Words(vocabulary) => {
                 if vocabulary.is_chosen() {
-                    out.push(format!(
-                        "which {} words of column `{column}` were chosen: the vocabulary was learned from all rows at fit",
-                        vocabulary.len()
-                    ));
+                    out.push(NotCovered::ChosenWords { column: column(), words: vocabulary.len() });
                 }
                 vocabulary.erased()
             }
         };
         if erased > 0 {
-            out.push(format!(
-                "the places of {erased} erased names of column `{column}`: the names are gone, but their unused columns \
-                 keep their place in alphabetical order until the next fit"
-            ));
+            out.push(NotCovered::ErasedNames { column: column(), names: erased });
         }
     }
 }

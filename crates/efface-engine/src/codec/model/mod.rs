@@ -10,8 +10,8 @@ pub(crate) use live::Live;
 use efface::features::Encoder;
 use efface::models::logistic::LogisticHead;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Evidence, Form, LogisticModel, LogisticState, RidgeModel, RidgeState,
-    RowStore,
+    Amend, AnyModel, AnyRecipe, Evidence, Form, LogisticModel, LogisticState, NotCovered, RidgeModel,
+    RidgeState, RowStore,
 };
 use efface_nn::NetworkRecipe;
 use rusqlite::Connection;
@@ -386,45 +386,31 @@ pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
     matches!(manifest.model.recipe, AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_)) || in_shards(manifest)
 }
 
-/// What a forget cannot take out of a model, in plain sentences.
-pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<String> {
-    let mut sentences = manifest.model.not_covered.clone();
-    sentences.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
-    sentences.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
+/// What a forget cannot take out of a model.
+pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<NotCovered> {
+    let mut found = manifest.model.not_covered.clone();
+    found.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
+    found.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
     let empty = manifest.blueprint.empty_classes();
     if empty > 0 {
-        sentences.push(format!(
-            "the names of {empty} classes that no row has any more: classes were listed at fit"
-        ));
+        found.push(NotCovered::EmptyClasses { classes: empty });
     }
     if let Some(waiting) = &manifest.waiting {
         // The words of a network are its encoder's, and a settle leaves those alone.
-        let words = encoder.map_or("", |_| ", the words that they alone held,");
-        let count = match waiting.rows.len() {
-            1 => "1 forgotten row".to_owned(),
-            rows => format!("{rows} forgotten rows"),
-        };
-        sentences.push(format!(
-            "the bytes of {count}{words} and their share of the stored sums: nothing that is asked of the model reads \
-             them, and the next settle erases them"
-        ));
+        found.push(NotCovered::AwaitingSettle { rows: waiting.rows.len(), words: encoder.is_some() });
     }
     if manifest.forgotten > 0 {
-        sentences.push(
-            "that a row of a given id was forgotten, and when: a salted hash of the id is kept so that it cannot come \
-             back unnoticed, and whoever holds the file can test a guess"
-                .into(),
-        );
+        found.push(NotCovered::ForgottenIds);
     }
     if scaled {
-        sentences.push(
-            "the units in which numeric columns are computed (a power of two each, and an origin near the mean where \
-             it dwarfs the spread): they were chosen at the last fit, and no prediction depends on them"
-                .into(),
-        );
+        found.push(NotCovered::ColumnUnits);
     }
-    // A method and the encoder may have the same to say.
-    let mut told = std::collections::HashSet::new();
-    sentences.retain(|sentence| told.insert(sentence.clone()));
-    sentences
+    // A method and the encoder may report the same thing.
+    let mut once: Vec<NotCovered> = Vec::with_capacity(found.len());
+    for what in found {
+        if !once.contains(&what) {
+            once.push(what);
+        }
+    }
+    once
 }

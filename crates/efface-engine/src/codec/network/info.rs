@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use efface::Aggregation;
+use efface::{Aggregation, NotCovered};
 use efface_nn::{EncoderSettings, EpochReport, TrainSettings};
 use serde::{Deserialize, Serialize};
 
@@ -97,13 +97,11 @@ impl NetworkInfo {
 
     /// What a forget leaves in the encoder. A training on the retained rows, of all of it or of the shards that saw the
     /// rows, leaves nothing but the choice of words.
-    pub(crate) fn not_covered(&self) -> Vec<String> {
+    pub(crate) fn not_covered(&self) -> Vec<NotCovered> {
         match &self.encoder {
             // Every shard reads the same words, so that training some or all of them leaves the list as it is.
             EncoderInfo::Lstm { vectors, .. } if self.shards.is_some() => {
-                let chosen = "which words have a vector: they were chosen from all texts, and stay in the file by name; a new \
-                              fit of the rows that stay chooses them anew";
-                (!vectors.public).then(|| chosen.into()).into_iter().collect()
+                (!vectors.public).then_some(NotCovered::ShardWords).into_iter().collect()
             }
             EncoderInfo::Lstm { steps, vectors, .. } => efface_nn::not_covered(*steps, vectors.public),
             EncoderInfo::MiniLm { .. } => Vec::new(),

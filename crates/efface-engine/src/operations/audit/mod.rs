@@ -18,7 +18,7 @@ use efface::eval::{
     membership_inference, population_threshold, utility, with_twins,
 };
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Fit, RowId, RowStore, Rows};
+use efface::{AnyModel, AnyRecipe, Fit, NotCovered, RowId, RowStore, Rows};
 use efface_nn::NetworkMethod;
 
 use crate::codec::model::Live;
@@ -322,12 +322,13 @@ fn sample(rows: &Rows, count: usize, seed: u64) -> Result<Vec<RowId>> {
 }
 
 /// What an audit does not show, and what the model itself says it cannot undo.
-fn not_claimed(not_covered: Vec<String>) -> Vec<String> {
+fn not_claimed(not_covered: Vec<NotCovered>) -> Vec<String> {
     let general = [
         "that no attack succeeds: those tried here are published ones, and stronger ones may come",
         "that other copies of the rows are gone: backups, exports and models made elsewhere are not looked at",
         "anything of rows other than those named: another request needs another audit",
         "that people cannot be told from what similar people left behind: what all rows say together is not forgotten",
     ];
-    general.into_iter().map(String::from).chain(not_covered).collect()
+    let own = not_covered.iter().map(NotCovered::to_string);
+    general.into_iter().map(String::from).chain(own).collect()
 }

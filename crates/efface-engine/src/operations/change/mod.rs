@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{Amend, Evidence, Options, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, Evidence, NotCovered, Options, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
 use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Settled, Signed, Time};
 
@@ -212,7 +212,7 @@ impl<'a> Change<'a> {
     }
 
     /// What a forget cannot take out of the model as it is.
-    pub(crate) fn not_covered(&self) -> Result<Vec<String>> {
+    pub(crate) fn not_covered(&self) -> Result<Vec<NotCovered>> {
         let scaled = self.store.with(|connection| model::scaled(connection, &self.manifest))?;
         Ok(model::not_covered(&self.manifest, self.encoder.as_ref(), scaled))
     }
@@ -355,15 +355,10 @@ impl<'a> Change<'a> {
         if self.renewal.is_some() || self.gone.is_empty() {
             // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
             // further says what it left in words of its own.
-            let learned = efface_nn::not_covered(1, true);
-            evidence.not_covered.retain(|sentence| !learned.contains(sentence));
+            evidence.not_covered.retain(|what| *what != NotCovered::EncoderTraining);
         }
         if self.unknown > 0 {
-            evidence.not_covered.push(format!(
-                "{} words or levels of the new rows: they were not there at fit, so this model has no feature for them, \
-                 where a new fit might",
-                self.unknown
-            ));
+            evidence.not_covered.push(NotCovered::UnknownNames { names: self.unknown as usize });
         }
         let (mut come, mut withdrawn) = (Vec::new(), 0);
         if self.write() {

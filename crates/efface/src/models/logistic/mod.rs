@@ -43,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::linalg::{norm, par, symmetric_eigen};
 use crate::methods::Auto;
+use crate::not_covered::NotCovered;
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Facts, Ledger};
@@ -474,31 +475,16 @@ impl LogisticModel {
             && self.ledger.gradient() > 0.0
             && self.ledger.source == BoundSource::Carried
         {
-            evidence.not_covered.push(
-                "what an approximate step leaves of the rows in the parameters, at most as much as the bound allows: \
-                 whoever has the retained rows can work it out"
-                    .into(),
-            );
+            evidence.not_covered.push(NotCovered::ApproximateStep);
         }
         if self.path.is_some() {
-            evidence.not_covered.push(
-                "the remembered run of gradient descent, whose gradients are in part approximate: storing the model drops it"
-                    .into(),
-            );
+            evidence.not_covered.push(NotCovered::DescentPath);
         }
         if self.ledger.remnant > 0.0 {
-            evidence.not_covered.push(format!(
-                "weights of norm {:.1e} in columns that no retained row has, as the method left them; clearing dead columns \
-                 sets them to 0",
-                self.ledger.remnant
-            ));
+            evidence.not_covered.push(NotCovered::DeadColumns { norm: self.ledger.remnant });
         }
         if self.ledger.moved > 0.0 && self.standing.is_some() {
-            evidence.not_covered.push(
-                "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
-                 ever had: retrain computes them anew"
-                    .into(),
-            );
+            evidence.not_covered.push(NotCovered::KeptCurvature);
         }
         evidence
     }

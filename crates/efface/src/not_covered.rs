@@ -1,0 +1,267 @@
+//! What a request could not take out of a model. Every kind has a code that stays the same from version to version, for
+//! programs, and a sentence, for people. Nothing compares sentences.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One thing that a request could not take out of a model, or out of the file that keeps it.
+///
+/// As JSON it has its `code`, the numbers and names that belong to it, and the sentence as `detail`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "snake_case", remote = "Self")]
+#[non_exhaustive]
+pub enum NotCovered {
+    /// A column is one-hot because of values that are gone.
+    ColumnKind {
+        /// The column.
+        column: String,
+    },
+    /// A vocabulary was learned from all rows, those that are gone included.
+    ChosenWords {
+        /// The column.
+        column: String,
+        /// How many words were chosen.
+        words: usize,
+    },
+    /// Names were erased, and their columns keep the places that the names gave them.
+    ErasedNames {
+        /// The column.
+        column: String,
+        /// How many names were erased.
+        names: usize,
+    },
+    /// An approximate step left something in the parameters.
+    ApproximateStep,
+    /// The model in memory remembers a run of gradient descent.
+    DescentPath,
+    /// An approximate method left weights in columns that no retained row has.
+    DeadColumns {
+        /// The norm of those weights.
+        norm: f64,
+    },
+    /// The kept curvature follows from earlier parameters.
+    KeptCurvature,
+    /// The encoder of a network was trained on the rows, and only the head forgets.
+    EncoderTraining,
+    /// The words of a network's encoder were chosen from all texts.
+    EncoderWords,
+    /// The words that all shards of networks share were chosen from all texts.
+    ShardWords,
+    /// A network was trained further and not anew.
+    TrainedFurther,
+    /// Classes that no row has any more keep their names.
+    EmptyClasses {
+        /// How many classes.
+        classes: usize,
+    },
+    /// Forgotten rows wait for the next settle.
+    AwaitingSettle {
+        /// How many rows.
+        rows: usize,
+        /// Whether words that these rows alone held wait with them.
+        words: bool,
+    },
+    /// A salted hash of a forgotten id is kept.
+    ForgottenIds,
+    /// The units of numeric columns were chosen from all rows.
+    ColumnUnits,
+    /// New rows hold words or levels that the model has no feature for.
+    UnknownNames {
+        /// How many words or levels.
+        names: usize,
+    },
+    /// There are more copies than a receipt lists.
+    OlderCopies {
+        /// How many are not listed.
+        copies: usize,
+    },
+    /// A certificate's budget is not a number, so that nothing is claimed.
+    UnknownBudget,
+}
+
+impl NotCovered {
+    /// One of every kind, for tests and tables that list the codes.
+    pub fn examples() -> Vec<Self> {
+        let column = || "text".to_owned();
+        vec![
+            Self::ColumnKind { column: column() },
+            Self::ChosenWords { column: column(), words: 1000 },
+            Self::ErasedNames { column: column(), names: 2 },
+            Self::ApproximateStep,
+            Self::DescentPath,
+            Self::DeadColumns { norm: 1e-3 },
+            Self::KeptCurvature,
+            Self::EncoderTraining,
+            Self::EncoderWords,
+            Self::ShardWords,
+            Self::TrainedFurther,
+            Self::EmptyClasses { classes: 2 },
+            Self::AwaitingSettle { rows: 2, words: true },
+            Self::ForgottenIds,
+            Self::ColumnUnits,
+            Self::UnknownNames { names: 2 },
+            Self::OlderCopies { copies: 2 },
+            Self::UnknownBudget,
+        ]
+    }
+
+    /// The name that stays the same from version to version.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ColumnKind { .. } => "column_kind",
+            Self::ChosenWords { .. } => "chosen_words",
+            Self::ErasedNames { .. } => "erased_names",
+            Self::ApproximateStep => "approximate_step",
+            Self::DescentPath => "descent_path",
+            Self::DeadColumns { .. } => "dead_columns",
+            Self::KeptCurvature => "kept_curvature",
+            Self::EncoderTraining => "encoder_training",
+            Self::EncoderWords => "encoder_words",
+            Self::ShardWords => "shard_words",
+            Self::TrainedFurther => "trained_further",
+            Self::EmptyClasses { .. } => "empty_classes",
+            Self::AwaitingSettle { .. } => "awaiting_settle",
+            Self::ForgottenIds => "forgotten_ids",
+            Self::ColumnUnits => "column_units",
+            Self::UnknownNames { .. } => "unknown_names",
+            Self::OlderCopies { .. } => "older_copies",
+            Self::UnknownBudget => "unknown_budget",
+        }
+    }
+}
+
+/// The sentence.
+impl fmt::Display for NotCovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ColumnKind { column } => {
+                write!(f, "that column `{column}` is one-hot: its kind was decided from all rows at fit")
+            }
+            Self::ChosenWords { column, words } => write!(
+                f,
+                "which {words} words of column `{column}` were chosen: the vocabulary was learned from all rows at fit"
+            ),
+            Self::ErasedNames { column, names } => write!(
+                f,
+                "the places of {names} erased names of column `{column}`: the names are gone, but their unused columns \
+                 keep their place in alphabetical order until the next fit"
+            ),
+            Self::ApproximateStep => f.write_str(
+                "what an approximate step leaves of the rows in the parameters, at most as much as the bound allows: \
+                 whoever has the retained rows can work it out",
+            ),
+            Self::DescentPath => f.write_str(
+                "the remembered run of gradient descent, whose gradients are in part approximate: storing the model drops it",
+            ),
+            Self::DeadColumns { norm } => write!(
+                f,
+                "weights of norm {norm:.1e} in columns that no retained row has, as the method left them; clearing dead \
+                 columns sets them to 0"
+            ),
+            Self::KeptCurvature => f.write_str(
+                "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
+                 ever had: retrain computes them anew",
+            ),
+            Self::EncoderTraining => f.write_str(
+                "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it",
+            ),
+            Self::EncoderWords => f.write_str(
+                "which words have a vector: they were chosen from all texts, and stay in the file by name; training the \
+                 whole network anew drops the names that no row holds any more, and their places stay",
+            ),
+            Self::ShardWords => f.write_str(
+                "which words have a vector: they were chosen from all texts, and stay in the file by name; a new fit of \
+                 the rows that stay chooses them anew",
+            ),
+            Self::TrainedFurther => f.write_str(
+                "what the network still holds of these rows: it was trained further and not anew, and nothing bounds what \
+                 is left; retrain covers it",
+            ),
+            Self::EmptyClasses { classes } => {
+                write!(f, "the names of {classes} classes that no row has any more: classes were listed at fit")
+            }
+            Self::AwaitingSettle { rows, words } => {
+                let plural = if *rows == 1 { "" } else { "s" };
+                let words = if *words { ", the words that they alone held," } else { "" };
+                write!(
+                    f,
+                    "the bytes of {rows} forgotten row{plural}{words} and their share of the stored sums: nothing that is \
+                     asked of the model reads them, and the next settle erases them"
+                )
+            }
+            Self::ForgottenIds => f.write_str(
+                "that a row of a given id was forgotten, and when: a salted hash of the id is kept so that it cannot come \
+                 back unnoticed, and whoever holds the file can test a guess",
+            ),
+            Self::ColumnUnits => f.write_str(
+                "the units in which numeric columns are computed (a power of two each, and an origin near the mean where \
+                 it dwarfs the spread): they were chosen at the last fit, and no prediction depends on them",
+            ),
+            Self::UnknownNames { names } => write!(
+                f,
+                "{names} words or levels of the new rows: they were not there at fit, so this model has no feature for \
+                 them, where a new fit might"
+            ),
+            Self::OlderCopies { copies } => write!(f, "{copies} copies older than those listed"),
+            Self::UnknownBudget => {
+                f.write_str("the certificate: its budget cannot be told, so that nothing is claimed")
+            }
+        }
+    }
+}
+
+impl Serialize for NotCovered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WithDetail<'a> {
+            #[serde(flatten, serialize_with = "write_fields")]
+            fields: &'a NotCovered,
+            detail: String,
+        }
+        fn write_fields<S: Serializer>(fields: &&NotCovered, serializer: S) -> Result<S::Ok, S::Error> {
+            NotCovered::serialize(fields, serializer)
+        }
+        Serialize::serialize(&WithDetail { fields: self, detail: self.to_string() }, serializer)
+    }
+}
+
+/// The sentence of a record is not read: it follows from the rest.
+impl<'de> Deserialize<'de> for NotCovered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn json_has_code_and_sentence_and_comes_back_whole() {
+        for what in NotCovered::examples() {
+            let json = serde_json::to_value(&what).unwrap();
+            assert_eq!(json["code"], what.code());
+            assert_eq!(json["detail"], what.to_string());
+            assert_eq!(serde_json::from_value::<NotCovered>(json).unwrap(), what);
+        }
+    }
+
+    #[test]
+    fn every_code_is_explained() {
+        let page = include_str!("../../../docs/receipt.md");
+        for what in NotCovered::examples() {
+            let code = what.code();
+            assert!(page.contains(&format!("`{code}`")), "docs/receipt.md says nothing of {code}");
+        }
+    }
+
+    #[test]
+    fn codes_are_different() {
+        let examples = NotCovered::examples();
+        let codes: HashSet<_> = examples.iter().map(NotCovered::code).collect();
+        assert_eq!(codes.len(), examples.len());
+    }
+}
