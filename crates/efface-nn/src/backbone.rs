@@ -89,7 +89,7 @@ impl Backbone {
     /// a text encoded again in other company differs in the last digit, and exact forgetting wants the very rows that were
     /// learned.
     pub fn encode(&self, rows: &Rows) -> Result<Rows> {
-        encoded_rows(rows, self.features(&copy_features(rows)?)?)
+        encoded_rows(rows, self.features(&rows.table())?)
     }
 
     /// The network of this encoder and a head, which must fit it.
@@ -174,12 +174,12 @@ pub(crate) fn outputs(classes: usize) -> usize {
 
 /// The features of all rows, similar lengths together.
 pub(crate) fn encode(weights: Weights<'_>, embedding: &Embedding, texts: &Features) -> Result<Features> {
-    let known = embedding.table().len() / embedding.width();
-    let ids: Vec<Vec<u32>> =
+    let known = embedding.id_count();
+    let ids: Vec<&[u32]> =
         (0..texts.rows()).map(|slot| row_ids(texts.row(slot), known)).collect::<Result<_>>()?;
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by_key(|&slot| ids[slot].len());
-    let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot].as_slice()).collect();
+    let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot]).collect();
     let d = weights.plan.settings.features();
     let mut values = vec![0.0f32; d * ids.len()];
     let (mut start, mut pool) = (0, Pool::default());
@@ -205,13 +205,4 @@ pub fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
     }
     let encoded = Rows::with_ids(rows.ids().collect(), features, targets, rows.outputs())?;
     Ok(if weights.iter().all(|weight| *weight == 1.0) { encoded } else { encoded.weighted(weights)? })
-}
-
-/// The ids of all rows that are there, as a table of their own.
-pub(crate) fn copy_features(rows: &Rows) -> Result<Features> {
-    let mut table = efface::Csr::<f32>::new(rows.width());
-    for view in rows.iter() {
-        table.push(&view.features.entries())?;
-    }
-    Ok(table.into())
 }

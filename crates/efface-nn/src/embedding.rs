@@ -1,7 +1,7 @@
 //! Word vectors: random, or read from GloVe text or from a list of words beside half-precision numbers.
 //!
-//! Ids are numbers from 0: [`ABSENT`] fills a row of ids behind the end of a text and is never looked up, [`UNKNOWN`] is shared
-//! by every word without a vector, the words follow. Readers take anything readable, stop at a limit and name the place of
+//! Ids are numbers from 0: [`ABSENT`] is the padding behind a text in a batch of an exported network and stands in no row,
+//! [`UNKNOWN`] is shared by every word without a vector, the words follow. Readers take anything readable, stop at a limit and name the place of
 //! what they refuse.
 
 use std::collections::{HashMap, HashSet};
@@ -14,14 +14,14 @@ use rand_distr::{Distribution, Normal};
 
 use crate::error::{Error, Result};
 
-/// Behind the end of a text.
+/// The padding behind a text, where texts of unequal length lie in one rectangle.
 pub const ABSENT: u32 = 0;
 /// A word without a vector of its own.
 pub const UNKNOWN: u32 = 1;
 /// The id of the first word.
 pub(crate) const FIRST_WORD: usize = 2;
-/// Ids travel as f32 in rows, which holds whole numbers up to here exactly.
-const MOST_WORDS: usize = (1 << 24) - FIRST_WORD;
+/// An id is a u32.
+const MOST_WORDS: usize = u32::MAX as usize - FIRST_WORD;
 /// Wider vectors than this are a mistake in the file.
 const WIDEST: usize = 4096;
 /// A longer line than this is not one word and its numbers.
@@ -224,6 +224,11 @@ impl Embedding {
     /// The vectors of all ids, one after the other.
     pub(crate) fn table(&self) -> &[f32] {
         &self.table
+    }
+
+    /// How many ids there are, [`ABSENT`] and [`UNKNOWN`] included.
+    pub(crate) fn id_count(&self) -> usize {
+        self.words.len() + FIRST_WORD
     }
 
     pub(crate) fn set_table(&mut self, table: Vec<f32>) -> Result<()> {

@@ -143,7 +143,5 @@ impl FittedNetwork {
 
 /// Whether a text fills its row.
 fn is_full(row: RowRef<'_>, most: usize) -> bool {
-    let mut words = 0;
-    row.each(|_, id| words += (id != 0.0) as usize);
-    words == most
+    row.word_ids().is_ok_and(|ids| ids.len() == most)
 }

@@ -257,6 +257,10 @@ impl RowStore for Weightless<'_> {
         self.rows.is_sparse()
     }
 
+    fn holds_word_ids(&self) -> bool {
+        self.rows.holds_word_ids()
+    }
+
     fn contains(&self, id: RowId) -> efface::Result<bool> {
         self.rows.contains(id)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use efface::{Fit, RowStore, Rows};
 use sha2::{Digest, Sha256};
 
-use crate::backbone::{Backbone, copy_features, encode, encoded_rows};
+use crate::backbone::{Backbone, encode, encoded_rows};
 use crate::embedding::Embedding;
 use crate::encoder::Weights;
 use crate::error::{Error, Result};
@@ -96,7 +96,7 @@ impl NetworkRecipe {
         checkpoint: Checkpoint,
     ) -> Result<Trained> {
         let weights = Weights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
-        let features = encode(weights, &self.embedding, &copy_features(rows)?)?;
+        let features = encode(weights, &self.embedding, &rows.table())?;
         let encoded = encoded_rows(rows, features)?;
         let head = self.head.fit(&encoded)?;
         let backbone = Backbone {

@@ -1,10 +1,9 @@
 //! Texts as rows of word ids: what a network is fitted from, in the row type of the core, so that its row stores, ids and
-//! SISA serve whole networks too. Column t of a row holds the id of word t; rows are sparse, so that a short text is a short
-//! row, and 0 ([`ABSENT`](crate::ABSENT)) is behind the end. A row is as wide as the longest text that a network reads.
+//! SISA serve whole networks too. A row holds the ids of a text's words in their order, and is as long as the text.
 
-use efface::{Csr, Error as CoreError, Features, RowRef, RowStore, RowView, Rows};
+use efface::{Error as CoreError, Features, RowRef, RowStore, RowView, Rows, WordIds};
 
-use crate::embedding::{Embedding, UNKNOWN};
+use crate::embedding::{ABSENT, Embedding, UNKNOWN};
 use crate::error::{Error, Result};
 
 /// Texts as ids, and what was lost on the way.
@@ -30,8 +29,10 @@ pub fn text_rows<'a>(
         let value = max_tokens.to_string();
         return Err(Error::Setting { name: "max_tokens", value, range: "1 to 1048576" });
     }
-    let mut table = Csr::<f32>::new(max_tokens);
-    let (mut truncated, mut empty, mut unknown) = (0, 0, 0);
+    let mut table = WordIds::new(max_tokens);
+    let mut truncated = 0;
+    let mut empty = 0;
+    let mut unknown = 0;
     for text in texts {
         let (mut ids, cut) = embedding.ids(text, max_tokens);
         truncated += cut as usize;
@@ -41,8 +42,7 @@ pub fn text_rows<'a>(
         } else {
             unknown += ids.iter().all(|&id| id == UNKNOWN) as usize;
         }
-        let entries: Vec<(u32, f64)> = (0u32..).zip(ids.into_iter().map(f64::from)).collect();
-        table.push(&entries)?;
+        table.push(&ids)?;
     }
     Ok(TextRows { features: table.into(), truncated, empty, unknown })
 }
@@ -56,31 +56,14 @@ pub(crate) struct Lessons {
     pub(crate) class_count: usize,
 }
 
-/// The ids of one row. `known` is how many ids the embedding has.
-pub(crate) fn row_ids(row: RowRef<'_>, known: usize) -> Result<Vec<u32>> {
-    let mut ids = Vec::new();
-    let mut fault = None;
-    row.each(|_, value| {
-        if value != 0.0 {
-            if value.fract() == 0.0 && value > 0.0 && value < known as f64 {
-                ids.push(value as u32);
-            } else {
-                fault = Some(value);
-            }
-        }
-    });
-    if let Some(value) = fault {
-        let value = value.to_string();
-        return Err(Error::Setting {
-            name: "word id",
-            value,
-            range: "a whole number that the embedding knows",
-        });
+/// The ids of one row, each of which must have a vector among the `known` ones. A row without words reads as one unknown word.
+pub(crate) fn row_ids(row: RowRef<'_>, known: usize) -> Result<&[u32]> {
+    let ids = row.word_ids()?;
+    if let Some(id) = ids.iter().find(|id| **id == ABSENT || **id as usize >= known) {
+        let value = id.to_string();
+        return Err(Error::Setting { name: "word id", value, range: "the id of a word in the embedding" });
     }
-    if ids.is_empty() {
-        ids.push(UNKNOWN);
-    }
-    Ok(ids)
+    Ok(if ids.is_empty() { &[UNKNOWN] } else { ids })
 }
 
 /// The class that a row's targets name, as [`efface::Classes`] writes them.
@@ -121,9 +104,9 @@ impl Lessons {
 
     /// Reads further rows behind those that are there. Nothing is asked of them but to be rows of ids with a class.
     pub(crate) fn append(&mut self, rows: &Rows, embedding: &Embedding) -> Result<()> {
-        let known = embedding.table().len() / embedding.width();
+        let known = embedding.id_count();
         for view in rows.iter().filter(|view| view.weight > 0.0) {
-            self.texts.push(row_ids(view.features, known)?);
+            self.texts.push(row_ids(view.features, known)?.to_vec());
             self.classes.push(class_of(&view)?);
             self.weights.push(view.weight as f32);
         }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use efface::{Csr, Fit, Predict, Ridge, Rows};
+use efface::{Dense, Fit, Predict, Ridge, Rows, WordIds};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, HeadRecipe, NetworkRecipe, Quiet, TrainSettings, text_rows,
+    Embedding, EncoderSettings, Error, HeadRecipe, NetworkRecipe, Quiet, TrainSettings, UNKNOWN, text_rows,
 };
 
 fn embedding() -> Arc<Embedding> {
@@ -66,7 +66,7 @@ fn a_hundred_thousand_words_are_cut_at_the_limit() {
     let long = "cat stone ".repeat(50_000);
     let ids = text_rows(&embedding, [long.as_str(), "dog"], 400).unwrap();
     assert_eq!(ids.truncated, 1);
-    assert_eq!(ids.features.row(0).entries().len(), 400);
+    assert_eq!(ids.features.row(0).word_ids().unwrap().len(), 400);
     // And where the limit is lifted, memory follows the tokens and not batch times length.
     let ids = text_rows(&embedding, [long.as_str(), "dog", "tree dog"], 100_000).unwrap();
     let rows = Rows::new(ids.features, vec![1.0, -1.0, -1.0], 1).unwrap();
@@ -95,14 +95,34 @@ fn a_training_that_leaves_the_numbers_stops_and_keeps_the_last_good_state() {
 #[test]
 fn ids_that_the_embedding_does_not_know_are_refused() {
     let embedding = embedding();
-    for id in [6.0, 1.5, -1.0] {
-        let mut table = Csr::<f32>::new(3);
-        table.push(&[(0, id)]).unwrap();
-        table.push(&[(0, 2.0)]).unwrap();
+    // 0 is the padding of an exported network and no word; the embedding has the ids 1 to 5.
+    for id in [0, 6, u32::MAX] {
+        let mut table = WordIds::new(3);
+        table.push(&[id]).unwrap();
+        table.push(&[2]).unwrap();
         let rows = Rows::new(table, vec![1.0, -1.0], 1).unwrap();
         let error = recipe(&embedding).train(&rows, &mut Quiet).unwrap_err().to_string();
-        assert!(error.contains(&format!("word id = {id}")), "{error}");
+        assert!(error.contains(&format!("word id = {id} ")), "{error}");
     }
+}
+
+#[test]
+fn a_network_refuses_numbers_and_its_head_refuses_word_ids() {
+    let embedding = embedding();
+    let texts = ["cat", "dog", "", "tree"];
+    let targets = [1.0, 1.0, 1.0, -1.0];
+    let words = rows(&embedding, &texts, &targets);
+    let numbers = Rows::new(Dense::new(vec![1.0f32; 4], 1).unwrap(), targets.to_vec(), 1).unwrap();
+    let network = recipe(&embedding).fit(&words).unwrap();
+    assert_eq!(recipe(&embedding).fit(&numbers).unwrap_err(), efface::Error::RowsOfNumbers);
+    assert_eq!(network.predict(&numbers.table()).unwrap_err(), efface::Error::RowsOfNumbers);
+    assert_eq!(Ridge::new(1.0).fit(&words).unwrap_err(), efface::Error::RowsOfWordIds);
+    // A text without words is one unknown word, so that it has an answer too.
+    let mut empty = WordIds::new(400);
+    empty.push(&[]).unwrap();
+    empty.push(&[UNKNOWN]).unwrap();
+    let scores = network.predict(&empty.into()).unwrap();
+    assert_eq!(scores[(0, 0)], scores[(1, 0)]);
 }
 
 #[test]

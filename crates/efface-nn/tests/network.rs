@@ -53,10 +53,7 @@ fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
 }
 
 fn accuracy(network: &Network, rows: &Rows) -> f64 {
-    let ids: Vec<Vec<(u32, f64)>> = rows.iter().map(|view| view.features.entries()).collect();
-    let mut table = efface::Csr::<f32>::new(rows.width());
-    ids.iter().for_each(|entries| table.push(entries).unwrap());
-    let scores = network.predict(&table.into()).unwrap();
+    let scores = network.predict(&rows.table()).unwrap();
     let right = rows.iter().enumerate().filter(|(at, view)| match view.targets {
         [sign] => scores[(*at, 0)] * sign > 0.0,
         many => (0..many.len()).all(|c| {
@@ -351,11 +348,7 @@ fn shards_are_sealed_without_words_and_unsealed_with_them() {
     let sealed = efface_nn::seal(&model).unwrap();
     let text = serde_json::to_string(&sealed).unwrap();
     let back = efface_nn::unseal(&serde_json::from_str(&text).unwrap(), &recipe).unwrap();
-    let ids: Features = {
-        let mut table = efface::Csr::<f32>::new(rows.width());
-        rows.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
-        table.into()
-    };
+    let ids: Features = rows.table().into_owned();
     assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
     let other = NetworkRecipe { encoder: EncoderSettings::bilstm(7), ..recipe.clone() };
     assert!(efface_nn::unseal(&sealed, &other).is_err());

@@ -70,9 +70,7 @@ fn gone() -> Vec<RowId> {
 
 /// Mean cross-entropy and share of hits of a network on some rows, through its own head.
 fn judged(network: &Network, rows: &Rows) -> (f64, f64) {
-    let mut table = efface::Csr::<f32>::new(rows.width());
-    rows.iter().for_each(|view| table.push(&view.features.entries()).unwrap());
-    let scores = network.predict(&table.into()).unwrap();
+    let scores = network.predict(&rows.table()).unwrap();
     let mut loss = 0.0;
     let mut hits = 0.0;
     for (at, view) in rows.iter().enumerate() {

@@ -90,6 +90,8 @@ fn write_rows(rows: &Rows, out: &mut Tensors) {
                 single = true;
                 singles.extend_from_slice(values);
             }
+            // The models that Python holds in memory refuse word ids at the fit.
+            RowRef::WordIds(_) => {}
         }
         if sparse {
             columns.extend(at.iter().map(|&column| u64::from(column)));

@@ -44,6 +44,16 @@ pub enum Error {
         /// The size that would fit.
         expected: usize,
     },
+    /// Rows hold word ids where the model calculates with numbers.
+    #[error(
+        "the rows hold word ids, and this model calculates with numbers; turn the texts into features, or fit a network"
+    )]
+    RowsOfWordIds,
+    /// Rows hold numbers where a network reads word ids.
+    #[error(
+        "the rows hold numbers, and a network reads word ids; turn the texts into word ids with its embedding"
+    )]
+    RowsOfNumbers,
     /// A setting lies outside its range.
     #[error("{name} = {value} is out of range; it must be {range}")]
     Parameter {

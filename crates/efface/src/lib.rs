@@ -50,5 +50,5 @@ pub use models::{
     SisaModel, Softmax, SumsAccuracy,
 };
 pub use not_covered::NotCovered;
-pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop};
+pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

@@ -66,8 +66,10 @@ pub(crate) enum RowLayout {
     Sparse32,
     /// What an encoder made of a text.
     Dense32,
-    /// The same, beside the ids of the words that it was made from.
+    /// What an encoder made of a text, beside the ids of the words that it was made from.
     Encoded,
+    /// The ids of a text's words, where every shard is a network that reads them by itself.
+    WordIds,
 }
 
 impl RowLayout {
@@ -138,9 +140,10 @@ impl Blueprint {
         if self.targets.is_empty() != (self.goal == TargetGoal::Nothing) {
             return Some("its target columns and what they mean do not go together");
         }
-        let encoded = matches!(self.layout, RowLayout::Dense32 | RowLayout::Encoded);
+        let is_from_texts =
+            matches!(self.layout, RowLayout::Dense32 | RowLayout::Encoded | RowLayout::WordIds);
         match &self.texts {
-            None if encoded => return Some("its rows were encoded, and nothing says from what"),
+            None if is_from_texts => return Some("its rows were encoded, and nothing says from what"),
             Some(texts) if texts.columns.is_empty() || !(1..=MOST_TOKENS).contains(&texts.max_tokens) => {
                 return Some("what its encoder reads makes no sense");
             }

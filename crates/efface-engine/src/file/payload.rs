@@ -51,6 +51,7 @@ pub(crate) enum StoredFeatures {
     Dense32(Vec<f32>),
     Sparse64(Vec<u32>, Vec<f64>),
     Sparse32(Vec<u32>, Vec<f32>),
+    WordIds(Vec<u32>),
 }
 
 impl StoredFeatures {
@@ -60,6 +61,7 @@ impl StoredFeatures {
             Self::Dense32(values) => RowRef::Dense32(values),
             Self::Sparse64(columns, values) => RowRef::Sparse64(columns, values),
             Self::Sparse32(columns, values) => RowRef::Sparse32(columns, values),
+            Self::WordIds(ids) => RowRef::WordIds(ids),
         }
     }
 }
@@ -102,6 +104,10 @@ pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out:
                 _ => out.extend(value.to_le_bytes()),
             });
         }
+        RowLayout::WordIds => {
+            let ids = row.features.word_ids().unwrap_or_default();
+            ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
+        }
     }
     let check = checksum(number, &out[CHECK..]);
     out[..CHECK].copy_from_slice(&check);
@@ -137,12 +143,7 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
     let targets = doubles(&mut bytes, shape.outputs)?;
     let sparse = |bytes: &mut &[u8], size: usize| {
         let count = bytes.len() / (4 + size);
-        let columns: Vec<u32> = take(bytes, count.checked_mul(4)?)?
-            .as_chunks()
-            .0
-            .iter()
-            .map(|b| u32::from_le_bytes(*b))
-            .collect();
+        let columns = integers(bytes, count)?;
         let fine = columns.is_sorted_by(|a, b| a < b)
             && columns.last().is_none_or(|last| (*last as usize) < shape.width);
         fine.then_some((columns, count))
@@ -150,12 +151,7 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
     let mut words = Vec::new();
     if shape.layout == RowLayout::Encoded {
         let count = u32::from_le_bytes(*take(&mut bytes, 4)?.first_chunk()?) as usize;
-        words = take(&mut bytes, count.checked_mul(4)?)?
-            .as_chunks()
-            .0
-            .iter()
-            .map(|b| u32::from_le_bytes(*b))
-            .collect();
+        words = integers(&mut bytes, count)?;
         (1..=shape.words).contains(&count).then_some(())?;
     }
     let features = match shape.layout {
@@ -168,6 +164,11 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
         RowLayout::Sparse32 => {
             let (columns, count) = sparse(&mut bytes, 4)?;
             StoredFeatures::Sparse32(columns, singles(&mut bytes, count)?)
+        }
+        RowLayout::WordIds => {
+            let count = bytes.len() / 4;
+            (count <= shape.words).then_some(())?;
+            StoredFeatures::WordIds(integers(&mut bytes, count)?)
         }
     };
     (bytes.is_empty() && weight >= 0.0).then_some(StoredRow { id, subject, weight, targets, words, features })
@@ -194,7 +195,12 @@ fn doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
     values.iter().all(|value| value.is_finite()).then_some(values)
 }
 
-/// The same in single precision.
+fn integers(bytes: &mut &[u8], count: usize) -> Option<Vec<u32>> {
+    let taken = take(bytes, count.checked_mul(4)?)?;
+    Some(taken.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
+}
+
+/// Finite numbers in single precision.
 fn singles(bytes: &mut &[u8], count: usize) -> Option<Vec<f32>> {
     let values: Vec<f32> =
         take(bytes, count.checked_mul(4)?)?.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
@@ -213,10 +219,12 @@ mod tests {
             (RowLayout::Sparse32, RowRef::Sparse32(&[1], &[3.0])),
             (RowLayout::Dense32, RowRef::Dense32(&[1.5, 0.0, -2.0])),
             (RowLayout::Encoded, RowRef::Dense32(&[1.5, 0.0, -2.0])),
+            (RowLayout::WordIds, RowRef::WordIds(&[0, u32::MAX, 0, 1])),
+            (RowLayout::WordIds, RowRef::WordIds(&[])),
         ];
         for (layout, features) in shapes {
             let shape = RowShape { layout, width: 3, outputs: 2, words: 4 };
-            let words: &[u32] = if layout == RowLayout::Encoded { &[7, 1] } else { &[] };
+            let words: &[u32] = if layout == RowLayout::Encoded { &[7, 0, u32::MAX] } else { &[] };
             let targets = &[1.0, -1.0];
             let row = OutgoingRow { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
             let mut bytes = Vec::new();
@@ -224,6 +232,7 @@ mod tests {
             let stored = decode(7, shape, &bytes).unwrap();
             assert_eq!((stored.id.as_str(), stored.subject.as_deref(), stored.weight), ("r1", Some(""), 2.0));
             assert_eq!(stored.features.as_ref().entries(), features.entries());
+            assert_eq!(stored.features.as_ref().word_ids(), features.word_ids());
             assert_eq!(stored.words, words);
             assert!(decode(8, shape, &bytes).is_err(), "a row under another number");
             for at in 0..bytes.len() {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows};
+use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordIds};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -122,6 +122,10 @@ impl RowStore for StoreRows<'_> {
         self.shape.layout.is_sparse()
     }
 
+    fn holds_word_ids(&self) -> bool {
+        self.shape.layout == RowLayout::WordIds
+    }
+
     fn contains(&self, id: RowId) -> efface::Result<bool> {
         let known = self.store.raw(|connection| {
             let mut statement =
@@ -175,6 +179,7 @@ struct RowCollector {
     targets: Vec<f64>,
     weights: Vec<f64>,
     starts: Vec<usize>,
+    /// The columns of sparse rows, or the ids of rows of words.
     columns: Vec<u32>,
     doubles: Vec<f64>,
     singles: Vec<f32>,
@@ -209,6 +214,7 @@ impl RowCollector {
                 self.columns.extend(columns);
                 self.singles.extend(values);
             }
+            StoredFeatures::WordIds(ids) => self.columns.extend(ids),
         }
         self.starts.push(self.columns.len());
     }
@@ -220,6 +226,7 @@ impl RowCollector {
             RowLayout::Dense32 | RowLayout::Encoded => Dense::new(self.singles, width)?.into(),
             RowLayout::Sparse64 => Csr::from_parts(self.starts, self.columns, self.doubles, width)?.into(),
             RowLayout::Sparse32 => Csr::from_parts(self.starts, self.columns, self.singles, width)?.into(),
+            RowLayout::WordIds => WordIds::from_parts(self.starts, self.columns, width)?.into(),
         };
         let rows = Rows::with_ids(self.ids, features, self.targets, outputs)?;
         if weighted { rows.weighted(self.weights) } else { Ok(rows) }

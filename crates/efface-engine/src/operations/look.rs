@@ -2,12 +2,12 @@
 
 use efface::features::Encoder;
 use efface::models::BaseRecipe;
-use efface::{AnyModel, AnyRecipe, Classes, Csr, Predict};
+use efface::{AnyModel, AnyRecipe, Predict};
 use efface_io::Source;
 use faer::Mat;
 
 use crate::clock;
-use crate::codec::blueprint::Blueprint;
+use crate::codec::blueprint::{Blueprint, RowLayout};
 use crate::codec::manifest::{Details, Manifest, ModelHead};
 use crate::codec::model::{self, Live};
 use crate::codec::network::{NetworkInfo, TextEncoder, open};
@@ -15,7 +15,7 @@ use crate::engine::{Engine, ModelSnapshot};
 use crate::error::{Error, Result};
 use crate::file::{ModelStore, StoreRows};
 use crate::ledger::copies;
-use crate::operations::ingest::{self, ReadPurpose};
+use crate::operations::ingest::{self, FeatureTable, ReadPurpose};
 use crate::operations::report::{ModelSummary, Parameters, Prediction};
 use crate::progress::Silent;
 
@@ -60,7 +60,8 @@ pub(crate) fn summary(engine: &Engine) -> Result<ModelSummary> {
         recipe: without_secret(recipe),
         network,
         certificate,
-        sparse: blueprint.layout.is_sparse(),
+        // Rows of words are as long as their texts, which nobody would call dense.
+        sparse: blueprint.layout.is_sparse() || blueprint.layout == RowLayout::WordIds,
         target: blueprint.targets,
         id: blueprint.id,
         subject: blueprint.subject,
@@ -305,9 +306,8 @@ struct ScoreBuffer<'a> {
     model: &'a Live,
     /// What texts pass through first.
     stage: Option<&'a TextEncoder>,
-    classes: Option<&'a Classes>,
-    width: usize,
-    features: Csr<f64>,
+    blueprint: &'a Blueprint,
+    features: FeatureTable,
     names: Vec<(Option<String>, u64)>,
 }
 
@@ -315,9 +315,7 @@ impl<'a> ScoreBuffer<'a> {
     const MOST: usize = 512;
 
     fn new(model: &'a Live, blueprint: &'a Blueprint, stage: Option<&'a TextEncoder>) -> Self {
-        let width = blueprint.texts.as_ref().map_or(blueprint.width, |texts| texts.max_tokens);
-        let classes = blueprint.classes();
-        Self { model, stage, classes, width, features: Csr::new(width), names: Vec::new() }
+        Self { model, stage, blueprint, features: FeatureTable::to_score(blueprint), names: Vec::new() }
     }
 
     fn push(
@@ -325,21 +323,21 @@ impl<'a> ScoreBuffer<'a> {
         example: ingest::EncodedExample<'_>,
         see: &mut dyn FnMut(Prediction) -> Result<()>,
     ) -> Result<()> {
-        self.features.push(example.entries)?;
+        self.features.push(example.content)?;
         self.names.push((example.id, example.line));
         if self.names.len() == Self::MOST { self.flush(see) } else { Ok(()) }
     }
 
     fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
-        let features = std::mem::replace(&mut self.features, Csr::new(self.width));
-        let mut features = features.into();
+        let gathered = std::mem::replace(&mut self.features, FeatureTable::to_score(self.blueprint));
+        let mut features = gathered.into_features()?;
         if let Some(stage) = self.stage {
             features = stage.features(features, &Silent)?;
         }
         let all = self.model.predict(&features)?;
         for (slot, (id, line)) in self.names.drain(..).enumerate() {
             let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
-            let label = match (self.classes, self.model) {
+            let label = match (self.blueprint.classes(), self.model) {
                 (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
                 (None, Live::Plain(AnyModel::KMeans(_))) => {
                     nearest(&scores).map(|cluster| cluster.to_string())

@@ -232,7 +232,7 @@ struct Sides {
 fn named_by(recipe: &NetworkRecipe, retained: &Rows) -> Result<NetworkRecipe> {
     let mut recipe = recipe.clone();
     if !recipe.embedding.public {
-        let known = recipe.embedding.table().len() / recipe.embedding.width();
+        let known = recipe.embedding.id_count();
         let mut used = HashSet::new();
         for view in retained.iter() {
             used.extend(row_ids(view.features, known)?);

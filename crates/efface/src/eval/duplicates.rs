@@ -53,7 +53,7 @@ pub fn duplicates(rows: &Rows, gone: &[RowId]) -> Result<Duplicates> {
     let leaving: HashSet<RowId> = gone.iter().copied().collect();
     let mut found = Duplicates { rows: rows.len(), rows_with_twins: 0, survivors: Vec::new() };
     let all: Vec<RowView<'_>> = rows.iter().collect();
-    let alike = grouped(&all, |row| hash(row.features), |a, b| a.features.entries() == b.features.entries());
+    let alike = grouped(&all, |row| hash(row.features), |a, b| equal(a.features, b.features));
     for group in alike.into_iter().filter(|group| group.len() > 1) {
         let staying = group.iter().filter(|row| !leaving.contains(&row.id)).count();
         for equals in grouped(&group, |row| bits(row.targets), |a, b| a.targets == b.targets) {
@@ -103,12 +103,23 @@ fn grouped<'a>(
 
 fn hash(row: RowRef<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
+    if let RowRef::WordIds(ids) = row {
+        ids.hash(&mut hasher);
+    }
     row.each(|column, value| {
         if value != 0.0 {
             (column, value.to_bits()).hash(&mut hasher);
         }
     });
     hasher.finish()
+}
+
+fn equal(left: RowRef<'_>, right: RowRef<'_>) -> bool {
+    match (left, right) {
+        (RowRef::WordIds(left), RowRef::WordIds(right)) => left == right,
+        (RowRef::WordIds(_), _) | (_, RowRef::WordIds(_)) => false,
+        _ => left.entries() == right.entries(),
+    }
 }
 
 fn bits(targets: &[f64]) -> u64 {
@@ -121,7 +132,7 @@ fn bits(targets: &[f64]) -> u64 {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::rows::{Csr, Dense};
+    use crate::rows::{Csr, Dense, WordIds};
 
     fn rows() -> Rows {
         // 0 and 2 and 5 are equal, 4 has their features and another target, 1 and 3 stand alone.
@@ -148,6 +159,16 @@ mod tests {
         table.push(&[(0, 1.0)]).unwrap();
         let sparse = Rows::new(table, vec![0.0, -0.0], 1).unwrap();
         assert_eq!(duplicates(&sparse, &[RowId(0)]).unwrap().survivors[0].twins, [RowId(1)]);
+    }
+
+    #[test]
+    fn texts_are_twins_when_their_words_are_in_the_same_order() {
+        let mut table = WordIds::new(2);
+        [&[0, 1][..], &[1, 0], &[], &[0, 1], &[0]].iter().for_each(|ids| table.push(ids).unwrap());
+        let texts = Rows::new(table, vec![1.0; 5], 1).unwrap();
+        let found = duplicates(&texts, &[RowId(0), RowId(1), RowId(2)]).unwrap();
+        assert_eq!((found.rows_with_twins, found.surviving()), (2, 1));
+        assert_eq!(found.survivors[0].twins, [RowId(3)]);
     }
 
     #[test]

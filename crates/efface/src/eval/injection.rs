@@ -97,6 +97,9 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
     if gone.len() >= rows.len() {
         return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
     }
+    if rows.holds_word_ids() {
+        return Err(Error::RowsOfWordIds);
+    }
     let marked: HashSet<RowId> = gone.iter().copied().collect();
     if gone.iter().all(|id| rows.get(*id).is_none_or(|row| row.targets.iter().all(|y| *y == 0.0))) {
         return Err(Error::Parameter {

@@ -127,6 +127,10 @@ impl RowStore for Subset<'_> {
         self.rows.is_sparse()
     }
 
+    fn holds_word_ids(&self) -> bool {
+        self.rows.holds_word_ids()
+    }
+
     fn contains(&self, id: RowId) -> Result<bool> {
         Ok(self.ids.contains(&id))
     }

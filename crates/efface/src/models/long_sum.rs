@@ -198,6 +198,7 @@ pub(crate) fn all(row: &RowRef<'_>, pass: impl Fn(f64) -> bool) -> bool {
     match *row {
         RowRef::Dense64(v) | RowRef::Sparse64(_, v) => every(v, pass),
         RowRef::Dense32(v) | RowRef::Sparse32(_, v) => every(v, pass),
+        RowRef::WordIds(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, CLOSED_FORM_TOLERANCE, Claim, Evidence, Precomputed};
-use crate::rows::{RowId, RowStore, Rows};
+use crate::rows::{Features, RowId, RowStore, Rows};
 
 /// Checks a request to forget before any work: every id distinct and here, and something left afterwards.
 pub(crate) fn check_gone(rows: &dyn RowStore, gone: &[RowId], width: usize) -> Result<()> {
@@ -33,6 +33,19 @@ pub(crate) fn check_corrected(rows: &dyn RowStore, corrected: &Rows, width: usiz
     let ids: Vec<RowId> = corrected.ids().collect();
     rows.check(&ids)?;
     Ok(ids)
+}
+
+/// Checks that rows are numbers: what a model of numbers asks of every row that it is given.
+pub(crate) fn check_numbers(rows: &dyn RowStore) -> Result<()> {
+    if rows.holds_word_ids() { Err(Error::RowsOfWordIds) } else { Ok(()) }
+}
+
+/// Checks that features are numbers, as many a row as the model has.
+pub(crate) fn check_features(features: &Features, expected: usize) -> Result<()> {
+    if features.holds_word_ids() {
+        return Err(Error::RowsOfWordIds);
+    }
+    check_width(features.width(), expected)
 }
 
 /// Checks that rows are as wide as the model.

@@ -1,4 +1,5 @@
-//! Feature values, dense or sparse, in the precision they came in. All arithmetic on them is done in f64.
+//! What rows hold: feature values, dense or sparse, in the precision they came in, or the word ids of a text. All arithmetic
+//! on values is done in f64; nothing calculates with word ids, which only a network turns into numbers.
 
 use crate::error::{Error, Result};
 use crate::linalg::widest;
@@ -121,7 +122,61 @@ impl<T: Real> Csr<T> {
     }
 }
 
-/// The features of many rows.
+/// Texts as rows of word ids, each row as long as its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordIds {
+    /// Where each row begins; one entry more than there are rows.
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    longest: usize,
+}
+
+impl WordIds {
+    /// A table of no rows, to be filled with [`push`](Self::push). No row may have more than `longest` ids.
+    pub fn new(longest: usize) -> Self {
+        Self { starts: vec![0], ids: Vec::new(), longest }
+    }
+
+    /// A table from its two arrays: where each row begins (and the last one ends), and the ids of all rows.
+    pub fn from_parts(starts: Vec<usize>, ids: Vec<u32>, longest: usize) -> Result<Self> {
+        if starts.first() != Some(&0) || starts.last() != Some(&ids.len()) || !starts.is_sorted() {
+            let found = starts.last().copied().unwrap_or(0);
+            return Err(Error::Shape { what: "row starts of word ids", found, expected: ids.len() });
+        }
+        let table = Self { starts, ids, longest };
+        (0..table.rows()).try_for_each(|slot| table.check(table.row(slot)))?;
+        Ok(table)
+    }
+
+    /// Adds one row.
+    pub fn push(&mut self, ids: &[u32]) -> Result<()> {
+        self.check(ids)?;
+        self.extend(ids);
+        Ok(())
+    }
+
+    fn check(&self, ids: &[u32]) -> Result<()> {
+        if ids.len() > self.longest {
+            return Err(Error::Shape { what: "word ids of a row", found: ids.len(), expected: self.longest });
+        }
+        Ok(())
+    }
+
+    fn extend(&mut self, ids: &[u32]) {
+        self.ids.extend_from_slice(ids);
+        self.starts.push(self.ids.len());
+    }
+
+    fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn row(&self, slot: usize) -> &[u32] {
+        &self.ids[self.starts[slot]..self.starts[slot + 1]]
+    }
+}
+
+/// What many rows hold: features, or word ids.
 #[derive(Debug, Clone)]
 pub enum Features {
     /// Dense, double precision.
@@ -132,6 +187,8 @@ pub enum Features {
     Sparse64(Csr<f64>),
     /// Sparse, single precision: enough for counts.
     Sparse32(Csr<f32>),
+    /// Word ids, which a network reads.
+    WordIds(WordIds),
 }
 
 impl From<Dense<f64>> for Features {
@@ -154,8 +211,13 @@ impl From<Csr<f32>> for Features {
         Self::Sparse32(table)
     }
 }
+impl From<WordIds> for Features {
+    fn from(table: WordIds) -> Self {
+        Self::WordIds(table)
+    }
+}
 
-/// The features of one row.
+/// What one row holds.
 #[derive(Debug, Clone, Copy)]
 pub enum RowRef<'a> {
     /// Every value.
@@ -166,10 +228,21 @@ pub enum RowRef<'a> {
     Sparse64(&'a [u32], &'a [f64]),
     /// Column numbers and values, single precision.
     Sparse32(&'a [u32], &'a [f32]),
+    /// The ids of a text's words, in the order of the text.
+    WordIds(&'a [u32]),
 }
 
-impl RowRef<'_> {
-    /// Calls `see(column, value)` for every stored value, zeros of a dense row included.
+impl<'a> RowRef<'a> {
+    /// The word ids of the row; an error for a row of numbers.
+    pub fn word_ids(&self) -> Result<&'a [u32]> {
+        match *self {
+            Self::WordIds(ids) => Ok(ids),
+            _ => Err(Error::RowsOfNumbers),
+        }
+    }
+
+    /// Calls `see(column, value)` for every stored value, zeros of a dense row included. Word ids are no values: models that
+    /// calculate with values refuse such rows before they look, and there is nothing to see here.
     #[inline]
     pub fn each(&self, mut see: impl FnMut(usize, f64)) {
         match *self {
@@ -177,6 +250,7 @@ impl RowRef<'_> {
             Self::Dense32(v) => v.iter().enumerate().for_each(|(j, &x)| see(j, x.into())),
             Self::Sparse64(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x)),
             Self::Sparse32(c, v) => c.iter().zip(v).for_each(|(&j, &x)| see(j as usize, x.into())),
+            Self::WordIds(_) => {}
         }
     }
 
@@ -206,18 +280,6 @@ impl RowRef<'_> {
     }
 }
 
-/// Runs one expression over whichever table is inside.
-macro_rules! each_kind {
-    ($features:expr, $table:ident => $body:expr) => {
-        match $features {
-            Features::Dense64($table) => $body,
-            Features::Dense32($table) => $body,
-            Features::Sparse64($table) => $body,
-            Features::Sparse32($table) => $body,
-        }
-    };
-}
-
 impl Features {
     /// Number of rows.
     pub fn rows(&self) -> usize {
@@ -226,12 +288,24 @@ impl Features {
             Self::Dense32(t) => t.rows,
             Self::Sparse64(t) => t.starts.len() - 1,
             Self::Sparse32(t) => t.starts.len() - 1,
+            Self::WordIds(t) => t.rows(),
         }
     }
 
-    /// Number of features.
+    /// Number of features; of rows of word ids, the most ids that a row may have.
     pub fn width(&self) -> usize {
-        each_kind!(self, t => t.width)
+        match self {
+            Self::Dense64(t) => t.width,
+            Self::Dense32(t) => t.width,
+            Self::Sparse64(t) => t.width,
+            Self::Sparse32(t) => t.width,
+            Self::WordIds(t) => t.longest,
+        }
+    }
+
+    /// Whether rows are word ids rather than numbers.
+    pub fn holds_word_ids(&self) -> bool {
+        matches!(self, Self::WordIds(_))
     }
 
     /// Whether rows are index–value pairs.
@@ -257,6 +331,7 @@ impl Features {
                 let (columns, values) = t.row(slot);
                 RowRef::Sparse32(columns, values)
             }
+            Self::WordIds(t) => RowRef::WordIds(t.row(slot)),
         }
     }
 
@@ -265,7 +340,7 @@ impl Features {
         match self {
             Self::Dense64(t) => crate::linalg::warm(slots.iter().map(|&slot| t.row(slot))),
             Self::Dense32(t) => crate::linalg::warm(slots.iter().map(|&slot| t.row(slot))),
-            Self::Sparse64(_) | Self::Sparse32(_) => (),
+            Self::Sparse64(_) | Self::Sparse32(_) | Self::WordIds(_) => {}
         }
     }
 
@@ -275,6 +350,7 @@ impl Features {
             Self::Dense32(t) => t.values.len() * 4,
             Self::Sparse64(t) => t.values.len() * 12 + t.starts.len() * 8,
             Self::Sparse32(t) => t.values.len() * 8 + t.starts.len() * 8,
+            Self::WordIds(t) => t.ids.len() * 4 + t.starts.len() * 8,
         }
     }
 
@@ -285,6 +361,7 @@ impl Features {
             Self::Dense32(t) => every(&t.values, f64::is_finite),
             Self::Sparse64(t) => every(&t.values, f64::is_finite),
             Self::Sparse32(t) => every(&t.values, f64::is_finite),
+            Self::WordIds(_) => true,
         };
         if fine {
             return None;
@@ -315,6 +392,10 @@ impl Features {
             Self::Dense32(t) => dense(t, slot),
             Self::Sparse64(t) => sparse(t, slot),
             Self::Sparse32(t) => sparse(t, slot),
+            Self::WordIds(t) => {
+                let range = t.starts[slot]..t.starts[slot + 1];
+                t.ids[range].fill(0);
+            }
         }
     }
 
@@ -329,6 +410,7 @@ impl Features {
             }
             Self::Sparse64(_) => Self::Sparse64(Csr::new(width)),
             Self::Sparse32(_) => Self::Sparse32(Csr::new(width)),
+            Self::WordIds(_) => Self::WordIds(WordIds::new(width)),
         }
     }
 
@@ -339,10 +421,20 @@ impl Features {
             RowRef::Dense32(_) => Self::Dense32(Dense { values: Vec::new(), width, rows: 0 }),
             RowRef::Sparse64(..) => Self::Sparse64(Csr::new(width)),
             RowRef::Sparse32(..) => Self::Sparse32(Csr::new(width)),
+            RowRef::WordIds(_) => Self::WordIds(WordIds::new(width)),
         }
     }
 
-    /// Adds a row of any kind in this table's own kind.
+    /// Checks that rows of `other` can join this table: numbers join numbers, word ids join word ids.
+    pub(super) fn check_joined_by(&self, other: &Features) -> Result<()> {
+        match (self.holds_word_ids(), other.holds_word_ids()) {
+            (true, false) => Err(Error::RowsOfNumbers),
+            (false, true) => Err(Error::RowsOfWordIds),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a row in this table's own precision and layout. A row of word ids joins word ids alone: callers check that first.
     pub(super) fn push(&mut self, row: RowRef<'_>) {
         fn dense<T: Real>(t: &mut Dense<T>, row: RowRef<'_>) {
             let start = t.values.len();
@@ -364,6 +456,7 @@ impl Features {
             Self::Dense32(t) => dense(t, row),
             Self::Sparse64(t) => sparse(t, row),
             Self::Sparse32(t) => sparse(t, row),
+            Self::WordIds(t) => t.extend(row.word_ids().unwrap_or_default()),
         }
     }
 }

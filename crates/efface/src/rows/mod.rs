@@ -1,4 +1,4 @@
-//! The training rows: stable ids, features (dense or sparse), targets with one or many outputs, optional weights.
+//! The training rows: stable ids, features (dense or sparse) or word ids, targets with one or many outputs, optional weights.
 //!
 //! A row keeps its id for life, whatever happens to its neighbours. Removing a row scrubs its values at once and
 //! frees its slot later, when half the slots are empty, so that removal costs the row's own size and not n.
@@ -9,7 +9,7 @@ mod stop;
 mod store;
 
 pub(crate) use features::every;
-pub use features::{Csr, Dense, Features, Real, RowRef};
+pub use features::{Csr, Dense, Features, Real, RowRef, WordIds};
 pub(crate) use index::Index;
 pub use stop::Stop;
 pub use store::{RowStore, RowView};
@@ -174,6 +174,7 @@ impl Rows {
     /// These rows as `keeper` would keep them: rounded where it keeps single precision. What a model learns and what
     /// is kept of it must be the same numbers, or a forget would take out others than were put in.
     pub fn as_kept_by(&self, keeper: &Rows) -> Result<Cow<'_, Rows>> {
+        keeper.features.check_joined_by(&self.features)?;
         if self.features.is_single() || !keeper.features.is_single() {
             return Ok(Cow::Borrowed(self));
         }
@@ -194,6 +195,7 @@ impl Rows {
 
     /// Adds rows; their ids must be new.
     pub fn append(&mut self, more: &Rows) -> Result<()> {
+        self.features.check_joined_by(&more.features)?;
         if more.width() != self.width() {
             return Err(Error::Shape { what: "features", found: more.width(), expected: self.width() });
         }
@@ -313,6 +315,10 @@ impl RowStore for Rows {
         self.features.is_sparse()
     }
 
+    fn holds_word_ids(&self) -> bool {
+        self.features.holds_word_ids()
+    }
+
     fn contains(&self, id: RowId) -> Result<bool> {
         Ok(self.slot(id).is_some())
     }
@@ -378,6 +384,50 @@ mod tests {
         assert_eq!(value(&tenth.as_kept_by(&three()).unwrap()), 0.1);
         let error = new(1e200).as_kept_by(&single).unwrap_err();
         assert!(error.to_string().starts_with("row 8, column 0 is inf"), "{error}");
+    }
+
+    fn texts(rows: &[&[u32]]) -> Rows {
+        let mut table = WordIds::new(3);
+        rows.iter().for_each(|ids| table.push(ids).unwrap());
+        Rows::new(table, vec![1.0; rows.len()], 1).unwrap()
+    }
+
+    #[test]
+    fn word_ids_keep_their_values_their_order_and_their_length() {
+        let mut rows = texts(&[&[0, u32::MAX, 0], &[], &[7], &[u32::MAX]]);
+        let ids = |rows: &Rows, id| rows.get(RowId(id)).unwrap().features.word_ids().unwrap().to_vec();
+        assert_eq!((ids(&rows, 0), ids(&rows, 1)), (vec![0, u32::MAX, 0], vec![]));
+        assert_eq!(rows.width(), 3);
+        assert!(rows.holds_word_ids() && !rows.is_sparse());
+        let gathered = Rows::read(&rows, &[RowId(3), RowId(0)]).unwrap();
+        assert_eq!(ids(&gathered, 0), [0, u32::MAX, 0]);
+        rows.remove(&[RowId(2), RowId(0)]).unwrap();
+        assert!(!format!("{rows:?}").contains('7'));
+        rows.append(&gathered.filter(|id| id == RowId(0))).unwrap();
+        assert_eq!(
+            (ids(&rows, 0), ids(&rows, 1), ids(&rows, 3)),
+            (vec![0, u32::MAX, 0], vec![], vec![u32::MAX])
+        );
+    }
+
+    #[test]
+    fn word_ids_and_numbers_do_not_mix() {
+        let words = texts(&[&[1, 2]]).filter(|_| true);
+        let numbers =
+            Rows::with_ids(vec![RowId(5)], Dense::new(vec![1.0; 3], 3).unwrap(), vec![1.0], 1).unwrap();
+        assert_eq!(words.clone().append(&numbers), Err(Error::RowsOfNumbers));
+        assert_eq!(numbers.clone().append(&words), Err(Error::RowsOfWordIds));
+        assert_eq!(words.as_kept_by(&numbers).unwrap_err(), Error::RowsOfWordIds);
+        assert_eq!(numbers.get(RowId(5)).unwrap().features.word_ids(), Err(Error::RowsOfNumbers));
+    }
+
+    #[test]
+    fn word_ids_beyond_the_longest_row_are_refused() {
+        let expected = Error::Shape { what: "word ids of a row", found: 2, expected: 1 };
+        assert_eq!(WordIds::new(1).push(&[4, 4]), Err(expected.clone()));
+        assert_eq!(WordIds::from_parts(vec![0, 0, 2], vec![4, 4], 1), Err(expected));
+        assert!(WordIds::from_parts(vec![0, 2, 1], vec![4], 3).is_err());
+        assert!(WordIds::from_parts(vec![0, 1, 1], vec![4], 3).is_ok());
     }
 
     #[test]

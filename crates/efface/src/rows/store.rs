@@ -29,7 +29,7 @@ pub trait RowStore: Send + Sync {
         self.len() == 0
     }
 
-    /// How many features a row has.
+    /// How many features a row has; of rows of word ids, the most ids that a row may have.
     fn width(&self) -> usize;
 
     /// How many targets a row has.
@@ -37,6 +37,11 @@ pub trait RowStore: Send + Sync {
 
     /// Whether rows are kept as index–value pairs.
     fn is_sparse(&self) -> bool;
+
+    /// Whether rows hold word ids rather than numbers. Models that calculate with numbers refuse such a store.
+    fn holds_word_ids(&self) -> bool {
+        false
+    }
 
     /// Whether the row is here.
     fn contains(&self, id: RowId) -> Result<bool>;

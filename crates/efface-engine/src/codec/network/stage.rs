@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use efface::{Csr, Features, RowRef, Rows};
+use efface::{Features, Rows};
 use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, NetworkRecipe, UNKNOWN, encoded_rows};
 
@@ -69,8 +69,7 @@ impl TextEncoder {
             Self::Lstm(backbone) => words(backbone.embedding(), text, most),
             Self::Words(recipe) => words(&recipe.embedding, text, most),
             Self::MiniLm(encoder) => {
-                // A row of ids has no zeros, and a token may be number 0.
-                let ids: Vec<u32> = encoder.tokenize(text).into_iter().map(|token| token + 1).collect();
+                let ids = encoder.tokenize(text);
                 let full = ids.len() >= most;
                 (ids, full)
             }
@@ -93,7 +92,8 @@ impl TextEncoder {
             Self::Lstm(backbone) => Ok(backbone.features(&ids)?),
             Self::Words(_) => Ok(ids),
             Self::MiniLm(encoder) => {
-                let tokens: Vec<Vec<u32>> = (0..ids.rows()).map(|row| list(ids.row(row), 1)).collect();
+                let tokens = (0..ids.rows()).map(|row| Ok(ids.row(row).word_ids()?.to_vec()));
+                let tokens = tokens.collect::<Result<Vec<_>>>()?;
                 progress.start("encoding texts", Some(tokens.len() as u64));
                 let rows = encoder.encode_tokens(&tokens, &|done| progress.at(done as u64))?;
                 progress.finish();
@@ -104,23 +104,17 @@ impl TextEncoder {
 
     /// Rows of ids as the model has them, and the words that the file keeps beside their features.
     pub(crate) fn rows(&self, ids: &Rows, progress: &dyn Progress) -> Result<(Rows, Vec<Vec<u32>>)> {
-        let mut table = Csr::<f32>::new(efface::RowStore::width(ids));
-        for view in ids.iter() {
-            table.push(&view.features.entries())?;
-        }
         let kept = match self {
-            Self::Lstm(_) => ids.iter().map(|view| list(view.features, 0)).collect(),
+            Self::Lstm(_) => word_lists(ids)?,
             Self::Words(_) | Self::MiniLm(_) => Vec::new(),
         };
-        Ok((encoded_rows(ids, self.features(table.into(), progress)?)?, kept))
+        Ok((encoded_rows(ids, self.features(ids.table().into_owned(), progress)?)?, kept))
     }
 }
 
-/// The ids of a row, each less `shift`.
-pub(crate) fn list(row: RowRef<'_>, shift: u32) -> Vec<u32> {
-    let mut ids = Vec::new();
-    row.each(|_, value| ids.push((value as u32).saturating_sub(shift)));
-    ids
+/// The word ids of every row.
+pub(crate) fn word_lists(rows: &Rows) -> Result<Vec<Vec<u32>>> {
+    rows.iter().map(|view| Ok(view.features.word_ids()?.to_vec())).collect()
 }
 
 fn words(embedding: &efface_nn::Embedding, text: &str, most: usize) -> (Vec<u32>, bool) {

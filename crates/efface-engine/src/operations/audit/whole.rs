@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{Bootstrap, Relearning, Task, population_threshold, utility};
-use efface::{AnyModel, Csr, Evidence, RowId, RowStore, Rows};
+use efface::{AnyModel, Evidence, RowId, RowStore, Rows, WordIds};
 use efface_nn::{Backbone, NetworkMethod, Trained};
 
 use super::StateReport;
@@ -53,10 +53,9 @@ impl WholeNetwork {
 
     /// Rows that no network saw: their words, and the rest as the head reads it.
     pub(crate) fn hold_out(&mut self, words: &[Vec<u32>], encoded: &Rows) -> Result<()> {
-        let mut table = Csr::<f32>::new(self.texts.width());
+        let mut table = WordIds::new(self.texts.width());
         for row in words {
-            let entries: Vec<(u32, f64)> = (0u32..).zip(row.iter().map(|word| f64::from(*word))).collect();
-            table.push(&entries)?;
+            table.push(row)?;
         }
         let targets = encoded.iter().flat_map(|view| view.targets.to_vec()).collect();
         self.held_out = Some(Rows::with_ids(encoded.ids().collect(), table, targets, encoded.outputs())?);

@@ -1,9 +1,9 @@
 //! All rows of a file in memory, as the model wants them.
 
-use efface::{Csr, Dense, Features, RowId, Rows};
+use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
 use efface_io::Source;
 
-use super::{ReadPurpose, RowReader, each};
+use super::{ExampleContent, ReadPurpose, RowReader, each};
 use crate::codec::blueprint::{Blueprint, RowLayout};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -22,38 +22,61 @@ pub(crate) struct RowBatch {
     pub(crate) cut: u64,
 }
 
-/// Features while they are being gathered.
-enum FeatureTable {
+/// What rows hold, while they are being gathered.
+pub(crate) enum FeatureTable {
     Dense64(Vec<f64>, usize),
     Sparse64(Csr<f64>),
     Sparse32(Csr<f32>),
+    WordIds(WordIds),
 }
 
 impl FeatureTable {
+    /// An empty table for rows that the model will keep.
     fn new(blueprint: &Blueprint) -> Self {
         let width = blueprint.width;
         // What is gathered of texts are word ids, whatever an encoder makes of them.
         if let Some(texts) = &blueprint.texts {
-            return Self::Sparse32(Csr::new(texts.max_tokens));
+            return Self::WordIds(WordIds::new(texts.max_tokens));
         }
         match blueprint.layout {
             RowLayout::Dense64 | RowLayout::Dense32 | RowLayout::Encoded => Self::Dense64(Vec::new(), width),
             RowLayout::Sparse64 => Self::Sparse64(Csr::new(width)),
             RowLayout::Sparse32 => Self::Sparse32(Csr::new(width)),
+            RowLayout::WordIds => Self::WordIds(WordIds::new(width)),
         }
     }
 
-    fn push(&mut self, entries: &[(u32, f64)]) -> efface::Result<()> {
-        match self {
-            Self::Dense64(values, width) => {
+    /// An empty table for rows that are scored and not kept: numbers in double precision, as they stand in the file.
+    pub(crate) fn to_score(blueprint: &Blueprint) -> Self {
+        match &blueprint.texts {
+            Some(texts) => Self::WordIds(WordIds::new(texts.max_tokens)),
+            None => Self::Sparse64(Csr::new(blueprint.width)),
+        }
+    }
+
+    pub(crate) fn push(&mut self, content: ExampleContent<'_>) -> efface::Result<()> {
+        match (self, content) {
+            (Self::Dense64(values, width), ExampleContent::Entries(entries)) => {
                 let start = values.len();
                 values.resize(start + *width, 0.0);
                 entries.iter().for_each(|&(column, value)| values[start + column as usize] = value);
                 Ok(())
             }
-            Self::Sparse64(table) => table.push(entries),
-            Self::Sparse32(table) => table.push(entries),
+            (Self::Sparse64(table), ExampleContent::Entries(entries)) => table.push(entries),
+            (Self::Sparse32(table), ExampleContent::Entries(entries)) => table.push(entries),
+            (Self::WordIds(table), ExampleContent::WordIds(ids)) => table.push(ids),
+            (Self::WordIds(_), ExampleContent::Entries(_)) => Err(efface::Error::RowsOfNumbers),
+            (_, ExampleContent::WordIds(_)) => Err(efface::Error::RowsOfWordIds),
         }
+    }
+
+    pub(crate) fn into_features(self) -> efface::Result<Features> {
+        Ok(match self {
+            Self::Dense64(values, width) => Dense::new(values, width)?.into(),
+            Self::Sparse64(table) => table.into(),
+            Self::Sparse32(table) => table.into(),
+            Self::WordIds(table) => table.into(),
+        })
     }
 }
 
@@ -76,7 +99,7 @@ pub(crate) fn gather(
         cut: 0,
     };
     let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
-        batch.features.push(example.entries)?;
+        batch.features.push(example.content)?;
         batch.targets.extend_from_slice(example.targets);
         if blueprint.weight.is_some() {
             batch.weights.push(example.weight);
@@ -125,12 +148,7 @@ impl RowBatch {
 
     /// The rows under these numbers, and the ids and subjects that go with them.
     pub(crate) fn into_rows(self, numbers: Vec<RowId>, outputs: usize) -> Result<(Rows, RowNames)> {
-        let features: Features = match self.features {
-            FeatureTable::Dense64(values, width) => Dense::new(values, width)?.into(),
-            FeatureTable::Sparse64(table) => table.into(),
-            FeatureTable::Sparse32(table) => table.into(),
-        };
-        let mut rows = Rows::with_ids(numbers, features, self.targets, outputs)?;
+        let mut rows = Rows::with_ids(numbers, self.features.into_features()?, self.targets, outputs)?;
         if !self.weights.is_empty() {
             rows = rows.weighted(self.weights)?;
         }

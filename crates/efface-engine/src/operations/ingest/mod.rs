@@ -8,7 +8,7 @@ mod svmlight;
 mod table;
 mod texts;
 
-pub(crate) use batch::{RowBatch, RowNames, gather};
+pub(crate) use batch::{FeatureTable, RowBatch, RowNames, gather};
 pub(crate) use observe::observe;
 pub(crate) use texts::observe as observe_texts;
 
@@ -39,11 +39,20 @@ pub(crate) struct EncodedExample<'a> {
     pub(crate) weight: f64,
     /// Empty when rows are read for a prediction.
     pub(crate) targets: &'a [f64],
-    pub(crate) entries: &'a [(u32, f64)],
+    pub(crate) content: ExampleContent<'a>,
     /// Words and levels that were not there at fit.
     pub(crate) unknown: u64,
     /// Whether an encoder reads less of the text than there is.
     pub(crate) cut: bool,
+}
+
+/// What a row of a file holds for the model.
+#[derive(Clone, Copy)]
+pub(crate) enum ExampleContent<'a> {
+    /// Columns and their values; what is not listed is 0.
+    Entries(&'a [(u32, f64)]),
+    /// The words of a text.
+    WordIds(&'a [u32]),
 }
 
 /// What turns the cells of a row into numbers.

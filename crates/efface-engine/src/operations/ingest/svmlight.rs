@@ -4,7 +4,7 @@ use efface::features::Cell;
 use efface_io::{Source, SparseRecord};
 
 use super::labels::LabelReader;
-use super::{EncodedExample, ReadPurpose, ReadTicker};
+use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, LABEL};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -58,7 +58,7 @@ pub(super) fn each(
             subject: None,
             weight: 1.0,
             targets: &numbers,
-            entries: &entries,
+            content: ExampleContent::Entries(&entries),
             unknown: 0,
             cut: false,
         })?;

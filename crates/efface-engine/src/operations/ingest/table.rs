@@ -4,7 +4,7 @@ use efface::features::{Cell, Encoder, FeatureError};
 use efface_io::{Record, Source};
 
 use super::labels::LabelReader;
-use super::{EncodedExample, ReadPurpose, ReadTicker};
+use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, TargetGoal, finite, text};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -114,7 +114,7 @@ pub(super) fn each(
             subject,
             weight,
             targets: &numbers,
-            entries: &entries,
+            content: ExampleContent::Entries(&entries),
             unknown: encoded.unknown_levels + encoded.unknown_words,
             cut: false,
         })?;

@@ -5,7 +5,7 @@ use efface_io::{Record, Source};
 
 use super::labels::TargetObserver;
 use super::table::{ColumnRoles, RowIdentity, place};
-use super::{EncodedExample, ReadPurpose, ReadTicker};
+use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, RowLayout, TextColumns};
 use crate::codec::network::TextEncoder;
 use crate::error::{Error, Result};
@@ -74,7 +74,7 @@ pub(crate) fn observe(
         subject: request.subject.clone(),
         weight: request.weight.clone(),
         goal: watch.finish(&target)?,
-        layout: RowLayout::Sparse32,
+        layout: RowLayout::WordIds,
         width: max_tokens,
         first_index: None,
         texts: Some(texts),
@@ -126,26 +126,17 @@ pub(super) fn each(
     let places = places(texts, &columns)?;
     let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "reading texts", source);
-    let (mut record, mut text) = (Record::default(), String::new());
-    let (mut entries, mut numbers): (Vec<(u32, f64)>, _) = (Vec::new(), Vec::new());
+    let mut record = Record::default();
+    let mut text = String::new();
+    let mut numbers = Vec::new();
     while table.read(&mut record)? {
         let line = record.line;
         joined(&record.cells, &places, &mut text);
         let (ids, cut) = stage.ids(&text, texts.max_tokens);
         let unknown = stage.unknown(&ids);
-        entries.clear();
-        entries.extend((0u32..).zip(ids.into_iter().map(f64::from)));
         let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
-        see(EncodedExample {
-            line,
-            id,
-            subject,
-            weight,
-            targets: &numbers,
-            entries: &entries,
-            unknown,
-            cut,
-        })?;
+        let content = ExampleContent::WordIds(&ids);
+        see(EncodedExample { line, id, subject, weight, targets: &numbers, content, unknown, cut })?;
         ticker.row();
     }
     Ok(ticker.finish())

@@ -112,7 +112,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
     let (backbone, head) = trained.network.into_parts();
     (blueprint.layout, blueprint.width) = (RowLayout::Encoded, backbone.width());
-    let words = ids.iter().map(|view| crate::codec::network::stage::list(view.features, 0)).collect();
+    let words = crate::codec::network::stage::word_lists(&ids)?;
     let info = NetworkInfo {
         encoder: describe(&backbone, &trained.checkpoint, interrupted),
         max_tokens,

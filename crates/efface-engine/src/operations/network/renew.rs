@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Csr, Evidence, Outcome, RowId, RowStore, Rows};
+use efface::{Evidence, Outcome, RowId, RowStore, Rows, WordIds};
 use efface_nn::{Backbone, NetworkMethod, Trained, TunedNetwork};
 
 use super::fit::{describe, live};
 use super::train;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::Live;
-use crate::codec::network::stage::{PART, list};
+use crate::codec::network::stage::{PART, word_lists};
 use crate::codec::network::{EncoderInfo, NetworkInfo};
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, StoreRows, StoredArray, damaged, parts, rows};
@@ -43,7 +43,7 @@ pub(crate) fn retrain(
     let texts = texts(store, stored, network.max_tokens, gone)?;
     if !recipe.embedding.public {
         // A word that no row holds any more is not in the file by name either.
-        let used = texts.iter().flat_map(|row| list(row.features, 0)).collect();
+        let used = word_lists(&texts)?.into_iter().flatten().collect();
         recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
     }
     let Trained { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
@@ -96,13 +96,12 @@ pub(crate) fn texts(
 ) -> Result<Rows> {
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = stored.all()?.filter(|id| !out.contains(&id));
-    let mut table = Csr::<f32>::new(width);
+    let mut table = WordIds::new(width);
     let (mut targets, mut weights) = (Vec::new(), Vec::new());
     for view in retained.iter() {
         let row = stored.read(view.id.0).map_err(|fault| fault.at(store.path()))?;
         let row = row.ok_or(efface::Error::UnknownRow(view.id))?;
-        let entries: Vec<(u32, f64)> = (0u32..).zip(row.words.iter().map(|word| f64::from(*word))).collect();
-        table.push(&entries)?;
+        table.push(&row.words)?;
         targets.extend_from_slice(view.targets);
         weights.push(view.weight);
     }

@@ -105,7 +105,7 @@ impl Linear {
 impl Predict for Linear {
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
         let width = self.width();
-        request::check_width(features.width(), width)?;
+        request::check_features(features, width)?;
         Ok(Mat::from_fn(features.rows(), self.constants.len(), |slot, output| {
             let coefficients = &self.coefficients[output * width..(output + 1) * width];
             features.row(slot).dot(coefficients) + self.constants[output]

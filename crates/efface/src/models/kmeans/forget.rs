@@ -43,6 +43,7 @@ impl Forget<KMeansModel> for QKMeans {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<KMeansModel>> {
+        request::check_numbers(rows)?;
         request::check_gone(rows, gone, model.width)?;
         let Body::Quantised(trace) = &model.body else {
             return Err(wrong_scheme(self.name(), "dc_kmeans"));
@@ -88,6 +89,7 @@ impl Forget<KMeansModel> for DcKMeans {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<KMeansModel>> {
+        request::check_numbers(rows)?;
         request::check_gone(rows, gone, model.width)?;
         let Body::Divided(tree) = &model.body else {
             return Err(wrong_scheme(self.name(), "q_kmeans"));
@@ -115,6 +117,7 @@ impl Forget<KMeansModel> for Retrain {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<KMeansModel>> {
+        request::check_numbers(rows)?;
         request::check_gone(rows, gone, model.width)?;
         model.again("retrain", rows, gone, None)
     }

@@ -80,6 +80,7 @@ fn too_few(k: usize, distinct: usize) -> Error {
 impl KMeans {
     fn fit_some(&self, rows: &dyn RowStore, ids: &[RowId]) -> Result<KMeansModel> {
         self.check()?;
+        request::check_numbers(rows)?;
         if ids.is_empty() {
             return Err(Error::NoRows);
         }
@@ -149,7 +150,7 @@ impl KMeansModel {
     }
 
     fn each(&self, features: &Features, mut see: impl FnMut(&[f64])) -> Result<()> {
-        request::check_width(features.width(), self.width)?;
+        request::check_features(features, self.width)?;
         let mut point = vec![0.0; self.width];
         for slot in 0..features.rows() {
             point.fill(0.0);

@@ -124,6 +124,7 @@ impl Settings {
 
     pub(crate) fn fit(&self, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
         self.check()?;
+        request::check_numbers(rows)?;
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
@@ -452,6 +453,7 @@ impl LogisticModel {
 
     pub(crate) fn check_request(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
         self.check_outputs(rows.outputs())?;
+        request::check_numbers(rows)?;
         request::check_gone(rows, gone, self.features())
     }
 
@@ -505,7 +507,7 @@ impl LogisticModel {
 impl Predict for LogisticModel {
     /// The scores θᵀx + b: log-odds of the second class, or one per class up to a constant.
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
-        request::check_width(features.width(), self.features())?;
+        request::check_features(features, self.features())?;
         let (coefficients, intercept) = self.parameters();
         let frame = self.frame();
         let mut scores = Mat::zeros(features.rows(), self.outputs());
@@ -523,12 +525,14 @@ impl Predict for LogisticModel {
 impl Amend for LogisticModel {
     fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
         self.check_outputs(new.outputs())?;
+        request::check_numbers(new)?;
         request::check_new(rows, new, self.features())?;
         Auto::default().change(self, "learn", rows, &[], Some(new))
     }
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
         self.check_outputs(corrected.outputs())?;
+        request::check_numbers(corrected)?;
         let ids = request::check_corrected(rows, corrected, self.features())?;
         Auto::default().change(self, "amend", rows, &ids, Some(corrected))
     }

@@ -70,6 +70,7 @@ pub struct NaiveBayes<R> {
 impl<R: Rule> NaiveBayes<R> {
     fn train(recipe: R, rows: &Rows) -> Result<Self> {
         recipe.check()?;
+        request::check_numbers(rows)?;
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
@@ -134,6 +135,7 @@ impl<R: Rule> NaiveBayes<R> {
 
     fn check_gone(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
         request::check_outputs(rows.outputs(), self.tally.outputs)?;
+        request::check_numbers(rows)?;
         request::check_gone(rows, gone, self.tally.width)
     }
 }
@@ -165,7 +167,7 @@ impl Fit for GaussianNb {
 impl<R: Rule> Predict for NaiveBayes<R> {
     /// log p_c + log p(x | c), one column per class, two of them for two classes. Every score is finite.
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
-        request::check_width(features.width(), self.tally.width)?;
+        request::check_features(features, self.tally.width)?;
         let mut scores = self.recipe.joint(&self.tally, features);
         for (class, group) in self.tally.by_class().iter().enumerate() {
             for slot in 0..features.rows() {
@@ -228,6 +230,7 @@ impl<R: Rule> Forget<NaiveBayes<R>> for Retrain {
 impl<R: Rule> Amend for NaiveBayes<R> {
     fn learn(&self, rows: &dyn RowStore, new: &Rows) -> Result<Outcome<Self>> {
         request::check_outputs(new.outputs(), self.tally.outputs)?;
+        request::check_numbers(new)?;
         request::check_new(rows, new, self.tally.width)?;
         let mut model = self.clone();
         model.take_in(new)?;
@@ -237,6 +240,7 @@ impl<R: Rule> Amend for NaiveBayes<R> {
 
     fn amend(&self, rows: &dyn RowStore, corrected: &Rows) -> Result<Outcome<Self>> {
         request::check_outputs(corrected.outputs(), self.tally.outputs)?;
+        request::check_numbers(corrected)?;
         request::check_width(corrected.width(), self.tally.width)?;
         let ids: Vec<RowId> = corrected.ids().collect();
         let mut model = self.clone();

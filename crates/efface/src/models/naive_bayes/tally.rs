@@ -129,7 +129,7 @@ impl Tally {
             let full = match view.features {
                 RowRef::Dense64(values) => waiting[class].push(values),
                 RowRef::Dense32(values) => waiting[class].push_single(values),
-                RowRef::Sparse64(..) | RowRef::Sparse32(..) => {
+                RowRef::Sparse64(..) | RowRef::Sparse32(..) | RowRef::WordIds(_) => {
                     self.put_in(&view, 1.0, false);
                     continue;
                 }
@@ -159,7 +159,7 @@ impl Tally {
                 wide.extend(values.iter().map(|&x| f64::from(x)));
                 Some(wide.as_slice())
             }
-            RowRef::Sparse64(..) | RowRef::Sparse32(..) => None,
+            RowRef::Sparse64(..) | RowRef::Sparse32(..) | RowRef::WordIds(_) => None,
         };
         self.groups[class].put(view, values, sign * view.weight);
         if let Some(all) = self.groups.get_mut(self.classes)

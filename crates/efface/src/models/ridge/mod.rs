@@ -33,6 +33,7 @@ use faer::Mat;
 pub(crate) use super::basis::Basis;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
+use crate::models::request;
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{Bound, Step, relative_to};
@@ -83,6 +84,7 @@ impl Fit for Ridge {
 
     fn fit(&self, rows: &Rows) -> Result<RidgeModel> {
         self.check()?;
+        request::check_numbers(rows)?;
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
@@ -109,13 +111,7 @@ impl Fit for Ridge {
 
 impl Predict for RidgeModel {
     fn predict(&self, features: &Features) -> Result<Mat<f64>> {
-        if features.width() != self.basis.features {
-            return Err(Error::Shape {
-                what: "features",
-                found: features.width(),
-                expected: self.basis.features,
-            });
-        }
+        request::check_features(features, self.basis.features)?;
         let (coefficients, intercept) = self.parameters();
         let mut scores = Mat::zeros(features.rows(), intercept.len());
         for slot in 0..features.rows() {
@@ -190,17 +186,10 @@ impl RidgeModel {
 
     /// Checks a request before any work: every id distinct, and something left afterwards.
     pub(crate) fn check_request(&self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
-        if rows.width() != self.features() {
-            return Err(Error::Shape { what: "features", found: rows.width(), expected: self.features() });
-        }
-        if rows.outputs() != self.outputs() {
-            return Err(Error::Shape { what: "outputs", found: rows.outputs(), expected: self.outputs() });
-        }
-        rows.check(gone)?;
-        if gone.len() >= rows.len() {
-            return Err(Error::NothingLeft { gone: gone.len(), rows: rows.len() });
-        }
-        Ok(())
+        request::check_numbers(rows)?;
+        request::check_width(rows.width(), self.features())?;
+        request::check_outputs(rows.outputs(), self.outputs())?;
+        request::check_gone(rows, gone, self.features())
     }
 
     /// The evidence of a request that needed nothing done, or the start of one that did.
@@ -312,13 +301,9 @@ impl Amend for RidgeModel {
 
 impl RidgeModel {
     fn check_new(&self, new: &Rows) -> Result<()> {
-        if new.width() != self.features() {
-            return Err(Error::Shape { what: "features", found: new.width(), expected: self.features() });
-        }
-        if new.outputs() != self.outputs() {
-            return Err(Error::Shape { what: "outputs", found: new.outputs(), expected: self.outputs() });
-        }
-        Ok(())
+        request::check_numbers(new)?;
+        request::check_width(new.width(), self.features())?;
+        request::check_outputs(new.outputs(), self.outputs())
     }
 }
 
