@@ -98,10 +98,41 @@ def test_files_that_are_no_models(tmp_path):
     (tmp_path / "no.efface").write_text("nothing of the kind")
     with pytest.raises(efface.BadModelError):
         efface.open(tmp_path / "no.efface")
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         efface.open(tmp_path / "absent.efface")
     with pytest.raises(ValueError, match="there is no model 'magic'"):
         efface.create(tmp_path / "no.efface", tmp_path / "x.efface", model="magic")
+
+
+def test_hints_name_arguments_and_no_flags(houses, tmp_path):
+    table, path = tmp_path / "houses.csv", tmp_path / "x.efface"
+
+    def refused(**arguments):
+        with pytest.raises(ValueError) as caught:
+            efface.create(table, path, **arguments)
+        assert "--" not in str(caught.value), caught.value
+        return str(caught.value)
+
+    assert refused().endswith("hint: name the column to predict with `target`")
+    assert "hint: use model='softmax', or make two of them" in refused(target="owner", model="logistic")
+    assert "model='ridge_classifier'" in refused(target="owner")
+    assert "columns that must not count with `ignore`" in refused(target="price", model="kmeans")
+    plain = efface.create(table, path, target="price")
+    with pytest.raises(efface.UnknownRowError, match="name the column with `subject` when fitting"):
+        plain.forget(subject=("owner", "p1"))
+    with pytest.raises(efface.RefusedError, match="fit with `id` to amend rows"):
+        plain.amend(table)
+    with pytest.raises(efface.UnknownRowError, match="with `request_id` or `allow_missing` the log records"):
+        houses.forget(subject=("owner", "nobody"))
+
+
+def test_what_is_not_covered_has_a_code(houses):
+    codes = [what.code for what in houses.forget("h3").evidence.not_covered]
+    assert "forgotten_ids" in codes
+    (what,) = [what for what in houses.forget("h4").evidence.not_covered if what.code == "forgotten_ids"]
+    assert str(what) == what.detail and what.detail.startswith("that a row of a given id was forgotten")
+    receipt = houses.receipts()[-1].to_dict()
+    assert {"code": what.code, "detail": what.detail} in receipt["not_covered"]
 
 
 def test_a_file_in_the_way_is_not_overwritten(houses, tmp_path):

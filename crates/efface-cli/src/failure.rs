@@ -5,6 +5,8 @@ use std::path::Path;
 
 use efface_engine::ErrorKind;
 
+use crate::flags::flag;
+
 /// The end of a command that did not do what it was asked, or did it and fell short.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -113,9 +115,13 @@ impl From<efface_engine::Error> for Failure {
             efface_engine::Error::Exists { .. } => {
                 Some("choose another name, or overwrite it with --force".into())
             }
-            error => error.hint(),
+            error => error.hint().map(|hint| hint.worded(flag)),
         };
-        Self { hint, broken_pipe, ..Self::new(error.kind(), error.to_string()) }
+        let message = match &error {
+            efface_engine::Error::Core(efface::Error::Feature(error)) => error.worded(flag),
+            error => error.to_string(),
+        };
+        Self { hint, broken_pipe, ..Self::new(error.kind(), message) }
     }
 }
 

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod export;
 mod failure;
+mod flags;
 mod list;
 mod output;
 mod progress;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use efface::features::FeatureError;
+use efface::{Hint, Setting};
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +16,7 @@ pub enum Error {
         /// What does not go together.
         what: String,
         /// What to do instead.
-        hint: Option<&'static str>,
+        hint: Option<Hint>,
     },
     /// A row that should be none of the model's is one.
     #[error("row {id}, line {line}, is in this model")]
@@ -58,7 +59,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
         /// What to do.
-        hint: Option<&'static str>,
+        hint: Option<Hint>,
     },
     /// A line that cannot be used.
     #[error("line {line}: {problem}")]
@@ -68,7 +69,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
         /// What to do.
-        hint: Option<&'static str>,
+        hint: Option<Hint>,
     },
     /// Two rows of a file carry one id.
     #[error("row {id} occurs twice, on lines {first} and {second}; every row needs an id of its own")]
@@ -86,7 +87,7 @@ pub enum Error {
         /// What is wrong with them.
         what: String,
         /// What to do.
-        hint: Option<&'static str>,
+        hint: Option<Hint>,
     },
     /// A row to learn is there already.
     #[error("line {line}: row {id} is already in this model")]
@@ -325,8 +326,8 @@ impl Error {
         Self::Io { path: path.as_ref().to_owned(), cause }
     }
 
-    pub(crate) fn request(what: impl Into<String>, hint: &'static str) -> Self {
-        Self::Request { what: what.into(), hint: Some(hint) }
+    pub(crate) fn request(what: impl Into<String>, hint: impl Into<Hint>) -> Self {
+        Self::Request { what: what.into(), hint: Some(hint.into()) }
     }
 
     /// The same error for somebody else who ran into it.
@@ -399,16 +400,17 @@ impl Error {
     }
 
     /// What to do next, where the message does not say it already.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Request { hint, .. }
             | Self::Cell { hint, .. }
             | Self::Line { hint, .. }
-            | Self::Classes { hint, .. } => hint.map(String::from),
-            Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", "))),
+            | Self::Classes { hint, .. } => hint.clone(),
+            Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", ")).into()),
             Self::EmptyRequest => Some("name at least one id, or a subject".into()),
             Self::StillThere { .. } => Some(
-                "rows of the file must have left the model, or never been in it; name rows that are in it with --forget".into(),
+                Hint::new("rows of the file must have left the model, or never been in it; name rows that are in it with {}")
+                    .name(Setting::Forget),
             ),
             Self::AlreadyThere { .. } => {
                 Some("amend corrects rows that are there; learn only adds new ones".into())
@@ -417,12 +419,12 @@ impl Error {
                 Some("if it is another row, or consent was given anew, learn it under another id".into())
             }
             Self::SubjectColumn { has: None, .. } => {
-                Some("name the column with --subject when fitting, or forget by id".into())
+                Some(Hint::new("name the column with {} when fitting, or forget by id").name(Setting::Subject))
             }
-            Self::SubjectColumn { has: Some(has), .. } => Some(format!("use `{has}`")),
+            Self::SubjectColumn { has: Some(has), .. } => Some(format!("use `{has}`").into()),
             Self::NoIds => Some(
-                "fit with --id to amend rows; here, forget the rows by position and learn them as new ones"
-                    .into(),
+                Hint::new("fit with {} to amend rows; here, forget the rows by position and learn them as new ones")
+                    .name(Setting::Id),
             ),
             Self::Exists { .. } => Some("choose another path, or ask for it to be overwritten".into()),
             Self::Protected { .. } => Some("choose another name, or move it away first".into()),
@@ -437,30 +439,42 @@ impl Error {
             Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
             Self::Moved { .. } => Some(
-                "`efface policy --sensitivity` takes a larger distance, at the price of more noise".into(),
+                Hint::new("{} takes a larger distance, at the price of more noise").name(Setting::PolicySensitivity),
             ),
-            Self::OtherNoise { before, .. } => Some(format!(
-                "export it again under `efface policy --noise {before}`; the next change of the model makes a new version, \
-                 to which the new policy applies"
-            )),
+            Self::OtherNoise { before, .. } => Some(
+                Hint::new(
+                    "export it again under {}; the next change of the model makes a new version, to which the new policy \
+                     applies",
+                )
+                .set(Setting::PolicyNoise, before.to_string()),
+            ),
             Self::NoiseSeed { .. } => Some(
-                "put back the key file that was made with the model; without it, `efface policy --noise 0` exports without \
-                 noise, or a new fit makes a new seed"
-                    .into(),
+                Hint::new(
+                    "put back the key file that was made with the model; without it, {} exports without noise, or a new fit \
+                     makes a new seed",
+                )
+                .set(Setting::PolicyNoise, "0"),
             ),
             Self::UnknownSubject { .. } => {
-                Some("with --request or --allow-missing the log records that nothing was found".into())
+                Some(
+                Hint::new("with {} or {} the log records that nothing was found")
+                    .name(Setting::Request)
+                    .name(Setting::AllowMissing),
+            )
             }
             Self::OtherEncoder { .. } => {
-                Some("name the folder of the encoder that the model was fitted with: --encoder DIR".into())
+                Some(
+                Hint::new("name the folder of the encoder that the model was fitted with: {}")
+                    .set(Setting::Encoder, "DIR"),
+            )
             }
             Self::Encoder(efface_nn::minilm::Error::Read { .. }) => {
-                Some("name the folder with --encoder DIR".into())
+                Some(Hint::new("name the folder with {}").set(Setting::Encoder, "DIR"))
             }
             Self::Network(error) if matches!(error.as_ref(), efface_nn::Error::Diverged { .. }) => Some(
-                "with --checkpoint FILE the state before that step is kept there, and a lower --learning-rate goes on \
-                 from it"
-                    .into(),
+                Hint::new("with {} the state before that step is kept there, and a lower {} goes on from it")
+                    .set(Setting::Checkpoint, "FILE")
+                    .name(Setting::LearningRate),
             ),
             Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
             _ => None,

@@ -98,7 +98,7 @@ fn newer_and_altered_files() {
     let message =
         format!("{} was written by a newer efface (format 6); this one reads up to 5", path.display());
     let error = fails(Engine::open(&path).map(drop), BadModel, &message);
-    assert_eq!(error.hint().as_deref(), Some("upgrade efface"));
+    assert_eq!(error.hint(), Some("upgrade efface".into()));
     alter(
         "PRAGMA user_version = 5; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
     );

@@ -347,14 +347,14 @@ fn requests_that_do_not_fit_the_model() {
         Data,
         "column `stars` has 5 classes; logistic takes two",
     );
-    assert!(error.hint().unwrap().contains("--model softmax"));
+    assert!(error.hint().unwrap().to_string().contains("`model = softmax`"));
     let softmax = with(two(numbers(&text)), Softmax::default());
     let error = fails(
         fit(&softmax, &path, false, &Silent),
         Data,
         "column `stars` has 2 classes; softmax takes three or more",
     );
-    assert!(error.hint().unwrap().contains("--model logistic"));
+    assert!(error.hint().unwrap().to_string().contains("`model = logistic`"));
     let refused = |request: FitRequest, part: &str| {
         let error = fit(&request, &path, false, &Silent).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");

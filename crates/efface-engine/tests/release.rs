@@ -190,7 +190,7 @@ fn one_version_leaves_with_one_deviation() {
         engine.set_policy(&policy).unwrap();
         let error = engine.export("json", None).unwrap_err();
         assert!(error.kind() == Refused && error.to_string().contains("deviation 0.5 before"), "{error}");
-        assert!(error.hint().unwrap().contains("--noise 0.5"));
+        assert!(error.hint().unwrap().to_string().contains("`noise = 0.5`"));
     }
     engine.set_policy(&outright(0.5)).unwrap();
     assert_eq!(export(&mut engine), first);
@@ -228,7 +228,7 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
         assert!(error.kind() == Refused && error.to_string().contains(says), "{error}");
         assert!(
             !error.to_string().contains(&digits[8..])
-                && error.hint().unwrap().contains("put back the key file")
+                && error.hint().unwrap().to_string().contains("put back the key file")
         );
         assert!(engine.set_policy(&outright(0.7)).is_err());
         // The model itself can still change, and leave as it is.

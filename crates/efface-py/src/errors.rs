@@ -4,6 +4,8 @@
 use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::arguments::argument;
+
 /// An exception of `efface._errors` by name; the message alone where the package cannot be imported.
 fn named(py: Python<'_>, class: &str, message: String) -> PyErr {
     let made = py
@@ -36,13 +38,16 @@ pub(crate) fn core(py: Python<'_>, error: efface::Error) -> PyErr {
 /// An error of the engine, with its hint.
 pub(crate) fn engine(py: Python<'_>, error: efface_engine::Error) -> PyErr {
     use efface_engine::{Error, ErrorKind};
-    let mut message = error.to_string();
+    let mut message = match &error {
+        Error::Core(efface::Error::Feature(error)) => error.worded(argument),
+        error => error.to_string(),
+    };
     if let Some(hint) = error.hint() {
-        message = format!("{message}; hint: {hint}");
+        message = format!("{message}; hint: {}", hint.worded(argument));
     }
     match (&error, error.kind()) {
         (Error::UnknownRow { .. } | Error::WasForgotten { .. }, _) => named(py, "UnknownRowError", message),
-        (_, ErrorKind::Io) if message.contains("No such file") => PyFileNotFoundError::new_err(message),
+        (error, ErrorKind::Io) if is_missing_file(error) => PyFileNotFoundError::new_err(message),
         (Error::Exists { .. }, _) => PyFileExistsError::new_err(message),
         (_, ErrorKind::Io) => PyOSError::new_err(message),
         (_, ErrorKind::NotFound) => named(py, "UnknownRowError", message),
@@ -51,6 +56,21 @@ pub(crate) fn engine(py: Python<'_>, error: efface_engine::Error) -> PyErr {
         (_, ErrorKind::Internal) => PyRuntimeError::new_err(message),
         (_, ErrorKind::Usage | ErrorKind::Data) => PyValueError::new_err(message),
     }
+}
+
+/// Whether the operating system has no file of that name.
+fn is_missing_file(error: &efface_engine::Error) -> bool {
+    use efface_engine::Error;
+    let cause = match error {
+        Error::Io { cause, .. } => cause,
+        Error::Read(error) => match error.fault.as_ref() {
+            efface_io::Fault::Open(cause) | efface_io::Fault::Read { cause, .. } => cause,
+            _ => return false,
+        },
+        Error::Encoder(efface_nn::minilm::Error::Read { source, .. }) => source,
+        _ => return false,
+    };
+    cause.kind() == std::io::ErrorKind::NotFound
 }
 
 /// A receipt that does not hold.

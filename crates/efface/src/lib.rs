@@ -33,6 +33,7 @@ pub mod eval;
 pub mod evidence;
 pub mod features;
 mod fitted;
+mod hint;
 mod linalg;
 pub mod methods;
 pub mod models;
@@ -44,6 +45,7 @@ pub mod traits;
 pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
+pub use hint::{Hint, Setting};
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
     LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,

@@ -6,14 +6,11 @@ use crate::tidy::rust::RustFile;
 /// The crates whose users type flags.
 const COMMANDS: [&str; 2] = ["efface-cli", "efface-reproduce"];
 
-/// Libraries that name flags today. The list may only become shorter.
-const KNOWN: [&str; 2] = ["efface", "efface-engine"];
-
 pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut found = Vec::new();
     for file in sources {
         let Some(name) = file.crate_name() else { continue };
-        if COMMANDS.contains(&name) || KNOWN.contains(&name) {
+        if COMMANDS.contains(&name) {
             continue;
         }
         for (line, text) in file.strings.iter().filter(|(line, _)| !file.is_test[*line]) {

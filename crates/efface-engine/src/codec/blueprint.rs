@@ -1,8 +1,8 @@
 //! How rows of a file become rows of the model: which column is what, and what the target means. The encoder, which
 //! holds words, is kept beside it.
 
-use efface::Classes;
 use efface::features::{Cell, Encoder};
+use efface::{Classes, Hint};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -199,12 +199,12 @@ pub(crate) fn class_key(text: &str) -> String {
 }
 
 /// The finite number that a target or weight must be.
-pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<&'static str>) -> Result<f64> {
+pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<fn() -> Hint>) -> Result<f64> {
     let fault = |problem, hint| Error::Cell { line, column: column.into(), problem, hint };
     if matches!(cell, Cell::Missing) {
         return Err(fault("there is no value; every row needs one", None));
     }
-    let value = number(cell).ok_or_else(|| fault("this is not a number", hint))?;
+    let value = number(cell).ok_or_else(|| fault("this is not a number", hint.map(|hint| hint())))?;
     if value.is_finite() { Ok(value) } else { Err(fault("this is not a finite number", None)) }
 }
 

@@ -2,7 +2,7 @@
 
 use efface::features::Encoder;
 use efface::models::BaseRecipe;
-use efface::{Aggregation, AnyRecipe, GaussianNb, MultinomialNb, Sisa};
+use efface::{Aggregation, AnyRecipe, GaussianNb, Hint, MultinomialNb, Setting, Sisa};
 
 use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ impl Choice {
 
     fn recipe(&self, blueprint: &Blueprint, encoder: Option<&Encoder>) -> Result<AnyRecipe> {
         let classes = blueprint.class_count().unwrap_or(0);
-        let wrong = |takes: &str, hint| {
+        let wrong = |takes: &str, hint: Hint| {
             let column = blueprint.targets.first().map_or("", String::as_str);
             Err(Error::Classes {
                 what: format!("column `{column}` has {classes} classes; {takes}"),
@@ -33,11 +33,16 @@ impl Choice {
             Self::Logistic(_) if classes != 2 => {
                 return wrong(
                     "logistic takes two",
-                    "use --model softmax, or make two of them with --positive",
+                    Hint::new("use {}, or make two of them with {}")
+                        .set(Setting::Model, "softmax")
+                        .name(Setting::Positive),
                 );
             }
             Self::Softmax(_) if classes == 2 => {
-                return wrong("softmax takes three or more", "use --model logistic");
+                return wrong(
+                    "softmax takes three or more",
+                    Hint::new("use {}").set(Setting::Model, "logistic"),
+                );
             }
             Self::Logistic(logistic) => match logistic.privacy {
                 Some(privacy) => AnyRecipe::Logistic(logistic.privacy(privacy.seed(secret()?))),
@@ -66,7 +71,10 @@ pub(crate) fn recipe(
     let base = BaseRecipe::try_from(whole)?;
     let natural = if blueprint.classes().is_some() { Aggregation::Vote } else { Aggregation::Mean };
     if aggregation == Some(Aggregation::Vote) && natural == Aggregation::Mean {
-        return Err(Error::request("shards can vote on classes and not on numbers", "use --aggregate mean"));
+        return Err(Error::request(
+            "shards can vote on classes and not on numbers",
+            Hint::new("use {}").set(Setting::Aggregate, "mean"),
+        ));
     }
     let aggregation = aggregation.unwrap_or(natural);
     Ok(AnyRecipe::Sisa(Sisa { recipe: base, shards, slices, seed, aggregation, threads }))

@@ -75,7 +75,7 @@ pub(crate) fn export(engine: &Engine, format: &str, destination: Option<&str>) -
             if file.is_some() && noise.is_some() && trained {
                 let reason = format!(
                     "{format} takes the encoder along, which was trained on rows and gets no noise; json and npz hold the \
-                     head alone, and `efface policy --noise 0` publishes both as they are"
+                     head alone, and a policy without noise publishes both as they are"
                 );
                 return Err(efface::Error::Unsupported { method: "export", reason }.into());
             }

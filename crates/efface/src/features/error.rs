@@ -1,6 +1,8 @@
 //! What can go wrong between a table and its features. Messages name the line, the column and the fix, and never
 //! repeat the content of a row.
 
+use crate::hint::{Hint, Setting};
+
 /// A problem while turning columns into features.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -56,9 +58,7 @@ pub enum FeatureError {
         texts: usize,
     },
     /// Nothing is left to learn from.
-    #[error(
-        "no features: every column is ignored or empty; name one with --text, --numeric or --categorical"
-    )]
+    #[error("no features: every column is ignored or empty; {}", name_a_column())]
     NoFeatures,
     /// A row does not have as many cells as the table has columns.
     #[error("line {line} has {found} cells where the table has {expected} columns")]
@@ -71,10 +71,7 @@ pub enum FeatureError {
         expected: usize,
     },
     /// A numeric column has no value here.
-    #[error(
-        "line {line} has no value in the numeric column `{column}`; fill it in, leave the column out with --ignore, \
-         or make it one-hot with --categorical"
-    )]
+    #[error("line {line} has no value in the numeric column `{column}`; {}", fill_in())]
     MissingNumber {
         /// The line.
         line: u64,
@@ -82,10 +79,7 @@ pub enum FeatureError {
         column: String,
     },
     /// A numeric column holds something that is not a number.
-    #[error(
-        "line {line} has no number in the numeric column `{column}`; correct it, leave the column out with --ignore, \
-         or make it one-hot with --categorical"
-    )]
+    #[error("line {line} has no number in the numeric column `{column}`; {}", correct())]
     NotANumber {
         /// The line.
         line: u64,
@@ -105,7 +99,8 @@ pub enum FeatureError {
     /// A column of anything but numbers has too many distinct values for one-hot.
     #[error(
         "column `{column}` is not numeric (line {line} is the first without a number) and has more than {limit} \
-         distinct values; read it as words with --text, force one-hot with --categorical, or leave it out with --ignore"
+         distinct values; {}",
+        read_otherwise()
     )]
     TooManyLevels {
         /// The column.
@@ -116,9 +111,7 @@ pub enum FeatureError {
         limit: usize,
     },
     /// A column that was forced to be one-hot has too many distinct values even so.
-    #[error(
-        "column `{column}` has more than {limit} distinct values, too many for --categorical; leave it out with --ignore"
-    )]
+    #[error("column `{column}` has more than {limit} distinct values, {}", leave_out())]
     TooManyForcedLevels {
         /// The column.
         column: String,
@@ -175,6 +168,58 @@ pub enum FeatureError {
     /// A stored encoder does not make sense.
     #[error("the stored encoder is damaged: {0}")]
     Damaged(String),
+}
+
+impl FeatureError {
+    /// The message, with settings in the words of the caller (see [`Hint::worded`]).
+    pub fn worded(&self, word: impl Fn(Setting, Option<&str>) -> String) -> String {
+        let message = self.to_string();
+        let Some(hint) = self.hint() else { return message };
+        let problem = message.strip_suffix(&hint.to_string()).unwrap_or(&message);
+        format!("{problem}{}", hint.worded(word))
+    }
+
+    /// The end of the message that names settings, if it has one.
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NoFeatures => Some(name_a_column()),
+            Self::MissingNumber { .. } => Some(fill_in()),
+            Self::NotANumber { .. } => Some(correct()),
+            Self::TooManyLevels { .. } => Some(read_otherwise()),
+            Self::TooManyForcedLevels { .. } => Some(leave_out()),
+            _ => None,
+        }
+    }
+}
+
+fn name_a_column() -> Hint {
+    Hint::new("name one with {}, {} or {}")
+        .name(Setting::Text)
+        .name(Setting::Numeric)
+        .name(Setting::Categorical)
+}
+
+fn fill_in() -> Hint {
+    Hint::new("fill it in, leave the column out with {}, or make it one-hot with {}")
+        .name(Setting::Ignore)
+        .name(Setting::Categorical)
+}
+
+fn correct() -> Hint {
+    Hint::new("correct it, leave the column out with {}, or make it one-hot with {}")
+        .name(Setting::Ignore)
+        .name(Setting::Categorical)
+}
+
+fn read_otherwise() -> Hint {
+    Hint::new("read it as words with {}, force one-hot with {}, or leave it out with {}")
+        .name(Setting::Text)
+        .name(Setting::Categorical)
+        .name(Setting::Ignore)
+}
+
+fn leave_out() -> Hint {
+    Hint::new("too many for {}; leave it out with {}").name(Setting::Categorical).name(Setting::Ignore)
 }
 
 /// ` (did you mean …?)` for the nearest existing name, or nothing when none is near.

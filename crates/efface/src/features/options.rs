@@ -83,7 +83,7 @@ impl EncoderOptions {
             (&self.text, Plan::Text, "text"),
             (&self.categorical, Plan::Categorical, "categorical"),
             (&self.numeric, Plan::Numeric, "numeric"),
-            (&self.ignored, Plan::Ignore, "ignored (target, id, subject, weight or --ignore)"),
+            (&self.ignored, Plan::Ignore, "ignored (target, id, subject, weight or left out)"),
         ] {
             for name in names {
                 let Some(&at) = place.get(name.as_str()) else {

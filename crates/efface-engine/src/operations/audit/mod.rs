@@ -18,7 +18,7 @@ use efface::eval::{
     membership_inference, population_threshold, utility, with_twins,
 };
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Fit, NotCovered, RowId, RowStore, Rows};
+use efface::{AnyModel, AnyRecipe, Fit, Hint, NotCovered, RowId, RowStore, Rows, Setting};
 use efface_nn::NetworkMethod;
 
 use crate::codec::model::Live;
@@ -137,7 +137,10 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
             if whole.is_some() {
                 return Err(Error::request(
                     "rows that left before cannot be forgotten by training further",
-                    "name rows that the model holds, with --forget, --subject or --sample",
+                    Hint::new("name rows that the model holds, with {}, {} or {}")
+                        .name(Setting::Forget)
+                        .name(Setting::Subject)
+                        .name(Setting::Sample),
                 ));
             }
             let (old, _) = from_file(source, "forgotten rows")?;

@@ -1,7 +1,7 @@
 //! What a change of a network does beyond that of any other model: texts go through its encoder, and a forget may train it
 //! anew or further.
 
-use efface::{Outcome, RowId, Rows};
+use efface::{Hint, Outcome, RowId, Rows, Setting};
 use efface_io::Source;
 
 use super::Change;
@@ -63,7 +63,7 @@ impl Change<'_> {
             if request.method == RETRAIN_HEAD || request.rounds.is_some() {
                 return Err(Error::request(
                     "this model is no network: it has no head apart from itself, and no rounds",
-                    "use --method retrain, or leave out the rounds",
+                    Hint::new("use {}, or leave out the rounds").set(Setting::Method, "retrain"),
                 ));
             }
             return Ok(self.model()?.forget(&request.method, &request.options, &rows, gone)?);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use efface::Classes;
 use efface::features::Cell;
+use efface::{Classes, Hint, Setting};
 
 use crate::codec::blueprint::{TargetGoal, class_key, finite, text};
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ impl<'a> LabelReader<'a> {
     pub(super) fn append(&self, cell: &Cell, line: u64, column: &str, out: &mut Vec<f64>) -> Result<()> {
         match self.goal {
             TargetGoal::Nothing => out.push(0.0),
-            TargetGoal::Numbers => out.push(finite(cell, line, column, Some(CLASSIFY))?),
+            TargetGoal::Numbers => out.push(finite(cell, line, column, Some(classify))?),
             TargetGoal::Classes { names, positive, .. } => {
                 let class = match self.classes.get(&class_key(&label(cell, line, column)?)) {
                     Some(class) => *class,
@@ -45,7 +45,7 @@ impl<'a> LabelReader<'a> {
                             line,
                             column: column.into(),
                             problem: "no row had this class when the model was fitted",
-                            hint: Some("correct the class, or fit again with rows of all classes"),
+                            hint: Some("correct the class, or fit again with rows of all classes".into()),
                         });
                     }
                 };
@@ -56,7 +56,9 @@ impl<'a> LabelReader<'a> {
     }
 }
 
-const CLASSIFY: &str = "if the values are classes, say so with --classify";
+fn classify() -> Hint {
+    Hint::new("if the values are classes, say so with {}").name(Setting::Classify)
+}
 
 /// The text of a class.
 fn label(cell: &Cell, line: u64, column: &str) -> Result<String> {
@@ -94,7 +96,7 @@ impl TargetObserver {
     pub(super) fn observe(&mut self, cell: &Cell, line: u64, column: &str) -> Result<()> {
         match self {
             Self::Numbers => {
-                finite(cell, line, column, Some(CLASSIFY))?;
+                finite(cell, line, column, Some(classify))?;
             }
             Self::Classes { seen } => {
                 let label = label(cell, line, column)?;
@@ -102,7 +104,10 @@ impl TargetObserver {
                 if seen.len() > MAX_CLASSES {
                     return Err(Error::Classes {
                         what: format!("column `{column}` has more than {MAX_CLASSES} classes"),
-                        hint: Some("leave out --classify to predict numbers, or group rare classes"),
+                        hint: Some(
+                            Hint::new("leave out {} to predict numbers, or group rare classes")
+                                .name(Setting::Classify),
+                        ),
                     });
                 }
             }
@@ -140,7 +145,7 @@ impl TargetObserver {
                             what: format!(
                                 "no row has {which}{list} in column `{column}`; both classes need rows"
                             ),
-                            hint: Some("check the values given as positive"),
+                            hint: Some("check the values given as positive".into()),
                         });
                     }
                 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
+use efface::{Hint, Setting};
 use efface_io::{Record, SparseRecord};
 
 use super::ReadTicker;
@@ -23,13 +24,15 @@ fn check(request: &FitRequest) -> Result<()> {
     if request.model.unsupervised() && (request.classify || !request.positive.is_empty()) {
         return Err(Error::request(
             "k-means has no classes: it finds clusters by itself",
-            "leave out --classify",
+            Hint::new("leave out {}").name(Setting::Classify),
         ));
     }
     if request.model.unsupervised() && !request.targets.is_empty() {
         return Err(Error::request(
             "k-means has no target: it clusters features alone",
-            "leave out --target, and name columns that must not count with --ignore",
+            Hint::new("leave out {}, and name columns that must not count with {}")
+                .name(Setting::Target)
+                .name(Setting::Ignore),
         ));
     }
     let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
@@ -47,7 +50,10 @@ fn check(request: &FitRequest) -> Result<()> {
         return Ok(());
     }
     if request.targets.is_empty() {
-        return Err(Error::request("no target column is named", "name the column to predict with --target"));
+        return Err(Error::request(
+            "no target column is named",
+            Hint::new("name the column to predict with {}").name(Setting::Target),
+        ));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = request.targets.iter().find(|name| !seen.insert(*name)) {

@@ -29,7 +29,11 @@ pub(super) fn each(
         for &(index, value) in &record.entries {
             let Some(column) = index.checked_sub(first) else {
                 let problem = "index 0 in a file for a model whose indices count from 1".into();
-                return Err(Error::Line { line, problem, hint: Some("add 1 to every index of the file") });
+                return Err(Error::Line {
+                    line,
+                    problem,
+                    hint: Some("add 1 to every index of the file".into()),
+                });
             };
             if column as usize >= blueprint.width {
                 // A score does without features that the model does not know, as it does without unknown words.
@@ -38,7 +42,11 @@ pub(super) fn each(
                 }
                 let last = u64::from(first) + blueprint.width as u64 - 1;
                 let problem = format!("an index exceeds {last}, the largest that the model was fitted on");
-                return Err(Error::Line { line, problem, hint: Some("leave the index out, or fit again") });
+                return Err(Error::Line {
+                    line,
+                    problem,
+                    hint: Some("leave the index out, or fit again".into()),
+                });
             }
             if !value.is_finite() {
                 let problem = "a value is not a finite number".into();

@@ -1,6 +1,7 @@
 //! Rows of a table whose texts go to an encoder: the ids of their words, in their order.
 
 use efface::features::{Cell, VocabularyLearner};
+use efface::{Hint, Setting};
 use efface_io::{Record, Source};
 
 use super::labels::TargetObserver;
@@ -90,12 +91,17 @@ fn check(request: &FitRequest) -> Result<()> {
         ));
     }
     if request.text.is_empty() {
-        return Err(Error::request("a network reads texts, and no column is named", "name it with --text"));
+        return Err(Error::request(
+            "a network reads texts, and no column is named",
+            Hint::new("name it with {}").name(Setting::Text),
+        ));
     }
     if !request.categorical.is_empty() || !request.numeric.is_empty() {
         return Err(Error::request(
             "a network reads texts alone",
-            "leave out --categorical and --numeric; other columns are not read",
+            Hint::new("leave out {} and {}; other columns are not read")
+                .name(Setting::Categorical)
+                .name(Setting::Numeric),
         ));
     }
     let mut seen: Vec<&String> = Vec::new();

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use efface::{Aggregation, AnyRecipe, Fit, Form, RowId, Rows, Sisa};
+use efface::{Aggregation, AnyRecipe, Fit, Form, Hint, RowId, Rows, Setting, Sisa};
 use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, Checkpoint, Embedding, Head, HeadRecipe, NetworkRecipe};
 
@@ -52,7 +52,7 @@ fn minilm(
     if request.sharding.is_some() {
         return Err(Error::request(
             "a pretrained encoder learns nothing, so that shards would only part the head",
-            "leave out --sisa: its head forgets exactly",
+            Hint::new("leave out {}: its head forgets exactly").name(Setting::Shards),
         ));
     }
     let encoder = MiniLm::open(folder)?.with_threads(network.threads);
@@ -143,7 +143,7 @@ fn shards(
     if request.network.as_ref().is_some_and(|network| network.checkpoint.is_some()) {
         return Err(Error::request(
             "shards are trained side by side and have no one checkpoint",
-            "leave out --checkpoint",
+            Hint::new("leave out {}").name(Setting::Checkpoint),
         ));
     }
     let Sharding { shards, slices, seed, aggregation, threads } = *sharding;

@@ -20,7 +20,7 @@ pub use efface_nn::{
 };
 
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Options, Outcome, RowId, RowStore};
+use efface::{AnyModel, AnyRecipe, Hint, Options, Outcome, RowId, RowStore, Setting};
 use efface_nn::{Head, HeadMethod, NetworkMethod};
 
 use crate::codec::model::Live;
@@ -42,17 +42,22 @@ pub fn method_names() -> Vec<&'static str> {
 /// The method that trains a whole network further, where a request asks for one, with its settings.
 pub(crate) fn tuning(request: &ForgetRequest) -> Result<Option<NetworkMethod>> {
     let method = request.tuning.method(&request.method).map_err(|error| match error {
-        efface_nn::Error::Unsupported(what) => Error::request(what, "add a --method that has this setting"),
+        efface_nn::Error::Unsupported(what) => {
+            Error::request(what, Hint::new("add a {} that has this setting").name(Setting::Method))
+        }
         other => other.into(),
     })?;
     if method.is_none() && request.tuning != TuneOptions::default() {
         return Err(Error::request(
             "epochs, a rate and the like are for methods that train a network further",
-            "add --method fine_tune, neggrad_plus or scrub",
+            Hint::new("add {}, neggrad_plus or scrub").set(Setting::Method, "fine_tune"),
         ));
     }
     if method.is_some() && request.options != Options::default() {
-        let hint = "leave out --tolerance, --steps and --measure";
+        let hint = Hint::new("leave out {}, {} and {}")
+            .name(Setting::Tolerance)
+            .name(Setting::Steps)
+            .name(Setting::Measure);
         return Err(Error::request(format!("{} bounds nothing", request.method), hint));
     }
     Ok(method)
@@ -60,8 +65,8 @@ pub(crate) fn tuning(request: &ForgetRequest) -> Result<Option<NetworkMethod>> {
 
 /// Why a model cannot be trained further.
 pub(crate) fn not_trained_here(method: &NetworkMethod) -> Error {
-    let reason = "there is no encoder that was trained here on these rows as a whole: it is for networks fitted with \
-                  --model bilstm or lstm, and without --sisa";
+    let reason = "there is no encoder that was trained here on these rows as a whole: it is for networks fitted as \
+                  bilstm or lstm, and without shards";
     efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into()
 }
 
@@ -102,8 +107,11 @@ pub(crate) fn forget(
             _ => return Err(Error::request("shards have no rounds", "leave out the rounds")),
         };
         if method != "projection_residual" || request.options != Options::default() {
-            let hint =
-                "add --method projection_residual, and leave out --steps, --measure and --clear-dead-columns";
+            let hint = Hint::new("add {}, and leave out {}, {} and {}")
+                .set(Setting::Method, "projection_residual")
+                .name(Setting::Steps)
+                .name(Setting::Measure)
+                .name(Setting::ClearDeadColumns);
             return Err(Error::request("rounds and a step size are for projection_residual", hint));
         }
         let mut outcome = HeadMethod::ProjectionResidual(rounds).forget(&head, rows, gone)?;

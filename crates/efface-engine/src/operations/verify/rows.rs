@@ -64,7 +64,9 @@ pub(super) fn against(
     let large = manifest.rows.saturating_mul(manifest.blueprint.width as u64) > SMALL
         || manifest.rows as f64 * width * width > QUICK;
     if !asked.unwrap_or(!large) {
-        return Ok(CheckResult::Unknown("the model was not computed from its rows; --rows does it".into()));
+        return Ok(CheckResult::Unknown(
+            "the model was not computed from its rows; verifying with rows does it".into(),
+        ));
     }
     let rows = StoreRows::new(&engine.store, manifest);
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
