@@ -2,6 +2,7 @@
 
 mod bench;
 mod claims;
+mod crates;
 mod data;
 mod methods;
 mod networks;
@@ -19,9 +20,11 @@ use anyhow::{Context, Result, bail};
 const HELP: &str = "\
 cargo xtask <command>
 
-  test           format, lints, tidy, every test and doctest: all that CI runs
+  test [--fast]  format, lints, tidy, every test and doctest: all that CI runs, with a table of times
+                 --fast: format, tidy, lints and unit tests only, for the inner loop
   python         the part of it that is about the Python package: wheel, tests, doctests, types
   tidy           the invariants of ARCHITECTURE.md that a text search can check
+  crates         whether the crates meant for crates.io can be packed
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, fit, stream, injection; all of these without one
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
@@ -37,8 +40,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let rest = args.get(1..).unwrap_or_default();
     let done = match args.first().map(String::as_str) {
-        Some("test") => test::run(),
+        Some("test") => test::run(rest),
         Some("tidy") => tidy::run(),
+        Some("crates") => crates::check(),
         Some("python") => package::test(),
         Some("bench") => bench::run(rest),
         Some("claims") => claims::run(rest),

@@ -1,23 +1,112 @@
-//! Everything that CI runs, cheapest first, and the fuzzers.
+//! Everything that CI runs, cheapest first, with a table of what took how long; and the fuzzers.
 
-use anyhow::{Context, Result};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
 
 use crate::python::VERIFIER;
-use crate::{package, root, tidy};
+use crate::{crates, package, root, tidy};
 
-pub(crate) fn run() -> Result<()> {
-    crate::run("cargo", &["fmt", "--all", "--check"])?;
-    tidy::run()?;
-    crate::run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    // The tests of efface-py are those of the Python package.
-    crate::run("cargo", &["test", "--workspace", "--exclude", "efface-py"])?;
+/// A part of the tests.
+struct TestPart {
+    name: &'static str,
+    /// What it holds the code to, for the table at the end.
+    about: &'static str,
+    run: fn() -> Result<()>,
+    /// Whether `--fast` runs it, too.
+    is_fast: bool,
+}
+
+/// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
+/// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
+const PARTS: [TestPart; 11] = [
+    TestPart { name: "format", about: "cargo fmt", run: format, is_fast: true },
+    TestPart { name: "tidy", about: "invariants that a search can check", run: tidy::run, is_fast: true },
+    TestPart { name: "lints", about: "clippy, no warning", run: lints, is_fast: true },
+    TestPart { name: "unit tests", about: "tests inside the crates", run: unit_tests, is_fast: true },
+    TestPart {
+        name: "integration tests",
+        about: "tests/ of every crate, examples are built",
+        run: integration_tests,
+        is_fast: false,
+    },
+    TestPart { name: "examples in docs", about: "doctests", run: doctests, is_fast: false },
+    TestPart { name: "torture", about: "kills, failing writes, flipped bytes", run: torture, is_fast: false },
+    TestPart { name: "second verifier", about: "verify/ in Python", run: verifier, is_fast: false },
+    TestPart {
+        name: "Python package",
+        about: "wheel, tests, doctests, types",
+        run: package::test,
+        is_fast: false,
+    },
+    TestPart { name: "documentation", about: "rustdoc, no warning", run: documentation, is_fast: false },
+    TestPart {
+        name: "packages",
+        about: "crates for crates.io, licences of dependencies",
+        run: packages,
+        is_fast: false,
+    },
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let is_fast = match arguments {
+        [] => false,
+        [flag] if flag == "--fast" => true,
+        _ => bail!("cargo xtask test takes --fast or nothing, not {}", arguments.join(" ")),
+    };
+    let mut times = Vec::new();
+    let mut outcome = Ok(());
+    for part in PARTS.iter().filter(|part| part.is_fast || !is_fast) {
+        eprintln!("\n── {}: {}", part.name, part.about);
+        let started = Instant::now();
+        outcome = (part.run)().with_context(|| format!("{} failed", part.name));
+        times.push((part.name, started.elapsed()));
+        if outcome.is_err() {
+            break;
+        }
+    }
+    eprintln!("\n{}", table(&times));
+    if is_fast {
+        let left_out = PARTS.iter().filter(|part| !part.is_fast).map(|part| part.name);
+        eprintln!("left out by --fast: {}", left_out.collect::<Vec<_>>().join(", "));
+    }
+    outcome
+}
+
+/// What took how long.
+fn table(times: &[(&str, Duration)]) -> String {
+    let line = |name: &str, time: Duration| {
+        let seconds = time.as_secs_f64();
+        format!("{name:<20}{:>4} min {:>4.1} s", (seconds / 60.0).floor(), seconds % 60.0)
+    };
+    let mut lines: Vec<String> = times.iter().map(|(name, time)| line(name, *time)).collect();
+    lines.push(line("all", times.iter().map(|(_, time)| *time).sum()));
+    lines.join("\n")
+}
+
+fn format() -> Result<()> {
+    crate::run("cargo", &["fmt", "--all", "--check"])
+}
+
+fn lints() -> Result<()> {
+    crate::run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// The tests of efface-py are those of the Python package.
+const WORKSPACE: [&str; 4] = ["test", "--workspace", "--exclude", "efface-py"];
+
+fn unit_tests() -> Result<()> {
+    crate::run("cargo", &[&WORKSPACE[..], &["--lib", "--bins", "--quiet"]].concat())?;
     // Without the Parquet reader the crate must still be whole.
-    crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib"])?;
-    torture()?;
-    verifier()?;
-    package::test()?;
-    documentation()?;
-    dependencies()
+    crate::run("cargo", &["test", "--package", "efface-io", "--no-default-features", "--lib", "--quiet"])
+}
+
+fn integration_tests() -> Result<()> {
+    crate::run("cargo", &[&WORKSPACE[..], &["--tests", "--examples"]].concat())
+}
+
+fn doctests() -> Result<()> {
+    crate::run("cargo", &[&WORKSPACE[..], &["--doc"]].concat())
 }
 
 /// A short version of `cargo xtask torture`, with the program that the tests have built along.
@@ -51,7 +140,7 @@ fn verifier() -> Result<()> {
     crate::run(&interpreter, &["-m", "unittest", "discover", "verify"])
 }
 
-/// The interpreter, if it is there and can do this.
+/// The interpreter, if it is there and can run this code.
 fn python(name: &str, code: &str) -> Option<String> {
     let output = std::process::Command::new(name).args(["-c", code]).output();
     output.is_ok_and(|output| output.status.success()).then(|| name.to_owned())
@@ -69,10 +158,15 @@ fn documentation() -> Result<()> {
     Ok(())
 }
 
+fn packages() -> Result<()> {
+    crates::check()?;
+    dependencies()
+}
+
 /// Licences and sources of the dependencies, where cargo-deny is installed.
 fn dependencies() -> Result<()> {
-    let there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
-    if !there {
+    let is_there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
+    if !is_there {
         eprintln!(
             "skipped: cargo-deny is not installed (cargo install cargo-deny), licences are not checked"
         );
@@ -97,4 +191,17 @@ pub(crate) fn fuzz(seconds: &str) -> Result<()> {
         anyhow::ensure!(status.success(), "the fuzz target {name} found something");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_adds_up() {
+        let times = [("format", Duration::from_secs(61)), ("tidy", Duration::from_millis(500))];
+        let lines: Vec<String> = table(&times).lines().map(String::from).collect();
+        assert_eq!(lines[0], "format                 1 min  1.0 s");
+        assert_eq!(lines[2], "all                    1 min  1.5 s");
+    }
 }
