@@ -2,6 +2,7 @@
 
 mod common;
 
+use efface::{Family, Method};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -54,7 +55,7 @@ fn ids_may_be_negative() {
 
 #[test]
 fn every_method_forgets() {
-    for method in efface::methods::names() {
+    for method in Method::all_for(Family::Ridge).iter().map(Method::name) {
         let folder = Folder::with_houses();
         let report =
             folder.json(&format!("forget houses.efface --subject owner=ann --method {method} --json"));

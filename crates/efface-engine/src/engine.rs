@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use efface::Options;
+use efface::Method;
 use efface::features::Encoder;
 use efface_io::Source;
 use efface_receipt::{Audit, Bundle, ConsistencyProof, Hash, PublicKey, Signed};
@@ -134,15 +134,8 @@ impl Engine {
 
     /// Takes rows out of the model and out of the file. With `dry_run` everything is computed and nothing is written.
     /// A method that makes no sense for the model is refused; [`efface::methods::table`] lists what goes together.
-    pub fn forget(
-        &mut self,
-        who: &RowSelection,
-        method: &str,
-        options: &Options,
-        dry_run: bool,
-    ) -> Result<ChangeReport> {
-        let mut request = ForgetRequest::new(who.clone());
-        (request.method, request.options) = (method.into(), *options);
+    pub fn forget(&mut self, who: &RowSelection, method: &Method, dry_run: bool) -> Result<ChangeReport> {
+        let request = ForgetRequest { method: *method, ..ForgetRequest::new(who.clone()) };
         self.request(&request, dry_run)
     }
 
@@ -167,10 +160,9 @@ impl Engine {
     /// Answers requests that wait together: neighbours that ask for the same method are applied as one change, in one
     /// transaction, with a receipt each. The answers are in the order of the requests.
     pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<ChangeReport>> {
-        let asks = |request: &ForgetRequest| {
-            (request.method.clone(), request.options, request.rounds, request.tuning)
+        let like = |a: &ForgetRequest, b: &ForgetRequest| {
+            a.method == b.method && a.clear_dead_columns == b.clear_dead_columns
         };
-        let like = |a: &ForgetRequest, b: &ForgetRequest| asks(a) == asks(b);
         let mut answers = Vec::with_capacity(requests.len());
         for together in requests.chunk_by(like) {
             match change::forget::group(self, together, false, &Silent) {

@@ -6,7 +6,7 @@
 //! overwriting off for a while, see [`PolicyChange::settle_after`]; until then nothing reads the row.
 //!
 //! ```
-//! use efface::Options;
+//! use efface::Method;
 //! use efface_engine::{Engine, FitRequest, Silent, Who, fit};
 //! use efface_io::Source;
 //!
@@ -22,11 +22,11 @@
 //!
 //! let mut engine = Engine::open(&path)?;
 //! let ann = Who::Subject { column: "owner".into(), value: "ann".into() };
-//! let report = engine.forget(&ann, "auto", &Options::default(), false)?;
+//! let report = engine.forget(&ann, &Method::default(), false)?;
 //! assert_eq!((report.forgotten, report.rows, report.claim.as_str()), (2, 2, "exact"));
 //!
 //! let h1 = Who::Ids(vec!["h1".into()]);
-//! let again = engine.forget(&h1, "auto", &Options::default(), false).unwrap_err();
+//! let again = engine.forget(&h1, &Method::default(), false).unwrap_err();
 //! assert!(again.to_string().starts_with("row h1 is not in this model; it was forgotten on "));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -66,8 +66,7 @@ pub use file::outputs as files;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use operations::fit::fit;
 pub use operations::network::{
-    EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,
-    method_names,
+    EncoderSettings, EpochReport, HeadRecipe, Pooling, Squash, TrainSettings, method_names, named_method,
 };
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::report::{

@@ -4,16 +4,16 @@
 
 mod common;
 
-use common::{Bench, PLAIN, classes, csv, dense, ids, lines, sparse, table};
+use common::{Bench, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
-use efface::{KMeans, Logistic, Softmax};
+use efface::{KMeans, Logistic, Method, Softmax};
 use efface_engine::{
     AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, RowSelection, Sharding, Silent,
 };
 
 /// A quick audit: few oracles.
 fn quick(rows: AuditRows, methods: &[&str]) -> AuditRequest {
-    let methods = methods.iter().map(|name| name.to_string()).collect();
+    let methods = methods.iter().map(|name| name.parse().unwrap()).collect();
     AuditRequest { methods, oracles: 16, ..AuditRequest::new(rows) }
 }
 
@@ -80,7 +80,7 @@ fn rows_that_have_gone_are_measured_on_the_model_as_it_is() {
     assert!(matches!(&error, Error::StillThere { id, line: 2 } if *id == all[0].id), "{error}");
     assert_eq!(error.kind(), ErrorKind::Data);
     let names: Vec<&str> = all[..6].iter().map(|line| line.id.as_str()).collect();
-    engine.forget(&ids(&names), "auto", &PLAIN, false).unwrap();
+    engine.forget(&ids(&names), &Method::default(), false).unwrap();
     let report = audit(&engine, &quick(gone(), &["exact"]));
     assert!(report.gone_before && report.rows == 90 && report.forgotten == 6);
     let states: Vec<&str> = report.states.iter().map(|state| state.state.as_str()).collect();

@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use efface::{KMeans, Logistic, Options, Ridge, Softmax};
+use efface::methods::Auto;
+use efface::{KMeans, Logistic, Method, Ridge, Softmax};
 use efface_engine::{Choice, Engine, FitRequest, Likelihood, Sharding, Silent, fit};
 use efface_receipt::{Bound, Claim, Kind};
 
@@ -56,7 +57,7 @@ fn no_receipt_claims_exactness_beyond_its_bound() {
         engine.amend(&csv(&table(&lines[10..12])), &Silent).unwrap();
         for (method, at) in [("auto", 0), ("retrain", 2), ("auto", 4)] {
             let gone = ids(&[lines[at].id.as_str(), lines[at + 1].id.as_str()]);
-            let report = engine.forget(&gone, method, &PLAIN, false).unwrap();
+            let report = engine.forget(&gone, &method.parse().unwrap(), false).unwrap();
             assert_eq!(report.tolerance_missed, report.evidence.tolerance_missed());
         }
         let receipts = receipts(&engine);
@@ -112,12 +113,12 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
     assert_eq!(again.evidence, report.evidence);
 
     // The same tolerance, asked for, is an error and changes nothing.
-    let asked = Options { tolerance: Some(NEVER), ..PLAIN };
+    let asked = Auto { tolerance: Some(NEVER) }.into();
     let who = ids(&[lines[4].id.as_str()]);
-    assert!(engine.forget(&who, "auto", &asked, false).is_err());
+    assert!(engine.forget(&who, &asked, false).is_err());
     assert_eq!(engine.summary().unwrap().rows, 39);
-    let wide = Options { tolerance: Some(1e-3), ..PLAIN };
-    let report = engine.forget(&who, "auto", &wide, false).unwrap();
+    let wide = Auto { tolerance: Some(1e-3) }.into();
+    let report = engine.forget(&who, &wide, false).unwrap();
     assert_eq!(
         (report.claim.as_str(), report.tolerance, report.tolerance_missed),
         ("exact", Some(1e-3), false)
@@ -136,9 +137,9 @@ fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
         for line in &lines[..20] {
             let who = ids(&[line.id.as_str()]);
             // A little less than the bound of the model as it would be stored, with the change folded in.
-            let reached = engine.forget(&who, "auto", &PLAIN, true).unwrap().evidence.relative_bound;
-            let asked = Options { tolerance: Some(0.999 * reached), ..PLAIN };
-            match engine.forget(&who, "auto", &asked, false) {
+            let reached = engine.forget(&who, &Method::default(), true).unwrap().evidence.relative_bound;
+            let asked = Auto { tolerance: Some(0.999 * reached) }.into();
+            match engine.forget(&who, &asked, false) {
                 Ok(report) => {
                     assert!(!report.tolerance_missed && report.evidence.relative_bound <= 0.999 * reached);
                     left -= 1;

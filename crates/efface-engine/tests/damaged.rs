@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use efface::Method;
 use efface_engine::ErrorKind::{BadModel, Io};
 use efface_engine::{Engine, Error, ErrorKind};
 
@@ -14,8 +15,8 @@ fn use_all(path: &std::path::Path) -> Result<(), Error> {
     engine.parameters()?;
     let words = "words,size\ntall green,4\n";
     engine.predict(&csv(words), &mut |_| Ok(()))?;
-    engine.forget(&ids(&[&lines(2)[1].id]), "retrain", &PLAIN, true)?;
-    engine.forget(&ids(&[&lines(2)[1].id]), "auto", &PLAIN, false)?;
+    engine.forget(&ids(&[&lines(2)[1].id]), &"retrain".parse().unwrap(), true)?;
+    engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), false)?;
     Ok(())
 }
 
@@ -111,7 +112,7 @@ fn newer_and_altered_files() {
     assert_eq!(Engine::open(&path).unwrap().summary().unwrap().rows, 10);
     alter("DELETE FROM rows WHERE row = 3");
     let mut engine = Engine::open(&path).unwrap();
-    let error = engine.forget(&ids(&[&lines(10)[4].id]), "retrain", &PLAIN, false).unwrap_err();
+    let error = engine.forget(&ids(&[&lines(10)[4].id]), &"retrain".parse().unwrap(), false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BadModel);
     assert!(error.to_string().ends_with("it holds 9 rows where 10 belong"), "{error}");
 }
@@ -126,15 +127,15 @@ fn a_file_in_use_is_not_changed() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let id = &lines(10)[4].id;
     let message = format!("{} is in use by another process", path.display());
-    fails(engine.forget(&ids(&[id]), "auto", &PLAIN, false), BadModel, &message);
+    fails(engine.forget(&ids(&[id]), &Method::default(), false), BadModel, &message);
     // Looking is possible while another process prepares a change.
     assert_eq!(engine.summary().unwrap().rows, 10);
-    assert!(engine.forget(&ids(&[id]), "auto", &PLAIN, true).unwrap().dry_run);
+    assert!(engine.forget(&ids(&[id]), &Method::default(), true).unwrap().dry_run);
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(engine.forget(&ids(&[id]), "auto", &PLAIN, false).unwrap().rows, 9);
+    assert_eq!(engine.forget(&ids(&[id]), &Method::default(), false).unwrap().rows, 9);
     // Two engines on one file see each other's changes.
     let mut second = Engine::open(&path).unwrap();
-    second.forget(&ids(&[&lines(10)[5].id]), "auto", &PLAIN, false).unwrap();
+    second.forget(&ids(&[&lines(10)[5].id]), &Method::default(), false).unwrap();
     assert_eq!(engine.summary().unwrap().rows, 8);
-    assert_eq!(engine.forget(&ids(&[&lines(10)[6].id]), "auto", &PLAIN, false).unwrap().rows, 7);
+    assert_eq!(engine.forget(&ids(&[&lines(10)[6].id]), &Method::default(), false).unwrap().rows, 7);
 }

@@ -4,10 +4,13 @@
 mod common;
 
 use common::*;
+use efface::methods::Auto;
 use efface::models::logistic::Privacy;
-use efface::{Aggregation, KMeans, Logistic, Options, Softmax};
+use efface::{Aggregation, KMeans, Logistic, Method, Softmax};
 use efface_engine::ErrorKind::{BadModel, Data, Refused, Usage};
-use efface_engine::{Choice, Engine, FitRequest, Likelihood, RowSelection, Sharding, Silent, fit};
+use efface_engine::{
+    Choice, Engine, FitRequest, Likelihood, RowSelection, Sharding, Silent, fit, named_method,
+};
 use efface_io::Source;
 
 /// A family on the table of `common`: what to fit, and whether a file of fewer rows gives the same model.
@@ -145,7 +148,7 @@ fn there_and_back() {
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");
         let gone: Vec<&str> = [3, 17, 59].iter().map(|at| lines[*at].id.as_str()).collect();
-        let report = engine.forget(&ids(&gone), "auto", &PLAIN, false).unwrap();
+        let report = engine.forget(&ids(&gone), &Method::default(), false).unwrap();
         assert_eq!(
             (report.forgotten, report.rows, report.claim.as_str()),
             (3, 57, case.claim),
@@ -164,7 +167,10 @@ fn there_and_back() {
         let checks = engine.verify(None).unwrap();
         assert!(checks.iter().all(|check| check.passed), "{}: {checks:?}", case.name);
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
-        assert_eq!(retrained.forget(&ids(&gone), "retrain", &PLAIN, false).unwrap().method, "retrain");
+        assert_eq!(
+            retrained.forget(&ids(&gone), &"retrain".parse().unwrap(), false).unwrap().method,
+            "retrain"
+        );
         near(case, &engine, &retrained);
         let kept = |at: &usize| ![3, 17, 59].contains(at);
         if !case.by_number {
@@ -201,9 +207,9 @@ fn amended_rows_can_be_forgotten() {
         assert_eq!((report.forgotten, report.learned, report.rows), (1, 1, 40), "{}", case.name);
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");
-        engine.forget(&ids(&[&lines[5].id, &lines[7].id]), "auto", &PLAIN, false).unwrap();
+        engine.forget(&ids(&[&lines[5].id, &lines[7].id]), &Method::default(), false).unwrap();
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
-        retrained.forget(&ids(&[&lines[5].id, &lines[7].id]), "retrain", &PLAIN, false).unwrap();
+        retrained.forget(&ids(&[&lines[5].id, &lines[7].id]), &"retrain".parse().unwrap(), false).unwrap();
         near(case, &engine, &retrained);
     }
 }
@@ -221,7 +227,7 @@ fn nothing_of_a_forgotten_row_is_left_in_the_file() {
         let path = bench.path("model");
         assert!(holds(&path, "marker0001"));
         let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
-        engine.forget(&who, "auto", &PLAIN, false).unwrap();
+        engine.forget(&who, &Method::default(), false).unwrap();
         assert!(!holds(&path, "marker0001"), "{}", case.name);
         let bytes = std::fs::read(&path).unwrap();
         for number in [61.81234567890123_f64.to_le_bytes(), 61.81234567890123_f64.to_be_bytes()] {
@@ -249,7 +255,7 @@ fn damage_is_noticed() {
                     engine.parameters()?;
                 }
                 engine.predict(&csv("words,size,age,colour\ntall,4,1990,red\n"), &mut |_| Ok(()))?;
-                engine.forget(&ids(&[&lines(2)[1].id]), "auto", &PLAIN, false)
+                engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), false)
             });
             if let Err(error) = outcome {
                 assert_eq!(error.kind(), BadModel, "{}, byte {at}: {error}", case.name);
@@ -283,7 +289,7 @@ fn a_forged_model_is_refused() {
             forge(&path, "model", &forged);
             let mut engine = Engine::open(&path).unwrap();
             let _ = engine.parameters();
-            let _ = engine.forget(&ids(&[&lines(2)[1].id]), "auto", &PLAIN, true);
+            let _ = engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), true);
         }
     }
 }
@@ -296,7 +302,7 @@ fn methods_of_other_models_are_refused() {
     let mut ridge = bench.fit("ridge", &dense(&table(&lines)));
     let before = std::fs::read(bench.path("ridge")).unwrap();
     let mut ask = |method: &str, message: &str| {
-        fails(ridge.forget(&who, method, &PLAIN, false), Refused, message);
+        fails(ridge.forget(&who, &method.parse().unwrap(), false), Refused, message);
     };
     ask("q_kmeans", "q_kmeans cannot be used here: this model has no clusters; use exact, or auto");
     ask("sisa", "sisa cannot be used here: the model was not fitted in shards; use exact, or auto");
@@ -304,19 +310,20 @@ fn methods_of_other_models_are_refused() {
         "certified",
         "certified cannot be used here: only a logistic model can be fitted with the noise that it needs; use exact, or auto",
     );
-    let options = |tolerance| Options { tolerance: Some(tolerance), ..PLAIN };
+    let within = |tolerance| Method::from(Auto { tolerance: Some(tolerance) });
     let message = "tolerance = 2 is out of range; it must be above 0 and below 1";
-    fails(ridge.forget(&who, "auto", &options(2.0), false), Usage, message);
-    assert_eq!(ridge.forget(&who, "influence", &options(0.1), false).unwrap_err().kind(), Refused);
-    assert_eq!(ridge.forget(&who, "auto", &options(1e-300), false).unwrap_err().kind(), Refused);
-    let steps = Options { steps: Some(3), ..PLAIN };
-    assert_eq!(ridge.forget(&who, "newton", &steps, false).unwrap_err().kind(), Refused);
+    fails(ridge.forget(&who, &within(2.0), false), Usage, message);
+    let foreign = named_method("influence", &[("tolerance", "0.1".into())]);
+    assert_eq!(foreign.unwrap_err().kind(), Refused);
+    assert_eq!(ridge.forget(&who, &within(1e-300), false).unwrap_err().kind(), Refused);
+    let steps = "newton:steps=3".parse().unwrap();
+    assert_eq!(ridge.forget(&who, &steps, false).unwrap_err().kind(), Refused);
     assert_eq!(std::fs::read(bench.path("ridge")).unwrap(), before);
-    assert_eq!(ridge.forget(&who, "auto", &options(1e-3), false).unwrap().rows, 29);
+    assert_eq!(ridge.forget(&who, &within(1e-3), false).unwrap().rows, 29);
 
     let mut clusters = bench.fit("clusters", &with(points(&table(&lines)), KMeans::quantised(2, 5.0)));
     let message = "dc_kmeans cannot be used here: the model was fitted with the other scheme; use q_kmeans";
-    fails(clusters.forget(&who, "dc_kmeans", &PLAIN, false), Refused, message);
+    fails(clusters.forget(&who, &"dc_kmeans".parse().unwrap(), false), Refused, message);
 }
 
 #[test]
@@ -395,22 +402,22 @@ fn options_reach_the_method() {
     let lines = lines(60);
     let who = ids(&[&lines[3].id, &lines[4].id]);
     let fitted = || bench.fit("model", &with(two(numbers(&table(&lines))), Logistic::new(0.5)));
-    let bound = |method: &str, options: &Options| {
-        fitted().forget(&who, method, options, false).unwrap().evidence.relative_bound
+    let bound = |method: &str| {
+        fitted().forget(&who, &method.parse().unwrap(), false).unwrap().evidence.relative_bound
     };
-    let one = bound("newton", &PLAIN);
+    let one = bound("newton");
     // One step may have measured already, where the bound that needs no row said nothing.
-    assert!(bound("newton", &Options { measure: true, ..PLAIN }) <= one);
-    assert!(bound("newton", &Options { steps: Some(3), measure: true, ..PLAIN }) < 1e-3 * one);
-    assert!(bound("auto", &Options { tolerance: Some(1e-10), ..PLAIN }) <= 1e-10);
+    assert!(bound("newton:measure=true") <= one);
+    assert!(bound("newton:steps=3,measure=true") < 1e-3 * one);
+    assert!(bound("auto:tolerance=1e-10") <= 1e-10);
     let message = "exact cannot be used here: there is no closed form; use newton, or auto";
-    fails(fitted().forget(&who, "exact", &PLAIN, false), Refused, message);
+    fails(fitted().forget(&who, &"exact".parse().unwrap(), false), Refused, message);
     let message =
         "summation cannot be used here: the loss is not a sum of fixed statistics; use newton, or auto";
-    fails(fitted().forget(&who, "summation", &PLAIN, false), Refused, message);
-    assert_eq!(fitted().forget(&who, "certified", &PLAIN, false).unwrap_err().kind(), Refused);
+    fails(fitted().forget(&who, &"summation".parse().unwrap(), false), Refused, message);
+    assert_eq!(fitted().forget(&who, &"certified".parse().unwrap(), false).unwrap_err().kind(), Refused);
     let message = "steps = 0 is out of range; it must be 1 to 100";
-    fails(fitted().forget(&who, "newton", &Options { steps: Some(0), ..PLAIN }, false), Usage, message);
+    fails(fitted().forget(&who, &"newton:steps=0".parse().unwrap(), false), Usage, message);
 }
 
 #[test]
@@ -439,5 +446,5 @@ fn clusters_of_lines_without_columns() {
     assert_eq!(clusters[0], clusters[1]);
     assert_eq!(clusters[2], clusters[4]);
     assert_ne!(clusters[0], clusters[2]);
-    assert_eq!(engine.forget(&ids(&["4"]), "auto", &PLAIN, false).unwrap().rows, 4);
+    assert_eq!(engine.forget(&ids(&["4"]), &Method::default(), false).unwrap().rows, 4);
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use efface::Options;
+use efface::Method;
 use efface::features::{Augmenter, Cell, Synonyms, WordSource};
 use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, RowSelection, Silent, fit};
 use efface_io::{Record, Source};
@@ -81,7 +81,7 @@ fn compare(
     prepare(&mut request);
     fit(&request, &all, false, &Silent).unwrap();
     let mut engine = Engine::open(&all).unwrap();
-    let report = engine.forget(who, "auto", &Options::default(), false).unwrap();
+    let report = engine.forget(who, &Method::default(), false).unwrap();
     assert_eq!(report.claim, "exact");
     let mut request = FitRequest::new(Source::from_bytes("left.csv", rest, None).unwrap());
     prepare(&mut request);

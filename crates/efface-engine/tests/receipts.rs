@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use efface::Method;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
 use efface_engine::{
     Audit, ChangeReport, Engine, ExportNoise, ForgetRequest, PolicyChange, RowSelection, Silent,
@@ -32,14 +33,14 @@ fn every_change_has_a_receipt_that_holds() {
     let all = lines(44);
     let mut engine = bench.fit("model", &sparse(&table(&all[..40])));
     sound(&engine);
-    let report = engine.forget(&ids(&[&all[3].id, &all[4].id]), "auto", &PLAIN, false).unwrap();
+    let report = engine.forget(&ids(&[&all[3].id, &all[4].id]), &Method::default(), false).unwrap();
     engine.learn(&csv(&table(&all[40..])), &Silent).unwrap();
     let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
     engine.amend(&csv(&fixed), &Silent).unwrap();
     let exported = engine.export("json", Some("a.json")).unwrap();
     let (next, _) = engine.rotate_key().unwrap();
     engine.settle().unwrap();
-    engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p2"), &Method::default(), false).unwrap();
     sound(&engine);
     let log = receipts(&engine);
     let kinds: Vec<Kind> = log.iter().map(|receipt| receipt.kind).collect();
@@ -72,19 +73,11 @@ fn receipts_name_nobody() {
     engine.request(&asked, false).unwrap();
     let path = bench.path("model");
     assert!(!holds(&path, "ticket-77"));
-    // What was asked is remembered by a hash that nobody can make who has only the words, as an older efface did.
-    let mut parts = Vec::new();
-    let options = "Options { tolerance: None, steps: None, measure: false } false";
-    for part in ["subject", "who", "p3", "auto", options] {
-        parts.extend((part.len() as u64).to_be_bytes());
-        parts.extend(part.as_bytes());
-    }
-    let plain = efface_receipt::sha256(&parts).0;
+    // What was asked is remembered by a hash that nobody can make who has only the words.
+    let words = r#"{"allow_missing":false,"clear_dead_columns":false,"method":{"name":"auto"},"rows":{"subject":{"column":"who","value":"p3"}},"version":1}"#;
+    let plain = efface_receipt::sha256(words.as_bytes()).0;
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(32).any(|window| window == plain));
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    assert_eq!(connection.execute("UPDATE requests SET body = ?1", [plain]).unwrap(), 1);
-    drop(connection);
     assert!(engine.request(&asked, false).unwrap().replayed);
     let all = lines(40);
     let text: String = receipts(&engine).iter().map(|r| serde_json::to_string(r).unwrap()).collect();
@@ -130,7 +123,7 @@ fn requests_that_ask_for_different_things_are_not_applied_as_one() {
     let all = lines(3);
     let plain = |at: usize| ForgetRequest::new(ids(&[&all[at].id]));
     // Rounds are for the head of a network, which this model has not.
-    let rounds = ForgetRequest { rounds: Some(efface_engine::ProjectionRounds::default()), ..plain(1) };
+    let rounds = ForgetRequest { method: "projection_residual:rounds=2".parse().unwrap(), ..plain(1) };
     let answers = engine.forget_many(&[plain(0), rounds, plain(2)]);
     assert_eq!(answers[1].as_ref().unwrap_err().kind(), Usage);
     assert!(answers[0].is_ok() && answers[2].is_ok());
@@ -144,7 +137,7 @@ fn outcomes_other_than_erased() {
     let all = lines(40);
     // Without a name a request for nobody is a slip of the hand, and nothing is recorded.
     assert_eq!(
-        engine.forget(&person("nobody"), "auto", &PLAIN, false).unwrap_err().kind(),
+        engine.forget(&person("nobody"), &Method::default(), false).unwrap_err().kind(),
         ErrorKind::NotFound
     );
     assert_eq!(receipts(&engine).len(), 1);
@@ -160,7 +153,7 @@ fn outcomes_other_than_erased() {
     assert_eq!(engine.request(&ghosts, false).unwrap().outcome, "not_found");
     // Everybody: the mathematics refuses, and a named request has that in writing.
     let left: Vec<String> = all.iter().filter(|l| l.id != all[1].id).map(|l| l.id.clone()).collect();
-    assert!(engine.forget(&RowSelection::Ids(left.clone()), "auto", &PLAIN, false).is_err());
+    assert!(engine.forget(&RowSelection::Ids(left.clone()), &Method::default(), false).is_err());
     let refused = engine.request(&request(RowSelection::Ids(left), "T-5"), false).unwrap();
     assert_eq!(told(&refused), ("refused", 0, false));
     assert!(refused.reason.unwrap().contains("would leave none"));
@@ -207,7 +200,7 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
     assert_eq!(engine.summary().unwrap().generation, 1);
     sound(&engine);
     for at in [0, 1] {
-        alone.forget(&ids(&[&all[at].id]), "auto", &PLAIN, false).unwrap();
+        alone.forget(&ids(&[&all[at].id]), &Method::default(), false).unwrap();
     }
     for (name, values) in named(&alone) {
         for (x, y) in values.iter().zip(&named(&engine)[&name]) {
@@ -296,11 +289,11 @@ fn an_export_waits_under_a_policy() {
     let all = lines(40);
     engine.set_policy(&batch(2)).unwrap();
     engine.export("json", None).unwrap();
-    engine.forget(&ids(&[&all[0].id]), "auto", &PLAIN, false).unwrap();
+    engine.forget(&ids(&[&all[0].id]), &Method::default(), false).unwrap();
     assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
     let release = receipts(&engine).pop().unwrap().release.unwrap();
     assert_eq!((release.minimum_batch, release.batch, release.warnings.len()), (2, 1, 1));
-    engine.forget(&ids(&[&all[1].id]), "auto", &PLAIN, false).unwrap();
+    engine.forget(&ids(&[&all[1].id]), &Method::default(), false).unwrap();
     assert_eq!(engine.export("json", None).unwrap().warning, None);
     engine.set_policy(&PolicyChange { noise: deviation(0.5), ..batch(1) }).unwrap();
     let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
@@ -342,7 +335,7 @@ fn noise_follows_from_what_it_has_to_hide() {
     let mut path = 0.0;
     for line in &all[..3] {
         let before = numbers(&engine.parameters().unwrap());
-        engine.forget(&ids(&[&line.id]), "auto", &PLAIN, false).unwrap();
+        engine.forget(&ids(&[&line.id]), &Method::default(), false).unwrap();
         path += distance(&before, &numbers(&engine.parameters().unwrap()));
     }
     let moved = engine.policy().unwrap().moved.unwrap();
@@ -365,7 +358,7 @@ fn noise_follows_from_what_it_has_to_hide() {
     let error = engine.export("json", None).unwrap_err();
     assert!(error.kind() == Refused && error.to_string().contains("two copies of one version"), "{error}");
     engine
-        .forget(&ids(&[&all[10].id, &all[11].id, &all[12].id, &all[13].id]), "auto", &PLAIN, false)
+        .forget(&ids(&[&all[10].id, &all[11].id, &all[12].id, &all[13].id]), &Method::default(), false)
         .unwrap();
     let far = engine.policy().unwrap().moved.unwrap();
     engine.set_policy(&promise(Some(far / 2.0))).unwrap();
@@ -400,17 +393,17 @@ fn without_its_key_a_model_does_not_change() {
     std::fs::remove_file(&key).unwrap();
     let message =
         format!("key file {}: it is not there, and without it no receipt can be signed", key.display());
-    fails(engine.forget(&ids(&[first]), "auto", &PLAIN, false), Refused, &message);
+    fails(engine.forget(&ids(&[first]), &Method::default(), false), Refused, &message);
     bench.fit("other", &sparse(&table(&lines(10))));
     std::fs::copy(bench.path("other.key"), &key).unwrap();
     let message = format!("key file {}: it holds the key of another model", key.display());
-    fails(engine.forget(&ids(&[first]), "auto", &PLAIN, false), Refused, &message);
+    fails(engine.forget(&ids(&[first]), &Method::default(), false), Refused, &message);
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
     // Looking needs no key.
     assert_eq!(engine.summary().unwrap().rows, 40);
-    assert!(engine.forget(&ids(&[first]), "auto", &PLAIN, true).is_ok());
+    assert!(engine.forget(&ids(&[first]), &Method::default(), true).is_ok());
     std::fs::write(&key, secret).unwrap();
-    engine.forget(&ids(&[first]), "auto", &PLAIN, false).unwrap();
+    engine.forget(&ids(&[first]), &Method::default(), false).unwrap();
     sound(&engine);
 }
 
@@ -477,10 +470,10 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
 fn a_log_that_was_cut_short_is_not_continued() {
     let bench = Bench::new();
     let mut engine = model(&bench);
-    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p1"), &Method::default(), false).unwrap();
     let path = bench.path("model");
     rusqlite::Connection::open(&path).unwrap().execute_batch("DELETE FROM nodes WHERE level = 1").unwrap();
-    let error = engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap_err();
+    let error = engine.forget(&person("p2"), &Method::default(), false).unwrap_err();
     assert_eq!(error.kind(), BadModel, "{error}");
     assert_eq!(engine.summary().unwrap().generation, 1);
 }
@@ -523,7 +516,7 @@ fn the_file_grows_by_receipts_alone() {
     for round in 0..20 {
         let gone: Vec<&str> = all[round * 10..][..10].iter().map(|line| line.id.as_str()).collect();
         engine.learn(&csv(&table(&all[200 + round * 10..][..10])), &Silent).unwrap();
-        engine.forget(&ids(&gone), "auto", &PLAIN, false).unwrap();
+        engine.forget(&ids(&gone), &Method::default(), false).unwrap();
     }
     engine.settle().unwrap();
     let log: usize = receipts(&engine).iter().map(|r| serde_json::to_vec(r).unwrap().len() + 300).sum();
@@ -540,8 +533,8 @@ fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
     // As if the last change had been made in 2100.
     let later = 4_102_444_800_000_i64;
     change_manifest(&bench.path("model"), |manifest| manifest["ledger"]["newest"] = later.into());
-    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
-    engine.forget(&person("p2"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p1"), &Method::default(), false).unwrap();
+    engine.forget(&person("p2"), &Method::default(), false).unwrap();
     let log = receipts(&engine);
     let times: Vec<i64> = log.iter().map(|r| r.times.received_at.unix_milliseconds()).collect();
     assert_eq!(times[1..], [later, later]);
@@ -563,7 +556,7 @@ fn a_place_that_cannot_be_written_to_changes_nothing() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(error.to_string().contains("model"), "{error}");
     };
-    io(engine.forget(&person("p1"), "auto", &PLAIN, false).map(drop));
+    io(engine.forget(&person("p1"), &Method::default(), false).map(drop));
     io(engine.learn(&more, &Silent).map(drop));
     io(engine.settle().map(drop));
     io(engine.export("json", None).map(drop));
@@ -572,7 +565,7 @@ fn a_place_that_cannot_be_written_to_changes_nothing() {
     answers.into_iter().for_each(|answer| io(answer.map(drop)));
     std::fs::remove_dir_all(bench.path("model-journal")).unwrap();
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
-    engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap();
+    engine.forget(&person("p1"), &Method::default(), false).unwrap();
     sound(&engine);
     std::fs::write(bench.path("file"), "").unwrap();
     let wanted = dense(&table(&lines(10)));
@@ -594,7 +587,7 @@ fn a_folder_that_cannot_be_written_to_changes_nothing() {
         eprintln!("skipped: this user may write anywhere");
         return;
     }
-    let error = engine.forget(&person("p1"), "auto", &PLAIN, false).unwrap_err();
+    let error = engine.forget(&person("p1"), &Method::default(), false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert_eq!(engine.summary().unwrap().rows, 40);
     std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -67,7 +67,7 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
     let mut engine = bench.fit("docs.efface", &request);
     let before = predictions(&engine, &text);
     let forget = ForgetRequest {
-        method: "retrain".into(),
+        method: efface::Method::Retrain,
         id: Some("request 1".into()),
         ..ForgetRequest::new(ids(&["d3"]))
     };

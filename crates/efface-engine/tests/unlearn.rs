@@ -8,7 +8,7 @@ use common::{Bench, csv, ids, predictions, receipts, sound};
 use efface::NotCovered;
 use efface_engine::{
     AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetRequest,
-    HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, TuneOptions, Vectors,
+    HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors, named_method,
 };
 use efface_receipt::Claim;
 
@@ -50,7 +50,7 @@ fn request(text: &str, head: HeadRecipe) -> FitRequest {
 }
 
 fn by(method: &str, rows: &[&str]) -> ForgetRequest {
-    ForgetRequest { method: method.into(), ..ForgetRequest::new(ids(rows)) }
+    ForgetRequest { method: method.parse().unwrap(), ..ForgetRequest::new(ids(rows)) }
 }
 
 #[test]
@@ -144,9 +144,8 @@ fn what_is_refused_or_stopped_changes_nothing() {
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
         let unknown = engine.request(&by(method, &["d99"]), false).unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::NotFound, "{unknown}");
-        let none = TuneOptions { epochs: Some(0), ..TuneOptions::default() };
-        let error =
-            engine.request(&ForgetRequest { tuning: none, ..by(method, &["d3"]) }, false).unwrap_err();
+        let none = by(&format!("{method}:epochs=0"), &["d3"]);
+        let error = engine.request(&none, false).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().contains("at least 1")),
             (ErrorKind::Usage, true),
@@ -155,17 +154,14 @@ fn what_is_refused_or_stopped_changes_nothing() {
         let dry = engine.request(&by(method, &["d3"]), true).unwrap();
         assert!(dry.dry_run && dry.evidence.relative_bound.is_infinite());
     }
-    let wide = TuneOptions { alpha: Some(1.5), ..TuneOptions::default() };
-    let error =
-        engine.request(&ForgetRequest { tuning: wide, ..by("neggrad_plus", &["d3"]) }, false).unwrap_err();
+    let error = engine.request(&by("neggrad_plus:alpha=1.5", &["d3"]), false).unwrap_err();
     assert!(
         error.to_string().contains("alpha = 1.5 is out of range; it must be above 0 and below 1"),
         "{error}"
     );
-    let error = engine.request(&ForgetRequest { tuning: wide, ..by("retrain", &["d3"]) }, false).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    let low = TuneOptions { loss_cap: Some(1e-6), ..TuneOptions::default() };
-    let error = engine.request(&ForgetRequest { tuning: low, ..by("scrub", &["d3"]) }, false).unwrap_err();
+    let error = named_method("retrain", &[("alpha", "0.5".into())]).unwrap_err();
+    assert!(error.to_string().contains("alpha has no meaning for retrain"), "{error}");
+    let error = engine.request(&by("scrub:loss_cap=1e-6", &["d3"]), false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("went too far") && error.hint().is_none(), "{error}");
     let after = predictions(&engine, &text);
@@ -195,7 +191,7 @@ fn an_audit_compares_whole_networks() {
     let fit = request(&text, HeadRecipe::Softmax(efface::Logistic::new(0.1)));
     let engine = bench.fit("docs.efface", &fit);
     let bytes = std::fs::read(bench.path("docs.efface")).unwrap();
-    let methods: Vec<String> = ["newton", "scrub", "fine_tune"].map(String::from).to_vec();
+    let methods = ["newton", "scrub", "fine_tune"].map(|name| name.parse().unwrap()).to_vec();
     let unseen = csv("doc,topic,text\nu1,fish,the seaweed seaweed\nu2,bird,skylark the\nu3,worm,topsoil\n");
     let rows = AuditRows::Present(ids(&["d3", "d7"]));
     let asked = AuditRequest { methods, oracles: 0, held_out: Some(unseen), ..AuditRequest::new(rows) };

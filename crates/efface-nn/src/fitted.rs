@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use efface::{Evidence, RowId, RowRef, RowStore, Rows};
+use efface::{Evidence, Method, RowId, RowRef, RowStore, Rows};
 
 use crate::error::Result;
-use crate::forget::HeadMethod;
 use crate::network::Network;
 use crate::recipe::{NetworkRecipe, Trained};
 use crate::train::{Checkpoint, EpochReport, Progress};
-use crate::unlearn::{NetworkMethod, TunedNetwork};
+use crate::unlearn::{TunedNetwork, train_further};
 
 /// Changed rows that may wait before the head's curvature is brought up to date.
 const SETTLE_AFTER: usize = 32;
@@ -72,7 +71,7 @@ impl FittedNetwork {
     }
 
     /// The head forgets rows; the encoder stays. On an error, nothing has changed.
-    pub fn forget(&mut self, method: &HeadMethod, gone: &[RowId]) -> Result<Evidence> {
+    pub fn forget(&mut self, method: &Method, gone: &[RowId]) -> Result<Evidence> {
         let outcome = self.network.forget(method, &self.encoded, gone)?;
         self.accept(outcome.model, outcome.evidence, gone)
     }
@@ -96,12 +95,12 @@ impl FittedNetwork {
     /// The whole network is trained further without some rows. On an error, or with no row to forget, nothing has changed.
     pub fn forget_whole(
         &mut self,
-        method: &NetworkMethod,
+        method: &Method,
         gone: &[RowId],
         progress: &mut dyn Progress,
     ) -> Result<Evidence> {
         let TunedNetwork { trained, mut evidence } =
-            method.forget(&self.network.backbone, &self.texts, gone, progress)?;
+            train_further(method, &self.network.backbone, &self.texts, gone, progress)?;
         if gone.is_empty() {
             return Ok(evidence);
         }

@@ -2,10 +2,10 @@
 //!
 //! A [`Network`] is an encoder (word vectors, LSTM layers, pooling) and a linear head. The encoder is trained once; the head is
 //! then fitted to its optimum on the encoder's features, with the models of [`efface`], so that the whole theory of the linear
-//! core holds for it: [`HeadMethod`] takes rows out of the head exactly or approximately, with the core's own evidence. What the
+//! core holds for it: its methods take rows out of the head exactly or approximately, with their own evidence. What the
 //! *encoder* learned from a forgotten text stays in it; every evidence lists that under `not_covered`, unless the encoder
 //! was never trained. Retraining, and SISA over whole networks ([`NetworkRecipe`] is a recipe for [`efface::Sisa`]), leave
-//! nothing uncovered. [`NetworkMethod`] trains a whole network further instead: the methods that the literature compares with,
+//! nothing uncovered. [`train_further`] trains a whole network further instead: the methods that the literature compares with,
 //! which promise nothing.
 //!
 //! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
@@ -45,7 +45,6 @@ pub use backbone::{Backbone, encoded_rows, not_covered};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
 pub use fitted::FittedNetwork;
-pub use forget::{HeadMethod, ProjectionRounds};
 pub use head::{Head, HeadRecipe};
 pub use network::Network;
 pub use plan::{EncoderSettings, Plan, Pooling, Slot, Squash};
@@ -53,4 +52,4 @@ pub use recipe::{NetworkRecipe, Trained};
 pub use sealed::{Sealed, SealedRecipe, seal, unseal};
 pub use texts::{TextRows, text_rows};
 pub use train::{Checkpoint, EpochReport, Flow, Progress, Quiet, StepReport, TrainSettings, Trainer};
-pub use unlearn::{FineTune, NegGradPlus, NetworkMethod, Scrub, TuneOptions, TunedNetwork, unbound};
+pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further, unbound};

@@ -1,12 +1,11 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
-use efface::{Evidence, Features, NotCovered, Outcome, Predict, RowId, RowStore, Rows};
+use efface::{Evidence, Features, Method, NotCovered, Outcome, Predict, RowId, RowStore, Rows};
 use faer::Mat;
 
 use crate::backbone::{Backbone, not_covered};
 use crate::embedding::Embedding;
 use crate::error::Result;
-use crate::forget::HeadMethod;
 use crate::head::{Head, HeadRecipe};
 use crate::recipe::NetworkRecipe;
 
@@ -81,13 +80,8 @@ impl Network {
     }
 
     /// The head without some rows, the encoder as it is. `encoded` holds what [`encode`](Self::encode) gave at the fit.
-    pub fn forget(
-        &self,
-        method: &HeadMethod,
-        encoded: &dyn RowStore,
-        gone: &[RowId],
-    ) -> Result<Outcome<Self>> {
-        let Outcome { model: head, mut evidence } = method.forget(&self.head, encoded, gone)?;
+    pub fn forget(&self, method: &Method, encoded: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<Self>> {
+        let Outcome { model: head, mut evidence } = self.head.forget(method, encoded, gone)?;
         if !gone.is_empty() {
             evidence.not_covered.extend(self.not_covered());
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use efface::{Fit, RowStore, Rows};
+use efface_receipt::canonical;
 use sha2::{Digest, Sha256};
 
 use crate::backbone::{Backbone, encode, encoded_rows};
@@ -15,6 +16,9 @@ use crate::network::Network;
 use crate::plan::{EncoderSettings, Plan};
 use crate::texts::Lessons;
 use crate::train::{Checkpoint, Objective, Progress, Quiet, TrainSettings, Trainer, mix};
+
+/// The version of what [`NetworkRecipe::source`] hashes.
+const SOURCE_VERSION: u32 = 1;
 
 /// How to make a network.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +71,7 @@ impl NetworkRecipe {
         let plan = self.plan(lessons.class_count)?;
         self.training.check()?;
         let frozen = self.embedding.table();
-        let source = self.source(&lessons);
+        let source = self.source(&lessons)?;
         let mut trainer = match from {
             Some(state) if state.source != source => {
                 return Err(Error::Damaged(
@@ -110,10 +114,21 @@ impl NetworkRecipe {
         Ok(Trained { network, encoded, checkpoint })
     }
 
+    /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a checkpoint of another version
+    /// is one of another training.
+    fn source_header(&self) -> Result<Vec<u8>> {
+        let header = serde_json::json!({
+            "version": SOURCE_VERSION,
+            "encoder": self.encoder,
+            "trains_words": self.embedding.trained,
+        });
+        canonical::write(&header).map_err(|fault| Error::Damaged(fault.to_string()))
+    }
+
     /// A hash of all that the steps of a training follow from beside its settings.
-    fn source(&self, lessons: &Lessons) -> String {
+    fn source(&self, lessons: &Lessons) -> Result<String> {
         let mut hash = Sha256::new();
-        hash.update(format!("{:?} {:?}", self.encoder, self.embedding.trained));
+        hash.update(self.source_header()?);
         for value in self.embedding.table() {
             hash.update(value.to_le_bytes());
         }
@@ -122,7 +137,7 @@ impl NetworkRecipe {
                 hash.update(number.to_le_bytes());
             }
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     pub(crate) fn plan(&self, classes: usize) -> Result<Plan> {
@@ -152,7 +167,7 @@ impl NetworkRecipe {
         }
         let parameters = start.parameters.to_vec();
         let frozen = self.embedding.table();
-        let source = self.source(lessons);
+        let source = self.source(lessons)?;
         let mut trainer = Trainer::new(&plan, frozen, lessons, settings, parameters, source)?;
         if let Some(objective) = objective {
             trainer = trainer.towards(objective);
@@ -181,5 +196,28 @@ impl Fit for NetworkRecipe {
             crate::Head::Classifier(_) => 0,
         };
         model.backbone.parameters.len() * size_of::<f32>() + head
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use efface::Ridge;
+
+    /// Checkpoints are recognised by the hash of these bytes.
+    #[test]
+    fn what_a_training_follows_from_is_pinned() {
+        let embedding = Embedding::new(vec!["word".into()], vec![0.5], 1).unwrap();
+        let recipe = NetworkRecipe {
+            embedding: Arc::new(embedding),
+            encoder: EncoderSettings::bilstm(3),
+            training: TrainSettings::default(),
+            head: HeadRecipe::Ridge(Ridge::new(1.0)),
+        };
+        let header = String::from_utf8(recipe.source_header().unwrap()).unwrap();
+        assert_eq!(
+            header,
+            r#"{"encoder":{"bidirectional":true,"dropout":0.30000001192092896,"hidden":3,"layer_norm":false,"layers":1,"pooling":"max","residual":false,"squash":"tanh","width":null},"trains_words":false,"version":1}"#
+        );
     }
 }

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use efface::methods::Newton;
+use efface::methods::{Newton, ProjectionResidual};
 use efface::models::sisa::SisaForget;
-use efface::{Aggregation, Features, Fit, Forget, Logistic, Predict, Ridge, RowId, RowStore, Rows, Sisa};
+use efface::{
+    Aggregation, Features, Fit, Forget, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows, Sisa,
+};
 use efface_nn::{
     Backbone, Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Flow, Head,
-    HeadMethod, HeadRecipe, Network, NetworkRecipe, Pooling, Progress, ProjectionRounds, Quiet, StepReport,
-    TrainSettings, text_rows,
+    HeadRecipe, Network, NetworkRecipe, Pooling, Progress, Quiet, StepReport, TrainSettings, text_rows,
 };
 
 /// Texts of filler words with two words of their class somewhere.
@@ -182,7 +183,7 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
         };
         for name in exact {
             let mut fitted = fitted.clone();
-            let evidence = fitted.forget(&HeadMethod::by_name(name).unwrap(), &gone).unwrap();
+            let evidence = fitted.forget(&Method::named(name).unwrap(), &gone).unwrap();
             let distance = fitted.network().head().distance(&right);
             assert!(distance < 1e-8, "{name}: {distance:e}");
             assert!(!ridge || distance < 1e-9, "{name}: {distance:e}");
@@ -195,7 +196,7 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
         }
         for name in ["newton", "influence", "projection_residual"] {
             let mut fitted = fitted.clone();
-            let evidence = fitted.forget(&HeadMethod::by_name(name).unwrap(), &gone).unwrap();
+            let evidence = fitted.forget(&Method::named(name).unwrap(), &gone).unwrap();
             let distance = fitted.network().head().distance(&right);
             assert!(
                 distance <= evidence.bound * 1.001 + 1e-9,
@@ -205,10 +206,10 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
             let before = network.head().distance(&right);
             assert!(distance < before, "{name}: {distance:e} where {before:e} was");
         }
-        let refused = if ridge { HeadMethod::WarmStart } else { HeadMethod::Exact };
+        let refused = if ridge { Method::WarmStart } else { Method::Exact };
         let error = network.forget(&refused, fitted.encoded(), &gone).unwrap_err().to_string();
         assert!(error.contains("cannot be used here"), "{error}");
-        let twice = network.forget(&HeadMethod::RetrainHead, fitted.encoded(), &[RowId(3), RowId(3)]);
+        let twice = network.forget(&Method::RetrainHead, fitted.encoded(), &[RowId(3), RowId(3)]);
         assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
     }
 }
@@ -218,27 +219,26 @@ fn rounds_of_the_projection_residual() {
     let gone = [RowId(1), RowId(8), RowId(21)];
     for (fitted, _) in cases() {
         let network = fitted.network();
-        let run = |rounds: ProjectionRounds| {
-            let outcome =
-                network.forget(&HeadMethod::ProjectionResidual(rounds), fitted.encoded(), &gone).unwrap();
+        let run = |rounds: ProjectionResidual| {
+            let outcome = network.forget(&rounds.into(), fitted.encoded(), &gone).unwrap();
             (outcome.model.head().clone(), outcome.evidence)
         };
-        let start = ProjectionRounds::default();
+        let start = ProjectionResidual::default();
         let (one, _) = run(start);
-        let (many, evidence) = run(ProjectionRounds { rounds: 40, step: 0.5, tolerance: 1e-7 });
+        let (many, evidence) = run(ProjectionResidual { rounds: 40, step: 0.5, tolerance: 1e-7 });
         assert!(evidence.iterations > 1 && evidence.iterations < 40, "{}", evidence.iterations);
         match network.head() {
             Head::Ridge(_) => {
                 // One round is the whole method, and halves add up to it.
-                assert_eq!(run(ProjectionRounds { rounds: 5, ..start }).0.distance(&one), 0.0);
+                assert_eq!(run(ProjectionResidual { rounds: 5, ..start }).0.distance(&one), 0.0);
                 assert!(many.distance(&one) < 1e-6, "{}", many.distance(&one));
-                let (half, _) = run(ProjectionRounds { rounds: 1, step: 0.5, ..start });
-                let (quarter, _) = run(ProjectionRounds { rounds: 2, step: 0.5, ..start });
+                let (half, _) = run(ProjectionResidual { rounds: 1, step: 0.5, ..start });
+                let (quarter, _) = run(ProjectionResidual { rounds: 2, step: 0.5, ..start });
                 assert!((quarter.distance(&one) - half.distance(&one) / 2.0).abs() < 1e-9);
             }
             Head::Classifier(_) => {
                 // Rounds end where the step to the retained optimum has nothing left inside the span.
-                let (full, evidence) = run(ProjectionRounds { rounds: 40, step: 1.0, tolerance: 1e-8 });
+                let (full, evidence) = run(ProjectionResidual { rounds: 40, step: 1.0, tolerance: 1e-8 });
                 assert!(evidence.iterations < 40);
                 assert!(full.distance(&many) < 1e-5, "{}", full.distance(&many));
                 assert!(full.distance(&one) < network.head().distance(&one));
@@ -246,13 +246,13 @@ fn rounds_of_the_projection_residual() {
             }
         }
         for wrong in [
-            ProjectionRounds { rounds: 0, ..start },
-            ProjectionRounds { step: 0.0, ..start },
-            ProjectionRounds { step: f64::NAN, ..start },
-            ProjectionRounds { tolerance: -1.0, ..start },
+            ProjectionResidual { rounds: 0, ..start },
+            ProjectionResidual { step: 0.0, ..start },
+            ProjectionResidual { step: f64::NAN, ..start },
+            ProjectionResidual { tolerance: -1.0, ..start },
         ] {
-            let result = network.forget(&HeadMethod::ProjectionResidual(wrong), fitted.encoded(), &gone);
-            assert!(matches!(result, Err(Error::Setting { .. })));
+            let result = network.forget(&wrong.into(), fitted.encoded(), &gone);
+            assert!(matches!(result, Err(Error::Core(efface::Error::Parameter { .. }))));
         }
     }
 }
@@ -274,7 +274,7 @@ fn retraining_leaves_nothing_of_the_encoder_uncovered() {
     // An encoder that was drawn and never trained holds nothing of anybody.
     let drawn = NetworkRecipe { training: TrainSettings { epochs: 0, ..training() }, ..recipe };
     let mut fitted = FittedNetwork::new(&drawn, rows, &mut Quiet).unwrap();
-    let evidence = fitted.forget(&HeadMethod::Exact, &gone).unwrap();
+    let evidence = fitted.forget(&Method::Exact, &gone).unwrap();
     assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
 }
 
@@ -298,7 +298,7 @@ fn sisa_over_whole_networks_forgets_to_the_bit() {
 #[test]
 fn bytes_bring_the_network_back_and_damage_is_named() {
     for (mut fitted, rows) in cases() {
-        let methods = [HeadMethod::Newton(Newton::default()), HeadMethod::Influence];
+        let methods = [Method::Newton(Newton::default()), Method::Influence];
         fitted.forget(&methods[0], &[RowId(2)]).unwrap();
         let bytes = fitted.network().to_bytes().unwrap();
         let back = Network::from_bytes(&bytes).unwrap();

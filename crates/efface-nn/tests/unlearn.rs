@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
+use efface::methods::{FineTune, NegGradPlus, Scrub};
 use std::sync::Arc;
 
-use efface::{Claim, Logistic, Predict, Ridge, RowId, RowStore, Rows};
+use efface::{Claim, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, FineTune, FittedNetwork, Flow, HeadMethod, HeadRecipe, NegGradPlus,
-    Network, NetworkMethod, NetworkRecipe, Progress, Quiet, Scrub, StepReport, TrainSettings, TuneOptions,
-    text_rows,
+    Embedding, EncoderSettings, Error, FittedNetwork, Flow, HeadRecipe, Network, NetworkRecipe, Progress,
+    Quiet, StepReport, TrainSettings, text_rows, train_further,
 };
 
 const CLASSES: usize = 3;
@@ -82,8 +82,8 @@ fn judged(network: &Network, rows: &Rows) -> (f64, f64) {
     (loss / rows.len() as f64, hits / rows.len() as f64)
 }
 
-fn methods() -> [NetworkMethod; 3] {
-    NetworkMethod::NAMES.map(|name| NetworkMethod::by_name(name).unwrap())
+fn methods() -> [Method; 3] {
+    ["fine_tune", "neggrad_plus", "scrub"].map(|name| Method::named(name).unwrap())
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             let evidence = after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
             let (loss, hits) = judged(after.network(), &out);
             let (kept, kept_hits) = judged(after.network(), &stay);
-            if !matches!(method, NetworkMethod::FineTune(_)) {
+            if !matches!(method, Method::FineTune(_)) {
                 assert!(loss > 1.5 * old_loss && hits < old_hits, "{}: {loss} {hits}", method.name());
             }
             assert!(kept < 1.5 * stay_loss && kept_hits > 0.95, "{}: {kept} {kept_hits}", method.name());
@@ -108,7 +108,7 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             assert_eq!((evidence.forgotten, evidence.rows, after.texts().len()), (9, 63, 63));
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite());
             assert!(evidence.iterations >= 5 * 8, "{}", evidence.iterations);
-            let read = if let NetworkMethod::FineTune(_) = method { 63 } else { 72 };
+            let read = if let Method::FineTune(_) = method { 63 } else { 72 };
             assert_eq!(evidence.rows_read, read);
             assert!(
                 evidence.not_covered[0].to_string().contains("nothing bounds what is left"),
@@ -118,7 +118,7 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
             let refitted = after.network().recipe().head.fit(after.encoded()).unwrap();
             assert!(after.network().head().distance(&refitted) < 1e-9);
             assert_eq!(after.encoded().len(), 63);
-            after.forget(&HeadMethod::by_name("auto").unwrap(), &[RowId(40)]).unwrap();
+            after.forget(&Method::named("auto").unwrap(), &[RowId(40)]).unwrap();
             // A later retraining is that of the fit, whatever happened in between.
             assert_eq!(after.network().recipe().training, before.network().recipe().training);
         }
@@ -130,20 +130,20 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
 fn the_steps_themselves_push_the_rows_out() {
     let before = ridge();
     let out = before.texts().filter(|id| id.0 < WRONG as u64);
-    let loss = |method: NetworkMethod| {
+    let loss = |method: Method| {
         let mut after = before.clone();
         after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
         after.network().backbone().training_loss(&out).unwrap()
     };
     let epochs = 5;
     let learning_rate = Some(1e-2);
-    let plain = loss(NetworkMethod::FineTune(FineTune { epochs, learning_rate }));
+    let plain = loss(Method::FineTune(FineTune { epochs, learning_rate }));
     let neggrad = |alpha| NegGradPlus { alpha, epochs, learning_rate, loss_cap: 100.0 };
-    let some = loss(NetworkMethod::NegGradPlus(neggrad(0.9)));
-    let more = loss(NetworkMethod::NegGradPlus(neggrad(0.5)));
+    let some = loss(Method::NegGradPlus(neggrad(0.9)));
+    let more = loss(Method::NegGradPlus(neggrad(0.5)));
     let scrub = |max_epochs| Scrub { epochs, max_epochs, learning_rate, loss_cap: 100.0, ..Scrub::default() };
-    let once = loss(NetworkMethod::Scrub(scrub(1)));
-    let always = loss(NetworkMethod::Scrub(scrub(5)));
+    let once = loss(Method::Scrub(scrub(1)));
+    let always = loss(Method::Scrub(scrub(5)));
     assert!(plain < some && some < more && more > 2.0 * plain, "{plain} {some} {more}");
     assert!(always > once && always > plain, "{plain} {once} {always}");
 }
@@ -168,7 +168,7 @@ fn the_same_seed_gives_the_same_bits_and_the_old_network_stays() {
 fn an_empty_request_changes_nothing_and_unknown_rows_are_refused() {
     let mut network = ridge();
     // A head that is not at its optimum stays as it is too.
-    network.forget(&HeadMethod::Influence, &[RowId(50)]).unwrap();
+    network.forget(&Method::Influence, &[RowId(50)]).unwrap();
     let bytes = network.network().to_bytes().unwrap();
     for method in methods() {
         let evidence = network.forget_whole(&method, &[], &mut Quiet).unwrap();
@@ -194,51 +194,33 @@ fn settings_out_of_range_are_named_with_the_range() {
     let neggrad = NegGradPlus::default();
     let scrub = Scrub::default();
     let cases = [
-        (NetworkMethod::FineTune(FineTune { epochs: 0, ..FineTune::default() }), "epochs = 0", "at least 1"),
+        (Method::FineTune(FineTune { epochs: 0, ..FineTune::default() }), "epochs = 0", "at least 1"),
         (
-            NetworkMethod::FineTune(FineTune { learning_rate: Some(f64::NAN), ..FineTune::default() }),
+            Method::FineTune(FineTune { learning_rate: Some(f64::NAN), ..FineTune::default() }),
             "learning_rate = NaN",
             "above 0 and at most 1",
         ),
-        (NetworkMethod::NegGradPlus(NegGradPlus { alpha: 1.0, ..neggrad }), "alpha = 1", "below 1"),
-        (NetworkMethod::NegGradPlus(NegGradPlus { alpha: -0.5, ..neggrad }), "alpha = -0.5", "above 0"),
-        (NetworkMethod::NegGradPlus(NegGradPlus { epochs: 0, ..neggrad }), "epochs = 0", "at least 1"),
-        (NetworkMethod::NegGradPlus(NegGradPlus { loss_cap: 0.0, ..neggrad }), "loss_cap = 0", "above 0"),
+        (Method::NegGradPlus(NegGradPlus { alpha: 1.0, ..neggrad }), "alpha = 1", "below 1"),
+        (Method::NegGradPlus(NegGradPlus { alpha: -0.5, ..neggrad }), "alpha = -0.5", "above 0"),
+        (Method::NegGradPlus(NegGradPlus { epochs: 0, ..neggrad }), "epochs = 0", "at least 1"),
+        (Method::NegGradPlus(NegGradPlus { loss_cap: 0.0, ..neggrad }), "loss_cap = 0", "above 0"),
         (
-            NetworkMethod::NegGradPlus(NegGradPlus { learning_rate: Some(f64::INFINITY), ..neggrad }),
+            Method::NegGradPlus(NegGradPlus { learning_rate: Some(f64::INFINITY), ..neggrad }),
             "learning_rate = inf",
             "at most 1",
         ),
-        (NetworkMethod::Scrub(Scrub { epochs: 0, ..scrub }), "epochs = 0", "at least 1"),
-        (NetworkMethod::Scrub(Scrub { max_epochs: 6, ..scrub }), "max_epochs = 6", "at most the epochs"),
-        (NetworkMethod::Scrub(Scrub { alpha: -1.0, ..scrub }), "alpha = -1", "0 or more"),
-        (NetworkMethod::Scrub(Scrub { gamma: f64::NAN, ..scrub }), "gamma = NaN", "0 or more"),
-        (NetworkMethod::Scrub(Scrub { alpha: 0.0, gamma: 0.0, ..scrub }), "gamma = 0", "above 0"),
+        (Method::Scrub(Scrub { epochs: 0, ..scrub }), "epochs = 0", "at least 1"),
+        (Method::Scrub(Scrub { max_epochs: 6, ..scrub }), "max_epochs = 6", "at most the epochs"),
+        (Method::Scrub(Scrub { alpha: -1.0, ..scrub }), "alpha = -1", "0 or more"),
+        (Method::Scrub(Scrub { gamma: f64::NAN, ..scrub }), "gamma = NaN", "0 or more"),
+        (Method::Scrub(Scrub { alpha: 0.0, gamma: 0.0, ..scrub }), "gamma = 0", "above 0"),
     ];
     for (method, value, range) in cases {
         let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
-        assert!(matches!(error, Error::Setting { .. }), "{error}");
+        assert!(matches!(error, Error::Core(efface::Error::Parameter { .. })), "{error}");
         let text = error.to_string();
         assert!(text.contains(value) && text.contains(range), "{text}");
     }
-}
-
-#[test]
-fn options_become_a_method_or_are_refused() {
-    let options = TuneOptions { epochs: Some(1), learning_rate: Some(1e-3), ..TuneOptions::default() };
-    let scrub = options.method("scrub").unwrap().unwrap();
-    let expected = Scrub { epochs: 1, max_epochs: 1, learning_rate: Some(1e-3), ..Scrub::default() };
-    assert_eq!(scrub, NetworkMethod::Scrub(expected));
-    assert_eq!(TuneOptions::of(&scrub).method("scrub").unwrap(), Some(scrub));
-    assert_eq!(options.method("retrain").unwrap(), None);
-    let gamma = TuneOptions { gamma: Some(1.0), ..TuneOptions::default() };
-    for name in ["fine_tune", "neggrad_plus"] {
-        let error = gamma.method(name).unwrap_err().to_string();
-        assert!(error.contains("gamma has no meaning for"), "{error}");
-    }
-    let alpha = TuneOptions { alpha: Some(0.0), ..TuneOptions::default() };
-    assert!(matches!(alpha.method("neggrad_plus"), Err(Error::Setting { name: "alpha", .. })));
-    assert!(matches!(alpha.method("fine_tune"), Err(Error::Unsupported(_))));
 }
 
 #[test]
@@ -249,7 +231,7 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
         let neggrad = NegGradPlus { alpha: 0.1, epochs: 30, learning_rate: Some(0.05), loss_cap };
         let scrub =
             Scrub { epochs: 30, max_epochs: 30, learning_rate: Some(0.05), loss_cap, ..Scrub::default() };
-        [NetworkMethod::NegGradPlus(neggrad), NetworkMethod::Scrub(scrub)]
+        [Method::NegGradPlus(neggrad), Method::Scrub(scrub)]
     };
     for method in far(3.0) {
         let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
@@ -261,10 +243,10 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
     let mut wild = network.network().recipe().clone();
     wild.training.weight_decay = 1e30;
     let texts = network.texts().clone();
-    let tune = NetworkMethod::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
+    let tune = Method::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
     let trained = NetworkRecipe { training: TrainSettings { epochs: 0, ..wild.training }, ..wild };
     let start = trained.train_from(network.network(), &texts, &mut Quiet).unwrap();
-    let error = tune.forget(start.network.backbone(), &texts, &gone(), &mut Quiet).unwrap_err();
+    let error = train_further(&tune, start.network.backbone(), &texts, &gone(), &mut Quiet).unwrap_err();
     assert!(matches!(error, Error::Overshot { what: "largest parameter", .. }), "{error}");
     assert!(network.network().to_bytes().unwrap() == bytes && network.texts().len() == 72);
 }
@@ -296,17 +278,17 @@ impl Progress for StepNotes {
 #[test]
 fn steps_tell_of_the_rows_to_forget() {
     let network = ridge();
-    let told = |method: NetworkMethod| {
+    let told = |method: Method| {
         let mut notes = StepNotes::default();
         network.clone().forget_whole(&method, &gone(), &mut notes).unwrap();
         notes.0
     };
-    assert!(told(NetworkMethod::by_name("fine_tune").unwrap()).iter().all(|(_, loss)| loss.is_none()));
-    let neggrad = told(NetworkMethod::by_name("neggrad_plus").unwrap());
+    assert!(told(Method::named("fine_tune").unwrap()).iter().all(|(_, loss)| loss.is_none()));
+    let neggrad = told(Method::named("neggrad_plus").unwrap());
     assert_eq!(neggrad.len(), 5 * 8);
     assert!(neggrad.iter().all(|(_, loss)| loss.is_some()));
     // Of 63 + 9 rows in batches of 8, two passes over the 9 come before the first two over the 63.
-    let scrub = told(NetworkMethod::by_name("scrub").unwrap());
+    let scrub = told(Method::named("scrub").unwrap());
     assert_eq!(scrub.len(), 5 * 8 + 2 * 2);
     assert!(scrub.iter().all(|(epoch, loss)| loss.is_some() == (*epoch <= 2)));
 }
@@ -318,7 +300,7 @@ fn words_that_only_forgotten_rows_held_lose_their_names() {
         network.network().embedding().words().iter().any(|known| known == word)
     };
     assert!(named(&network, "name3"));
-    network.forget_whole(&NetworkMethod::by_name("scrub").unwrap(), &[RowId(3)], &mut Quiet).unwrap();
+    network.forget_whole(&Method::named("scrub").unwrap(), &[RowId(3)], &mut Quiet).unwrap();
     assert!(!named(&network, "name3") && named(&network, "name4"));
 }
 
@@ -332,7 +314,7 @@ fn relearning_begins_where_forgetting_ended() {
     };
     assert_eq!(steps(&before), 0, "a network that forgot nothing has nothing to relearn");
     let mut head = before.clone();
-    head.forget(&HeadMethod::RetrainHead, &gone()).unwrap();
+    head.forget(&Method::RetrainHead, &gone()).unwrap();
     assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
     let mut anew = before.clone();
     anew.retrain(&gone(), &mut Quiet).unwrap();

@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 
 use efface::eval::{
-    LinearRelearning, Task, Trials, Way, distance, duplicates, feature_injection, membership_inference,
-    utility,
+    LinearRelearning, Task, Trials, distance, duplicates, feature_injection, membership_inference, utility,
 };
-use efface::{AnyModel, AnyRecipe, Error, Fit, Options, Result, RowId, Rows, Stop};
+use efface::{AnyModel, AnyRecipe, Error, Fit, Method, Result, RowId, Rows, Stop};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::evidence::plain;
-use crate::{input, work};
+use crate::{errors, input, work};
 
 /// What is asked of an audit.
 struct Question {
@@ -20,24 +19,24 @@ struct Question {
     rows: Rows,
     gone: Vec<RowId>,
     task: Task,
-    ways: Vec<Way>,
+    methods: Vec<Method>,
     trials: Option<Trials>,
 }
 
 impl Question {
     fn answer(&self) -> Result<Value> {
-        let Self { recipe, rows, gone, task, ways, trials } = self;
+        let Self { recipe, rows, gone, task, methods, trials } = self;
         let twins = duplicates(rows, gone)?;
         let leaving: HashSet<RowId> = gone.iter().copied().collect();
         let retained = rows.filter(|id| !leaving.contains(&id));
         let before = recipe.fit(rows)?;
         let retrained = recipe.fit(&retained)?;
         let relearning = self.relearning(&before, &retrained, &rows.filter(|id| leaving.contains(&id)))?;
-        let mut methods = Vec::with_capacity(ways.len());
-        for way in ways {
-            let after = before.forget(&way.method, &Options::default(), rows, gone)?;
-            methods.push(json!({
-                "method": way.method,
+        let mut found = Vec::with_capacity(methods.len());
+        for method in methods {
+            let after = before.forget(method, rows, gone)?;
+            found.push(json!({
+                "method": method.name(),
                 "claim": after.evidence.claim().name(),
                 "bound": after.evidence.bound,
                 "distance": distance(&before, &after.model, &retrained, *task, rows)?,
@@ -46,7 +45,9 @@ impl Question {
             }));
         }
         let membership = match trials {
-            Some(trials) => Some(membership_inference(recipe, *task, rows, gone, ways, trials, &|_, _| ())?),
+            Some(trials) => {
+                Some(membership_inference(recipe, *task, rows, gone, methods, trials, &|_, _| ())?)
+            }
             None => None,
         };
         Ok(json!({
@@ -56,7 +57,7 @@ impl Question {
             "surviving_twins": twins.surviving(),
             "utility_before": utility(&before, *task, &retained)?,
             "utility_retrained": utility(&retrained, *task, &retained)?,
-            "methods": methods,
+            "methods": found,
             "membership": membership,
         }))
     }
@@ -74,6 +75,12 @@ impl Question {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The methods of these names at their defaults.
+fn named_methods(py: Python<'_>, names: &[String]) -> PyResult<Vec<Method>> {
+    let methods: Result<Vec<Method>> = names.iter().map(|name| Method::named(name)).collect();
+    methods.map_err(|error| errors::core(py, error))
 }
 
 /// Distance, utility and attacks, for a request on rows.
@@ -106,7 +113,7 @@ pub(crate) fn audit<'py>(
         rows: input::rows(py, x, &y, &ids, weights.as_ref())?.watched(&stop),
         gone: input::named(gone.as_slice()?),
         task,
-        ways: methods.into_iter().map(Way::new).collect(),
+        methods: named_methods(py, &methods)?,
         trials: (oracles > 0).then(|| Trials { oracles, seed, threads, ..Trials::default() }),
     };
     let answer = work::interruptible(py, &stop, || question.answer())?;
@@ -128,7 +135,7 @@ pub(crate) fn injection<'py>(
     let recipe = input::recipe(recipe)?;
     let rows = input::rows(py, x, &y, &ids, None)?.watched(&stop);
     let gone = input::named(gone.as_slice()?);
-    let ways: Vec<Way> = methods.into_iter().map(Way::new).collect();
-    let found = work::interruptible(py, &stop, || feature_injection(&recipe, &rows, &gone, &ways))?;
+    let methods = named_methods(py, &methods)?;
+    let found = work::interruptible(py, &stop, || feature_injection(&recipe, &rows, &gone, &methods))?;
     plain(py, &found)
 }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use efface::{KMeans, Logistic, Options, Ridge, Softmax};
-use efface_engine::{Choice, Engine, FitRequest, ForgetRequest, Likelihood, RowSelection, Silent, fit};
+use efface::{KMeans, Logistic, Ridge, Softmax};
+use efface_engine::{
+    Choice, Engine, FitRequest, ForgetRequest, Likelihood, RowSelection, Silent, fit, named_method,
+};
 use efface_io::Source;
 use efface_receipt::PublicKey;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -76,10 +78,12 @@ impl ModelFile {
             (None, Some((column, value))) => RowSelection::Subject { column, value },
             _ => return Err(PyTypeError::new_err("name either rows or a subject")),
         };
-        let options = Options { tolerance, ..Options::default() };
-        let request =
-            ForgetRequest { method, options, id: request_id, allow_missing, ..ForgetRequest::new(who) };
-        let report = self.with(py, |engine| engine.request(&request, dry_run))?;
+        let settings: Vec<_> = tolerance.map(|value| ("tolerance", value.to_string())).into_iter().collect();
+        let report = self.with(py, |engine| {
+            let method = named_method(&method, &settings)?;
+            let request = ForgetRequest { method, id: request_id, allow_missing, ..ForgetRequest::new(who) };
+            engine.request(&request, dry_run)
+        })?;
         Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }
 

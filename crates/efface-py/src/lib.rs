@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("methods", efface::methods::table::method_names())?;
+    module.add("methods", efface::methods::table::core_method_names())?;
     module.add_class::<model::Model>()?;
     module.add_class::<evidence::Evidence>()?;
     module.add_class::<evidence::NotCovered>()?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use efface::{Amend, AnyModel, AnyRecipe, Fit, Form, Options, Outcome, Predict, RowId, RowStore, Rows, Stop};
+use efface::{Amend, AnyModel, AnyRecipe, Fit, Form, Method, Outcome, Predict, RowId, RowStore, Rows, Stop};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -44,11 +44,15 @@ impl Inner {
 
     fn forget(
         &mut self,
-        method: &str,
-        options: &Options,
+        method: &Method,
+        clear_dead_columns: bool,
         gone: &[RowId],
     ) -> efface::Result<efface::Evidence> {
-        let outcome = self.model.forget(method, options, &self.rows, gone)?;
+        let outcome = if clear_dead_columns {
+            self.model.forget_and_clear(method, &self.rows, gone)?
+        } else {
+            self.model.forget(method, &self.rows, gone)?
+        };
         self.rows.remove(gone)?;
         Ok(self.accept(outcome))
     }
@@ -116,12 +120,26 @@ impl Model {
 }
 
 /// Whether a request is short as a rule: it reads the rows that go, and others only where the tolerance is missed.
-fn is_short(inner: &AnyModel, method: &str) -> bool {
+fn is_short(inner: &AnyModel, method: &Method) -> bool {
     match inner {
-        AnyModel::Ridge(model) => method != "retrain" && model.form() != Form::Iterative,
-        AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => method != "retrain",
+        AnyModel::Ridge(model) => *method != Method::Retrain && model.form() != Form::Iterative,
+        AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => *method != Method::Retrain,
         _ => false,
     }
+}
+
+/// The method that the arguments of a request ask for.
+fn named(
+    method: &str,
+    tolerance: Option<f64>,
+    steps: Option<usize>,
+    measure: bool,
+) -> efface::Result<Method> {
+    let mut settings = Vec::new();
+    settings.extend(tolerance.map(|value| ("tolerance", value.to_string())));
+    settings.extend(steps.map(|value| ("steps", value.to_string())));
+    settings.extend(measure.then(|| ("measure", true.to_string())));
+    Method::with_settings(method, &settings)
 }
 
 #[pymethods]
@@ -158,11 +176,11 @@ impl Model {
         clear_dead_columns: bool,
     ) -> PyResult<Evidence> {
         let gone = input::named(ids.as_slice()?);
-        let options = Options { tolerance, steps, measure, clear_dead_columns };
-        let short = self.read(py, |inner| is_short(&inner.model, method));
+        let method = named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
+        let short = self.read(py, |inner| is_short(&inner.model, &method));
         let inner = match short {
-            true => self.at_once(py, |inner| inner.forget(method, &options, &gone))?,
-            false => self.in_time(py, |inner| inner.forget(method, &options, &gone))?,
+            true => self.at_once(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
+            false => self.in_time(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
         };
         Ok(Evidence { inner })
     }
@@ -175,7 +193,7 @@ impl Model {
             gone.iter()
                 .map(|id| {
                     let started = std::time::Instant::now();
-                    inner.forget("auto", &Options::default(), &[*id])?;
+                    inner.forget(&Method::default(), false, &[*id])?;
                     Ok(started.elapsed().as_secs_f64())
                 })
                 .collect()

@@ -6,9 +6,9 @@
 
 use std::time::Instant;
 
-use efface::methods::{self, Exact, leave_out_predictions, printed_form};
+use efface::methods::{Exact, leave_out_predictions, printed_form};
 use efface::synthetic::{FeatureInjection, Linear};
-use efface::{Dense, Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
+use efface::{Dense, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RowId, RowStore, Rows};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use serde_json::json;
@@ -99,7 +99,7 @@ fn deletion(d: usize) {
             ("summation", &factor, "summation"),
         ];
         for (name, model, method) in cases {
-            let method = methods::by_name(method).expect("listed");
+            let method = method.parse::<Method>().unwrap();
             let result = method.forget(model, &rows, &gone).expect("forgets");
             let seconds = median(|trial| {
                 method.forget(model, &rows, &ids(n, k, trial)).expect("forgets");
@@ -246,7 +246,7 @@ fn injection() {
             let truth = vector(&recipe.fit(&rows.filter(|id| id.0 >= k as u64)).expect("fits"));
             let before = vector(&model)[(d - 1, 0)];
             for method in ["exact", "newton", "influence", "projection_residual", "summation"] {
-                let method = methods::by_name(method).expect("listed");
+                let method = method.parse::<Method>().unwrap();
                 let outcome = method.forget(&model, &rows, &gone).expect("forgets");
                 let after = vector(&outcome.model);
                 println!(

@@ -8,9 +8,9 @@
 
 #![allow(clippy::print_stdout, reason = "its whole purpose is to print two tables")]
 
-use efface::methods::{self, Retrain};
+use efface::methods::Retrain;
 use efface::models::logistic::LogisticModel;
-use efface::{Csr, Dense, Error, Features, Fit, Forget, Logistic, Result, RowId, Rows};
+use efface::{Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Result, RowId, Rows};
 
 const TOLERANCE: f64 = 1e-6;
 
@@ -218,10 +218,10 @@ fn table(title: &str, problems: &[Problem]) -> Result<usize> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut exceeded = 0;
-    for method in methods::for_classifiers() {
+    for method in Method::all_for(Family::Softmax) {
         let mut tally = Tally { name: format!("`{}`", method.name()), ..Tally::default() };
         for problem in problems {
-            tally.see(method.as_ref(), problem)?;
+            tally.see(&method, problem)?;
         }
         tally.print();
         exceeded += tally.exceeded;

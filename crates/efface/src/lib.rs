@@ -46,11 +46,12 @@ pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
 pub use hint::{Hint, Setting};
+pub use methods::Method;
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
-    LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Options, Ridge, RidgeModel, RidgeState, Sisa,
-    SisaModel, Softmax, SumsAccuracy,
+    LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel,
+    Softmax, SumsAccuracy,
 };
 pub use not_covered::NotCovered;
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
-pub use traits::{Amend, Fit, Forget, Predict, Settled};
+pub use traits::{Amend, Fit, Forget, Predict, Settled, TakesMethods};

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
-use efface::methods::{self, Exact};
-use efface::{Dense, Fit, Fitted, Forget, Form, Ridge, RidgeModel, RowId, RowStore, Rows};
+use efface::methods::Exact;
+use efface::{Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RowId, RowStore, Rows};
 
 #[path = "support/long_arithmetic.rs"]
 mod long_arithmetic;
@@ -68,7 +68,7 @@ fn no_method_exceeds_its_bound() {
             let truth = oracle(&rows.filter(|id| !gone.contains(&id)), lambda);
             for form in [Form::Factor, Form::Inverse, Form::Rows, Form::Iterative] {
                 let model = Ridge::new(lambda).form(form).fit(&rows).unwrap();
-                for method in methods::for_ridge() {
+                for method in Method::all_for(Family::Ridge) {
                     if form == Form::Iterative && (method.name() == "summation" || kind != "plain") {
                         continue;
                     }
@@ -122,7 +122,7 @@ fn digits_lost_to_a_large_target_come_back() {
             let rows = rows("target", 2);
             let model = Ridge::new(1.0).form(form).fit(&rows).unwrap();
             let truth = oracle(&rows.filter(|id| id != RowId(7)), 1.0);
-            let outcome = methods::by_name(method).unwrap().forget(&model, &rows, &[RowId(7)]).unwrap();
+            let outcome = method.parse::<Method>().unwrap().forget(&model, &rows, &[RowId(7)]).unwrap();
             let off = distance(&parameters(&outcome.model), &truth);
             assert!(off < 1e-12 && outcome.evidence.resummed, "{method} {form:?}: {off:e}");
             assert!(outcome.evidence.relative_bound < 1e-9);

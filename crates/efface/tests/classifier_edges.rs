@@ -6,7 +6,8 @@
 use efface::methods::{self, Auto, DescentToDelete, Influence, Newton, Retrain};
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
-    Amend, Csr, Dense, Error, Fit, Forget, Logistic, LogisticModel, NotCovered, RowId, Rows, Softmax,
+    Amend, Csr, Dense, Error, Family, Fit, Forget, Logistic, LogisticModel, Method, NotCovered, RowId, Rows,
+    Softmax,
 };
 
 struct Numbers(u64);
@@ -109,7 +110,7 @@ fn near_separation_without_a_penalty_is_said() {
     let x = Dense::new(vec![-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 1.5], 1).unwrap();
     let rows = Rows::new(x, vec![-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, -1.0], 1).unwrap();
     let model = Logistic::new(0.0).fit(&rows).unwrap();
-    for method in methods::for_classifiers() {
+    for method in Method::all_for(Family::Softmax) {
         let error = method.forget(&model, &rows, &[RowId(6)]).unwrap_err();
         assert!(matches!(error, Error::Separable | Error::Singular { .. }), "{}: {error}", method.name());
     }

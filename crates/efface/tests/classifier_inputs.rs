@@ -6,7 +6,7 @@
 
 use efface::methods;
 use efface::models::logistic::LogisticModel;
-use efface::{Dense, Fit, Logistic, RowId, Rows, Softmax};
+use efface::{Dense, Family, Fit, Forget, Logistic, Method, RowId, Rows, Softmax};
 
 /// A small generator, so that the cases do not depend on any crate's stream.
 struct Numbers(u64);
@@ -77,7 +77,7 @@ fn hold(name: &str, spoil: impl Fn(usize, &mut [f64]) + Copy) -> usize {
             let slack =
                 efface::Forget::forget(&methods::Retrain, &truth, &retained, &[]).unwrap().evidence.bound;
             let truth = parameters(&truth);
-            for method in methods::for_classifiers() {
+            for method in Method::all_for(Family::Softmax) {
                 let context =
                     format!("{} on {name}, {classes} classes, λ = {lambda}, {gone:?}", method.name());
                 let outcome = match method.forget(&model, &rows, &gone) {

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
-use efface::methods::{self, contract};
+use efface::methods::contract;
 use efface::rows::RowStore;
-use efface::{Csr, Dense, Features, Form, Ridge, RidgeModel, RowId, Rows};
+use efface::{Csr, Dense, Family, Features, Forget, Form, Method, Ridge, RidgeModel, RowId, Rows};
 
 /// A small generator, so that the cases do not depend on any crate's stream.
 struct Numbers(u64);
@@ -85,11 +85,11 @@ fn hold(kind: &str, form: Form, lambda: f64, intercept: bool, outputs: usize, k:
         tolerance: 1e-9,
         noise: 0.0,
     };
-    for method in methods::for_ridge() {
+    for method in Method::all_for(Family::Ridge) {
         if form == Form::Iterative && method.name() == "summation" {
             continue;
         }
-        if let Err(violation) = contract::check(method.as_ref(), &case) {
+        if let Err(violation) = contract::check(&method, &case) {
             panic!("{violation}");
         }
     }
@@ -147,7 +147,7 @@ fn more_rows_than_features() {
 fn the_iterative_form_refuses_summation() {
     let rows = rows("sparse", 30, 8, 1);
     let model = efface::Fit::fit(&Ridge::new(0.1).form(Form::Iterative), &rows).unwrap();
-    let summation = methods::by_name("summation").unwrap();
+    let summation = "summation".parse::<Method>().unwrap();
     let error = summation.forget(&model, &rows, &[RowId(1000)]).unwrap_err();
     assert!(error.to_string().contains("use exact"), "{error}");
 }

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
 
-use efface::eval::{Way, feature_injection, inject};
+use efface::eval::{feature_injection, inject};
 use efface::methods::{Auto, Influence, Newton, ProjectionResidual, WarmStart};
 use efface::models::logistic::LogisticModel;
 use efface::models::{AnyModel, AnyRecipe};
-use efface::{Dense, Fit, Forget, Logistic, Options, Outcome, Ridge, RowId, RowStore, Rows, Softmax};
+use efface::{Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RowId, RowStore, Rows, Softmax};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
@@ -187,8 +187,12 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
         let model = AnyModel::Logistic(Box::new(fit(&rows, true)));
         for method in ["influence", "projection_residual"] {
             let asked = |clear_dead_columns| {
-                let options = Options { clear_dead_columns, ..Options::default() };
-                let Outcome { model, evidence } = model.forget(method, &options, &rows, &gone).unwrap();
+                let method = method.parse().unwrap();
+                let outcome = match clear_dead_columns {
+                    true => model.forget_and_clear(&method, &rows, &gone),
+                    false => model.forget(&method, &rows, &gone),
+                };
+                let Outcome { model, evidence } = outcome.unwrap();
                 let AnyModel::Logistic(model) = model else { unreachable!() };
                 (model, evidence)
             };
@@ -201,8 +205,7 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
             assert!(evidence.bound < plain.bound && distance(&cleared, &truth) <= evidence.bound + 1e-9);
             assert!(!evidence.not_covered.iter().any(|what| what.code() == "dead_columns"));
         }
-        let bayes = Options { clear_dead_columns: true, ..Options::default() };
-        assert!(model.forget("auto", &bayes, &rows, &gone).is_ok());
+        assert!(model.forget_and_clear(&Method::default(), &rows, &gone).is_ok());
     }
 }
 
@@ -262,9 +265,9 @@ fn ridge_models_clear_on_request_too() {
         _ => unreachable!(),
     };
     for method in ["influence", "projection_residual"] {
-        let options = Options { clear_dead_columns: true, ..Options::default() };
-        let left = model.forget(method, &Options::default(), &rows, &gone).unwrap();
-        let cleared = model.forget(method, &options, &rows, &gone).unwrap();
+        let method = method.parse().unwrap();
+        let left = model.forget(&method, &rows, &gone).unwrap();
+        let cleared = model.forget_and_clear(&method, &rows, &gone).unwrap();
         assert!(table(&left.model)[(WIDTH, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
         assert_eq!(table(&cleared.model)[(WIDTH, 0)], 0.0);
         let found = cleared.evidence.cleared.unwrap();
@@ -293,7 +296,7 @@ fn the_injection_test_tells_methods_apart_on_classifiers() {
             2 => AnyRecipe::Logistic(Logistic::new(LAMBDA)),
             _ => AnyRecipe::Softmax(Softmax::new(LAMBDA)),
         };
-        let ways = ["influence", "projection_residual", "auto"].map(Way::new);
+        let ways = ["influence", "projection_residual", "auto"].map(|name| name.parse::<Method>().unwrap());
         let found = feature_injection(&recipe, &rows, &gone, &ways).unwrap();
         let [influence, projection, auto] = &found.ways[..] else { unreachable!() };
         assert!(influence.ratio > 0.05 && projection.ratio > 0.05 && auto.ratio == 0.0, "{found:?}");

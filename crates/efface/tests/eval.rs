@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use efface::eval::{
-    Attack, Bootstrap, Task, Trials, Way, attack, distance, feature_injection, inject, membership_inference,
+    Attack, Bootstrap, Task, Trials, attack, distance, feature_injection, inject, membership_inference,
     population_threshold, utility, weight_on,
 };
 use efface::synthetic::Linear;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Options, Ridge, RowId, RowStore, Rows,
+    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Method, Ridge, RowId, RowStore, Rows,
     Softmax,
 };
 
@@ -80,7 +80,8 @@ fn scores_without_a_side_or_without_a_number_are_refused() {
 
 #[test]
 fn an_injected_feature_shows_what_each_method_leaves() {
-    let ways = ["retrain", "exact", "influence", "projection_residual"].map(Way::new);
+    let ways =
+        ["retrain", "exact", "influence", "projection_residual"].map(|name| name.parse::<Method>().unwrap());
     let found =
         feature_injection(&AnyRecipe::Ridge(Ridge::new(0.1)), &regression(300, 12, 3), &first(6), &ways)
             .unwrap();
@@ -89,7 +90,7 @@ fn an_injected_feature_shows_what_each_method_leaves() {
     assert!(found.ways[2].ratio > 1e-4 && found.ways[3].ratio > 1e-4);
     assert_eq!(found.ways[1].evidence.forgotten, 6);
 
-    let ways = ["retrain", "warm_start", "newton", "auto"].map(Way::new);
+    let ways = ["retrain", "warm_start", "newton", "auto"].map(|name| name.parse::<Method>().unwrap());
     for (recipe, outputs) in
         [(AnyRecipe::Logistic(Logistic::new(0.5)), 1), (AnyRecipe::Softmax(Softmax::new(0.5)), 3)]
     {
@@ -118,7 +119,7 @@ fn injection_refuses_what_it_cannot_measure() {
     let rows = regression(30, 3, 1);
     let ridge = AnyRecipe::Ridge(Ridge::new(0.1));
     let told = |recipe: &AnyRecipe, gone: &[RowId]| {
-        feature_injection(recipe, &rows, gone, &[Way::new("exact")]).unwrap_err().to_string()
+        feature_injection(recipe, &rows, gone, &["exact".parse::<Method>().unwrap()]).unwrap_err().to_string()
     };
     assert!(told(&ridge, &[]).starts_with("rows to forget: 0"));
     assert!(told(&ridge, &[RowId(99)]).starts_with("row 99"));
@@ -134,7 +135,7 @@ fn distance_is_a_share_of_the_way() {
     let rows = regression(200, 5, 8);
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
     let (before, gone) = (recipe.fit(&rows).unwrap(), first(20));
-    let by = |method: &str| before.forget(method, &Options::default(), &rows, &gone).unwrap().model;
+    let by = |method: &str| before.forget(&method.parse().unwrap(), &rows, &gone).unwrap().model;
     let (exact, retrained, influence) = (by("exact"), by("retrain"), by("influence"));
     let far = distance(&before, &before, &retrained, Task::Regression, &rows).unwrap();
     assert_eq!((far.l2, far.fraction, far.agreement), (far.l2_before, Some(1.0), None));
@@ -172,7 +173,7 @@ fn utility_is_what_the_scores_say() {
 fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     let rows = regression(240, 40, 5);
     let trials = Trials { oracles: 64, retained: 20, seed: 7, threads: 2, ..Trials::default() };
-    let ways = ["exact", "influence", "projection_residual"].map(Way::new);
+    let ways = ["exact", "influence", "projection_residual"].map(|name| name.parse::<Method>().unwrap());
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
     let found =
         membership_inference(&recipe, Task::Regression, &rows, &first(20), &ways, &trials, &quiet).unwrap();
@@ -228,7 +229,7 @@ fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
                 Task::Regression,
                 &rows,
                 &gone,
-                &[Way::new("exact")],
+                &["exact".parse::<Method>().unwrap()],
                 &trials,
                 &quiet,
             );
@@ -249,7 +250,7 @@ fn a_seed_fixes_the_result_whatever_the_threads() {
     let recipe = AnyRecipe::Logistic(Logistic::new(1.0));
     let run = |threads: usize, seed: u64| {
         let trials = Trials { oracles: 16, retained: 5, threads, seed, ..Trials::default() };
-        let ways = [Way::new("newton")];
+        let ways = ["newton".parse::<Method>().unwrap()];
         membership_inference(&recipe, Task::Classes, &rows, &first(5), &ways, &trials, &quiet).unwrap()
     };
     let one = run(1, 3);
@@ -262,9 +263,17 @@ fn attacks_refuse_what_they_cannot_do() {
     let rows = classes(60, 3, 1, 3);
     let trials = Trials { oracles: 16, ..Trials::default() };
     let told = |recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], method: &str| {
-        membership_inference(recipe, Task::Classes, rows, gone, &[Way::new(method)], &trials, &quiet)
-            .unwrap_err()
-            .to_string()
+        membership_inference(
+            recipe,
+            Task::Classes,
+            rows,
+            gone,
+            &[method.parse::<Method>().unwrap()],
+            &trials,
+            &quiet,
+        )
+        .unwrap_err()
+        .to_string()
     };
     let softmax = AnyRecipe::Softmax(Softmax::new(1.0));
     assert!(told(&softmax, &rows, &first(50), "newton").starts_with("retained rows: 10"));
@@ -283,7 +292,7 @@ fn long_work_can_be_stopped() {
     let stop = efface::Stop::default();
     let rows = regression(80, 5, 2).watched(&stop);
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-    let (gone, ways, trials) = (first(5), [Way::new("exact")], Trials::default());
+    let (gone, ways, trials) = (first(5), ["exact".parse::<Method>().unwrap()], Trials::default());
     let after_two = |done: usize, _: usize| {
         if done == 2 {
             stop.stop();

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use efface::eval::{Task, Trials, Way, distance, judge, membership_inference, utility};
+use efface::eval::{Task, Trials, distance, judge, membership_inference, utility};
 use efface::models::BaseRecipe;
 use efface::synthetic::Linear;
 use efface::{
-    Aggregation, AnyModel, AnyRecipe, Csr, Dense, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Options,
+    Aggregation, AnyModel, AnyRecipe, Csr, Dense, Fit, GaussianNb, KMeans, Logistic, Method, MultinomialNb,
     Predict, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
@@ -61,7 +61,7 @@ fn every_family_can_be_attacked() {
     ] {
         let task = Task::of(&recipe, &rows);
         assert_eq!(task == Task::Clusters, method.ends_with("kmeans"));
-        let ways = [Way::new(method), Way::new("retrain")];
+        let ways = [method.parse::<Method>().unwrap(), "retrain".parse::<Method>().unwrap()];
         let found =
             membership_inference(&recipe, task, &rows, &first(8), &ways, &trials, &|_, _| ()).unwrap();
         assert_eq!(found.exposures.len(), 3, "retraining is there once");
@@ -120,8 +120,8 @@ fn centres_are_matched_before_they_are_compared() {
     let far = distance(&renamed, &renamed, &truth, Task::Clusters, &rows).unwrap();
     assert!(far.l2.unwrap() < 1e-6 && far.largest_prediction_change < 1e-6, "{far:?}");
     assert_eq!(far.agreement, Some(1.0));
-    let exact = truth.forget("q_kmeans", &Options::default(), &rows, &first(5)).unwrap().model;
-    let retrained = truth.forget("retrain", &Options::default(), &rows, &first(5)).unwrap().model;
+    let exact = truth.forget(&"q_kmeans".parse().unwrap(), &rows, &first(5)).unwrap().model;
+    let retrained = truth.forget(&"retrain".parse().unwrap(), &rows, &first(5)).unwrap().model;
     let near = distance(&truth, &exact, &retrained, Task::Clusters, &rows).unwrap();
     assert_eq!((near.l2, near.agreement), (Some(0.0), Some(1.0)));
 }
@@ -153,8 +153,8 @@ fn shards_are_judged_by_their_votes_or_by_their_mean_scores() {
     }
     assert!(utility(&mean, Task::Classes, &rows).unwrap().log_loss.is_some());
     // Shards have no parameters of their own; predictions are compared all the same.
-    let exact = mean.forget("sisa", &Options::default(), &rows, &first(5)).unwrap().model;
-    let retrained = mean.forget("retrain", &Options::default(), &rows, &first(5)).unwrap().model;
+    let exact = mean.forget(&"sisa".parse().unwrap(), &rows, &first(5)).unwrap().model;
+    let retrained = mean.forget(&"retrain".parse().unwrap(), &rows, &first(5)).unwrap().model;
     let far = distance(&mean, &exact, &retrained, Task::Classes, &rows).unwrap();
     assert_eq!((far.l2, far.fraction, far.largest_prediction_change), (None, None, 0.0));
     assert!(far.largest_prediction_change_before > 0.0);

@@ -5,8 +5,8 @@
 use efface::methods::{self, Auto, Newton, contract};
 use efface::models::logistic::LogisticModel;
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Forget, Logistic, Predict, RowId, RowStore, Rows, Sisa,
-    SisaModel, Softmax,
+    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Predict, RowId, RowStore,
+    Rows, Sisa, SisaModel, Softmax,
 };
 
 /// A small generator, so that the cases do not depend on any crate's stream.
@@ -110,11 +110,11 @@ fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: boo
         tolerance: 1e-7,
         noise: 0.0,
     };
-    let mut all = methods::for_classifiers();
-    all.push(Box::new(Newton { steps: 3, measure: true }));
-    all.push(Box::new(Auto { tolerance: Some(1e-3) }));
+    let mut all = Method::all_for(Family::Softmax);
+    all.push(Newton { steps: 3, measure: true }.into());
+    all.push(Auto { tolerance: Some(1e-3) }.into());
     for method in all {
-        if let Err(violation) = contract::check(method.as_ref(), &case) {
+        if let Err(violation) = contract::check(&method, &case) {
             panic!("{violation}");
         }
     }
@@ -423,7 +423,7 @@ fn bad_input_is_refused_and_nothing_is_lost() {
     let lonely = Rows::new(x(), vec![-1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 1).unwrap();
     let model = Logistic::new(1.0).fit(&lonely).unwrap();
     let before = parameters(&model);
-    for method in methods::for_classifiers() {
+    for method in Method::all_for(Family::Softmax) {
         let error = method.forget(&model, &lonely, &[RowId(0)]).unwrap_err();
         assert_eq!(error, Error::EmptyClass { class: 0, classes: 2 }, "{}", method.name());
     }
@@ -498,7 +498,7 @@ fn a_wide_model_forgets_without_a_hessian() {
     let model = Logistic::new(1.0).fit(&rows).unwrap();
     let gone = [RowId(3), RowId(17)];
     let truth = Logistic::new(1.0).fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-    for method in methods::for_classifiers() {
+    for method in Method::all_for(Family::Softmax) {
         let outcome = method.forget(&model, &rows, &gone).unwrap();
         let away = distance(&outcome.model, &truth);
         assert!(away <= outcome.evidence.bound + 1e-9, "{}: {away:.2e}", method.name());

@@ -5,7 +5,7 @@
 use efface::eval::{LinearRelearning, RELEARNING_LIMIT, Relearning};
 use efface::synthetic::Linear;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Options, Ridge, RowId, Rows, Softmax,
+    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Ridge, RowId, Rows, Softmax,
 };
 
 /// Rows of a linear problem whose targets are numbers, two classes or three.
@@ -35,7 +35,7 @@ fn measured(recipe: &AnyRecipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning
     let after = |method: &str| -> AnyModel {
         match method {
             "before" => before.clone(),
-            method => before.forget(method, &Options::default(), rows, &gone).unwrap().model,
+            method => before.forget(&method.parse().unwrap(), rows, &gone).unwrap().model,
         }
     };
     methods.iter().map(|method| relearning.measure(&after(method)).unwrap()).collect()

@@ -5,8 +5,8 @@
 use efface::methods::{self, Exact, leave_out_predictions};
 use efface::synthetic::{FeatureInjection, Linear};
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, Form, Predict, Ridge, RidgeModel, RowId,
-    RowStore, Rows,
+    Amend, Csr, Dense, Error, Family, Features, Fit, Fitted, Forget, Form, Method, Predict, Ridge,
+    RidgeModel, RowId, RowStore, Rows,
 };
 use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ fn leverage_one_without_a_penalty_is_an_error() {
     let rows = Rows::new(x, vec![1.0, 2.0, 3.0, 4.0], 1).unwrap();
     for form in DENSE_FORMS {
         let model = Ridge::new(0.0).intercept(false).form(form).fit(&rows).unwrap();
-        for method in methods::for_ridge() {
+        for method in Method::all_for(Family::Ridge) {
             if method.name() == "retrain" {
                 continue;
             }
@@ -186,7 +186,10 @@ fn more_rows_than_features_may_go() {
     let recipe = Ridge::new(0.5);
     let model = recipe.fit(&rows).unwrap();
     let truth = recipe.fit(&rows.filter(|id| id.0 >= 30)).unwrap().parameters().0;
-    for method in methods::for_ridge().into_iter().filter(|method| method.claim() == efface::Claim::Exact) {
+    for method in Method::all_for(Family::Ridge)
+        .into_iter()
+        .filter(|method| Forget::<RidgeModel>::claim(method) == efface::Claim::Exact)
+    {
         let found = method.forget(&model, &rows, &gone).unwrap().model.parameters().0;
         assert!((found - &truth).norm_l2() < 1e-11, "{}", method.name());
     }
@@ -238,7 +241,7 @@ fn rows_without_weight_are_not_enough() {
         let recipe = Ridge::new(1.0).form(form);
         let model = recipe.fit(&rows).unwrap();
         for method in ["exact", "summation", "retrain"] {
-            let error = methods::by_name(method).unwrap().forget(&model, &rows, &[RowId(0)]).unwrap_err();
+            let error = method.parse::<Method>().unwrap().forget(&model, &rows, &[RowId(0)]).unwrap_err();
             assert_eq!(error, Error::NoWeight, "{method} {form:?}");
         }
         assert_eq!(recipe.fit(&rows.filter(|id| id != RowId(0))).unwrap_err(), Error::NoWeight);

@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use efface::methods::Auto;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Options, Ridge, RowId,
-    Rows, Softmax,
+    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Ridge, RowId, Rows,
+    Softmax,
 };
 
 /// No number is as near as this: a tolerance that every bound misses.
@@ -48,7 +49,7 @@ fn a_huge_row_is_forgotten_exactly_or_not_called_exact() {
             let truth = parameters(&recipe.fit(&rows.filter(|id| id != RowId(49))).unwrap());
             let norm = truth.iter().map(|x| x * x).sum::<f64>().sqrt();
             for method in ["auto", "exact", "newton", "summation", "retrain"] {
-                let Ok(outcome) = model.forget(method, &Options::default(), &rows, &[RowId(49)]) else {
+                let Ok(outcome) = model.forget(&method.parse().unwrap(), &rows, &[RowId(49)]) else {
                     continue;
                 };
                 holds_to_the_rule(&outcome.evidence);
@@ -79,7 +80,7 @@ fn many_classes_are_trained_on_to_a_bound_or_not_called_exact() {
     let rows = Rows::new(Dense::new(features, 6).unwrap(), targets, classes).unwrap();
     let model = AnyRecipe::Softmax(Softmax::new(1e-3)).fit(&rows).unwrap();
     for method in ["warm_start", "retrain", "auto"] {
-        let outcome = model.forget(method, &Options::default(), &rows, &[RowId(5), RowId(26)]).unwrap();
+        let outcome = model.forget(&method.parse().unwrap(), &rows, &[RowId(5), RowId(26)]).unwrap();
         holds_to_the_rule(&outcome.evidence);
         assert!(outcome.evidence.tolerance.is_some(), "{method} aims at a distance");
     }
@@ -94,7 +95,7 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
         let recipe = AnyRecipe::Ridge(Ridge::new(1.0).form(form).tolerance(NEVER));
         let model = recipe.fit(&rows).unwrap();
         for method in ["auto", "exact", "newton", "summation", "retrain"] {
-            let outcome = model.forget(method, &Options::default(), &rows, &[RowId(4)]);
+            let outcome = model.forget(&method.parse().unwrap(), &rows, &[RowId(4)]);
             if form == Form::Iterative && matches!(outcome, Err(Error::Unsupported { .. })) {
                 // Without a matrix some methods have nothing to work on.
                 continue;
@@ -112,10 +113,10 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
         let amended = model.amend(&rows, &some).unwrap();
         assert!(amended.evidence.tolerance_missed());
         assert_eq!((amended.evidence.method.as_str(), amended.model.rows()), ("amend", 50));
-        let asked = Options { tolerance: Some(NEVER), ..Options::default() };
-        assert!(matches!(model.forget("auto", &asked, &rows, &[RowId(4)]), Err(Error::Unsupported { .. })));
+        let asked = Auto { tolerance: Some(NEVER) }.into();
+        assert!(matches!(model.forget(&asked, &rows, &[RowId(4)]), Err(Error::Unsupported { .. })));
         // A request for nothing says where the model stands, and changes nothing.
-        let nothing = model.forget("auto", &Options::default(), &rows, &[]).unwrap();
+        let nothing = model.forget(&Method::default(), &rows, &[]).unwrap();
         assert_eq!((nothing.evidence.rows_read, parameters(&nothing.model)), (0, parameters(&model)));
         assert!(nothing.evidence.tolerance_missed());
     }
@@ -126,7 +127,7 @@ fn a_claim_follows_the_bound_when_changes_are_folded_in() {
     let rows = with_huge_row(1.0);
     let recipe = AnyRecipe::Ridge(Ridge::new(1.0).tolerance(NEVER));
     let model = recipe.fit(&rows).unwrap();
-    let mut outcome = model.forget("auto", &Options::default(), &rows, &[RowId(4)]).unwrap();
+    let mut outcome = model.forget(&Method::default(), &rows, &[RowId(4)]).unwrap();
     outcome.evidence.tolerance = Some(1.0);
     assert_eq!(outcome.evidence.claim(), Claim::Exact);
     outcome.evidence.tolerance = Some(NEVER);
@@ -144,7 +145,7 @@ fn a_method_that_aims_at_no_distance_misses_none() {
     let rows = with_huge_row(1.0);
     let model = AnyRecipe::Ridge(Ridge::new(1e-3)).fit(&rows).unwrap();
     for method in ["influence", "projection_residual"] {
-        let evidence = model.forget(method, &Options::default(), &rows, &[RowId(4)]).unwrap().evidence;
+        let evidence = model.forget(&method.parse().unwrap(), &rows, &[RowId(4)]).unwrap().evidence;
         assert_eq!((evidence.claim(), evidence.tolerance), (Claim::Approximate, None));
         assert!(!evidence.tolerance_missed() && evidence.relative_bound > 1e-9, "{method}");
     }

@@ -4,8 +4,7 @@
 
 use efface::models::BaseRecipe;
 use efface::{
-    AnyRecipe, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Options, Ridge, RowId, Rows,
-    Sisa, Stop,
+    AnyRecipe, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Ridge, RowId, Rows, Sisa, Stop,
 };
 
 fn rows(stop: &Stop) -> Rows {
@@ -38,12 +37,9 @@ fn a_fit_that_is_asked_to_stop_stops() {
         let model = recipe.fit(&rows).unwrap();
         // Copies of the rows listen to the same request.
         stop.stop();
-        let forgotten = model.forget("retrain", &Options::default(), &rows, &[RowId(3)]);
+        let forgotten = model.forget(&"retrain".parse().unwrap(), &rows, &[RowId(3)]);
         assert_eq!(forgotten.unwrap_err(), Error::Stopped, "{recipe:?}");
         stop.reset();
-        assert_eq!(
-            model.forget("retrain", &Options::default(), &rows, &[RowId(3)]).unwrap().evidence.rows,
-            599
-        );
+        assert_eq!(model.forget(&"retrain".parse().unwrap(), &rows, &[RowId(3)]).unwrap().evidence.rows, 599);
     }
 }

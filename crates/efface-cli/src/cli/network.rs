@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use efface_engine::TuneOptions;
 
 /// Settings of networks; one that is given for another model is refused.
 #[derive(Debug, Args)]
@@ -116,9 +115,16 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    pub(crate) fn options(&self) -> TuneOptions {
-        let Self { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap } = *self;
-        TuneOptions { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap }
+    /// The settings that were given, by the names that methods know them by.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let Self { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap } = self;
+        let whole = [("epochs", epochs), ("max_epochs", max_epochs)];
+        let numbers =
+            [("learning_rate", learning_rate), ("alpha", alpha), ("gamma", gamma), ("loss_cap", loss_cap)];
+        let whole = whole.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
+        let numbers =
+            numbers.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.to_string())));
+        whole.chain(numbers).collect()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use efface::Options;
-use efface_engine::{ChangeReport, Engine, ForgetRequest, ProjectionRounds, RowSelection};
+use efface::Method;
+use efface_engine::{ChangeReport, Engine, ForgetRequest, RowSelection, named_method};
 
 use super::change::{ending, within_tolerance};
 use crate::cli::Forget;
@@ -22,20 +22,10 @@ pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
     let who = who(&args)?;
     let mut engine =
         if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
-    let rounds = rounds(&args);
-    // A tolerance is what ends rounds, where there are some.
-    let tolerance = args.tolerance.filter(|_| rounds.is_none());
     let request = ForgetRequest {
         who,
-        method: args.method,
-        options: Options {
-            tolerance,
-            steps: args.steps,
-            measure: args.measure,
-            clear_dead_columns: args.clear_dead_columns,
-        },
-        rounds,
-        tuning: args.tuning.options(),
+        method: method(&args)?,
+        clear_dead_columns: args.clear_dead_columns,
         id: args.request,
         allow_missing: args.allow_missing,
         requested_at: args.requested_at,
@@ -108,14 +98,39 @@ fn ended(report: &ChangeReport) -> Result {
     }
 }
 
-/// The rounds of algorithm 5, where the options ask for some.
-fn rounds(args: &Forget) -> Option<ProjectionRounds> {
-    let asked = args.rounds.is_some() || args.step.is_some();
-    let usual = ProjectionRounds::default();
-    asked.then(|| ProjectionRounds {
-        rounds: args.rounds.unwrap_or(usual.rounds),
-        step: args.step.unwrap_or(usual.step),
-        tolerance: args.tolerance.unwrap_or(usual.tolerance),
+/// The method that the options ask for.
+fn method(args: &Forget) -> Result<Method> {
+    let rounds = args.rounds.is_some() || args.step.is_some();
+    let tuning = args.tuning.given();
+    let options = args.steps.is_some() || args.measure || args.clear_dead_columns;
+    let trains_further = Method::named(&args.method).is_ok_and(|method| method.trains_further());
+    if rounds && (args.method != "projection_residual" || options) {
+        let failure = Failure::usage("rounds and a step size are for projection_residual");
+        return Err(failure.hint(
+            "add --method projection_residual, and leave out --steps, --measure and --clear-dead-columns",
+        ));
+    }
+    if !tuning.is_empty() && !trains_further {
+        let failure =
+            Failure::usage("epochs, a rate and the like are for methods that train a network further");
+        return Err(failure.hint("add --method fine_tune, neggrad_plus or scrub"));
+    }
+    if trains_further && (options || args.tolerance.is_some()) {
+        let failure = Failure::usage(format!("{} bounds nothing", args.method));
+        return Err(failure.hint("leave out --tolerance, --steps and --measure"));
+    }
+    let mut settings = tuning;
+    settings.extend(args.tolerance.map(|value| ("tolerance", value.to_string())));
+    settings.extend(args.steps.map(|value| ("steps", value.to_string())));
+    settings.extend(args.measure.then(|| ("measure", true.to_string())));
+    settings.extend(args.rounds.map(|value| ("rounds", value.to_string())));
+    settings.extend(args.step.map(|value| ("step", value.to_string())));
+    named_method(&args.method, &settings).map_err(|error| match error {
+        // A network is trained further with some settings, and this is one of another method.
+        efface_engine::Error::Core(efface::Error::Unsupported { reason, .. }) if trains_further => {
+            Failure::usage(reason).hint("add a --method that has this setting")
+        }
+        error => error.into(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use efface::Options;
+use efface::Method;
 use efface_engine::{Engine, ForgetRequest, PolicyChange};
 
 use crate::{Result, ids, model, sound, table, tell};
@@ -38,7 +38,7 @@ fn one_by_one(engine: &mut Engine, rows: std::ops::Range<usize>, bare: &Bare, ho
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for at in rows {
         let started = Instant::now();
-        engine.forget(&ids(&[format!("r{at}")]), "auto", &Options::default(), false)?;
+        engine.forget(&ids(&[format!("r{at}")]), &Method::default(), false)?;
         ours.push(started.elapsed().as_secs_f64());
         theirs.push(bare.commit(at)?);
     }
@@ -151,7 +151,7 @@ pub(crate) fn open_child(path: &Path) -> Result {
     tell("opened", &format!("{:.1} ms, {}", started.elapsed().as_secs_f64() * 1e3, memory()));
     for row in ["r0", "r1"] {
         let started = Instant::now();
-        engine.forget(&ids(&[row.into()]), "auto", &Options::default(), false)?;
+        engine.forget(&ids(&[row.into()]), &Method::default(), false)?;
         tell("one row forgotten", &format!("{:.0} ms, {}", started.elapsed().as_secs_f64() * 1e3, memory()));
     }
     Ok(())

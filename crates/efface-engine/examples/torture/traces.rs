@@ -1,5 +1,6 @@
 //! Nothing of a forgotten row is left in any file, and no byte of a log can be changed unnoticed.
 
+use efface::Method;
 use std::path::Path;
 
 use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent, fit};
@@ -66,7 +67,7 @@ pub(crate) fn flips() -> Result {
     let path = folder.path().join("model.efface");
     let mut engine = model(&path, table((0..30).map(|at| format!("r{at}")), 3, 1))?;
     for at in 0..4 {
-        engine.forget(&ids(&[format!("r{at}")]), "auto", &efface::Options::default(), false)?;
+        engine.forget(&ids(&[format!("r{at}")]), &Method::default(), false)?;
     }
     let keys = KeyRing::from(PublicKey::parse(&engine.public_keys()?.0)?);
     let bundle = engine.bundle("2")?.to_bytes()?;
@@ -109,7 +110,7 @@ pub(crate) fn flips() -> Result {
     let mut swapped = leaves.clone();
     swapped.swap(1, 2);
     let fork = engine.bundle("1")?.checkpoint;
-    engine.forget(&ids(&["r9".into()]), "auto", &efface::Options::default(), false)?;
+    engine.forget(&ids(&["r9".into()]), &Method::default(), false)?;
     let later = engine.checkpoint()?;
     for (what, list, note) in [
         ("cut short", &leaves[..leaves.len() - 1], &fork),

@@ -3,6 +3,7 @@
 //!
 //! The calls are made to fail from outside, by `strace`; no code of ours knows that it is being tested.
 
+use efface::Method;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -77,7 +78,7 @@ fn start(act: &str, path: &Path) -> Result {
         })?;
     }
     if act == "scrub" || act == "settle" {
-        engine.forget(&ids(&["r1".into()]), "auto", &efface::Options::default(), false)?;
+        engine.forget(&ids(&["r1".into()]), &Method::default(), false)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! From what a change found out to what its receipt says.
 
-use efface::{AnyRecipe, Claim, Evidence, NotCovered, Options};
+use efface::methods::Newton;
+use efface::{AnyRecipe, Claim, Evidence, Method, NotCovered};
 use efface_receipt::{
     Audit, Bound, BoundSource, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome,
     PublicKey, Receipt, Release, RequestId, RowsTouched, SCHEMA, SetState, Settled, Time, Times,
@@ -12,7 +13,6 @@ use super::{LedgerHead, key};
 use crate::codec::network::NetworkInfo;
 use crate::file::{ArrayHead, FileFault};
 use crate::operations::look;
-use crate::operations::network::TuneOptions;
 
 /// Integers beyond this lose digits in JSON.
 const EXACT: u64 = 1 << 53;
@@ -155,7 +155,7 @@ impl ReceiptDraft {
 }
 
 impl MethodFindings {
-    pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, options: &Options) -> Self {
+    pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, method: &Method) -> Self {
         let source = match evidence.bound_source {
             efface::BoundSource::Measured => BoundSource::Measured,
             efface::BoundSource::Carried => BoundSource::Carried,
@@ -164,7 +164,7 @@ impl MethodFindings {
         let claim = claim(evidence, &mut not_covered);
         Self {
             method: printable(&evidence.method),
-            settings: settings(recipe, options),
+            settings: settings(recipe, method),
             seed: seed(recipe),
             claim,
             bound: Bound::new(evidence.bound, evidence.relative_bound, source),
@@ -185,10 +185,17 @@ impl MethodFindings {
     }
 
     /// Also says with which settings a whole network was trained further.
-    pub(crate) fn with_tuning(mut self, settings: Option<&TuneOptions>) -> Self {
+    pub(crate) fn with_tuning(mut self, settings: Option<Value>) -> Self {
         if let Some(settings) = settings {
-            let settings = serde_json::to_value(settings).unwrap_or(Value::Null);
             self.settings.insert("tuning".into(), settings);
+        }
+        self
+    }
+
+    /// Also says that dead columns were cleared on request.
+    pub(crate) fn with_cleared(mut self, clear_dead_columns: bool) -> Self {
+        if clear_dead_columns {
+            self.settings.insert("clear_dead_columns".into(), true.into());
         }
         self
     }
@@ -234,22 +241,21 @@ fn seed(recipe: &AnyRecipe) -> Option<u64> {
     }
 }
 
-fn settings(recipe: &AnyRecipe, options: &Options) -> Map<String, Value> {
+fn settings(recipe: &AnyRecipe, method: &Method) -> Map<String, Value> {
     let mut map = Map::new();
     let mut recipe = serde_json::to_value(look::without_secret(recipe.clone())).unwrap_or(Value::Null);
     narrow(&mut recipe);
     map.insert("recipe".into(), recipe);
-    if let Some(tolerance) = options.tolerance {
+    if let Some(tolerance) = method.tolerance() {
         map.insert("tolerance".into(), tolerance.into());
     }
-    if let Some(steps) = options.steps {
-        map.insert("steps".into(), steps.into());
-    }
-    if options.measure {
-        map.insert("measure".into(), true.into());
-    }
-    if options.clear_dead_columns {
-        map.insert("clear_dead_columns".into(), true.into());
+    if let Method::Newton(Newton { steps, measure }) = method {
+        if *steps != Newton::default().steps {
+            map.insert("steps".into(), (*steps).into());
+        }
+        if *measure {
+            map.insert("measure".into(), true.into());
+        }
     }
     map
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{AnyModel, AnyRecipe, Fit, Form, Options, RowId, RowStore, Rows};
+use efface::{AnyModel, AnyRecipe, Fit, Form, Method, RowId, RowStore, Rows};
 
 use crate::codec::blueprint::Blueprint;
 use crate::codec::manifest::Manifest;
@@ -51,7 +51,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let PreparedModel { blueprint, encoder, rows, words, names, mut recipe, .. } = prepared;
     let PreparedModel { model: mut fitted, network, backbone, cut, .. } = prepared;
     // A request for nothing is how a model tells its bound.
-    let mut evidence = fitted.forget("auto", &Options::default(), &rows, &[])?.evidence;
+    let mut evidence = fitted.forget(&Method::default(), &rows, &[])?.evidence;
     let state = model::settle(&mut fitted, &mut evidence)?;
     if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) = (&mut recipe, &fitted)
         && ridge.form == Form::Auto
@@ -103,7 +103,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
-        let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Options::default())
+        let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
         founding::found(connection, &mut manifest, &secrets, leaves, Some(findings), None)?;
         manifest.save(connection)

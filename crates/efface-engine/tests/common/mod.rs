@@ -4,16 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use efface::Options;
 use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
 use tempfile::TempDir;
 
 /// A request with nothing special about it.
-pub const PLAIN: Options =
-    Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
-
 pub struct Bench {
     folder: TempDir,
 }

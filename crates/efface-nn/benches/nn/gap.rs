@@ -9,10 +9,9 @@
 use std::time::Instant;
 
 use efface::eval::{Bootstrap, likelihood_ratio};
-use efface::{Predict, Ridge, RowId};
+use efface::{Method, Predict, Ridge, RowId};
 use efface_nn::{
-    EncoderSettings, HeadMethod, HeadRecipe, Network, NetworkMethod, NetworkRecipe, Quiet, TrainSettings,
-    text_rows,
+    EncoderSettings, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows, train_further,
 };
 
 use crate::corpus::{Corpus, draw, spread, vectors};
@@ -80,12 +79,12 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         let forget = |method| trained.network.forget(method, &trained.encoded, &gone).unwrap().model;
         let anew = recipe(j).train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut Quiet).unwrap();
         seen[0].push(look(&trained.network));
-        seen[1].push(look(&forget(&HeadMethod::Exact)));
-        seen[2].push(look(&forget(&HeadMethod::Influence)));
+        seen[1].push(look(&forget(&Method::Exact)));
+        seen[2].push(look(&forget(&Method::Influence)));
         seen[3].push(look(&anew.network));
-        for (kind, name) in NetworkMethod::NAMES.iter().enumerate() {
-            let method = NetworkMethod::by_name(name).unwrap();
-            let tuned = method.forget(trained.network.backbone(), &rows, &gone, &mut Quiet).unwrap();
+        for (kind, name) in ["fine_tune", "neggrad_plus", "scrub"].into_iter().enumerate() {
+            let method = Method::named(name).unwrap();
+            let tuned = train_further(&method, trained.network.backbone(), &rows, &gone, &mut Quiet).unwrap();
             seen[4 + kind].push(look(&tuned.trained.network));
         }
         membership.push(member);

@@ -3,11 +3,9 @@
 
 use std::time::Instant;
 
-use efface::methods::Newton;
-use efface::{Dense, Logistic, Ridge, RowId, RowStore, Rows};
-use efface_nn::{
-    EncoderSettings, Head, HeadMethod, HeadRecipe, Network, NetworkRecipe, ProjectionRounds, TrainSettings,
-};
+use efface::methods::{Newton, ProjectionResidual};
+use efface::{Dense, Logistic, Method, Ridge, RowId, RowStore, Rows};
+use efface_nn::{EncoderSettings, Head, HeadRecipe, Network, NetworkRecipe, TrainSettings};
 
 use crate::accuracy::Print;
 use crate::corpus::{Corpus, vectors};
@@ -37,17 +35,11 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
         accuracy(&network)
     );
     let softmax = network.with_head(&HeadRecipe::Softmax(Logistic::new(1.0)), &trained.encoded).unwrap();
-    let rounds =
-        |rounds| HeadMethod::ProjectionResidual(ProjectionRounds { rounds, ..ProjectionRounds::default() });
-    let ridge_methods = [HeadMethod::RetrainHead, HeadMethod::Exact, HeadMethod::Influence, rounds(1)];
+    let rounds = |rounds| Method::from(ProjectionResidual { rounds, ..ProjectionResidual::default() });
+    let ridge_methods = [Method::RetrainHead, Method::Exact, Method::Influence, rounds(1)];
     injection(&trained.encoded, &ridge_methods);
-    let softmax_methods = [
-        HeadMethod::RetrainHead,
-        HeadMethod::Newton(Newton::default()),
-        HeadMethod::Influence,
-        rounds(1),
-        rounds(5),
-    ];
+    let softmax_methods =
+        [Method::RetrainHead, Method::Newton(Newton::default()), Method::Influence, rounds(1), rounds(5)];
     println!(
         "\n| head | k | method | ms | × faster than retraining the network | distance left | accuracy | accuracy − that of the refitted head |\n|---|---|---|---|---|---|---|---|"
     );
@@ -56,8 +48,8 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
     {
         for k in DELETIONS {
             let gone: Vec<RowId> = (0..k).map(RowId).collect();
-            let forget = |method: &HeadMethod| network.forget(method, &trained.encoded, &gone).unwrap();
-            let right = forget(&HeadMethod::RetrainHead).model;
+            let forget = |method: &Method| network.forget(method, &trained.encoded, &gone).unwrap();
+            let right = forget(&Method::RetrainHead).model;
             let (scale, target) = (network.head().distance(right.head()), accuracy(&right));
             for method in methods {
                 let (time, outcome) = fastest(|| forget(method));
@@ -65,8 +57,7 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
                 println!(
                     "| {name} | {k} | {}{} | {:.3} | {:.0} | {:.1e} | {now:.4} | {:+.4} |",
                     method.name(),
-                    if outcome.evidence.iterations > 1 && matches!(method, HeadMethod::ProjectionResidual(_))
-                    {
+                    if outcome.evidence.iterations > 1 && matches!(method, Method::ProjectionResidual(_)) {
                         format!(", {} rounds", outcome.evidence.iterations)
                     } else {
                         String::new()
@@ -97,7 +88,7 @@ fn fastest<T>(work: impl Fn() -> T) -> (f64, T) {
 
 /// A feature that only the rows to forget have, and that names their class, is appended to what the head reads. λ = 1e-4 as
 /// in the paper, so that the head trusts it.
-fn injection(encoded: &Rows, methods: &[HeadMethod]) {
+fn injection(encoded: &Rows, methods: &[Method]) {
     println!(
         "\nInjected weight left, as a share of what it was (largest over the classes), and distance left; ridge head, λ = 1e-4.\n"
     );
@@ -106,9 +97,9 @@ fn injection(encoded: &Rows, methods: &[HeadMethod]) {
         let marked = inject(encoded, k);
         let gone: Vec<RowId> = (0..k).map(RowId).collect();
         let head = HeadRecipe::Ridge(Ridge::new(1e-4)).fit(&marked).unwrap();
-        let right = HeadMethod::RetrainHead.forget(&head, &marked, &gone).unwrap().model;
+        let right = head.forget(&Method::RetrainHead, &marked, &gone).unwrap().model;
         for method in methods {
-            let after = method.forget(&head, &marked, &gone).unwrap().model;
+            let after = head.forget(method, &marked, &gone).unwrap().model;
             println!(
                 "| {k} | {} | {:.2e} | {:.2e} |",
                 method.name(),

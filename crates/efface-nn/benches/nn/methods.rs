@@ -6,10 +6,10 @@
 
 use std::time::Instant;
 
-use efface::{Features, Logistic, Predict, RowId, Rows};
+use efface::{Features, Logistic, Method, Predict, RowId, Rows};
 use efface_nn::{
-    Backbone, EncoderSettings, HeadMethod, HeadRecipe, Network, NetworkMethod, NetworkRecipe, Quiet,
-    TrainSettings, text_rows,
+    Backbone, EncoderSettings, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows,
+    train_further,
 };
 
 use crate::corpus::{Corpus, spread, vectors};
@@ -113,13 +113,13 @@ fn compare(
     let trained = recipe.train(&rows, &mut Quiet).unwrap();
     let (anew, took) = timed(|| recipe.train(&retained, &mut Quiet).unwrap().network);
     let (head, head_took) =
-        timed(|| trained.network.forget(&HeadMethod::RetrainHead, &trained.encoded, &gone).unwrap().model);
+        timed(|| trained.network.forget(&Method::RetrainHead, &trained.encoded, &gone).unwrap().model);
     let mut networks = vec![(trained.network.clone(), f64::NAN), (anew, took), (head, head_took)];
     for state in &STATES[3..] {
-        let method = NetworkMethod::by_name(state).unwrap();
+        let method = Method::named(state).unwrap();
         networks.push(timed(|| {
             let backbone = trained.network.backbone();
-            method.forget(backbone, &rows, &gone, &mut Quiet).unwrap().trained.network
+            train_further(&method, backbone, &rows, &gone, &mut Quiet).unwrap().trained.network
         }));
     }
     let level = trained.network.backbone().training_loss(&out).unwrap();

@@ -15,21 +15,6 @@
 use super::Sides;
 use crate::train::{Objective, StepDealer, StepGroup};
 
-/// The settings of `fine_tune`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FineTune {
-    /// E: passes over the retained rows, at least 1; 5 by default.
-    pub epochs: usize,
-    /// The rate of AdamW, above 0 and at most 1; None takes that of the fit at its highest.
-    pub learning_rate: Option<f64>,
-}
-
-impl Default for FineTune {
-    fn default() -> Self {
-        Self { epochs: 5, learning_rate: None }
-    }
-}
-
 /// The loss of the retained rows.
 pub(super) struct RetainedLoss(pub(super) Sides);
 

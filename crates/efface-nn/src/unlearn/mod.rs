@@ -2,9 +2,9 @@
 //!
 //! | method | what a step minimises | from |
 //! |---|---|---|
-//! | [`fine_tune`](FineTune) | the loss of the retained rows | the baseline of Golatkar et al. 2020 |
-//! | [`neggrad_plus`](NegGradPlus) | α · retained loss − (1 − α) · forgotten loss | Kurmanji et al. 2023 |
-//! | [`scrub`](Scrub) | nearness to the old network on retained rows, distance from it on forgotten ones | Kurmanji et al. 2023 |
+//! | `fine_tune` | the loss of the retained rows | the baseline of Golatkar et al. 2020 |
+//! | `neggrad_plus` | α · retained loss − (1 − α) · forgotten loss | Kurmanji et al. 2023 |
+//! | `scrub` | nearness to the old network on retained rows, distance from it on forgotten ones | Kurmanji et al. 2023 |
 //!
 //! All of them start from the trained encoder and the linear head that it was trained with, step by AdamW on minibatches like
 //! the fit, at a constant rate, and keep the last state. Then the retained rows are encoded anew and the network's own head
@@ -19,39 +19,20 @@
 
 mod fine_tune;
 mod neggrad_plus;
-mod options;
 mod relearn;
 mod scrub;
-
-pub use fine_tune::FineTune;
-pub use neggrad_plus::NegGradPlus;
-pub use options::TuneOptions;
-pub use scrub::Scrub;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Claim, Evidence, NotCovered, RowId, RowStore, Rows};
+use efface::methods::{FineTune, NegGradPlus, Scrub};
+use efface::{Claim, Evidence, Method, NotCovered, RowId, RowStore, Rows};
 
 use crate::backbone::{Backbone, not_covered};
 use crate::error::{Error, Result};
 use crate::recipe::{NetworkRecipe, Trained};
 use crate::texts::{Lessons, row_ids};
 use crate::train::{Objective, Progress, TrainSettings};
-
-/// The cross-entropy of rows to forget, in nats, at which a method stops by default: they have a probability of e⁻²⁰ by then.
-const LOSS_CAP: f64 = 20.0;
-
-/// How a whole network forgets without being trained from scratch.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NetworkMethod {
-    /// Training on the retained rows.
-    FineTune(FineTune),
-    /// Descent on the retained rows, ascent on those to forget.
-    NegGradPlus(NegGradPlus),
-    /// Distillation on the retained rows, its opposite on those to forget.
-    Scrub(Scrub),
-}
 
 /// A network that was trained further.
 #[derive(Debug, Clone)]
@@ -62,145 +43,102 @@ pub struct TunedNetwork {
     pub evidence: Evidence,
 }
 
-impl NetworkMethod {
-    /// The names in commands and evidence.
-    pub const NAMES: [&str; 3] = ["fine_tune", "neggrad_plus", "scrub"];
-
-    /// Every method at its defaults.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "fine_tune" => Self::FineTune(FineTune::default()),
-            "neggrad_plus" => Self::NegGradPlus(NegGradPlus::default()),
-            "scrub" => Self::Scrub(Scrub::default()),
-            _ => return None,
-        })
+/// Passes over the retained rows; 0 for a method that does not train a network further.
+pub fn further_epochs(method: &Method) -> usize {
+    match method {
+        Method::FineTune(FineTune { epochs, .. })
+        | Method::NegGradPlus(NegGradPlus { epochs, .. })
+        | Method::Scrub(Scrub { epochs, .. }) => *epochs,
+        _ => 0,
     }
+}
 
-    /// Its name in commands and evidence.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::FineTune(_) => "fine_tune",
-            Self::NegGradPlus(_) => "neggrad_plus",
-            Self::Scrub(_) => "scrub",
-        }
+/// The rate of AdamW with which a method trains a network of this training further.
+pub fn further_rate(method: &Method, training: &TrainSettings) -> f64 {
+    let fit = f64::from(training.learning_rate);
+    match method {
+        Method::FineTune(settings) => settings.learning_rate.unwrap_or(fit),
+        // Ascent has no minimum to settle in, so that it takes smaller steps.
+        Method::NegGradPlus(NegGradPlus { learning_rate, .. })
+        | Method::Scrub(Scrub { learning_rate, .. }) => learning_rate.unwrap_or(fit * 0.25),
+        _ => fit,
     }
+}
 
-    /// Passes over the retained rows.
-    pub fn epochs(&self) -> usize {
-        match self {
-            Self::FineTune(settings) => settings.epochs,
-            Self::NegGradPlus(settings) => settings.epochs,
-            Self::Scrub(settings) => settings.epochs,
-        }
+/// The network of an encoder without the rows `gone` of `texts`, which holds all rows as word ids, by a method that trains it
+/// further. On an error the encoder is as it was. With no row to forget no step is made.
+pub fn train_further(
+    method: &Method,
+    backbone: &Backbone,
+    texts: &Rows,
+    gone: &[RowId],
+    progress: &mut dyn Progress,
+) -> Result<TunedNetwork> {
+    let refuse = |reason: &str| {
+        Err(efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into())
+    };
+    method.check()?;
+    texts.check(gone)?;
+    if gone.len() >= texts.len() {
+        return Err(efface::Error::NothingLeft { gone: gone.len(), rows: texts.len() }.into());
     }
+    if backbone.steps == 0 {
+        return refuse(
+            "the encoder was never trained, so that it holds nothing of the rows: the head forgets them by exact or \
+             retrain_head",
+        );
+    }
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retained = texts.filter(|id| !out.contains(&id));
+    let recipe = named_by(&backbone.recipe, &retained)?;
+    let mut lessons = Lessons::read(&retained, &recipe.embedding)?;
+    let kept = lessons.texts.len();
+    lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
+    let settings = step_settings(method, &recipe.training, gone.is_empty());
+    let sides = Sides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
+    let objective: Box<dyn Objective> = match method {
+        Method::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
+        Method::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
+        Method::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),
+        _ => return refuse("it does not train a network further; use fine_tune, neggrad_plus or scrub"),
+    };
+    let trained = recipe
+        .train_on(backbone, &retained, &lessons, settings, Some(objective), progress)
+        .map_err(too_far)?;
+    let evidence = further_evidence(method, &trained, gone.len(), settings.learning_rate)?;
+    Ok(TunedNetwork { trained, evidence })
+}
 
-    /// The rate of AdamW for a network of this training.
-    pub fn learning_rate(&self, training: &TrainSettings) -> f64 {
-        self.given_rate().unwrap_or_else(|| f64::from(training.learning_rate) * self.rate_share())
+/// The settings of the steps: the fit's batches, clipping, decay, seed and threads, at a constant rate.
+fn step_settings(method: &Method, fit: &TrainSettings, is_idle: bool) -> TrainSettings {
+    TrainSettings {
+        epochs: if is_idle { 0 } else { further_epochs(method) },
+        learning_rate: further_rate(method, fit) as f32,
+        warmup: 0.0,
+        final_rate: 1.0,
+        validation: 0.0,
+        ..*fit
     }
+}
 
-    fn given_rate(&self) -> Option<f64> {
-        match self {
-            Self::FineTune(settings) => settings.learning_rate,
-            Self::NegGradPlus(settings) => settings.learning_rate,
-            Self::Scrub(settings) => settings.learning_rate,
-        }
+fn further_evidence(method: &Method, trained: &Trained, forgotten: usize, rate: f32) -> Result<Evidence> {
+    let Trained { network, encoded, checkpoint } = trained;
+    let mut evidence = network.head.evidence(encoded)?;
+    evidence.method = method.name().into();
+    evidence.promise = Claim::Approximate;
+    evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
+    evidence.forgotten = forgotten;
+    let taken = if let Method::FineTune(_) = method { 0 } else { forgotten };
+    evidence.rows_read = if forgotten == 0 { 0 } else { encoded.len() + taken };
+    evidence.iterations = checkpoint.step as usize;
+    evidence.refactored = true;
+    evidence.precomputed.clear();
+    unbound(&mut evidence);
+    if forgotten > 0 {
+        evidence.not_covered.push(NotCovered::TrainedFurther);
     }
-
-    /// The default rate as a share of the fit's. Ascent has no minimum to settle in, so that it takes smaller steps.
-    fn rate_share(&self) -> f64 {
-        match self {
-            Self::FineTune(_) => 1.0,
-            Self::NegGradPlus(_) | Self::Scrub(_) => 0.25,
-        }
-    }
-
-    /// Whether every setting lies in its range.
-    pub fn check(&self) -> Result<()> {
-        let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
-        if self.epochs() == 0 {
-            return refuse("epochs", "0".into(), "at least 1");
-        }
-        if let Some(rate) = self.given_rate().filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
-            return refuse("learning_rate", rate.to_string(), "above 0 and at most 1");
-        }
-        match self {
-            Self::FineTune(_) => Ok(()),
-            Self::NegGradPlus(settings) => settings.check(),
-            Self::Scrub(settings) => settings.check(),
-        }
-    }
-
-    /// The network of an encoder without the rows `gone` of `texts`, which holds all rows as word ids. On an error the
-    /// encoder is as it was. With no row to forget no step is made.
-    pub fn forget(
-        &self,
-        backbone: &Backbone,
-        texts: &Rows,
-        gone: &[RowId],
-        progress: &mut dyn Progress,
-    ) -> Result<TunedNetwork> {
-        self.check()?;
-        texts.check(gone)?;
-        if gone.len() >= texts.len() {
-            return Err(efface::Error::NothingLeft { gone: gone.len(), rows: texts.len() }.into());
-        }
-        if backbone.steps == 0 {
-            let reason = "the encoder was never trained, so that it holds nothing of the rows: the head forgets them by exact \
-                          or retrain_head";
-            return Err(efface::Error::Unsupported { method: self.name(), reason: reason.into() }.into());
-        }
-        let out: HashSet<RowId> = gone.iter().copied().collect();
-        let retained = texts.filter(|id| !out.contains(&id));
-        let recipe = named_by(&backbone.recipe, &retained)?;
-        let mut lessons = Lessons::read(&retained, &recipe.embedding)?;
-        let kept = lessons.texts.len();
-        lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
-        let settings = self.training(&recipe.training, gone.is_empty());
-        let sides = Sides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
-        let objective: Box<dyn Objective> = match self {
-            Self::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
-            Self::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
-            Self::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),
-        };
-        let trained = recipe
-            .train_on(backbone, &retained, &lessons, settings, Some(objective), progress)
-            .map_err(too_far)?;
-        let evidence = self.evidence(&trained, gone.len(), settings.learning_rate)?;
-        Ok(TunedNetwork { trained, evidence })
-    }
-
-    /// The settings of the steps: the fit's batches, clipping, decay, seed and threads, at a constant rate.
-    fn training(&self, fit: &TrainSettings, is_idle: bool) -> TrainSettings {
-        TrainSettings {
-            epochs: if is_idle { 0 } else { self.epochs() },
-            learning_rate: self.learning_rate(fit) as f32,
-            warmup: 0.0,
-            final_rate: 1.0,
-            validation: 0.0,
-            ..*fit
-        }
-    }
-
-    fn evidence(&self, trained: &Trained, forgotten: usize, rate: f32) -> Result<Evidence> {
-        let Trained { network, encoded, checkpoint } = trained;
-        let mut evidence = network.head.evidence(encoded)?;
-        evidence.method = self.name().into();
-        evidence.promise = Claim::Approximate;
-        evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
-        evidence.forgotten = forgotten;
-        let taken = if let Self::FineTune(_) = self { 0 } else { forgotten };
-        evidence.rows_read = if forgotten == 0 { 0 } else { encoded.len() + taken };
-        evidence.iterations = checkpoint.step as usize;
-        evidence.refactored = true;
-        evidence.precomputed.clear();
-        unbound(&mut evidence);
-        if forgotten > 0 {
-            evidence.not_covered.push(NotCovered::TrainedFurther);
-        }
-        evidence.not_covered.extend(not_covered(0, network.embedding().public));
-        Ok(evidence)
-    }
+    evidence.not_covered.extend(not_covered(0, network.embedding().public));
+    Ok(evidence)
 }
 
 /// Takes the bound back. That of the head speaks of the head alone, on the features of an encoder that still knows the rows.

@@ -15,46 +15,10 @@
 //! **From.** Kurmanji, Triantafillou, Hayes and Triantafillou (2023), "Towards unbounded machine unlearning". Their code uses
 //! α = 0.95 or 0.9999, by the experiment; the default here is 0.95. They step by SGD, this crate by AdamW.
 
-use super::{LOSS_CAP, Sides};
-use crate::error::{Error, Result};
+use efface::methods::NegGradPlus;
+
+use super::Sides;
 use crate::train::{Objective, StepDealer, StepGroup};
-
-/// The settings of `neggrad_plus`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NegGradPlus {
-    /// α: what the retained rows count for, above 0 and below 1; 0.95 by default.
-    pub alpha: f64,
-    /// E: passes over the retained rows, at least 1; 5 by default.
-    pub epochs: usize,
-    /// The rate of AdamW, above 0 and at most 1; None takes a quarter of the fit's at its highest.
-    pub learning_rate: Option<f64>,
-    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above 0, 20 by default.
-    pub loss_cap: f64,
-}
-
-impl Default for NegGradPlus {
-    fn default() -> Self {
-        Self { alpha: 0.95, epochs: 5, learning_rate: None, loss_cap: LOSS_CAP }
-    }
-}
-
-impl NegGradPlus {
-    pub(super) fn check(&self) -> Result<()> {
-        if !(self.alpha > 0.0 && self.alpha < 1.0) {
-            let value = self.alpha.to_string();
-            return Err(Error::Setting { name: "alpha", value, range: "above 0 and below 1" });
-        }
-        check_cap(self.loss_cap)
-    }
-}
-
-/// A cap that can be reached, and by a loss that says something.
-pub(super) fn check_cap(cap: f64) -> Result<()> {
-    if cap.is_finite() && cap > 0.0 {
-        return Ok(());
-    }
-    Err(Error::Setting { name: "loss_cap", value: cap.to_string(), range: "finite and above 0" })
-}
 
 /// α · L(retained) − (1 − α) · L(forgotten).
 pub(super) struct SignedLoss {

@@ -20,59 +20,14 @@
 //! M of 2 or 3, E of 3 to 10, γ near 1 and α between 0.001 and 0.5 by the experiment, softens both sides by a temperature, and
 //! steps by SGD or Adam. Here M = 2, E = 5, γ = 1, α = 0.5, no temperature (as in the paper's formulas) and AdamW.
 
-use super::neggrad_plus::check_cap;
-use super::{LOSS_CAP, Sides};
+use efface::methods::Scrub;
+
+use super::Sides;
 use crate::backbone::Backbone;
 use crate::encoder::Weights;
-use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::texts::Lessons;
 use crate::train::{Objective, StepDealer, StepGroup, in_chunks};
-
-/// The settings of `scrub`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scrub {
-    /// E: passes over the retained rows, at least 1; 5 by default.
-    pub epochs: usize,
-    /// M: the first epochs that also pass over the forgotten rows, 1 to E; 2 by default.
-    pub max_epochs: usize,
-    /// α: what the divergence counts for on retained rows, finite and 0 or more; 0.5 by default.
-    pub alpha: f64,
-    /// γ: what the cross-entropy counts for on retained rows, finite and 0 or more; 1 by default.
-    pub gamma: f64,
-    /// The rate of AdamW, above 0 and at most 1; None takes a quarter of the fit's at its highest.
-    pub learning_rate: Option<f64>,
-    /// The mean loss of a step's forgotten rows, in nats, that ends the method with an error; above 0, 20 by default.
-    pub loss_cap: f64,
-}
-
-impl Default for Scrub {
-    fn default() -> Self {
-        Self { epochs: 5, max_epochs: 2, alpha: 0.5, gamma: 1.0, learning_rate: None, loss_cap: LOSS_CAP }
-    }
-}
-
-impl Scrub {
-    pub(super) fn check(&self) -> Result<()> {
-        let refuse = |name, value: String, range| Err(Error::Setting { name, value, range });
-        if self.max_epochs == 0 || self.max_epochs > self.epochs {
-            return refuse("max_epochs", self.max_epochs.to_string(), "at least 1 and at most the epochs");
-        }
-        for (name, value) in [("alpha", self.alpha), ("gamma", self.gamma)] {
-            if !value.is_finite() || value < 0.0 {
-                return refuse(name, value.to_string(), "finite and 0 or more");
-            }
-        }
-        if self.alpha + self.gamma == 0.0 {
-            return refuse(
-                "gamma",
-                "0".into(),
-                "above 0 where alpha is 0: nothing would hold the retained rows",
-            );
-        }
-        check_cap(self.loss_cap)
-    }
-}
 
 /// The objective, with the teacher's answers.
 pub(super) struct Distillation {

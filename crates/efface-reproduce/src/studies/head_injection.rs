@@ -1,10 +1,10 @@
 //! Table 3 and the figures: the feature injection test in the head of a network. One network a width is trained; the injected
 //! feature is appended to what its head reads, so that every trial is a fit and a forget of the head alone.
 
-use efface::eval::{Way, feature_injection, inject};
+use efface::eval::{feature_injection, inject};
 use efface::methods::SisaForget;
 use efface::models::sisa::Checkpoint;
-use efface::{Aggregation, AnyRecipe, Fit, Forget, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
+use efface::{Aggregation, AnyRecipe, Fit, Forget, Method, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
 
 use super::networks::{HEAD_LAMBDA, Lab, cache_name, sets, trained};
 use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes};
@@ -94,7 +94,8 @@ impl Measure for HeadInjectionStudy {
         let ids: Vec<RowId> = encoded.ids().collect();
         let gone = choose(&ids, k, mix(seed, 50 + k as u64, job.trial as u64));
         let head = Ridge::new(HEAD_LAMBDA).threads(threads);
-        let ways = METHODS.map(|(method, _)| Way::new(method));
+        let ways = METHODS.map(|(method, _)| Method::named(method));
+        let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
         let found = feature_injection(&AnyRecipe::Ridge(head), encoded, &gone, &ways)?;
         let mut values = Values::from([
             ("before".into(), found.before),

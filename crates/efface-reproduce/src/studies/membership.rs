@@ -1,8 +1,8 @@
 //! Membership inference: can an attacker with many models of their own tell that a forgotten row was once there? Not in the
 //! paper, but the question behind it. U-LiRA with retrained oracles, on reviews.
 
-use efface::eval::{Task, Trials, Way, duplicates, membership_inference};
-use efface::{AnyRecipe, Ridge, RowId, RowStore};
+use efface::eval::{Task, Trials, duplicates, membership_inference};
+use efface::{AnyRecipe, Method, Ridge, RowId, RowStore};
 
 use super::{Context, Job, METHODS, Measure};
 use crate::data::{REVIEWS, count_rows, reviews};
@@ -43,7 +43,8 @@ impl Measure for MembershipStudy {
         let ids: Vec<RowId> = rows.ids().collect();
         let gone = choose(&ids, plan.forgotten, mix(*seed, 71, 0));
         let recipe = AnyRecipe::Ridge(Ridge::new(LAMBDA));
-        let ways = METHODS.map(|(method, _)| Way::new(method));
+        let ways = METHODS.map(|(method, _)| Method::named(method));
+        let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
         let trials = Trials {
             oracles: plan.oracles,
             retained: plan.forgotten,

@@ -14,7 +14,7 @@ pub(crate) mod times;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use efface::{AnyModel, AnyRecipe, Evidence, Options, Ridge, RowId, RowStore, Rows};
+use efface::{AnyModel, AnyRecipe, Evidence, Method, Ridge, RowId, RowStore, Rows};
 
 use crate::data::Data;
 use crate::error::Result;
@@ -87,7 +87,7 @@ pub(crate) fn recipe(threads: usize) -> AnyRecipe {
 /// A forget by name, and the seconds it took.
 pub(crate) fn forget(method: &str, model: &AnyModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Forgot> {
     let start = Instant::now();
-    let outcome = model.forget(method, &Options::default(), rows, gone)?;
+    let outcome = model.forget(&Method::named(method)?, rows, gone)?;
     Ok(Forgot { seconds: start.elapsed().as_secs_f64(), model: outcome.model, evidence: outcome.evidence })
 }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use efface::eval::{Task, duplicates, utility};
 use efface::methods::SisaForget;
-use efface::{AnyModel, Features, Fit, Forget, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
-use efface_nn::{Head, HeadMethod, Network, NetworkMethod, NetworkRecipe, Quiet};
+use efface::{AnyModel, Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
+use efface_nn::{Head, Network, NetworkRecipe, Quiet, train_further};
 
 use super::head_injection::training_cost;
 use super::networks::{Lab, cache_name, sets, trained};
@@ -39,7 +39,7 @@ struct Ready {
 pub(crate) const TRAINED: [&str; 3] = ["retrain", "retrain, augmented", "sisa"];
 pub(crate) const HEADS: &str = "heads";
 /// What is timed by training the network further.
-pub(crate) const FURTHER: [&str; 3] = NetworkMethod::NAMES;
+pub(crate) const FURTHER: [&str; 3] = ["fine_tune", "neggrad_plus", "scrub"];
 
 /// The most steps of relearning, and their rate as a share of the fit's: small, so that networks can be told apart by steps.
 pub(crate) const RELEARNING_STEPS: usize = 500;
@@ -77,9 +77,9 @@ impl Ready {
     }
 
     /// The same of the network that a method trains further.
-    fn further(&self, method: &NetworkMethod, gone: &[RowId]) -> Result<Values> {
+    fn further(&self, method: &Method, gone: &[RowId]) -> Result<Values> {
         let start = Instant::now();
-        let tuned = method.forget(self.network.backbone(), &self.lab.rows, gone, &mut Quiet)?.trained;
+        let tuned = train_further(method, self.network.backbone(), &self.lab.rows, gone, &mut Quiet)?.trained;
         let seconds = start.elapsed().as_secs_f64();
         self.whole(&tuned.network, seconds, tuned.encoded.len(), gone)
     }
@@ -146,7 +146,7 @@ impl Ready {
         values.extend(self.left(&self.network, gone)?);
         let methods = METHODS.into_iter().chain([("retrain_head", "retrain head")]);
         for (method, name) in methods {
-            let Some(method) = HeadMethod::by_name(method) else { continue };
+            let method = Method::named(method)?;
             let start = Instant::now();
             let outcome = self.network.forget(&method, &self.encoded, gone)?;
             values.insert(format!("{name} s"), start.elapsed().as_secs_f64());
@@ -206,9 +206,9 @@ impl Measure for NetworkTimesStudy {
                 ready.retrain(&rows, &gone)
             }
             "sisa" => ready.sisa(plan.network.shards, *seed, &gone),
-            method => match NetworkMethod::by_name(method) {
-                Some(method) => ready.further(&method, &gone),
-                None => ready.heads(&gone),
+            method => match Method::named(method) {
+                Ok(method) => ready.further(&method, &gone),
+                Err(_) => ready.heads(&gone),
             },
         }
     }

@@ -1,8 +1,8 @@
 //! Table 1 read as its caption has it: the feature injection test on reviews, for every number of rows and of words. Each cell
 //! needs a fit of its own, because the injected column belongs to the rows that will go.
 
-use efface::eval::{Way, feature_injection};
-use efface::{RowId, Rows};
+use efface::eval::feature_injection;
+use efface::{Method, RowId, Rows};
 
 use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes, recipe};
 use crate::data::{Labelled, REVIEWS, count_rows, reviews};
@@ -87,7 +87,8 @@ impl Measure for ReviewInjectionStudy {
         let rows = self.rows(width, job.trial)?;
         let ids: Vec<RowId> = rows.ids().collect();
         let gone = choose(&ids, k, mix(seed, 31 + k as u64, job.trial as u64));
-        let ways = METHODS.map(|(method, _)| Way::new(method));
+        let ways = METHODS.map(|(method, _)| Method::named(method));
+        let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
         let found = feature_injection(&recipe(threads), rows, &gone, &ways)?;
         let mut values = Values::from([
             ("before".into(), found.before),

@@ -13,9 +13,9 @@
 
 mod world;
 
-use efface::eval::{Attack, Bootstrap, Task, Trials, Way, membership_inference};
+use efface::eval::{Attack, Bootstrap, Task, Trials, membership_inference};
 use efface::synthetic::Linear;
-use efface::{AnyRecipe, Dense, Result, Ridge, RowId, Rows};
+use efface::{AnyRecipe, Dense, Method, Result, Ridge, RowId, Rows};
 use world::{LITTLE_RESAMPLING, MarginWorld};
 
 fn main() -> Result<()> {
@@ -71,7 +71,7 @@ fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
     let trials = Trials { oracles, retained: 10, seed, bootstrap, ..Trials::default() };
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-    let ways = [Way::new("exact")];
+    let ways = ["exact".parse::<Method>().unwrap()];
     let found = membership_inference(&recipe, Task::Regression, &rows, &gone, &ways, &trials, &|_, _| ())?;
     let area =
         |state: &str| found.of(state).map(|exposure| exposure.forgotten.clone()).ok_or(efface::Error::NoRows);

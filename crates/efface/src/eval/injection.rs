@@ -17,10 +17,10 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::Way;
 use super::task::check_family;
 use crate::error::{Error, Result};
 use crate::evidence::Evidence;
+use crate::methods::Method;
 use crate::models::{AnyModel, AnyRecipe};
 use crate::rows::{Csr, Dense, Features, RowId, RowStore, Rows};
 use crate::traits::Fit;
@@ -56,7 +56,12 @@ pub struct InjectionWay {
 }
 
 /// Runs the test: fits on rows with the feature, forgets `gone` by every method, and looks at the weight.
-pub fn feature_injection(recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], ways: &[Way]) -> Result<Injection> {
+pub fn feature_injection(
+    recipe: &AnyRecipe,
+    rows: &Rows,
+    gone: &[RowId],
+    methods: &[Method],
+) -> Result<Injection> {
     check(recipe)?;
     let injected = inject(rows, gone)?;
     let columns = rows.width()..injected.width();
@@ -72,11 +77,12 @@ pub fn feature_injection(recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], ways: 
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retrained = recipe.fit(&injected.filter(|id| !out.contains(&id)))?;
     let retrained = weight_on(&retrained, columns.clone())?;
-    let mut found = Vec::with_capacity(ways.len());
-    for way in ways {
-        let outcome = model.forget(&way.method, &way.options, &injected, gone)?;
+    let mut found = Vec::with_capacity(methods.len());
+    for method in methods {
+        let outcome = model.forget(method, &injected, gone)?;
         let after = weight_on(&outcome.model, columns.clone())?;
-        let (method, evidence) = (way.method.clone(), outcome.evidence);
+        let evidence = outcome.evidence;
+        let method = method.name().to_owned();
         let cleared = evidence.cleared.map(|cleared| cleared.norm);
         found.push(InjectionWay { method, after, ratio: after / before, cleared, evidence });
     }

@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-use super::Way;
 use super::attack::{Attack, attack};
 use super::bootstrap::Bootstrap;
 use super::exposure::{Exposure, OracleRecord, Seen};
@@ -26,6 +25,7 @@ use super::oracles::{Plan, Trials};
 use super::shadow::Shadows;
 use super::task::{Task, judge};
 use crate::error::{Error, Result};
+use crate::methods::Method;
 use crate::models::{AnyModel, AnyRecipe};
 use crate::rows::{RowId, RowStore, Rows};
 
@@ -55,24 +55,24 @@ pub fn membership_inference(
     task: Task,
     rows: &Rows,
     gone: &[RowId],
-    ways: &[Way],
+    methods: &[Method],
     trials: &Trials,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Membership> {
     let plan = Plan::new(rows, gone, trials)?;
     // Retraining is there in any case.
-    let ways: Vec<&Way> = ways.iter().filter(|way| way.method != "retrain").collect();
+    let methods: Vec<&Method> = methods.iter().filter(|method| **method != Method::Retrain).collect();
     let shadows = Shadows::new(&plan, recipe, rows)?;
     let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
     let run = |oracle: usize| {
         rows.go_on()?;
-        states(&plan, &shadows, &probe, task, &ways, oracle).map_err(|cause| match cause {
+        states(&plan, &shadows, &probe, task, &methods, oracle).map_err(|cause| match cause {
             Error::Stopped => Error::Stopped,
             cause => Error::Oracle { oracle, cause: Box::new(cause) },
         })
     };
     let seen = in_parallel(plan.oracles, trials.threads, run, progress)?;
-    let names = ["before", "retrain"].into_iter().chain(ways.iter().map(|way| way.method.as_str()));
+    let names = ["before", "retrain"].into_iter().chain(methods.iter().map(|method| method.name()));
     let settings = Bootstrap { seed: trials.bootstrap.seed ^ trials.seed, ..trials.bootstrap };
     let record = OracleRecord { plan: &plan, seen: &seen, settings };
     let exposures: Result<Vec<Exposure>> =
@@ -105,7 +105,7 @@ fn states(
     shadows: &Shadows<'_>,
     probe: &Rows,
     task: Task,
-    ways: &[&Way],
+    methods: &[&Method],
     oracle: usize,
 ) -> Result<Vec<Seen>> {
     let draw = plan.draw(oracle);
@@ -117,8 +117,8 @@ fn states(
     let model = shadows.fit(&draw, true)?;
     let mut seen = vec![look(&model)?, look(&shadows.fit(&draw, false)?)?];
     let (store, gone) = (shadows.store(&draw), plan.forgotten_in(&draw));
-    for way in ways {
-        seen.push(look(&model.forget(&way.method, &way.options, &store, &gone)?.model)?);
+    for method in methods {
+        seen.push(look(&model.forget(method, &store, &gone)?.model)?);
     }
     Ok(seen)
 }

@@ -13,13 +13,13 @@
 //! the rows. `docs/audit.md` defines every number and says what it cannot show.
 //!
 //! ```
-//! use efface::eval::{Way, feature_injection};
-//! use efface::{AnyRecipe, Ridge, RowId, Rows, synthetic::Linear};
+//! use efface::eval::feature_injection;
+//! use efface::{AnyRecipe, Method, Ridge, RowId, Rows, synthetic::Linear};
 //!
 //! let problem = Linear { rows: 200, width: 8, seed: 1 }.generate();
 //! let rows = Rows::new(efface::Dense::new(problem.x, problem.width)?, problem.y, 1)?;
 //! let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-//! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Way::new("exact"), Way::new("influence")])?;
+//! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Method::Exact, Method::Influence])?;
 //! assert!(found.before > 0.0);
 //! assert_eq!(found.ways[0].after, 0.0); // exact: nothing is left
 //! assert!(found.ways[1].ratio > 1e-3); // influence: something is
@@ -62,27 +62,3 @@ pub use parameters::parameters;
 pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
 pub use task::{Judgement, Task, judge};
 pub use utility::{Utility, utility};
-
-use crate::models::Options;
-
-/// A method by its name, with what a request may ask of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Way {
-    /// The name, as in [`methods::table`](crate::methods::table).
-    pub method: String,
-    /// What the request asks beyond it.
-    pub options: Options,
-}
-
-impl Way {
-    /// A method as it is by default.
-    pub fn new(method: impl Into<String>) -> Self {
-        Self { method: method.into(), options: Options::default() }
-    }
-}
-
-impl From<&str> for Way {
-    fn from(method: &str) -> Self {
-        Self::new(method)
-    }
-}

@@ -1,9 +1,10 @@
 //! Picks the method and says why. For squared loss there is always an exact one, so the choice is only about cost. For a
 //! classifier it does as many cheap steps as its bound demands, and no more.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Certified, DescentToDelete, Exact, Summation};
 use crate::error::{Error, Result};
-
 use crate::evidence::{Claim, Outcome};
 use crate::models::logistic::Certifier;
 use crate::models::logistic::change::Work;
@@ -14,10 +15,12 @@ use crate::traits::Forget;
 const NAME: &str = "auto";
 
 /// The cheapest method that is exact, or as near to it as asked.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Auto {
     /// The relative distance to retraining that a classifier must reach; None takes the model's own. A ridge model is
     /// exact anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
 }
 

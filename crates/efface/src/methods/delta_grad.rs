@@ -18,6 +18,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
@@ -32,7 +34,8 @@ const NAME: &str = "delta_grad";
 const GOAL: f64 = 1e-7;
 
 /// Gradient descent, replayed from memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DeltaGrad {
     /// j₀: so many steps at the start read all retained rows.
     pub burn_in: usize,
@@ -52,7 +55,7 @@ impl Default for DeltaGrad {
 }
 
 impl DeltaGrad {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for (name, value) in
             [("period", self.period), ("memory", self.memory), ("iterations", self.iterations)]
         {

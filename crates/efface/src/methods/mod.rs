@@ -1,4 +1,5 @@
-//! The ways to forget, one file each, behind the one contract [`Forget`].
+//! The ways to forget, one file each, behind the one contract [`Forget`](crate::Forget). [`Method`] is any of them with its
+//! settings, as requests carry it.
 //!
 //! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the rows to forget.
 //!
@@ -32,10 +33,14 @@ pub mod contract;
 mod delta_grad;
 mod descent_to_delete;
 mod exact;
+mod further;
 mod influence;
+mod method;
 mod newton;
 mod projection_residual;
+mod projection_rounds;
 mod retrain;
+mod settings;
 mod summation;
 pub mod table;
 mod warm_start;
@@ -47,48 +52,11 @@ pub use certified::Certified;
 pub use delta_grad::DeltaGrad;
 pub use descent_to_delete::DescentToDelete;
 pub use exact::{Exact, leave_out_predictions};
+pub use further::{FineTune, NegGradPlus, Scrub};
 pub use influence::Influence;
+pub use method::Method;
 pub use newton::Newton;
 pub use projection_residual::{ProjectionResidual, printed_form};
 pub use retrain::Retrain;
 pub use summation::Summation;
 pub use warm_start::WarmStart;
-
-use crate::models::{LogisticModel, RidgeModel};
-use crate::traits::Forget;
-
-/// Every method for ridge models, in the order of the table.
-pub fn for_ridge() -> Vec<Box<dyn Forget<RidgeModel>>> {
-    vec![
-        Box::new(Retrain),
-        Box::new(Exact),
-        Box::new(Newton::default()),
-        Box::new(Influence),
-        Box::new(ProjectionResidual::default()),
-        Box::new(Summation),
-        Box::new(Auto::default()),
-    ]
-}
-
-/// The ridge method of that name.
-pub fn by_name(name: &str) -> Option<Box<dyn Forget<RidgeModel>>> {
-    for_ridge().into_iter().find(|method| method.name() == name)
-}
-
-/// The names of the methods for ridge models.
-pub fn names() -> Vec<&'static str> {
-    for_ridge().iter().map(|method| method.name()).collect()
-}
-
-/// Every method for classifiers without noise.
-pub fn for_classifiers() -> Vec<Box<dyn Forget<LogisticModel>>> {
-    vec![
-        Box::new(Retrain),
-        Box::new(Newton::default()),
-        Box::new(Influence),
-        Box::new(ProjectionResidual::default()),
-        Box::new(WarmStart),
-        Box::new(DeltaGrad::default()),
-        Box::new(Auto::default()),
-    ]
-}

@@ -11,6 +11,7 @@
 //! by a bound that is `measured`.
 
 use faer::Mat;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -24,7 +25,8 @@ use crate::traits::Forget;
 const NAME: &str = "newton";
 
 /// Newton steps. A ridge model takes one, which is exact, whatever the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Newton {
     /// How many; each after the first reads the retained rows once, for the gradient.
     pub steps: usize,

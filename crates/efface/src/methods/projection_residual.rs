@@ -17,6 +17,7 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -30,16 +31,31 @@ use crate::traits::Forget;
 
 const NAME: &str = "projection_residual";
 
-/// The projection residual update.
-#[derive(Debug, Clone, Copy)]
+/// The projection residual update, in one round or in the rounds of algorithm 5 of Cao et al. (2022), whose model is the last
+/// layer of a network.
+///
+/// A round moves the parameters by α times the projection, onto the span of the removed rows, of the step to the retained
+/// optimum: for squared loss that optimum itself, for cross-entropy the Newton step at the current parameters. It ends
+/// after T rounds, or when a round moved the parameters by no more than the tolerance.
+///
+/// Squared loss needs no repetition: every round takes the same share α of what is left of one fixed projection, so T rounds
+/// are one step of 1 − (1 − α)ᵀ, and with α = 1 the second round moves nothing. For cross-entropy the first round reads the
+/// removed rows only; later ones need the gradient at the new parameters, hence every retained row, and the model keeps no
+/// curvature afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ProjectionResidual {
-    /// α: how much of the projected step to take.
+    /// T: rounds at most, at least 1.
+    pub rounds: usize,
+    /// α: how much of the projected step a round takes, above 0 and at most 1.
     pub step: f64,
+    /// The move of a round that ends the rounds; 0 or more.
+    pub tolerance: f64,
 }
 
 impl Default for ProjectionResidual {
     fn default() -> Self {
-        Self { step: 1.0 }
+        Self { rounds: 1, step: 1.0, tolerance: 1e-8 }
     }
 }
 
@@ -55,6 +71,9 @@ impl Forget<RidgeModel> for ProjectionResidual {
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
         self.check()?;
+        if self.rounds > 1 {
+            return self.ridge_rounds(model, rows, gone);
+        }
         if gone.is_empty() {
             let evidence = model.evidence(NAME, Claim::Approximate);
             return Ok(Outcome { model: model.clone(), evidence });
@@ -80,11 +99,18 @@ impl Forget<RidgeModel> for ProjectionResidual {
 }
 
 impl ProjectionResidual {
-    fn check(&self) -> Result<()> {
-        if self.step.is_finite() {
-            return Ok(());
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |name, value: String, range| Err(Error::Parameter { name, value, range });
+        if self.rounds == 0 {
+            return refuse("rounds", "0".into(), "at least 1");
         }
-        Err(Error::Parameter { name: "step", value: self.step.to_string(), range: "finite" })
+        if !(self.step > 0.0 && self.step <= 1.0) {
+            return refuse("step", self.step.to_string(), "above 0 and at most 1");
+        }
+        if !self.tolerance.is_finite() || self.tolerance < 0.0 {
+            return refuse("tolerance", self.tolerance.to_string(), "finite and 0 or more");
+        }
+        Ok(())
     }
 
     fn wide(
@@ -287,6 +313,9 @@ impl Forget<LogisticModel> for ProjectionResidual {
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
         self.check()?;
+        if self.rounds > 1 && !gone.is_empty() {
+            return self.classifier_rounds(model, rows, gone);
+        }
         let mut dropped = 0;
         let mut outcome = model.open(NAME, rows, gone)?.step(
             |work| {

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::models::Family;
-use Family::{GaussianNb, KMeans, Logistic, MultinomialNb, Ridge, Sisa, Softmax};
+use Family::{GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, Softmax};
 
 /// One line of the table. A method that promises different things of different models has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,32 @@ const fn entry(
     Entry { method, models, claim, cost, memory, paper }
 }
 
-static TABLE: [Entry; 16] = [
+static TABLE: [Entry; 20] = [
     entry("retrain", ALL, "exact", ["a fit, O(nd²) for ridge", "the rows", "by definition"]),
+    entry(
+        "retrain_head",
+        &[Network],
+        "that of its head",
+        ["a fit of the head", "the features", "by definition"],
+    ),
+    entry(
+        "fine_tune",
+        &[Network],
+        "approximate",
+        ["E epochs over the retained rows", "the rows", "Golatkar et al. 2020"],
+    ),
+    entry(
+        "neggrad_plus",
+        &[Network],
+        "approximate",
+        ["up to 2E epochs over the retained rows", "the rows", "Kurmanji et al. 2023"],
+    ),
+    entry(
+        "scrub",
+        &[Network],
+        "approximate",
+        ["E epochs over the retained rows", "the rows", "Kurmanji et al. 2023"],
+    ),
     entry("exact", &[Ridge], "exact", ["O(k²d) to O(kd²)", "curvature, d²", "Cook and Weisberg 1982"]),
     entry("newton", &[Ridge], "exact", ["O(kd²)", "factor, d²", "Cao et al. 2022, eq. 3"]),
     entry("newton", &[Logistic, Softmax], "approximate", ["O(k(dc)²)", "3(dc)²", "Cao et al. 2022, eq. 3"]),
@@ -103,9 +127,16 @@ pub fn method_names() -> Vec<&'static str> {
     names
 }
 
-/// The name as the table writes it; None when it is in no line.
-pub(crate) fn name(method: &str) -> Option<&'static str> {
-    table().iter().find(|entry| entry.method == method).map(|entry| entry.method)
+/// The methods that work on other models than networks, each once, in the order of the table.
+pub fn core_method_names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = core_entries().map(|entry| entry.method).collect();
+    names.dedup();
+    names
+}
+
+/// The lines of the table but those of networks alone, of which the pages about networks tell.
+fn core_entries() -> impl Iterator<Item = &'static Entry> {
+    table().iter().filter(|entry| entry.models != [Network])
 }
 
 /// Whether the table lists the method for the family.
@@ -146,7 +177,7 @@ pub fn markdown() -> String {
     let mut page = String::from(
         "| method | models | claim | cost of forgetting k rows | kept for it | from |\n|---|---|---|---|---|---|\n",
     );
-    for entry in table() {
+    for entry in core_entries() {
         let Entry { method, claim, cost, memory, paper, .. } = entry;
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -162,7 +193,7 @@ pub fn markdown() -> String {
 pub fn plain() -> String {
     let mut page =
         format!("  {:<20}{:<28}{:<13}{}\n", "method", "models", "claim", "cost of forgetting k rows");
-    for entry in table().iter().filter(|entry| entry.method != "auto") {
+    for entry in core_entries().filter(|entry| entry.method != "auto") {
         let Entry { method, claim, cost, .. } = entry;
         let _ = writeln!(page, "  {method:<20}{:<28}{claim:<13}{cost}", models_in_full(entry));
     }
@@ -171,7 +202,7 @@ pub fn plain() -> String {
     );
     let _ = writeln!(page, "\n  {:<20}{:<28}from", "method", "kept for it");
     let mut last = "";
-    for Entry { method, memory, paper, .. } in table().iter().filter(|entry| entry.method != "auto") {
+    for Entry { method, memory, paper, .. } in core_entries().filter(|entry| entry.method != "auto") {
         // A method of two lines above is one method here, unless it keeps something else.
         let again = if *method == last { "" } else { method };
         let _ = writeln!(page, "  {again:<20}{memory:<28}{paper}");
@@ -183,6 +214,7 @@ pub fn plain() -> String {
 /// Why the method is not for the family, and what is.
 pub fn refusal(method: &str, family: Family) -> String {
     let why = match (method, family) {
+        ("retrain_head" | "fine_tune" | "neggrad_plus" | "scrub", _) => "this model is no network",
         ("sisa", _) => "the model was not fitted in shards",
         (_, Sisa) => {
             "a model in shards is trained shard by shard, and keeps neither sums nor curvature of the whole"
@@ -211,6 +243,7 @@ pub fn refusal(method: &str, family: Family) -> String {
         MultinomialNb | GaussianNb => "summation",
         KMeans => "q_kmeans or dc_kmeans, as it was fitted",
         Sisa => "sisa",
+        Network => "retrain_head",
     };
     format!("{why}; use {instead}, or auto")
 }

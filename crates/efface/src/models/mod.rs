@@ -13,7 +13,7 @@ pub(crate) mod request;
 pub mod ridge;
 pub mod sisa;
 
-pub use any::{AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear, Options};
+pub use any::{AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear};
 pub use classes::Classes;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, LogisticState, Softmax};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use efface::eval::{Attack, Exposure};
 use efface_engine::files::check_folder;
-use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, RowSelection, StateReport};
+use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, RowSelection, StateReport, named_method};
 use efface_io::Source;
 
 use super::threads;
@@ -68,7 +68,11 @@ fn request(args: &Audit) -> Result<AuditRequest> {
     };
     let held_out = args.held_out.as_ref().map(|file| Source::open(file, None)).transpose()?;
     Ok(AuditRequest {
-        methods: args.method.clone(),
+        methods: args
+            .method
+            .iter()
+            .map(|name| named_method(name, &[]))
+            .collect::<std::result::Result<_, _>>()?,
         with_twins: args.with_twins,
         held_out,
         oracles: args.oracles,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use efface::synthetic::{PLANTED_USER, PLANTED_WORD, Review};
-use efface::{Amend, Fit, Forget, Ridge, RidgeModel, RowStore, methods};
+use efface::{Amend, Family, Fit, Forget, Method, Ridge, RidgeModel, RowStore, methods};
 use efface_engine::Progress;
 use serde::Serialize;
 
@@ -85,9 +85,9 @@ impl DemoReport {
         let fit_seconds = begin.elapsed().as_secs_f64();
         let retrained = methods::Retrain.forget(&model, &data.rows, &data.planted_rows)?.model;
         let mut tried = Vec::new();
-        for method in methods::for_ridge() {
+        for method in Method::all_for(Family::Ridge) {
             progress.start(method.name(), None);
-            tried.push(MethodResult::measure(&*method, &model, &retrained, &data)?);
+            tried.push(MethodResult::measure(&method, &model, &retrained, &data)?);
         }
         let retraining = tried.iter().find(|t| t.method == "retrain").map_or(f64::NAN, |t| t.seconds);
         tried.iter_mut().for_each(|t| t.times_faster = retraining / t.seconds);

@@ -3,7 +3,7 @@
 use efface::methods::{Retrain, SisaForget, table};
 use efface::models::Family;
 use efface::{
-    Amend, AnyModel, Evidence, Features, Forget, Options, Outcome, Predict, RowId, RowStore, Rows, Settled,
+    Amend, AnyModel, Evidence, Features, Forget, Method, Outcome, Predict, RowId, RowStore, Rows, Settled,
     SisaModel,
 };
 use efface_nn::NetworkRecipe;
@@ -27,30 +27,40 @@ fn shards(outcome: Outcome<SisaModel<NetworkRecipe>>) -> Outcome<Live> {
 }
 
 impl Live {
-    /// The model without some rows, by the method of that name.
+    /// The model without some rows.
     pub(crate) fn forget(
         &self,
-        method: &str,
-        options: &Options,
+        method: &Method,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> efface::Result<Outcome<Self>> {
+        self.forget_with(method, false, rows, gone)
+    }
+
+    /// As [`forget`](Self::forget), and dead columns are cleared after an approximate method too where that is asked for.
+    pub(crate) fn forget_with(
+        &self,
+        method: &Method,
+        clear_dead_columns: bool,
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> efface::Result<Outcome<Self>> {
         let model = match self {
-            Self::Plain(model) => return Ok(plain(model.forget(method, options, rows, gone)?)),
+            Self::Plain(model) if clear_dead_columns => {
+                return Ok(plain(model.forget_and_clear(method, rows, gone)?));
+            }
+            Self::Plain(model) => return Ok(plain(model.forget(method, rows, gone)?)),
             Self::Shards(model) => model.as_ref(),
         };
         let refuse = |method, reason| Err(efface::Error::Unsupported { method, reason });
-        if *options != Options::default() {
+        if clear_dead_columns || method.tolerance().is_some() {
             let reason = "shards are trained again, and nothing can be asked of that; leave out the options";
             return refuse("sisa", reason.into());
         }
         Ok(shards(match method {
-            "auto" | "sisa" => SisaForget.forget(model, rows, gone)?,
-            "retrain" => Retrain.forget(model, rows, gone)?,
-            _ => {
-                let named = table::method_names().into_iter().find(|name| *name == method);
-                return refuse(named.unwrap_or("forgetting"), table::refusal(method, Family::Sisa));
-            }
+            Method::Auto(_) | Method::Sisa => SisaForget.forget(model, rows, gone)?,
+            Method::Retrain => Retrain.forget(model, rows, gone)?,
+            _ => return refuse(method.name(), table::refusal(method.name(), Family::Sisa)),
         }))
     }
 }

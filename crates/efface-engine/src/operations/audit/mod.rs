@@ -14,12 +14,11 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{
-    self, Bootstrap, LinearRelearning, Task, Trials, Way, duplicates, feature_injection,
-    membership_inference, population_threshold, utility, with_twins,
+    self, Bootstrap, LinearRelearning, Task, Trials, duplicates, feature_injection, membership_inference,
+    population_threshold, utility, with_twins,
 };
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Fit, Hint, NotCovered, RowId, RowStore, Rows, Setting};
-use efface_nn::NetworkMethod;
+use efface::{AnyModel, AnyRecipe, Fit, Hint, Method, NotCovered, RowId, RowStore, Rows, Setting};
 
 use crate::codec::model::Live;
 use crate::engine::Engine;
@@ -56,10 +55,10 @@ pub(crate) fn audit(
     progress: &(dyn Progress + Sync),
 ) -> Result<AuditReport> {
     let started = Instant::now();
-    let mut known = table::method_names();
-    known.extend(NetworkMethod::NAMES);
-    if let Some(name) = request.methods.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Error::UnknownMethod { name: name.clone(), known });
+    if request.methods.contains(&Method::RetrainHead) {
+        let mut known = table::method_names();
+        known.retain(|name| *name != Method::RetrainHead.name());
+        return Err(Error::UnknownMethod { name: Method::RetrainHead.name().into(), known });
     }
     let mut subject = read(engine, request, progress)?;
     let ways = subject.ways(request)?;
@@ -185,32 +184,28 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
 
 impl AuditSubject {
     /// The methods to compare. A model that had forgotten before is measured as it is; methods only matter to the attacks then.
-    fn ways(&self, request: &AuditRequest) -> Result<Vec<Way>> {
-        let mut names: Vec<&str> = request.methods.iter().map(String::as_str).collect();
-        if names.is_empty() {
-            names.push("auto");
-        }
-        // Those that train a network further are compared with a network that is trained anew.
-        names.retain(|name| *name != "retrain" && !NetworkMethod::NAMES.contains(name));
-        let mut seen = HashSet::new();
-        names.retain(|name| seen.insert(*name));
+    fn ways(&self, request: &AuditRequest) -> Result<Vec<Method>> {
         let family = self.recipe.family();
-        if let Some(name) = names.iter().find(|name| !table::lists(name, family)) {
-            let method = table::method_names().into_iter().find(|known| known == name).unwrap_or("audit");
-            return Err(efface::Error::Unsupported { method, reason: table::refusal(name, family) }.into());
+        let mut methods: Vec<Method> = Vec::new();
+        for method in &request.methods {
+            // Methods that train a network further are compared with a network that is trained anew.
+            if *method == Method::Retrain || method.trains_further() || methods.contains(method) {
+                continue;
+            }
+            if !method.is_for(family) {
+                let reason = table::refusal(method.name(), family);
+                return Err(efface::Error::Unsupported { method: method.name(), reason }.into());
+            }
+            methods.push(*method);
         }
-        // Options are for the one method that takes them; the others are as they are.
-        let takes = |name: &str| match name {
-            "auto" => request.options.tolerance.is_some(),
-            "newton" => request.options.steps.is_some() || request.options.measure,
-            _ => false,
-        };
-        let options = |name: &str| if takes(name) { request.options } else { efface::Options::default() };
-        Ok(names.into_iter().map(|name| Way { method: name.into(), options: options(name) }).collect())
+        if request.methods.is_empty() {
+            methods.push(Method::default());
+        }
+        Ok(methods)
     }
 
     /// Every state of the model, and how far it is from the one that retraining gives.
-    fn states(&mut self, ways: &[Way], request: &AuditRequest) -> Result<Vec<StateReport>> {
+    fn states(&mut self, ways: &[Method], request: &AuditRequest) -> Result<Vec<StateReport>> {
         if self.gone.len() >= self.rows.len() {
             return Err(efface::Error::NothingLeft { gone: self.gone.len(), rows: self.rows.len() }.into());
         }
@@ -231,9 +226,9 @@ impl AuditSubject {
         } else {
             for way in ways {
                 let started = Instant::now();
-                let outcome = self.model.forget(&way.method, &way.options, &self.rows, &self.gone)?;
+                let outcome = self.model.forget(way, &self.rows, &self.gone)?;
                 let seconds = started.elapsed().as_secs_f64();
-                states.push((way.method.clone(), Some(outcome.evidence), Some(seconds)));
+                states.push((way.name().to_owned(), Some(outcome.evidence), Some(seconds)));
                 after.push(outcome.model);
             }
         }
@@ -278,7 +273,7 @@ impl AuditSubject {
         }
     }
 
-    fn injection(&mut self, ways: &[Way]) -> Result<Option<eval::Injection>> {
+    fn injection(&mut self, ways: &[Method]) -> Result<Option<eval::Injection>> {
         match feature_injection(&self.recipe, &self.rows, &self.gone, ways) {
             Ok(found) => Ok(Some(found)),
             // A model without weights, or rows whose targets are 0, have no injected feature to look at.
@@ -292,7 +287,7 @@ impl AuditSubject {
 
     fn membership(
         &mut self,
-        ways: &[Way],
+        ways: &[Method],
         request: &AuditRequest,
         progress: &(dyn Progress + Sync),
     ) -> Result<Option<eval::Membership>> {

@@ -1,7 +1,7 @@
 //! What an audit asks and what it found.
 
 use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility};
-use efface::{Evidence, Options};
+use efface::{Evidence, Method};
 use efface_io::Source;
 use efface_receipt::Audit;
 use serde::Serialize;
@@ -14,9 +14,7 @@ pub struct AuditRequest {
     /// Whose forgetting is looked at.
     pub rows: AuditRows,
     /// The methods to compare with retraining; none for what the model itself would choose.
-    pub methods: Vec<String>,
-    /// What is asked of them.
-    pub options: Options,
+    pub methods: Vec<Method>,
     /// Whether rows that are equal to those to forget go with them.
     pub with_twins: bool,
     /// Rows that the model never saw, for accuracy and for the population attack on the model itself.
@@ -49,7 +47,6 @@ impl AuditRequest {
         Self {
             rows,
             methods: Vec::new(),
-            options: Options::default(),
             with_twins: false,
             held_out: None,
             oracles: trials.oracles,

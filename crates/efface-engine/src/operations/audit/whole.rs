@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{Bootstrap, Relearning, Task, population_threshold, utility};
-use efface::{AnyModel, Evidence, RowId, RowStore, Rows, WordIds};
-use efface_nn::{Backbone, NetworkMethod, Trained};
+use efface::{AnyModel, Evidence, Method, RowId, RowStore, Rows, WordIds};
+use efface_nn::{Backbone, Trained};
 
 use super::StateReport;
 use crate::codec::manifest::Manifest;
@@ -29,19 +29,18 @@ pub(crate) struct WholeNetwork {
     backbone: Backbone,
     texts: Rows,
     held_out: Option<Rows>,
-    methods: Vec<NetworkMethod>,
+    methods: Vec<Method>,
 }
 
 impl WholeNetwork {
-    /// The methods among these names that train a network further, ready to be compared; None where there is none.
+    /// The methods among these that train a network further, ready to be compared; None where there is none.
     pub(crate) fn read(
         store: &ModelStore,
         manifest: &Manifest,
         stored: &StoreRows<'_>,
-        names: &[String],
+        methods: &[Method],
     ) -> Result<Option<Self>> {
-        let known = |name: &String| NetworkMethod::by_name(name);
-        let methods: Vec<NetworkMethod> = names.iter().filter_map(known).collect();
+        let methods: Vec<Method> = methods.iter().copied().filter(Method::trains_further).collect();
         let Some(first) = methods.first() else { return Ok(None) };
         let Some(network) = manifest.network.as_ref().filter(|network| network.is_trained_here()) else {
             return Err(not_trained_here(first));
@@ -119,7 +118,7 @@ impl WholeNetwork {
 
     /// What an audit of these methods leaves out.
     pub(crate) fn left_out(&self) -> String {
-        let names: Vec<&str> = self.methods.iter().map(NetworkMethod::name).collect();
+        let names: Vec<&str> = self.methods.iter().map(Method::name).collect();
         format!(
             "distances, the injected feature and the attacks by oracles for {}: every network reads features of its own, and \
              every oracle would be a training of the network; `cargo xtask bench nn gap` plays U-LiRA on whole networks",

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use efface::{Evidence, Outcome as Model, RowId};
-use efface_receipt::{Hash, Kind, Label, Outcome, Signed, sha256};
+use efface::{Evidence, Method, Outcome as Model, RowId};
+use efface_receipt::{Hash, Kind, Label, Outcome, Signed, canonical, sha256};
 use serde::{Deserialize, Serialize};
 
 use super::told::{check_asked, tolerance};
@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::FoundRows;
 use crate::ledger::{self, ReceiptDraft, requests};
-use crate::operations::network::{self, TuneOptions};
+use crate::operations::network;
 use crate::operations::report::ChangeReport;
 use crate::operations::request::{ForgetRequest, RowSelection};
 use crate::progress::Progress;
@@ -68,10 +68,6 @@ pub(crate) fn group(
     progress: &dyn Progress,
 ) -> Result<Vec<Result<ChangeReport>>> {
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
-    let known = network::method_names();
-    if !known.contains(&first.method.as_str()) {
-        return Err(Error::UnknownMethod { name: first.method.clone(), known });
-    }
     let mut change = Change::begin(engine, !dry_run)?;
     let mut answers: Vec<Option<Result<ChangeReport>>> = requests.iter().map(|_| None).collect();
     let mut twins: Vec<(usize, usize)> = Vec::new();
@@ -118,7 +114,7 @@ impl Change<'_> {
             let name = match &request.id {
                 Some(id) => match check_name(id) {
                     Ok(id) => {
-                        let body = salt.commit(Label::Request, body(request).as_bytes());
+                        let body = salt.commit(Label::Request, &identity(request)?);
                         Some((salt.commit(Label::Request, id.as_bytes()), body))
                     }
                     Err(error) => {
@@ -135,8 +131,7 @@ impl Change<'_> {
                     None => None,
                 };
                 if let Some(known) = known {
-                    // An older efface kept the hash without the salt.
-                    let same = [*body, self::body(request)].contains(&known.body);
+                    let same = *body == known.body;
                     answers[at] = Some(if same { self.replay(&known) } else { Err(reused()) });
                     continue;
                 }
@@ -239,18 +234,20 @@ impl Change<'_> {
             self.take_out(&plan.rows, true)?;
         }
         let erased = plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
-        let options = &requests[plans[0].at].options;
+        let method = &requests[plans[0].at].method;
         let worked = self.work(outcome, None, Some(erased))?;
         // Nothing has been committed yet.
-        check_asked(&worked.evidence, options)?;
+        check_asked(&worked.evidence, method)?;
         let mut release = None;
         if let Some(ledger) = &self.manifest.ledger {
             let newest = ledger.newest;
             self.manifest.policy.count(erased, newest);
             release = Some(self.manifest.policy.release());
         }
-        let tuning = network::tuning_record(&requests[plans[0].at], self.manifest.network.as_ref())?;
-        let findings = self.findings(&worked.evidence, options).with_tuning(tuning.as_ref());
+        let findings = self
+            .findings(&worked.evidence, method)
+            .with_tuning(network::tuning_record(method, self.manifest.network.as_ref()))
+            .with_cleared(requests[plans[0].at].clear_dead_columns);
         let mut leaves = self.gone.iter().map(|leaver| leaver.commitment);
         let mut entries = Vec::with_capacity(plans.len());
         for plan in plans {
@@ -483,39 +480,95 @@ fn check_name(id: &str) -> Result<&str> {
     Ok(name)
 }
 
-/// A hash of what was asked. Ids are a set; every part is preceded by its length, so that none runs into the next.
-fn body(request: &ForgetRequest) -> Hash {
-    let mut bytes = Vec::new();
-    let mut put = |text: &str| {
-        bytes.extend((text.len() as u64).to_be_bytes());
-        bytes.extend(text.as_bytes());
-    };
-    match &request.who {
+/// The version of [`RequestIdentity`]. Requests of another version are other requests.
+const IDENTITY_VERSION: u32 = 1;
+
+/// All that makes two requests the same, in the form whose hash is kept. A field is never renamed or dropped within a version:
+/// the hash decides whether a request that comes again is answered again or refused.
+#[derive(Serialize)]
+struct RequestIdentity<'a> {
+    version: u32,
+    rows: IdentifiedRows<'a>,
+    method: &'a Method,
+    clear_dead_columns: bool,
+    allow_missing: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum IdentifiedRows<'a> {
+    Ids(Vec<&'a str>),
+    Subject { column: &'a str, value: &'a str },
+}
+
+/// The SHA-256 of what was asked, as canonical JSON (RFC 8785). Ids are a set, so that their order does not count.
+fn identity(request: &ForgetRequest) -> Result<[u8; 32]> {
+    let rows = match &request.who {
         RowSelection::Ids(ids) => {
             let mut ids: Vec<&str> = ids.iter().map(|id| id.trim()).collect();
             ids.sort_unstable();
-            put("ids");
-            ids.into_iter().for_each(&mut put);
+            IdentifiedRows::Ids(ids)
         }
-        RowSelection::Subject { column, value } => {
-            ["subject", column, value.trim()].into_iter().for_each(&mut put)
-        }
+        RowSelection::Subject { column, value } => IdentifiedRows::Subject { column, value: value.trim() },
+    };
+    // JSON has no number for a setting that is none. Such a setting is out of its range in any case.
+    request.method.check()?;
+    let identity = RequestIdentity {
+        version: IDENTITY_VERSION,
+        rows,
+        method: &request.method,
+        clear_dead_columns: request.clear_dead_columns,
+        allow_missing: request.allow_missing,
+    };
+    Ok(sha256(&canonical::to_bytes(&identity)?).0)
+}
+
+#[cfg(test)]
+mod identity_tests {
+    use efface::methods::{Newton, Scrub};
+
+    use super::*;
+
+    fn hex(request: &ForgetRequest) -> String {
+        identity(request).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
     }
-    put(&request.method);
-    // As it was written before there were dead columns to clear, so that requests in older files keep their hash.
-    let efface::Options { tolerance, steps, measure, clear_dead_columns } = request.options;
-    put(&format!(
-        "Options {{ tolerance: {tolerance:?}, steps: {steps:?}, measure: {measure:?} }} {}",
-        request.allow_missing
-    ));
-    if clear_dead_columns {
-        put("clear_dead_columns");
+
+    /// A change of these values makes every request that was answered before another one.
+    #[test]
+    fn the_identity_of_a_request_is_pinned() {
+        let plain = ForgetRequest::new(RowSelection::Ids(vec![" r2".into(), "r1 ".into()]));
+        let person = RowSelection::Subject { column: "user".into(), value: "é".into() };
+        let full = ForgetRequest {
+            method: Newton { steps: 3, measure: true }.into(),
+            clear_dead_columns: true,
+            allow_missing: true,
+            id: Some("not part of it".into()),
+            ..ForgetRequest::new(person)
+        };
+        let network = ForgetRequest {
+            method: Scrub { learning_rate: Some(1e-7), ..Scrub::default() }.into(),
+            ..plain.clone()
+        };
+        assert_eq!(
+            [plain, full, network].map(|request| hex(&request)),
+            [
+                "25da588139891ac10e11d2b280d58172429635fba110c9da1dfd472616a7dbc3",
+                "46bd039c65bdb8b024ca932f2a97356eeace435c1071b990cee56a937353480f",
+                "5a0b474a704ecd45e2f80cc45352cece7e7c88fb8aecea8ec5d5d7be63a250c2"
+            ]
+            .map(String::from)
+        );
     }
-    if let Some(rounds) = &request.rounds {
-        put(&format!("{rounds:?}"));
+
+    #[test]
+    fn what_is_asked_makes_another_request_and_the_order_of_ids_does_not() {
+        let ids = |list: [&str; 2]| ForgetRequest::new(RowSelection::Ids(list.map(String::from).to_vec()));
+        let one = ids(["a", "b"]);
+        assert_eq!(hex(&one), hex(&ids(["b", "a"])));
+        assert_ne!(hex(&one), hex(&ids(["a,b", ""])));
+        assert_ne!(hex(&one), hex(&ForgetRequest { method: Method::Exact, ..one.clone() }));
+        assert_ne!(hex(&one), hex(&ForgetRequest { allow_missing: true, ..one.clone() }));
+        let nonsense = Newton { steps: 0, measure: false }.into();
+        assert!(identity(&ForgetRequest { method: nonsense, ..one }).is_err());
     }
-    if request.tuning != TuneOptions::default() {
-        put(&format!("{:?}", request.tuning));
-    }
-    sha256(&bytes)
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{Amend, Evidence, NotCovered, Options, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, Evidence, Method, NotCovered, Outcome, RowId, RowStore, Rows};
 use efface_io::Source;
 use efface_receipt::{CopyKind, CopyState, Hash, Kind, KnownCopy, SecretKey, Settled, Signed, Time};
 
@@ -88,7 +88,7 @@ fn replaced(model: &Live, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Re
         // Nothing would be left in between, so that there is nothing to go through.
         return Ok(model.amend(rows, new)?);
     }
-    let without = model.forget("auto", &Options::default(), rows, gone)?;
+    let without = model.forget(&Method::default(), rows, gone)?;
     let mut outcome = without.model.learn(&retained, new)?;
     outcome.evidence.method = "amend".into();
     outcome.evidence.forgotten = gone.len();
@@ -287,7 +287,7 @@ impl<'a> Change<'a> {
         let mut entry = ReceiptDraft::new(kind, efface_receipt::Outcome::Done, self.received_at);
         entry.gone = self.gone.iter().map(|leaver| leaver.commitment).collect();
         entry.come = worked.come.clone();
-        entry.findings = Some(self.findings(&worked.evidence, &Options::default()));
+        entry.findings = Some(self.findings(&worked.evidence, &Method::default()));
         // What a row said before can be read off two versions like a row that left.
         if kind == Kind::Amend
             && let Some(ledger) = &self.manifest.ledger
@@ -306,8 +306,8 @@ impl<'a> Change<'a> {
         Ok(report)
     }
 
-    fn findings(&self, evidence: &Evidence, options: &Options) -> MethodFindings {
-        MethodFindings::new(evidence, &self.manifest.model.recipe, options)
+    fn findings(&self, evidence: &Evidence, method: &Method) -> MethodFindings {
+        MethodFindings::new(evidence, &self.manifest.model.recipe, method)
             .with_network(self.manifest.network.as_ref())
     }
 

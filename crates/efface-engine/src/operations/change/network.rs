@@ -1,7 +1,7 @@
 //! What a change of a network does beyond that of any other model: texts go through its encoder, and a forget may train it
 //! anew or further.
 
-use efface::{Hint, Outcome, RowId, Rows, Setting};
+use efface::{Hint, Method, Outcome, RowId, Rows, Setting};
 use efface_io::Source;
 
 use super::Change;
@@ -9,7 +9,7 @@ use crate::codec::model::Live;
 use crate::codec::network::{TextEncoder, open};
 use crate::error::{Error, Result};
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowNames};
-use crate::operations::network::{self, RETRAIN_HEAD, retrain, train_further};
+use crate::operations::network::{self, retrain, train_further};
 use crate::operations::request::ForgetRequest;
 use crate::progress::Progress;
 
@@ -54,27 +54,28 @@ impl Change<'_> {
         progress: &dyn Progress,
     ) -> Result<Outcome<Live>> {
         let rows = self.rows();
-        let tuning = network::tuning(request)?;
+        let method = &request.method;
+        network::check(request)?;
         let trained_here = self.manifest.network.as_ref().is_some_and(|network| network.is_trained_here());
-        if let Some(method) = tuning.filter(|_| !trained_here) {
-            return Err(network::not_trained_here(&method));
+        if method.trains_further() && !trained_here {
+            return Err(network::not_trained_here(method));
         }
         let Some(network) = &self.manifest.network else {
-            if request.method == RETRAIN_HEAD || request.rounds.is_some() {
+            if network::is_about_head(method) {
                 return Err(Error::request(
                     "this model is no network: it has no head apart from itself, and no rounds",
                     Hint::new("use {}, or leave out the rounds").set(Setting::Method, "retrain"),
                 ));
             }
-            return Ok(self.model()?.forget(&request.method, &request.options, &rows, gone)?);
+            return Ok(self.model()?.forget_with(method, request.clear_dead_columns, &rows, gone)?);
         };
-        let outcome = if request.method == "retrain" && network.is_trained_here() {
+        let outcome = if *method == Method::Retrain && network.is_trained_here() {
             let (outcome, renewal) = retrain(self.store, &self.manifest, &rows, gone, progress)?;
             self.renewal = Some(renewal);
             outcome
-        } else if let Some(method) = tuning {
+        } else if method.trains_further() {
             let (outcome, renewal) =
-                train_further(self.store, &self.manifest, &rows, &method, gone, progress)?;
+                train_further(self.store, &self.manifest, &rows, method, gone, progress)?;
             self.renewal = Some(renewal);
             outcome
         } else {

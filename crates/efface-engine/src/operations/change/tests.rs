@@ -7,8 +7,6 @@ use super::*;
 use crate::operations::request::{FitRequest, RowSelection};
 use crate::progress::Silent;
 
-const PLAIN: Options = Options { tolerance: None, steps: None, measure: false, clear_dead_columns: false };
-
 thread_local! {
     static FAIL: Cell<bool> = const { Cell::new(false) };
     static COPY: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
@@ -47,14 +45,14 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     let fixed = Source::from_bytes("a.csv", "id,t,y\nr3,common,3\n", None).unwrap();
     let who = RowSelection::Ids(vec!["r7".into(), "r8".into()]);
     FAIL.set(true);
-    assert!(engine.forget(&who, "auto", &PLAIN, false).is_err());
+    assert!(engine.forget(&who, &Method::default(), false).is_err());
     assert!(engine.learn(&more, &Silent).is_err());
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert!(!file::journal(&path).exists());
     // The same engine goes on as if nothing had happened.
-    assert_eq!(engine.forget(&who, "auto", &PLAIN, false).unwrap().rows, 38);
+    assert_eq!(engine.forget(&who, &Method::default(), false).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
     assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
 }
@@ -69,7 +67,7 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         let copy = folder.path().join(name);
         COPY.set(Some(copy.clone()));
         FAIL.set(true);
-        assert!(engine.forget(&RowSelection::Ids(vec!["r7".into()]), "auto", &PLAIN, false).is_err());
+        assert!(engine.forget(&RowSelection::Ids(vec!["r7".into()]), &Method::default(), false).is_err());
         FAIL.set(false);
         assert!(file::journal(&copy).exists());
         assert_ne!(std::fs::read(&copy).unwrap(), before);
@@ -91,7 +89,7 @@ fn a_failure_leaves_what_waits_waiting() {
     for waiting in 0..3 {
         let before = std::fs::read(&path).unwrap();
         FAIL.set(true);
-        assert!(engine.forget(&one(waiting), "auto", &PLAIN, false).is_err());
+        assert!(engine.forget(&one(waiting), &Method::default(), false).is_err());
         assert!(engine.settle().is_err());
         assert!(engine.learn(&more, &Silent).is_err());
         assert!(engine.export("json", None).is_err());
@@ -99,7 +97,7 @@ fn a_failure_leaves_what_waits_waiting() {
         FAIL.set(false);
         assert_eq!(std::fs::read(&path).unwrap(), before);
         assert_eq!(engine.summary().unwrap().unscrubbed, waiting);
-        assert!(!engine.forget(&one(waiting), "auto", &PLAIN, false).unwrap().scrubbed);
+        assert!(!engine.forget(&one(waiting), &Method::default(), false).unwrap().scrubbed);
     }
     // A crash between the two steps: whoever opens the file next finds the first one done.
     let copy = folder.path().join("crashed");

@@ -1,6 +1,6 @@
 //! What the caller of a change is told.
 
-use efface::{AnyRecipe, Evidence, Options};
+use efface::{AnyRecipe, Evidence, Method};
 use efface_receipt::Signed;
 
 use crate::operations::report::{ChangeReport, ReceiptPlace};
@@ -54,8 +54,8 @@ pub(super) fn tolerance(recipe: &AnyRecipe) -> f64 {
 }
 
 /// A tolerance that was asked for also holds once the change is folded into the curvature, which rounds too.
-pub(super) fn check_asked(evidence: &Evidence, options: &Options) -> efface::Result<()> {
-    let Some(asked) = options.tolerance.filter(|_| evidence.tolerance_missed()) else { return Ok(()) };
+pub(super) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
+    let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else { return Ok(()) };
     let bound = evidence.relative_bound;
     Err(efface::Error::Unsupported {
         method: "auto",
@@ -76,9 +76,9 @@ mod tests {
     fn folding_in_may_cost_a_tolerance_that_nobody_asked_for() {
         let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
         let model = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap();
-        let plain = Options::default();
-        let mut evidence = model.forget("auto", &plain, &rows, &[]).unwrap().evidence;
-        let asked = Options { tolerance: Some(1e-9), ..plain };
+        let plain = Method::default();
+        let mut evidence = model.forget(&plain, &rows, &[]).unwrap().evidence;
+        let asked = efface::methods::Auto { tolerance: Some(1e-9) }.into();
         check_asked(&evidence, &asked).unwrap();
         evidence.relative_bound = 1e-8;
         check_asked(&evidence, &plain).unwrap();

@@ -15,72 +15,74 @@ pub(crate) use export::export;
 pub(crate) use fit::{live, prepare};
 pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further};
 
-pub use efface_nn::{
-    EncoderSettings, EpochReport, HeadRecipe, Pooling, ProjectionRounds, Squash, TrainSettings, TuneOptions,
-};
+pub use efface_nn::{EncoderSettings, EpochReport, HeadRecipe, Pooling, Squash, TrainSettings};
 
+use efface::methods::ProjectionResidual;
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Hint, Options, Outcome, RowId, RowStore, Setting};
-use efface_nn::{Head, HeadMethod, NetworkMethod};
+use efface::{AnyModel, AnyRecipe, Hint, Method, Outcome, RowId, RowStore, Setting};
 
 use crate::codec::model::Live;
 use crate::codec::network::{EncoderInfo, NetworkInfo};
 use crate::error::{Error, Result};
 use crate::operations::request::ForgetRequest;
 
-/// The method that gives a network a new head and leaves its encoder.
-pub(crate) const RETRAIN_HEAD: &str = "retrain_head";
-
-/// The methods that a forget may ask for: those of the linear core, and what only networks have.
+/// The methods that a forget may ask for.
 pub fn method_names() -> Vec<&'static str> {
-    let mut names = table::method_names();
-    let at = names.iter().position(|name| *name == "retrain").map_or(0, |at| at + 1);
-    names.splice(at..at, std::iter::once(RETRAIN_HEAD).chain(NetworkMethod::NAMES));
-    names
+    table::method_names()
 }
 
-/// The method that trains a whole network further, where a request asks for one, with its settings.
-pub(crate) fn tuning(request: &ForgetRequest) -> Result<Option<NetworkMethod>> {
-    let method = request.tuning.method(&request.method).map_err(|error| match error {
-        efface_nn::Error::Unsupported(what) => {
-            Error::request(what, Hint::new("add a {} that has this setting").name(Setting::Method))
+/// The method of a name, with the settings that are given; see [`Method::with_settings`].
+pub fn named_method(name: &str, settings: &[(&str, String)]) -> Result<Method> {
+    let known = method_names();
+    if !known.contains(&name) {
+        return Err(Error::UnknownMethod { name: name.to_owned(), known });
+    }
+    Ok(Method::with_settings(name, settings)?)
+}
+
+/// Refuses what no model could be asked for.
+pub(crate) fn check(request: &ForgetRequest) -> Result<()> {
+    if request.method.trains_further() {
+        request.method.check()?;
+        if request.clear_dead_columns {
+            let hint = Hint::new("leave out {}, {} and {}")
+                .name(Setting::Tolerance)
+                .name(Setting::Steps)
+                .name(Setting::Measure);
+            return Err(Error::request(format!("{} bounds nothing", request.method.name()), hint));
         }
-        other => other.into(),
-    })?;
-    if method.is_none() && request.tuning != TuneOptions::default() {
-        return Err(Error::request(
-            "epochs, a rate and the like are for methods that train a network further",
-            Hint::new("add {}, neggrad_plus or scrub").set(Setting::Method, "fine_tune"),
-        ));
     }
-    if method.is_some() && request.options != Options::default() {
-        let hint = Hint::new("leave out {}, {} and {}")
-            .name(Setting::Tolerance)
-            .name(Setting::Steps)
-            .name(Setting::Measure);
-        return Err(Error::request(format!("{} bounds nothing", request.method), hint));
+    Ok(())
+}
+
+/// Whether a request is about the head of a network, which other models do not have.
+pub(crate) fn is_about_head(method: &Method) -> bool {
+    match method {
+        Method::RetrainHead => true,
+        Method::ProjectionResidual(rounds) => *rounds != ProjectionResidual::default(),
+        _ => false,
     }
-    Ok(method)
 }
 
 /// Why a model cannot be trained further.
-pub(crate) fn not_trained_here(method: &NetworkMethod) -> Error {
+pub(crate) fn not_trained_here(method: &Method) -> Error {
     let reason = "there is no encoder that was trained here on these rows as a whole: it is for networks fitted as \
                   bilstm or lstm, and without shards";
     efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into()
 }
 
-/// Every setting of that method, for the receipt; None for other methods.
-pub(crate) fn tuning_record(
-    request: &ForgetRequest,
-    network: Option<&NetworkInfo>,
-) -> Result<Option<TuneOptions>> {
-    let Some(method) = tuning(request)? else { return Ok(None) };
-    let mut settings = TuneOptions::of(&method);
-    if let Some(EncoderInfo::Lstm { training, .. }) = network.map(|network| &network.encoder) {
-        settings.learning_rate = Some(method.learning_rate(training));
+/// Every setting of a method that trains a network further, for the receipt; None for other methods.
+pub(crate) fn tuning_record(method: &Method, network: Option<&NetworkInfo>) -> Option<serde_json::Value> {
+    if !method.trains_further() {
+        return None;
     }
-    Ok(Some(settings))
+    let mut settings = serde_json::to_value(method).ok()?;
+    let fields = settings.as_object_mut()?;
+    fields.remove("name");
+    if let Some(EncoderInfo::Lstm { training, .. }) = network.map(|network| &network.encoder) {
+        fields.insert("learning_rate".into(), efface_nn::further_rate(method, training).into());
+    }
+    Some(settings)
 }
 
 /// The head as a recipe of the core.
@@ -99,34 +101,15 @@ pub(crate) fn forget(
     rows: &dyn RowStore,
     gone: &[RowId],
 ) -> Result<Outcome<Live>> {
-    let method = request.method.as_str();
-    if let Some(rounds) = request.rounds {
-        let head = match model {
-            Live::Plain(AnyModel::Ridge(model)) => Head::Ridge(model.as_ref().clone()),
-            Live::Plain(AnyModel::Logistic(model)) => Head::Classifier(model.as_ref().clone()),
-            _ => return Err(Error::request("shards have no rounds", "leave out the rounds")),
-        };
-        if method != "projection_residual" || request.options != Options::default() {
-            let hint = Hint::new("add {}, and leave out {}, {} and {}")
-                .set(Setting::Method, "projection_residual")
-                .name(Setting::Steps)
-                .name(Setting::Measure)
-                .name(Setting::ClearDeadColumns);
-            return Err(Error::request("rounds and a step size are for projection_residual", hint));
-        }
-        let mut outcome = HeadMethod::ProjectionResidual(rounds).forget(&head, rows, gone)?;
-        if matches!(&outcome.model, Head::Classifier(model) if !model.settings().logistic.curvature) {
-            let reason = "later rounds read all rows, and the head keeps no curvature from here on";
-            outcome.evidence.reason = Some(reason.into());
-        }
-        return Ok(Outcome { model: fit::live(outcome.model), evidence: outcome.evidence });
-    }
-    let core = if method == RETRAIN_HEAD { "retrain" } else { method };
-    let mut outcome = model.forget(core, &request.options, rows, gone)?;
+    let ForgetRequest { method, clear_dead_columns, .. } = request;
+    let core = if *method == Method::RetrainHead { Method::Retrain } else { *method };
+    let mut outcome = model.forget_with(&core, *clear_dead_columns, rows, gone)?;
     // A head that missed its tolerance is made anew too; only who asks for `retrain` by name means the whole.
-    let anew = matches!(model, Live::Plain(_)) && method != "retrain" && outcome.evidence.method == "retrain";
-    if method == RETRAIN_HEAD || anew {
-        outcome.evidence.method = RETRAIN_HEAD.into();
+    let anew = matches!(model, Live::Plain(_))
+        && *method != Method::Retrain
+        && outcome.evidence.method == Method::Retrain.name();
+    if *method == Method::RetrainHead || anew {
+        outcome.evidence.method = Method::RetrainHead.name().into();
     }
     Ok(outcome)
 }

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Evidence, Outcome, RowId, RowStore, Rows, WordIds};
-use efface_nn::{Backbone, NetworkMethod, Trained, TunedNetwork};
+use efface::{Evidence, Method, Outcome, RowId, RowStore, Rows, WordIds};
+use efface_nn::{Backbone, Trained, TunedNetwork};
 
 use super::fit::{describe, live};
 use super::train;
@@ -60,7 +60,7 @@ pub(crate) fn train_further(
     store: &ModelStore,
     manifest: &Manifest,
     stored: &StoreRows<'_>,
-    method: &NetworkMethod,
+    method: &Method,
     gone: &[RowId],
     progress: &dyn Progress,
 ) -> Result<(Outcome<Live>, NetworkRenewal)> {

@@ -3,10 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use efface::{RowId, Rows};
-use efface_nn::{
-    Backbone, Checkpoint, EpochReport, Flow, NetworkMethod, NetworkRecipe, StepReport, Trained, TunedNetwork,
-};
+use efface::{Method, RowId, Rows};
+use efface_nn::{Backbone, Checkpoint, EpochReport, Flow, NetworkRecipe, StepReport, Trained, TunedNetwork};
 
 use crate::error::{Error, Result};
 use crate::file::outputs::{DraftFile, PRIVATE_MODE};
@@ -72,7 +70,7 @@ pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress)
 
 /// Trains a network that is there further, to forget rows: whoever stops it keeps the one that is there.
 pub(crate) fn further(
-    method: &NetworkMethod,
+    method: &Method,
     backbone: &Backbone,
     texts: &Rows,
     gone: &[RowId],
@@ -84,13 +82,13 @@ pub(crate) fn further(
     let mut watcher = Watcher {
         progress,
         resumed: None,
-        epochs: method.epochs(),
+        epochs: efface_nn::further_epochs(method),
         checkpoint: None,
         begun: false,
         failure: None,
         stopped: false,
     };
-    let tuned = method.forget(backbone, texts, gone, &mut watcher);
+    let tuned = efface_nn::train_further(method, backbone, texts, gone, &mut watcher);
     progress.finish();
     if watcher.stopped { Err(Error::Interrupted) } else { Ok(tuned?) }
 }

@@ -5,9 +5,8 @@ mod network;
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
 use efface::features::{EncoderOptions, WordSource};
-use efface::{Aggregation, KMeans, Logistic, Options, Ridge, Softmax};
+use efface::{Aggregation, KMeans, Logistic, Method, Ridge, Softmax};
 use efface_io::Source;
-use efface_nn::{ProjectionRounds, TuneOptions};
 use efface_receipt::Time;
 
 /// What a fit is asked to do.
@@ -164,14 +163,10 @@ pub enum RowSelection {
 pub struct ForgetRequest {
     /// The rows.
     pub who: RowSelection,
-    /// The method, one of [`method_names`](crate::method_names).
-    pub method: String,
-    /// What else is asked of it.
-    pub options: Options,
-    /// The rounds of `projection_residual` on the head of a network; None for one round.
-    pub rounds: Option<ProjectionRounds>,
-    /// Settings of the methods that train a whole network further; what is None is the method's default.
-    pub tuning: TuneOptions,
+    /// The method, with its settings.
+    pub method: Method,
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method too.
+    pub clear_dead_columns: bool,
     /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
     /// is in the log whatever it is.
     pub id: Option<String>,
@@ -186,10 +181,8 @@ impl ForgetRequest {
     pub fn new(who: RowSelection) -> Self {
         Self {
             who,
-            method: "auto".into(),
-            options: Options::default(),
-            rounds: None,
-            tuning: TuneOptions::default(),
+            method: Method::default(),
+            clear_dead_columns: false,
             id: None,
             allow_missing: false,
             requested_at: None,

@@ -1,6 +1,7 @@
 //! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
 
-use efface::{AnyModel, AnyRecipe, Fit, Options, RidgeModel, RidgeState};
+use efface::methods::Newton;
+use efface::{AnyModel, AnyRecipe, Fit, Method, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
@@ -27,7 +28,7 @@ fn fault(error: impl Into<Error>) -> FileFault {
 pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
     let rows = StoreRows::new(&engine.store, manifest);
     let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
-    let evidence = found.forget("auto", &Options::default(), &rows, &[]).map_err(fault)?.evidence;
+    let evidence = found.forget(&Method::default(), &rows, &[]).map_err(fault)?.evidence;
     judge(evidence.relative_bound, manifest, tolerance, "the stored model")
 }
 
@@ -76,8 +77,8 @@ pub(super) fn against(
         AnyRecipe::Ridge(_) => ridge(engine, manifest, tolerance, &rows),
         AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
             let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
-            let options = Options { measure: true, ..Options::default() };
-            let evidence = found.forget("newton", &options, &rows, &[]);
+            let newton = Newton { measure: true, ..Newton::default() }.into();
+            let evidence = found.forget(&newton, &rows, &[]);
             // A model that publishes behind noise has no Newton step to measure with.
             let Ok(outcome) = evidence else {
                 return Ok(CheckResult::Unknown(
@@ -131,7 +132,7 @@ fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<
     let RidgeState { theta, .. } = &*kept;
     let fresh = RidgeState { theta: theta.clone(), ..fresh };
     let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh, rows).map_err(fault)?));
-    let evidence = again.forget("auto", &Options::default(), rows, &[]).map_err(fault)?.evidence;
+    let evidence = again.forget(&Method::default(), rows, &[]).map_err(fault)?.evidence;
     match judge(evidence.relative_bound, manifest, tolerance, "its rows")? {
         CheckResult::Holds(told) => {
             holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))

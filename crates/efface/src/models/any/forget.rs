@@ -1,144 +1,97 @@
-//! From the name of a method to a model that has forgotten.
+//! From a method to a model that has forgotten.
 
 use super::rule::Judged;
 use super::{AnyModel, BaseRecipe, Family};
 use crate::error::{Error, Result};
-use crate::evidence::Outcome;
-use crate::methods::table::{self, refusal};
+use crate::evidence::{Claim, Outcome};
+use crate::methods::table::refusal;
 use crate::methods::{
-    Auto, Certified, DcKMeans, DeltaGrad, DescentToDelete, Exact, Influence, Newton, ProjectionResidual,
-    QKMeans, Retrain, SisaForget, Summation, WarmStart,
+    Certified, DcKMeans, DescentToDelete, Exact, Influence, Method, Newton, QKMeans, Retrain, SisaForget,
+    Summation, WarmStart,
 };
 use crate::models::kmeans::Scheme;
 use crate::models::{KMeansModel, LogisticModel, NaiveBayes, RidgeModel, SisaModel};
 use crate::rows::{RowId, RowStore};
-use crate::traits::Forget;
+use crate::traits::{Forget, TakesMethods};
 
-/// What a request may ask beyond the name of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Options {
-    /// The relative distance bound that `auto` must reach; above 0 and below 1. A model without one keeps its own.
-    pub tolerance: Option<f64>,
-    /// The steps of `newton` on a logistic or softmax model; 1 to 100.
-    pub steps: Option<usize>,
-    /// Whether `newton` on a logistic or softmax model reads the retained rows to measure its gradient in any case.
-    pub measure: bool,
-    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method, which leaves there
-    /// what its formula leaves. The evidence tells how many there were, and their norm. The other methods clear them
-    /// always.
-    pub clear_dead_columns: bool,
-}
+impl AnyModel {
+    /// The model without the rows `gone`. A method that makes no sense for this family is refused with the reason and with
+    /// what to use instead. A result that misses its tolerance is retrained; where that misses it too, it is refused if the
+    /// request named the tolerance, and else kept as `approximate`.
+    pub fn forget(&self, method: &Method, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<Self>> {
+        self.forget_with(method, false, rows, gone)
+    }
 
-impl Options {
-    fn check(&self, method: &'static str, family: Family) -> Result<()> {
-        let unsupported = |reason: &str| Err(Error::Unsupported { method, reason: reason.into() });
-        if let Some(tolerance) = self.tolerance {
-            if !(tolerance > 0.0 && tolerance < 1.0) {
-                let value = tolerance.to_string();
-                return Err(Error::Parameter { name: "tolerance", value, range: "above 0 and below 1" });
-            }
-            if method != "auto" {
-                return unsupported(
-                    "a tolerance is what auto must reach, and any other method does what it does; use auto, or no \
-                     tolerance",
-                );
-            }
+    /// As [`forget`](Self::forget), and the weights of columns that no retained row has are set to 0 after an approximate
+    /// method too, which leaves there what its formula leaves. The evidence tells how many there were, and their norm. The
+    /// other methods clear them always.
+    pub fn forget_and_clear(
+        &self,
+        method: &Method,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<Self>> {
+        self.forget_with(method, true, rows, gone)
+    }
+
+    fn forget_with(
+        &self,
+        method: &Method,
+        clear_dead_columns: bool,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<Self>> {
+        let family = self.family();
+        let unsupported =
+            |reason: &str| Err(Error::Unsupported { method: method.name(), reason: reason.into() });
+        if !method.is_for(family) {
+            return unsupported(&refusal(method.name(), family));
         }
-        if let Some(steps) = self.steps
-            && !(1..=100).contains(&steps)
-        {
-            let value = steps.to_string();
-            return Err(Error::Parameter { name: "steps", value, range: "1 to 100" });
-        }
-        if self.clear_dead_columns && !matches!(family, Family::Ridge | Family::Logistic | Family::Softmax) {
+        method.check()?;
+        let linear = matches!(family, Family::Ridge | Family::Logistic | Family::Softmax);
+        if clear_dead_columns && !linear {
             return unsupported(
                 "only a ridge, logistic or softmax model has a weight per column; leave out clear_dead_columns",
             );
         }
-        if self.steps.is_none() && !self.measure {
-            return Ok(());
-        }
-        match (method, family) {
-            ("newton", Family::Logistic | Family::Softmax) => Ok(()),
-            ("newton", Family::Ridge) => unsupported(
+        if family == Family::Ridge && matches!(method, Method::Newton(set) if *set != Newton::default()) {
+            return unsupported(
                 "one step is the minimum of a squared loss, and its bound is always measured; leave out steps and measure",
-            ),
-            _ => {
-                unsupported("steps and measure are for newton on a logistic or softmax model; leave them out")
-            }
+            );
         }
-    }
-}
-
-impl AnyModel {
-    /// The model without the rows `gone`, by the method of that name. A method that makes no sense for this family is
-    /// refused with the reason and with what to use instead. A result that misses its tolerance is retrained; where that
-    /// misses it too, it is refused if the request named the tolerance, and else kept as `approximate`.
-    pub fn forget(
-        &self,
-        method: &str,
-        options: &Options,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-    ) -> Result<Outcome<Self>> {
-        let Some(method) = table::name(method) else {
-            let value = method.to_owned();
-            return Err(Error::Parameter {
-                name: "method",
-                value,
-                range: "the name of a method in the table",
-            });
-        };
-        let family = self.family();
-        if !table::lists(method, family) {
-            return Err(Error::Unsupported { method, reason: refusal(method, family) });
-        }
-        options.check(method, family)?;
-        if options.tolerance.is_some() && self.is_certified() {
-            let reason =
-                "a certified model answers to its budget and not to a distance; leave out the tolerance";
-            return Err(Error::Unsupported { method, reason: reason.into() });
+        if method.tolerance().is_some() && self.is_certified() {
+            return unsupported(
+                "a certified model answers to its budget and not to a distance; leave out the tolerance",
+            );
         }
         let outcome = match self {
             Self::Ridge(model) => {
-                let mut found = named(&ridge(), method, family)?.forget(model, rows, gone)?;
-                if options.clear_dead_columns {
+                let mut found = Forget::<RidgeModel>::forget(method, model, rows, gone)?;
+                if clear_dead_columns {
                     found.clear_dead_columns()?;
                 }
                 wrap(Ok(found), |model| Self::Ridge(Box::new(model)))?
             }
             Self::Logistic(model) => {
-                let way = classifier(model, method, options)?;
-                let mut found = way.forget(model, rows, gone)?;
-                if options.clear_dead_columns {
+                let mut found = Forget::<LogisticModel>::forget(method, model, rows, gone)?;
+                if clear_dead_columns {
                     found.clear_dead_columns();
                 }
                 wrap(Ok(found), |model| Self::Logistic(Box::new(model)))?
             }
-            Self::MultinomialNb(model) => {
-                wrap(named(&bayes(), method, family)?.forget(model, rows, gone), Self::MultinomialNb)?
-            }
-            Self::GaussianNb(model) => {
-                wrap(named(&bayes(), method, family)?.forget(model, rows, gone), Self::GaussianNb)?
-            }
-            Self::KMeans(model) => {
-                let method = match (method, model.settings().scheme) {
-                    ("auto", Scheme::Quantised { .. }) => "q_kmeans",
-                    ("auto", Scheme::Divided { .. }) => "dc_kmeans",
-                    _ => method,
-                };
-                wrap(named(&kmeans(), method, family)?.forget(model, rows, gone), Self::KMeans)?
-            }
-            Self::Sisa(model) => wrap(named(&sisa(), method, family)?.forget(model, rows, gone), Self::Sisa)?,
+            Self::MultinomialNb(model) => wrap(method.forget(model, rows, gone), Self::MultinomialNb)?,
+            Self::GaussianNb(model) => wrap(method.forget(model, rows, gone), Self::GaussianNb)?,
+            Self::KMeans(model) => wrap(method.forget(model, rows, gone), Self::KMeans)?,
+            Self::Sisa(model) => wrap(method.forget(model, rows, gone), Self::Sisa)?,
         };
         let mut outcome = explained(outcome, method, family);
-        let asked = options.tolerance.is_some();
-        outcome.evidence.tolerance = options.tolerance.or(outcome.evidence.tolerance);
+        let asked = method.tolerance().is_some();
+        outcome.evidence.tolerance = method.tolerance().or(outcome.evidence.tolerance);
         if gone.is_empty() && !asked {
             // A request for nothing changes nothing: the model says where it stands.
             return Ok(outcome);
         }
-        Judged { outcome, asked }.repaired(|| self.forget("retrain", &Options::default(), rows, gone))
+        Judged { outcome, asked }.repaired(|| self.forget(&Method::Retrain, rows, gone))
     }
 
     /// Whether it was trained with noise.
@@ -148,9 +101,9 @@ impl AnyModel {
 }
 
 /// Says why `auto` took what it took, where the method did not say so itself.
-fn explained(mut outcome: Outcome<AnyModel>, method: &str, family: Family) -> Outcome<AnyModel> {
+fn explained(mut outcome: Outcome<AnyModel>, method: &Method, family: Family) -> Outcome<AnyModel> {
     let evidence = &mut outcome.evidence;
-    if method == "auto" && evidence.reason.is_none() {
+    if matches!(method, Method::Auto(_)) && evidence.reason.is_none() {
         evidence.reason = match family {
             Family::MultinomialNb | Family::GaussianNb => {
                 Some("the model is its sums, and sums can be subtracted from".into())
@@ -160,7 +113,7 @@ fn explained(mut outcome: Outcome<AnyModel>, method: &str, family: Family) -> Ou
             Family::Logistic if evidence.certificate.is_some() => {
                 Some("the noise that the model was fitted with decides".into())
             }
-            Family::Ridge | Family::Logistic | Family::Softmax => None,
+            Family::Ridge | Family::Logistic | Family::Softmax | Family::Network => None,
         };
     }
     outcome
@@ -171,61 +124,139 @@ pub(super) fn wrap<M>(outcome: Result<Outcome<M>>, name: fn(M) -> AnyModel) -> R
     Ok(Outcome { model: name(model), evidence })
 }
 
-/// A method under the name by which it is asked for.
-type Named<M> = (&'static str, Box<dyn Forget<M>>);
-
-/// The method of that name in a family's list. The table has said that it is there.
-fn named<'a, M>(list: &'a [Named<M>], method: &'static str, family: Family) -> Result<&'a dyn Forget<M>> {
-    match list.iter().find(|(name, _)| *name == method) {
-        Some((_, found)) => Ok(found.as_ref()),
-        None => Err(Error::Unsupported { method, reason: refusal(method, family) }),
+impl TakesMethods for RidgeModel {
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>> {
+        Some(match method {
+            Method::Retrain => &Retrain,
+            Method::Exact => &Exact,
+            Method::Newton(newton) => newton,
+            Method::Influence => &Influence,
+            Method::ProjectionResidual(projection) => projection,
+            Method::Summation => &Summation,
+            Method::Auto(auto) => auto,
+            _ => return None,
+        })
     }
 }
 
-fn ridge() -> [Named<RidgeModel>; 7] {
-    [
-        ("retrain", Box::new(Retrain)),
-        ("exact", Box::new(Exact)),
-        ("newton", Box::new(Newton::default())),
-        ("influence", Box::new(Influence)),
-        ("projection_residual", Box::new(ProjectionResidual::default())),
-        ("summation", Box::new(Summation)),
-        ("auto", Box::new(Auto::default())),
-    ]
+impl TakesMethods for LogisticModel {
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>> {
+        Some(match method {
+            Method::Retrain => &Retrain,
+            Method::Newton(newton) => newton,
+            Method::Influence => &Influence,
+            Method::ProjectionResidual(projection) => projection,
+            Method::WarmStart => &WarmStart,
+            Method::DeltaGrad(replay) => replay,
+            Method::Certified => &BudgetOfModel,
+            Method::DescentToDelete => &NoiseOfModel,
+            Method::Auto(auto) => auto,
+            _ => return None,
+        })
+    }
 }
 
-fn bayes<R>() -> [Named<NaiveBayes<R>>; 3]
+impl<R: 'static> TakesMethods for NaiveBayes<R>
 where
-    Retrain: Forget<NaiveBayes<R>>,
-    Summation: Forget<NaiveBayes<R>>,
+    Retrain: Forget<Self>,
+    Summation: Forget<Self>,
 {
-    [("retrain", Box::new(Retrain)), ("summation", Box::new(Summation)), ("auto", Box::new(Summation))]
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>> {
+        Some(match method {
+            Method::Retrain => &Retrain,
+            Method::Summation | Method::Auto(_) => &Summation,
+            _ => return None,
+        })
+    }
 }
 
-fn kmeans() -> [Named<KMeansModel>; 3] {
-    [("retrain", Box::new(Retrain)), ("q_kmeans", Box::new(QKMeans)), ("dc_kmeans", Box::new(DcKMeans))]
+impl TakesMethods for KMeansModel {
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>> {
+        Some(match method {
+            Method::Retrain => &Retrain,
+            Method::QKMeans => &QKMeans,
+            Method::DcKMeans => &DcKMeans,
+            Method::Auto(_) => &SchemeOfModel,
+            _ => return None,
+        })
+    }
 }
 
-fn sisa() -> [Named<SisaModel<BaseRecipe>>; 3] {
-    [("retrain", Box::new(Retrain)), ("sisa", Box::new(SisaForget)), ("auto", Box::new(SisaForget))]
+impl TakesMethods for SisaModel<BaseRecipe> {
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>> {
+        Some(match method {
+            Method::Retrain => &Retrain,
+            Method::Sisa | Method::Auto(_) => &SisaForget,
+            _ => return None,
+        })
+    }
 }
 
-/// A method with what the request says of it. The certified ones look at the model first.
-fn classifier(
-    model: &LogisticModel,
-    method: &'static str,
-    options: &Options,
-) -> Result<Box<dyn Forget<LogisticModel>>> {
-    let Options { tolerance, steps, measure, .. } = *options;
-    Ok(match method {
-        "retrain" => Box::new(Retrain),
-        "newton" => Box::new(Newton { steps: steps.unwrap_or(1), measure }),
-        "influence" => Box::new(Influence),
-        "projection_residual" => Box::new(ProjectionResidual::default()),
-        "warm_start" => Box::new(WarmStart),
-        "delta_grad" => Box::new(DeltaGrad::default()),
-        "certified" => Box::new(Certified::of(model)?),
-        "descent_to_delete" => Box::new(DescentToDelete::of(model)?),
-        _ => Box::new(Auto { tolerance }),
-    })
+/// `certified` with the ε and δ that a model was fitted with.
+struct BudgetOfModel;
+
+impl Forget<LogisticModel> for BudgetOfModel {
+    fn name(&self) -> &'static str {
+        Method::Certified.name()
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        Certified::of(model)?.forget(model, rows, gone)
+    }
+}
+
+/// `descent_to_delete` with the ε and δ that a model was fitted with.
+struct NoiseOfModel;
+
+impl Forget<LogisticModel> for NoiseOfModel {
+    fn name(&self) -> &'static str {
+        Method::DescentToDelete.name()
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Approximate
+    }
+
+    fn forget(
+        &self,
+        model: &LogisticModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<LogisticModel>> {
+        DescentToDelete::of(model)?.forget(model, rows, gone)
+    }
+}
+
+/// The method of the scheme that a model of clusters was fitted with.
+struct SchemeOfModel;
+
+impl Forget<KMeansModel> for SchemeOfModel {
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    fn claim(&self) -> Claim {
+        Claim::Exact
+    }
+
+    fn forget(
+        &self,
+        model: &KMeansModel,
+        rows: &dyn RowStore,
+        gone: &[RowId],
+    ) -> Result<Outcome<KMeansModel>> {
+        match model.settings().scheme {
+            Scheme::Quantised { .. } => QKMeans.forget(model, rows, gone),
+            Scheme::Divided { .. } => DcKMeans.forget(model, rows, gone),
+        }
+    }
 }

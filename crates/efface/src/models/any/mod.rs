@@ -9,7 +9,6 @@ mod forget;
 mod rule;
 
 pub use base::{BaseModel, BaseRecipe, Linear};
-pub use forget::Options;
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -42,11 +41,13 @@ pub enum Family {
     KMeans,
     /// A model in shards.
     Sisa,
+    /// An encoder of texts and a head.
+    Network,
 }
 
 impl Family {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ridge,
         Self::Logistic,
         Self::Softmax,
@@ -54,6 +55,7 @@ impl Family {
         Self::GaussianNb,
         Self::KMeans,
         Self::Sisa,
+        Self::Network,
     ];
 
     /// Its name in reports.
@@ -66,6 +68,7 @@ impl Family {
             Self::GaussianNb => "Gaussian naive Bayes",
             Self::KMeans => "k-means",
             Self::Sisa => "sisa",
+            Self::Network => "network",
         }
     }
 }

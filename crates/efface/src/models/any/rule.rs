@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 
-use super::{AnyModel, Options};
+use super::AnyModel;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
+use crate::methods::Method;
 use crate::models::request;
 use crate::rows::{RowId, RowStore, Rows};
 
@@ -88,7 +89,7 @@ impl AnyModel {
         judged.repaired(|| {
             let mut after = rows.all()?.filter(request::stays(gone));
             after.append(&new.as_kept_by(&after).map(Cow::into_owned)?)?;
-            let mut outcome = self.forget("retrain", &Options::default(), &after, &[])?;
+            let mut outcome = self.forget(&Method::Retrain, &after, &[])?;
             // It is still the change that was asked for, done in another way.
             outcome.evidence.method = done.method;
             outcome.evidence.forgotten = done.forgotten;
