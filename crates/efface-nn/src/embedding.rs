@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Read};
 
 use efface::features::{VocabularyLearner, tokens};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use efface::random::seeded;
 use rand_distr::{Distribution, Normal};
 
 use crate::error::{Error, Result};
@@ -84,7 +83,7 @@ impl Embedding {
 
     /// Random vectors of variance 1/10 for the given words, to be trained.
     pub fn random(words: Vec<String>, width: usize, seed: u64) -> Result<Self> {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut random = seeded(seed);
         let Ok(normal) = Normal::new(0.0f32, 0.1f32.sqrt()) else {
             return refuse("the numbers", "no normal distribution of variance 0.1");
         };

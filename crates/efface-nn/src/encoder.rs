@@ -4,9 +4,9 @@
 //! between layers and the head's input are dropped out while training, a text's own features for the whole of its length, which
 //! is what recurrent layers bear best (Gal and Ghahramani 2016).
 
+use efface::random::{SeededRng, seeded};
 use faer::Accum;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand::Rng;
 
 use crate::activation::tanh;
 use crate::embedding::UNKNOWN;
@@ -45,7 +45,7 @@ struct Mask {
 }
 
 impl Mask {
-    fn draw(height: usize, samples: usize, dropout: f32, random: &mut ChaCha8Rng) -> Self {
+    fn draw(height: usize, samples: usize, dropout: f32, random: &mut SeededRng) -> Self {
         let keep = 1.0 / (1.0 - dropout);
         let threshold = (f64::from(dropout) * 2f64.powi(32)) as u32;
         let factors = (0..height * samples).map(|_| if random.next_u32() < threshold { 0.0 } else { keep });
@@ -161,7 +161,7 @@ impl Weights<'_> {
     }
 
     /// The forward pass. Without `random` nothing is dropped and nothing is kept for a backward pass.
-    fn forward(&self, batch: &Batch, mut random: Option<&mut ChaCha8Rng>, pool: &mut Pool) -> Pass {
+    fn forward(&self, batch: &Batch, mut random: Option<&mut SeededRng>, pool: &mut Pool) -> Pass {
         let (plan, packed, dropout) = (self.plan, &batch.packed, self.plan.settings.dropout);
         let (n, samples, lanes) = (packed.columns(), packed.samples(), plan.settings.lanes());
         let keep = random.is_some();
@@ -260,7 +260,7 @@ impl Weights<'_> {
 
     /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as memory asks for.
     pub(crate) fn learn(&self, lesson: &Lesson<'_>, gradient: &mut [f32], pool: &mut Pool) -> Score {
-        let mut random = ChaCha8Rng::seed_from_u64(lesson.seed);
+        let mut random = seeded(lesson.seed);
         let (mut total, mut start) = (Score::default(), 0);
         for texts in in_chunks(&lesson.texts) {
             let end = start + texts.len();
@@ -274,7 +274,7 @@ impl Weights<'_> {
         &self,
         texts: &[&[u32]],
         aims: &[Aim<'_>],
-        random: &mut ChaCha8Rng,
+        random: &mut SeededRng,
         gradient: &mut [f32],
         pool: &mut Pool,
     ) -> Score {

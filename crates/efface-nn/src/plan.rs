@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use efface::random::seeded;
 use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
@@ -260,7 +259,7 @@ impl Plan {
     /// Random parameters: uniform in ±1/√H for LSTM layers, as PyTorch draws them, in ±√(6/(in + out)) for linear ones; biases
     /// 0, but 1 for the forget gate, so that a fresh network remembers.
     pub fn draw(&self, embedding: &Embedding, seed: u64) -> Vec<f32> {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut random = seeded(seed);
         let mut values = vec![0.0; self.total];
         let mut fill = |range: Range<usize>, limit: f32| {
             if let Ok(uniform) = Uniform::new_inclusive(-limit, limit) {

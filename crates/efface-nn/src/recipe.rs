@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use efface::random::training_seed;
 use efface::{Fit, RowStore, Rows};
 use efface_receipt::canonical;
 use sha2::{Digest, Sha256};
@@ -15,7 +16,7 @@ use crate::head::HeadRecipe;
 use crate::network::Network;
 use crate::plan::{EncoderSettings, Plan};
 use crate::texts::Lessons;
-use crate::train::{Checkpoint, Objective, Progress, Quiet, TrainSettings, Trainer, mix};
+use crate::train::{Checkpoint, Objective, Progress, Quiet, TrainSettings, Trainer};
 
 /// The version of what [`NetworkRecipe::source`] hashes.
 const SOURCE_VERSION: u32 = 1;
@@ -80,7 +81,7 @@ impl NetworkRecipe {
             }
             Some(state) => Trainer::from_checkpoint(&plan, frozen, &lessons, state)?,
             None => {
-                let drawn = plan.draw(&self.embedding, mix(self.training.seed, 0, u64::MAX));
+                let drawn = plan.draw(&self.embedding, training_seed(self.training.seed, 0, u64::MAX));
                 Trainer::new(&plan, frozen, &lessons, self.training, drawn, source)?
             }
         };

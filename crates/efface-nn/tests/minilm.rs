@@ -14,8 +14,7 @@ use std::path::PathBuf;
 
 use efface::{Dense, Features};
 use efface_nn::minilm::{Error, MiniLm};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand::RngExt;
 use tiny_bert::{TEXTS, config, model, tensors, tokenizer, weights};
 
 fn quiet(_: usize) {}
@@ -193,7 +192,7 @@ fn a_damaged_weights_file_is_an_error() {
 #[test]
 fn no_change_of_bytes_brings_it_down() {
     let (config, tokens, good) = (config(), tokenizer(&[]), weights(&tensors()));
-    let mut random = ChaCha8Rng::seed_from_u64(4);
+    let mut random = efface::random::seeded(4);
     for _ in 0..600 {
         let mut files = [config.clone().into_bytes(), tokens.clone().into_bytes(), good.clone()];
         let file = random.random_range(0..3);

@@ -1,21 +1,19 @@
-//! What is drawn: orders and choices of rows that follow from a seed.
+//! Orders and choices of rows that follow from a seed.
 
 use efface::RowId;
+use efface::random::{seeded, seeded_stream};
+use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// A seed for one purpose of one trial.
-pub(crate) fn mix(seed: u64, purpose: u64, trial: u64) -> u64 {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(purpose << 32 | trial);
-    random.random()
+pub(crate) fn trial_seed(seed: u64, purpose: u64, trial: u64) -> u64 {
+    seeded_stream(seed, purpose << 32 | trial).random()
 }
 
 /// The numbers below `n` in an order that follows from the seed.
 pub(crate) fn shuffled(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
-    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    order.shuffle(&mut seeded(seed));
     order
 }
 
@@ -37,6 +35,6 @@ mod tests {
         assert_eq!(chosen, choose(&ids, 20, 3));
         assert_ne!(chosen, choose(&ids, 20, 4));
         assert!(chosen.is_sorted_by(|a, b| a < b) && chosen.len() == 20);
-        assert_ne!(mix(1, 2, 3), mix(1, 3, 2));
+        assert_ne!(trial_seed(1, 2, 3), trial_seed(1, 3, 2));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use efface_report::Page;
 
 use crate::data::Data;
-use crate::draw::mix;
+use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::page;
 use crate::part::{Part, Study};
@@ -77,7 +77,8 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
     let identity = Identity::new(*quick, folder.clone(), *trials, *seed, *threads);
     let mut state = State::open(out, &identity, settings.force)?;
     let plan = trials.map_or(plan.clone(), |trials| plan.trials(trials));
-    let context = Context { plan, data, seed: mix(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
+    let context =
+        Context { plan, data, seed: trial_seed(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
     let jobs: Vec<Job> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
     let is_missing = |state: &State, job: &Job| !state.has(job.study.name(), &job.cell, job.trial);
     let missing: Vec<&Job> = jobs.iter().filter(|job| is_missing(&state, job)).collect();

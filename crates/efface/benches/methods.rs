@@ -14,6 +14,7 @@ use efface::methods::{
     Retrain, SisaForget, Summation, WarmStart,
 };
 use efface::models::logistic::{Certifier, Privacy};
+use efface::random::scrambled;
 use efface::{
     Aggregation, Classes, Csr, Dense, Features, Fit, Fitted, Forget, GaussianNb, KMeans, KMeansModel,
     Logistic, LogisticModel, MultinomialNb, NaiveBayes, Outcome, Predict, RowId, RowStore, Rows, Sisa,
@@ -121,9 +122,7 @@ impl Set {
         let (mut seen, mut ids) = (HashSet::new(), Vec::new());
         while ids.len() < k {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let id = RowId((z ^ (z >> 31)) % self.rows.len() as u64);
+            let id = RowId(scrambled(state) % self.rows.len() as u64);
             if seen.insert(id) {
                 ids.push(id);
             }

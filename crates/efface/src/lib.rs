@@ -38,6 +38,7 @@ mod linalg;
 pub mod methods;
 pub mod models;
 mod not_covered;
+pub mod random;
 pub mod rows;
 pub mod synthetic;
 pub mod traits;

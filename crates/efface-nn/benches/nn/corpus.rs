@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use efface::random::scrambled;
 use efface::{Classes, Predict, Rows};
 use efface_nn::{Embedding, Network, text_rows};
 use faer::Mat;
@@ -93,10 +94,8 @@ pub(crate) fn vectors(data: &str) -> Arc<Embedding> {
 
 /// A number between 0 and 1 for each row and seed.
 pub(crate) fn draw(seed: u64, row: u64) -> f64 {
-    let mut z = (seed << 32 ^ row).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    let word = scrambled((seed << 32 ^ row).wrapping_add(0x9e37_79b9_7f4a_7c15));
+    (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Mean and standard deviation.

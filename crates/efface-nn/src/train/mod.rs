@@ -7,9 +7,8 @@
 //! epoch the validation rows are scored, the best state so far is kept, and training stops when nothing was better for
 //! `patience` epochs.
 
-use rand::SeedableRng;
+use efface::random::{seeded, training_seed};
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 mod objective;
@@ -339,7 +338,7 @@ impl<'a> Trainer<'a> {
     /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
     fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> Lesson<'b> {
         let Self { lessons, state, .. } = self;
-        let seed = mix(state.settings.seed, state.step, 2 + share as u64);
+        let seed = training_seed(state.settings.seed, state.step, 2 + share as u64);
         let mut lesson = Lesson { texts: Vec::new(), aims: Vec::new(), seed };
         // Counted over all groups, so that no thread is left without a text while there is one.
         let mut before = 0;
@@ -447,7 +446,7 @@ fn learn_side_by_side(weights: Weights<'_>, lessons: &[Lesson<'_>], benches: &mu
 
 /// A share of each class judges; the rest teaches, at least one row a class.
 fn split(lessons: &Lessons, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
-    let mut random = ChaCha8Rng::seed_from_u64(mix(settings.seed, 0, 0));
+    let mut random = seeded(training_seed(settings.seed, 0, 0));
     let (mut teach, mut judge) = (Vec::new(), Vec::new());
     for class in 0..lessons.class_count {
         let mut rows: Vec<usize> =
@@ -461,14 +460,4 @@ fn split(lessons: &Lessons, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>
     teach.sort_unstable();
     judge.sort_unstable();
     (teach, judge)
-}
-
-/// A seed for one purpose (splitmix64).
-pub(crate) fn mix(seed: u64, number: u64, purpose: u64) -> u64 {
-    let mut z = seed
-        .wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        .wrapping_add(purpose.wrapping_mul(0xd1b5_4a32_d192_ed03));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

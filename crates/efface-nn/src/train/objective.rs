@@ -2,11 +2,10 @@
 //! of its rows to their labels, and their divergence from what a teacher said of them, count in it. A fit has one group a
 //! step; methods that forget add the rows to forget, whose losses count negatively.
 
-use rand::SeedableRng;
+use efface::random::{seeded, training_seed};
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
-use super::{TrainSettings, mix};
+use super::TrainSettings;
 use crate::texts::Lessons;
 
 /// How many batches' worth of texts are sorted by length together.
@@ -71,7 +70,7 @@ impl StepDealer<'_> {
     /// another order.
     pub(crate) fn batches(&self, rows: &[usize], purpose: u64) -> Vec<Vec<usize>> {
         let batch = self.settings.batch;
-        let mut random = ChaCha8Rng::seed_from_u64(mix(self.settings.seed, self.epoch as u64, purpose));
+        let mut random = seeded(training_seed(self.settings.seed, self.epoch as u64, purpose));
         let mut rows = rows.to_vec();
         rows.shuffle(&mut random);
         let mut batches = Vec::new();

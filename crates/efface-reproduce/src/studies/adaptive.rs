@@ -16,7 +16,7 @@ use efface::synthetic::{Linear, Regression};
 use efface::{Dense, Fit, RowId, Rows};
 
 use super::{Context, Job, Measure, SPEED, forget, recipe, without};
-use crate::draw::mix;
+use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::part::Study;
 use crate::state::Values;
@@ -149,7 +149,7 @@ impl Measure for AdaptiveStudy {
             return Err(Error::TooFewRows { name: "adaptive".into(), found: plan.rows, needed: k + 1, why });
         }
         // The same rows for every k.
-        let seed = mix(self.context.seed, 40, job.trial as u64);
+        let seed = trial_seed(self.context.seed, 40, job.trial as u64);
         let problem = Linear { rows: plan.rows, width: plan.width, seed }.generate();
         let labels = labels(&problem);
         let mut values = Values::new();

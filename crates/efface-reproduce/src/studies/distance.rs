@@ -9,7 +9,7 @@ use efface::synthetic::{Linear, Regression, SpdLinear};
 use efface::{AnyModel, Dense, Fit, RowId, Rows};
 
 use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
-use crate::draw::mix;
+use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::part::Study;
 use crate::state::Values;
@@ -112,7 +112,7 @@ impl Measure for DistanceStudy {
             return Err(Error::TooFewRows { name: "l2".into(), found: plan.rows, needed: k + 2, why });
         }
         // The same rows for every scale, and for every number of rows scaled: only their size differs.
-        let seed = mix(self.context.seed, 20, (k as u64) << 16 | job.trial as u64);
+        let seed = trial_seed(self.context.seed, 20, (k as u64) << 16 | job.trial as u64);
         let drawn = made.covariance.draw(plan.rows, plan.width, seed)?;
         let recipe = recipe(self.context.threads);
         let gone: Vec<RowId> = (0..k as u64).map(RowId).collect();

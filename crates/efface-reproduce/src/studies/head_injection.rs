@@ -8,7 +8,7 @@ use efface::{Aggregation, AnyRecipe, Fit, Forget, Method, Ridge, RowId, RowStore
 
 use super::networks::{HEAD_LAMBDA, Lab, cache_name, sets, trained};
 use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes};
-use crate::draw::{choose, mix};
+use crate::draw::{choose, trial_seed};
 use crate::error::Result;
 use crate::part::Study;
 use crate::state::Values;
@@ -38,7 +38,7 @@ impl HeadInjectionStudy {
                 Some(lab) => lab,
                 None => Lab::open(&self.context, set, &plan.head.training)?,
             };
-            let recipe = lab.recipe(width, mix(*seed, 43, width as u64), *threads);
+            let recipe = lab.recipe(width, trial_seed(*seed, 43, width as u64), *threads);
             let name = cache_name(lab.name, width);
             let (network, _) = trained(cache, &name, &recipe, &lab.rows, watch)?;
             self.ready = Some((width, network.encode(&lab.rows)?));
@@ -92,7 +92,7 @@ impl Measure for HeadInjectionStudy {
         let (seed, threads) = (self.context.seed, self.context.threads);
         let encoded = self.encoded(width, watch)?;
         let ids: Vec<RowId> = encoded.ids().collect();
-        let gone = choose(&ids, k, mix(seed, 50 + k as u64, job.trial as u64));
+        let gone = choose(&ids, k, trial_seed(seed, 50 + k as u64, job.trial as u64));
         let head = Ridge::new(HEAD_LAMBDA).threads(threads);
         let ways = METHODS.map(|(method, _)| Method::named(method));
         let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;

@@ -6,7 +6,7 @@ use efface::synthetic::{FeatureInjection, Linear};
 use efface::{Dense, Fit, RowId, Rows};
 
 use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
-use crate::draw::mix;
+use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::part::Study;
 use crate::state::Values;
@@ -53,7 +53,8 @@ impl Measure for InjectionStudy {
             let why = format!("forgetting {k} of them");
             return Err(Error::TooFewRows { name: "table 4".into(), found: plan.rows, needed: k + 1, why });
         }
-        let seed = mix(self.context.seed, 10 + k as u64, ((keep * 1e4) as u64) << 16 | job.trial as u64);
+        let seed =
+            trial_seed(self.context.seed, 10 + k as u64, ((keep * 1e4) as u64) << 16 | job.trial as u64);
         let base = Linear { rows: plan.rows, width: plan.width, seed };
         let made = FeatureInjection { base, removed: k, keep }.generate()?;
         let rows = Rows::new(Dense::new(made.x, plan.width)?, made.y, 1)?;

@@ -6,7 +6,7 @@ use efface::{AnyRecipe, Method, Ridge, RowId, RowStore};
 
 use super::{Context, Job, METHODS, Measure};
 use crate::data::{REVIEWS, count_rows, reviews};
-use crate::draw::{choose, mix};
+use crate::draw::{choose, trial_seed};
 use crate::error::Result;
 use crate::part::Study;
 use crate::plan::LAMBDA;
@@ -39,9 +39,9 @@ impl Measure for MembershipStudy {
         let plan = &plan.membership;
         let set = &REVIEWS[0];
         let texts = data.texts(set, || reviews(plan.rows.max(100), *seed))?;
-        let rows = count_rows(set.name, &texts, plan.rows, plan.width, mix(*seed, 70, 0))?;
+        let rows = count_rows(set.name, &texts, plan.rows, plan.width, trial_seed(*seed, 70, 0))?;
         let ids: Vec<RowId> = rows.ids().collect();
-        let gone = choose(&ids, plan.forgotten, mix(*seed, 71, 0));
+        let gone = choose(&ids, plan.forgotten, trial_seed(*seed, 71, 0));
         let recipe = AnyRecipe::Ridge(Ridge::new(LAMBDA));
         let ways = METHODS.map(|(method, _)| Method::named(method));
         let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
@@ -49,7 +49,7 @@ impl Measure for MembershipStudy {
             oracles: plan.oracles,
             retained: plan.forgotten,
             threads: *threads,
-            seed: mix(*seed, 72, 0),
+            seed: trial_seed(*seed, 72, 0),
             ..Trials::default()
         };
         let found = membership_inference(&recipe, Task::Classes, &rows, &gone, &ways, &trials, &|_, _| {})?;

@@ -13,7 +13,7 @@ use super::networks::{Lab, cache_name, sets, trained};
 use super::{Context, Job, METHODS, Measure, kept_bytes, without};
 use crate::augment::augmented;
 use crate::data::Labelled;
-use crate::draw::{choose, mix};
+use crate::draw::{choose, trial_seed};
 use crate::error::Result;
 use crate::part::Study;
 use crate::state::Values;
@@ -57,7 +57,8 @@ impl NetworkTimesStudy {
     fn prepare(&self, set: &'static str, watch: &mut dyn Watch) -> Result<Ready> {
         let Context { plan, seed, threads, cache, .. } = &self.context;
         let lab = Lab::open(&self.context, set, &plan.network.training)?;
-        let recipe = lab.recipe(plan.network.width, mix(*seed, 43, plan.network.width as u64), *threads);
+        let recipe =
+            lab.recipe(plan.network.width, trial_seed(*seed, 43, plan.network.width as u64), *threads);
         let name = cache_name(lab.name, plan.network.width);
         let (network, training) = trained(cache, &name, &recipe, &lab.rows, watch)?;
         let encoded = network.encode(&lab.rows)?;
@@ -193,14 +194,14 @@ impl Measure for NetworkTimesStudy {
         let Context { plan, data, seed, .. } = &self.context;
         let Some((_, ready)) = &mut self.ready else { return Ok(Values::new()) };
         let ids: Vec<RowId> = ready.lab.rows.ids().collect();
-        let gone = choose(&ids, plan.network.deletions, mix(*seed, 60, job.trial as u64));
+        let gone = choose(&ids, plan.network.deletions, trial_seed(*seed, 60, job.trial as u64));
         match what {
             "retrain" => ready.retrain(&without(&ready.lab.rows, &gone), &gone),
             "retrain, augmented" => {
                 // Of articles that go, nothing must stay in other words.
                 let stay = ready.lab.texts.iter().zip(&ids).filter(|(_, id)| !gone.contains(id));
                 let stay: Vec<Labelled> = stay.map(|(text, _)| text.clone()).collect();
-                let texts = augmented(data, &stay, plan.network.augmented, mix(*seed, 61, 0))?;
+                let texts = augmented(data, &stay, plan.network.augmented, trial_seed(*seed, 61, 0))?;
                 let mut rows = without(&ready.lab.rows, &gone);
                 rows.append(&ready.lab.more_rows(&texts)?)?;
                 ready.retrain(&rows, &gone)

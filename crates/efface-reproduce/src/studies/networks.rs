@@ -15,7 +15,7 @@ use efface_nn::{
 
 use super::Context;
 use crate::data::{AG_NEWS, BBC, Labelled, Set, VECTOR_WIDTH, news};
-use crate::draw::{mix, shuffled};
+use crate::draw::{shuffled, trial_seed};
 use crate::error::{Error, Result};
 use crate::plan::Training;
 use crate::watch::Watch;
@@ -68,7 +68,7 @@ impl Lab {
     /// Reads and splits the texts of a set.
     pub(super) fn open(context: &Context, name: &str, training: &Training) -> Result<Self> {
         let set: &Set = if name == AG_NEWS.name { &AG_NEWS } else { &BBC };
-        let texts = context.data.texts(set, || news(training.articles, mix(context.seed, 40, 0)))?;
+        let texts = context.data.texts(set, || news(training.articles, trial_seed(context.seed, 40, 0)))?;
         let name = if context.data.is_real() { set.name } else { GENERATED };
         let mut labels: Vec<String> = texts.iter().map(|text| text.label.clone()).collect();
         labels.sort();
@@ -82,10 +82,10 @@ impl Lab {
             }
             None => {
                 let words = Embedding::words_of(texts.iter().map(|text| text.text.as_str()), 5000)?;
-                Embedding::random(words, RANDOM_WIDTH, mix(context.seed, 41, 0))?
+                Embedding::random(words, RANDOM_WIDTH, trial_seed(context.seed, 41, 0))?
             }
         });
-        let order = shuffled(texts.len(), mix(context.seed, 42, 0));
+        let order = shuffled(texts.len(), trial_seed(context.seed, 42, 0));
         let (test, train) = order.split_at(texts.len() / TEST_SHARE);
         let class = |at: usize| labels.binary_search(&texts[at].label).unwrap_or(0);
         let mut targets = Vec::new();

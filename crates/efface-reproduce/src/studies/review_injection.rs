@@ -6,7 +6,7 @@ use efface::{Method, RowId, Rows};
 
 use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes, recipe};
 use crate::data::{Labelled, REVIEWS, count_rows, reviews};
-use crate::draw::{choose, mix};
+use crate::draw::{choose, trial_seed};
 use crate::error::Result;
 use crate::part::Study;
 use crate::state::Values;
@@ -52,7 +52,7 @@ impl ReviewInjectionStudy {
                 self.reviews = Some(self.context.data.texts(set, generate)?);
             }
             let all = self.reviews.as_deref().unwrap_or_default();
-            let seed = mix(self.context.seed, 30, trial as u64);
+            let seed = trial_seed(self.context.seed, 30, trial as u64);
             self.ready = Some(((width, trial), count_rows(set.name, all, plan.reviews, width, seed)?));
         }
         match &self.ready {
@@ -86,7 +86,7 @@ impl Measure for ReviewInjectionStudy {
         let (seed, threads) = (self.context.seed, self.context.threads);
         let rows = self.rows(width, job.trial)?;
         let ids: Vec<RowId> = rows.ids().collect();
-        let gone = choose(&ids, k, mix(seed, 31 + k as u64, job.trial as u64));
+        let gone = choose(&ids, k, trial_seed(seed, 31 + k as u64, job.trial as u64));
         let ways = METHODS.map(|(method, _)| Method::named(method));
         let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
         let found = feature_injection(&recipe(threads), rows, &gone, &ways)?;

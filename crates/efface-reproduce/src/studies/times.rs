@@ -16,7 +16,7 @@ use efface::{AnyModel, AnyRecipe, Dense, Fit, Form, RowId, Rows};
 
 use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, ridge, without};
 use crate::data::{Labelled, REVIEWS, count_rows};
-use crate::draw::{choose, mix};
+use crate::draw::{choose, trial_seed};
 use crate::error::{Error, Result};
 use crate::newton_step::KeptInverse;
 use crate::part::Study;
@@ -79,9 +79,9 @@ impl TimesStudy {
             let reviews: Vec<Labelled> = data.texts(set, Vec::new)?;
             // A set that is smaller than ten rows a feature is taken whole.
             let count = count.min(reviews.len());
-            return count_rows(set.name, &reviews, count, width, mix(*seed, 1, width as u64));
+            return count_rows(set.name, &reviews, count, width, trial_seed(*seed, 1, width as u64));
         }
-        let made = Linear { rows: count, width, seed: mix(*seed, 1, width as u64) }.generate();
+        let made = Linear { rows: count, width, seed: trial_seed(*seed, 1, width as u64) }.generate();
         Ok(Rows::new(Dense::new(made.x, width)?, made.y, 1)?)
     }
 
@@ -157,11 +157,11 @@ impl Measure for TimesStudy {
         };
         let plan = &self.context.plan.times;
         let mut values = Values::from([("prepare s".into(), *prepare), ("rows".into(), ids.len() as f64)]);
-        let seed = mix(self.context.seed, 2, (width * 1000 + job.trial) as u64);
+        let seed = trial_seed(self.context.seed, 2, (width * 1000 + job.trial) as u64);
         let denominators = times_denominators(plan, job.trial);
         let wait = ProcessorWait::begin();
         for (at, &k) in plan.deletions.iter().enumerate() {
-            let gone = choose(ids, k, mix(seed, 3, k as u64));
+            let gone = choose(ids, k, trial_seed(seed, 3, k as u64));
             if denominators {
                 let start = Instant::now();
                 inverse.without(rows, &gone)?;

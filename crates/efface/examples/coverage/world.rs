@@ -2,9 +2,9 @@
 
 use efface::Result;
 use efface::eval::{Attack, Bootstrap, likelihood_ratio};
+use efface::random::{SeededRng, seeded};
+use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Resampling makes the intervals of the rates, which nobody looks at here.
@@ -21,7 +21,7 @@ pub(crate) struct MarginWorld {
 impl MarginWorld {
     /// Rows whose margins are higher by `lift`, more or less, in models that saw them.
     pub(crate) fn new(oracles: usize, rows: usize, lift: f64) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(rows as u64);
+        let mut rng = seeded(rows as u64);
         let means = normals(&mut rng, rows);
         let loads = (0..rows).map(|_| unit(&normals(&mut rng, 3))).collect();
         let lifts = (0..rows).map(|_| lift * (0.5 + rng.random::<f64>())).collect();
@@ -30,7 +30,7 @@ impl MarginWorld {
 
     /// One audit: pairs of models that have opposite halves of the rows, and whose factors are correlated by −0.3.
     pub(crate) fn audit(&self, seed: u64) -> Result<Attack> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut rng = seeded(seed);
         let rows = self.means.len();
         let mut margins = Vec::new();
         let mut inside = Vec::new();
@@ -62,7 +62,7 @@ impl MarginWorld {
     }
 }
 
-fn normals(rng: &mut ChaCha8Rng, count: usize) -> Vec<f64> {
+fn normals(rng: &mut SeededRng, count: usize) -> Vec<f64> {
     StandardNormal.sample_iter(rng).take(count).collect()
 }
 

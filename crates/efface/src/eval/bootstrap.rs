@@ -1,11 +1,11 @@
 //! Intervals by resampling (Efron 1979, percentile form). What is drawn again are clusters, such as whole oracles: games
 //! that share a model are not independent, and drawing them one by one would make intervals too narrow.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand::RngExt;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::random::seeded;
 
 /// How to resample.
 ///
@@ -71,7 +71,7 @@ pub fn bootstrap(
     if clusters == 0 {
         return Err(Error::NoRows);
     }
-    let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
+    let mut rng = seeded(settings.seed);
     let mut counts = vec![0u32; clusters];
     let mut found: Vec<Vec<f64>> = Vec::new();
     for _ in 0..settings.resamples {
@@ -112,7 +112,7 @@ mod tests {
         let trials = 300;
         let covered = (0..trials)
             .filter(|&trial| {
-                let mut rng = ChaCha8Rng::seed_from_u64(trial);
+                let mut rng = seeded(trial);
                 let sample: Vec<f64> = StandardNormal.sample_iter(&mut rng).take(40).collect();
                 let settings = Bootstrap { resamples: 200, confidence: 0.9, seed: trial };
                 let mean = |counts: &[u32]| {

@@ -147,8 +147,6 @@ pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
 
     /// scipy-free closed forms: KL(N(0,1) ‖ N(1,1)) = ½, KL(N(0,1) ‖ N(0,4)) = ln 2 + 1/8 − ½.
@@ -166,7 +164,7 @@ mod tests {
     }
 
     fn draws(seed: u64, count: usize, mean: f64, spread: f64) -> Vec<f64> {
-        let rng = ChaCha8Rng::seed_from_u64(seed);
+        let rng = crate::random::seeded(seed);
         let sample: Vec<f64> = StandardNormal.sample_iter(rng).take(count).collect();
         sample.iter().map(|x| mean + spread * x).collect()
     }

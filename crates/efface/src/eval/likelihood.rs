@@ -142,14 +142,13 @@ impl Attacker {
 
 #[cfg(test)]
 mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
+    use rand::RngExt;
 
     use super::*;
 
     /// 64 models and 40 rows; a row's margin is higher by `lift` where it is in.
     fn world(lift: f64, seed: u64) -> Result<Attack> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut rng = crate::random::seeded(seed);
         let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
         let inside: Vec<Vec<bool>> = (0..64)
             .map(|model| (0..40).map(|row| (model / 2 * 7 + row) % 3 == model % 2).collect())

@@ -11,13 +11,13 @@
 
 use std::collections::HashSet;
 
+use rand::Rng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::bootstrap::Bootstrap;
 use crate::error::{Error, Result};
 use crate::models::ridge::MOST_NUMBERS;
+use crate::random::{SeededRng, seeded_stream};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// Groups that the rest is dealt into, at most.
@@ -65,7 +65,7 @@ impl Default for Trials {
 pub fn sample(rows: &Rows, count: usize, seed: u64) -> Vec<RowId> {
     let mut ids: Vec<RowId> = rows.ids().collect();
     // The draws of oracles use the streams from both ends.
-    ids.shuffle(&mut stream(seed, u64::MAX / 2));
+    ids.shuffle(&mut seeded_stream(seed, u64::MAX / 2));
     ids.truncate(count);
     ids.sort_unstable();
     ids
@@ -119,7 +119,7 @@ impl Plan {
         }
         let out: HashSet<RowId> = gone.iter().copied().collect();
         let mut rest: Vec<RowId> = rows.ids().filter(|id| !out.contains(id)).collect();
-        rest.shuffle(&mut stream(trials.seed, 0));
+        rest.shuffle(&mut seeded_stream(trials.seed, 0));
         let retained = rest.split_off(left - trials.retained.min(left / 4));
         let count = groups_for(rows.width()).min(rest.len());
         let mut groups = vec![Vec::with_capacity(rest.len() / count + 1); count];
@@ -133,7 +133,7 @@ impl Plan {
     pub(super) fn draw(&self, oracle: usize) -> Draw {
         let pair = (oracle / 2) as u64;
         let opposite = oracle % 2 == 1;
-        let halves = |count: usize, rng: &mut ChaCha8Rng| {
+        let halves = |count: usize, rng: &mut SeededRng| {
             let mut order: Vec<usize> = (0..count).collect();
             order.shuffle(rng);
             // Of an odd number the middle one is in by the toss of a coin.
@@ -142,11 +142,11 @@ impl Plan {
             order[..half].iter().for_each(|at| inside[*at] = !opposite);
             inside
         };
-        let mut rng = stream(self.seed, 1 + 2 * pair);
+        let mut rng = seeded_stream(self.seed, 1 + 2 * pair);
         let (forgotten, retained) =
             (halves(self.forgotten.len(), &mut rng), halves(self.retained.len(), &mut rng));
         let mut order: Vec<usize> = (0..self.groups.len()).collect();
-        order.shuffle(&mut stream(self.seed, u64::MAX - oracle as u64));
+        order.shuffle(&mut seeded_stream(self.seed, u64::MAX - oracle as u64));
         order.truncate(self.picked);
         order.sort_unstable();
         Draw { groups: order, forgotten, retained }
@@ -196,12 +196,6 @@ impl Trials {
         }
         self.bootstrap.check()
     }
-}
-
-fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(stream);
-    rng
 }
 
 #[cfg(test)]

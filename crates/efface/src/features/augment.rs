@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
+use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::{FeatureError, Synonyms};
+use crate::random::{SeededRng, seeded};
 
 /// What was done to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl<'a> Augmenter<'a> {
 
     /// A new text from an old one. The same number gives the same text.
     pub fn alter(&self, text: &str, number: u64) -> Altered {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut rng = seeded(self.seed);
         rng.set_stream(number);
         let mut altered = Altered { text: text.to_owned(), alterations: Vec::new() };
         for _ in 0..self.changes {
@@ -79,7 +79,7 @@ impl<'a> Augmenter<'a> {
         if usable.is_empty() && count > 0 {
             return Err(FeatureError::NothingToAlter { texts: texts.len() });
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut rng = seeded(self.seed);
         // The numbers of texts use the streams from 0 on.
         rng.set_stream(u64::MAX);
         usable.shuffle(&mut rng);
@@ -87,7 +87,7 @@ impl<'a> Augmenter<'a> {
         Ok(sources.map(|(number, &at)| (at, self.alter(texts[at].as_ref(), number as u64).text)).collect())
     }
 
-    fn once(&self, altered: &mut Altered, rng: &mut ChaCha8Rng) {
+    fn once(&self, altered: &mut Altered, rng: &mut SeededRng) {
         let mut kinds = [Alteration::Synonym, Alteration::Deletion, Alteration::Order];
         kinds.shuffle(rng);
         for kind in kinds {
@@ -102,7 +102,7 @@ impl<'a> Augmenter<'a> {
         }
     }
 
-    fn replace(&self, altered: &mut Altered, rng: &mut ChaCha8Rng) -> bool {
+    fn replace(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
         let text = &altered.text;
         let known: Vec<Range<usize>> =
             words(text).filter(|word| !self.synonyms.of(&text[word.clone()]).is_empty()).collect();
@@ -118,7 +118,7 @@ impl<'a> Augmenter<'a> {
         true
     }
 
-    fn delete(&self, altered: &mut Altered, rng: &mut ChaCha8Rng) -> bool {
+    fn delete(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
         let all: Vec<Range<usize>> = words(&altered.text).collect();
         if all.len() < 2 {
             return false;
@@ -146,7 +146,7 @@ impl<'a> Augmenter<'a> {
         true
     }
 
-    fn swap(&self, altered: &mut Altered, rng: &mut ChaCha8Rng) -> bool {
+    fn swap(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
         let text = &altered.text;
         let all: Vec<Range<usize>> = words(text).collect();
         let differ = |at: &usize| {
@@ -173,7 +173,7 @@ impl<'a> Augmenter<'a> {
     }
 }
 
-fn pick<'t, T>(from: &'t [T], rng: &mut ChaCha8Rng) -> Option<&'t T> {
+fn pick<'t, T>(from: &'t [T], rng: &mut SeededRng) -> Option<&'t T> {
     if from.is_empty() { None } else { from.get(rng.random_range(0..from.len())) }
 }
 

@@ -6,7 +6,6 @@
 //! that one in two million models would see fail, and then only by being too small by the fraction missed.
 
 use faer::Mat;
-use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{column, column_mut, dot};
@@ -40,7 +39,7 @@ fn norm_bound(
     (steps, safety): (usize, f64),
     mut solve: impl FnMut(&mut Mat<f64>),
 ) -> f64 {
-    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    let mut rng = crate::random::seeded(seed);
     let steps = steps.min(width);
     let mut basis: Vec<Mat<f64>> = Vec::with_capacity(steps);
     let mut tridiagonal = Mat::<f64>::zeros(steps, steps);

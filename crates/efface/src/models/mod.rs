@@ -4,7 +4,6 @@ mod any;
 pub(crate) mod basis;
 mod block_sum;
 mod classes;
-mod draw;
 pub mod kmeans;
 pub mod logistic;
 mod long_sum;

@@ -5,11 +5,10 @@
 //! has a random stream of its own.
 
 use faer::{Accum, MatMut, MatRef, get_global_parallelism, linalg::matmul::matmul};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
+use crate::random::{SeededRng, seeded_stream};
 
 /// The size and the seed of a linear problem. The papers use ten rows per feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +89,8 @@ impl Linear {
         problem
     }
 
-    pub(super) fn stream(&self, stream: Stream) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(stream as u64);
-        rng
+    pub(super) fn stream(&self, stream: Stream) -> SeededRng {
+        seeded_stream(self.seed, stream as u64)
     }
 
     pub(super) fn normals(&self, count: usize, stream: Stream) -> Vec<f64> {

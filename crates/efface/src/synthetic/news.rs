@@ -2,8 +2,8 @@
 //! own topic, some from another one, and the rest from words that all topics share; so a model that counts topics' words is
 //! right most of the time and not always.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use crate::random::seeded;
+use rand::RngExt;
 
 /// The number of articles and the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ const SHARED: &str = "the a of to in and for on that with said has was is it fro
 impl News {
     /// Writes the articles, topics in turn, so that a set of five or more has them all.
     pub fn generate(&self) -> Vec<Article> {
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut random = seeded(self.seed);
         let lists: Vec<Vec<&str>> =
             TOPICS.iter().map(|(_, words)| words.split_whitespace().collect()).collect();
         let shared: Vec<&str> = SHARED.split_whitespace().collect();

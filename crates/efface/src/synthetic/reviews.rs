@@ -2,10 +2,10 @@
 //! people who write between one and forty reviews each. One person, [`PLANTED_USER`], likes a word that nobody else uses,
 //! so that forgetting that person can be seen: the weight of [`PLANTED_WORD`] goes to zero.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand::RngExt;
 
 use super::words::{DISPLEASED, LISTS, NEUTRAL, OPENERS, PLANTED, PLEASED};
+use crate::random::{SeededRng, seeded};
 
 /// The person with a word of their own.
 pub const PLANTED_USER: &str = "u1042";
@@ -69,7 +69,7 @@ impl Reviews {
     }
 
     /// The number of each review's author. Most people write little, a few write a lot.
-    fn authors(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
+    fn authors(&self, rng: &mut SeededRng) -> Vec<u32> {
         const PLANTED_NUMBER: u32 = 1042;
         let planted = PLANTED_REVIEWS.min(self.reviews.div_ceil(10));
         let mut authors = vec![PLANTED_NUMBER; planted];
@@ -90,7 +90,7 @@ impl Reviews {
 
 /// Draws words and sentences.
 struct Writer {
-    rng: ChaCha8Rng,
+    rng: SeededRng,
     lists: Vec<(&'static str, List)>,
 }
 
@@ -112,7 +112,7 @@ impl Writer {
             List { sums: weights.collect(), words }
         };
         let lists = LISTS.iter().map(|&(name, text)| (name, list(text))).collect();
-        Self { rng: ChaCha8Rng::seed_from_u64(seed), lists }
+        Self { rng: seeded(seed), lists }
     }
 
     /// A number below `end`, drawn as 32 bits so that it is the same on every platform.

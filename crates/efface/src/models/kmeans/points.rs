@@ -11,8 +11,8 @@ use faer::{Accum, Mat, MatRef, Par};
 
 use crate::error::Result;
 use crate::linalg::{UNIT, dot, multiply, widest};
-use crate::models::draw::{For, uniform};
 use crate::models::long_sum::check_size;
+use crate::random::{DrawPurpose, random_uniform};
 use crate::rows::{RowId, RowStore, RowView, Stop};
 
 /// Points whose products with the centres are made together.
@@ -192,7 +192,8 @@ impl Points {
             for (at, distance) in nearest.iter().enumerate() {
                 let mass = self.weights[at] * distance;
                 if mass > 0.0 {
-                    let time = -uniform(seed, For::Race, round as u64, self.ids[at]).ln() / mass;
+                    let time =
+                        -random_uniform(seed, DrawPurpose::Race, round as u64, self.ids[at]).ln() / mass;
                     if first.is_none_or(|(best, _)| time < best) {
                         first = Some((time, at));
                     }

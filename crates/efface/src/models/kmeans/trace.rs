@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::points::Points;
 use crate::models::block_sum::Waiting;
-use crate::models::draw::{For, uniform};
 use crate::models::long_sum::{LongSum, add_row};
+use crate::random::{DrawPurpose, random_uniform};
 
 /// What governs the iteration.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,7 @@ impl Stage {
                     doubt = (self.lost[1] + 2.0 * size * self.lost[0]) / mass + 8.0 * f64::EPSILON * size;
                 }
                 if rules.epsilon > 0.0 {
-                    let offset = uniform(rules.seed, For::Lattice, tau as u64, j as u64) - 0.5;
+                    let offset = random_uniform(rules.seed, DrawPurpose::Lattice, tau as u64, j as u64) - 0.5;
                     let place = center / rules.epsilon - offset;
                     let cell = place.round();
                     let margin = 0.5 - (place - cell).abs();
@@ -312,7 +312,7 @@ mod tests {
         let exact = stage.next(&fine, 1).0;
         let mut offsets = Vec::new();
         for tau in 1..400 {
-            let offset = uniform(coarse.seed, For::Lattice, tau as u64, 0) - 0.5;
+            let offset = random_uniform(coarse.seed, DrawPurpose::Lattice, tau as u64, 0) - 0.5;
             assert!((-0.5..0.5).contains(&offset));
             for (rounded, center) in stage.next(&coarse, tau).0.iter().zip(&exact) {
                 let near = |cell: i32| epsilon * (offset + f64::from(cell));

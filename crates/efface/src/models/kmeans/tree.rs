@@ -16,7 +16,7 @@ use super::points::{Points, nearest};
 use super::trace::{Rules, Trace};
 use super::{KMeans, too_few};
 use crate::error::Result;
-use crate::models::draw::{For, draw};
+use crate::random::{DrawPurpose, random_word};
 use crate::rows::{RowId, RowStore};
 
 /// The centres of one node and the mass of each.
@@ -90,7 +90,7 @@ impl Tree {
                     }
                     points
                 };
-                let seed = draw(recipe.seed, For::Node, level as u64, at as u64);
+                let seed = random_word(recipe.seed, DrawPurpose::Node, level as u64, at as u64);
                 self.levels[level][at] = solve(recipe, &points, seed, level == height)?;
             }
             touched = touched.into_iter().map(|at| at / width).collect();
@@ -127,7 +127,7 @@ impl Tree {
 }
 
 fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
-    (draw(seed, For::Leaf, id.0, 0) % leaves as u64) as usize
+    (random_word(seed, DrawPurpose::Leaf, id.0, 0) % leaves as u64) as usize
 }
 
 /// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.

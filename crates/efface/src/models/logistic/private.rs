@@ -14,7 +14,6 @@
 //! again gives the same model, and so tells nobody anything.
 
 use faer::Mat;
-use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::pass::{Sample, Survey};
@@ -24,7 +23,7 @@ use super::{Facts, Ledger, LogisticModel};
 use crate::error::{Error, Result};
 use crate::evidence::Certificate;
 use crate::linalg::{norm, operator_norm};
-use crate::models::draw::{For, draw};
+use crate::random::{DrawPurpose, noise_stream, random_word};
 use crate::rows::RowId;
 
 impl Privacy {
@@ -57,8 +56,7 @@ impl Privacy {
 }
 
 fn gaussian(seed: u64, stream: u64, deviation: f64, width: usize, outputs: usize) -> Mat<f64> {
-    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(seed);
-    rng.set_stream(stream);
+    let mut rng = noise_stream(seed, stream);
     Mat::from_fn(width, outputs, |_, _| {
         let value: f64 = StandardNormal.sample(&mut rng);
         deviation * value
@@ -68,7 +66,7 @@ fn gaussian(seed: u64, stream: u64, deviation: f64, width: usize, outputs: usize
 /// What noise is drawn for: a sum over the ids of the rows, so that it does not depend on their order and follows a row that
 /// comes or goes.
 pub(crate) fn fingerprint(ids: impl Iterator<Item = RowId>) -> u64 {
-    ids.map(|id| draw(id.0, For::Noise, id.0, 0)).fold(0, u64::wrapping_add)
+    ids.map(|id| random_word(id.0, DrawPurpose::Noise, id.0, 0)).fold(0, u64::wrapping_add)
 }
 
 /// The noise in the objective, where there is some, for the rows of this fingerprint.

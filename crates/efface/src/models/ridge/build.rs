@@ -11,7 +11,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use faer::{Accum, Mat, Par};
-use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger, GradientSurvey};
@@ -24,6 +23,7 @@ use super::wide::subtract;
 use super::{Basis, Form, Penalty, Ridge};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
+use crate::random;
 use crate::rows::{RowStore, Rows};
 
 /// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
@@ -187,7 +187,7 @@ pub(crate) struct Probes {
 impl Probes {
     pub(crate) fn new(factor: &Cholesky) -> Self {
         let width = factor.width();
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(width as u64 ^ 0x5eed);
+        let mut rng = random::seeded(width as u64 ^ 0x5eed);
         let random = Mat::from_fn(width, PROBES, |_, _| StandardNormal.sample(&mut rng));
         Self { vectors: factor.times(&random) }
     }

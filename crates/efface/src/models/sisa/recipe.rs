@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::draw::{For, draw};
+use crate::random::{DrawPurpose, random_word};
 use crate::rows::RowId;
 
 /// More checkpoints than this serve nobody.
@@ -62,8 +62,8 @@ impl<F> Sisa<F> {
     /// The shard and the slice of a row: a function of the seed and the id, so that no row moves when another leaves.
     pub fn place(&self, id: RowId) -> (usize, usize) {
         let among =
-            |count: usize, purpose| (draw(self.seed, purpose, id.0, 0) % count.max(1) as u64) as usize;
-        (among(self.shards, For::Shard), among(self.slices, For::Slice))
+            |count: usize, purpose| (random_word(self.seed, purpose, id.0, 0) % count.max(1) as u64) as usize;
+        (among(self.shards, DrawPurpose::Shard), among(self.slices, DrawPurpose::Slice))
     }
 
     pub(super) fn check(&self) -> Result<()> {
