@@ -279,7 +279,7 @@ pub enum Error {
     Network(Box<efface_nn::Error>),
     /// A pretrained encoder could not be used.
     #[error(transparent)]
-    Encoder(#[from] efface_nn::minilm::Error),
+    Encoder(#[from] efface_nn::minilm::MiniLmError),
     /// A pretrained encoder, but not the one that the model was fitted with.
     #[error(
         "the encoder in {} is another one than the model was fitted with: its fingerprint is {}… and not {}…",
@@ -391,8 +391,8 @@ impl Error {
                 _ => ErrorKind::Refused,
             },
             Self::Encoder(error) => match error {
-                efface_nn::minilm::Error::Read { .. } => ErrorKind::Io,
-                efface_nn::minilm::Error::MaxTokens { .. } => ErrorKind::Usage,
+                efface_nn::minilm::MiniLmError::Read { .. } => ErrorKind::Io,
+                efface_nn::minilm::MiniLmError::MaxTokens { .. } => ErrorKind::Usage,
                 _ => ErrorKind::Data,
             },
             Self::OtherEncoder { .. } | Self::Interrupted => ErrorKind::Refused,
@@ -468,7 +468,7 @@ impl Error {
                     .set(Setting::Encoder, "DIR"),
             )
             }
-            Self::Encoder(efface_nn::minilm::Error::Read { .. }) => {
+            Self::Encoder(efface_nn::minilm::MiniLmError::Read { .. }) => {
                 Some(Hint::new("name the folder with {}").set(Setting::Encoder, "DIR"))
             }
             Self::Network(error) if matches!(error.as_ref(), efface_nn::Error::Diverged { .. }) => Some(

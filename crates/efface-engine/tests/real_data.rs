@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use efface::Method;
-use efface::features::{Augmenter, Cell, Synonyms, WordSource};
+use efface::features::{Cell, Synonyms, TextAugmenter, WordSource};
 use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, RowSelection, Silent, fit};
 use efface_io::{Record, Source};
 
@@ -151,7 +151,7 @@ fn a_hundred_articles_more_and_the_twins_among_them() {
             texts.push(text);
         }
     }
-    let made = Augmenter::new(&table, 1).more(&texts, 100).unwrap();
+    let made = TextAugmenter::new(&table, 1).more(&texts, 100).unwrap();
     assert_eq!(texts.len() + made.len(), 2325);
     assert!(made.iter().all(|(at, text)| *text != texts[*at] && !texts.contains(text)));
 

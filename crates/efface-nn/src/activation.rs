@@ -94,7 +94,7 @@ impl pulp::NullaryFnOnce for StepForward<'_> {
             let output = &mut self.output[self.height * place..][..h];
             for first in (0..h).step_by(LANES) {
                 let own = first..(first + LANES).min(h);
-                let values = Cells {
+                let values = CellBlock {
                     gates: [
                         &mut i[own.clone()],
                         &mut f[own.clone()],
@@ -142,7 +142,7 @@ impl pulp::NullaryFnOnce for StepBackward<'_> {
             let dc = &mut self.cell_gradient[own];
             for first in (0..h).step_by(LANES) {
                 let own = first..(first + LANES).min(h);
-                let values = Cells {
+                let values = CellBlock {
                     gates: [
                         &mut i[own.clone()],
                         &mut f[own.clone()],
@@ -159,12 +159,12 @@ impl pulp::NullaryFnOnce for StepBackward<'_> {
 
 /// At most [`LANES`] cells of one sample. Everything is copied into arrays of fixed size first: the compiler then knows that
 /// nothing overlaps, and works on whole vectors.
-struct Cells<'a> {
+struct CellBlock<'a> {
     gates: [&'a mut [f32]; 4],
     before: &'a [f32],
 }
 
-impl Cells<'_> {
+impl CellBlock<'_> {
     #[inline(always)]
     fn forward(self, cell: &mut [f32], squashed: &mut [f32], output: &mut [f32]) {
         let [i, f, g, o] = self.gates;

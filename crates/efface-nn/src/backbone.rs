@@ -5,14 +5,14 @@ use std::sync::Arc;
 use efface::{Dense, Features, NotCovered, RowStore, Rows};
 
 use crate::embedding::Embedding;
-use crate::encoder::Weights;
+use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::network::Network;
 use crate::norm;
 use crate::onnx;
-use crate::plan::{Linear, Plan, Pooling, Squash};
-use crate::pool::Pool;
+use crate::plan::{EncoderPlan, LinearPlace, Pooling, Squash};
+use crate::pool::BufferPool;
 use crate::recipe::NetworkRecipe;
 use crate::texts::row_ids;
 use crate::train::in_chunks;
@@ -21,7 +21,7 @@ use crate::train::in_chunks;
 #[derive(Debug, Clone)]
 pub struct Backbone {
     pub(crate) recipe: NetworkRecipe,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<EncoderPlan>,
     pub(crate) parameters: Arc<Vec<f32>>,
     /// Training steps that the encoder has behind it.
     pub(crate) steps: u64,
@@ -80,8 +80,11 @@ impl Backbone {
             let (found, expected) = (texts.width(), self.max_tokens);
             return Err(efface::Error::Shape { what: "word ids a row", found, expected }.into());
         }
-        let weights =
-            Weights { plan: &self.plan, parameters: &self.parameters, frozen: self.embedding().table() };
+        let weights = EncoderWeights {
+            plan: &self.plan,
+            parameters: &self.parameters,
+            frozen: self.embedding().table(),
+        };
         encode(weights, self.embedding(), texts)
     }
 
@@ -107,26 +110,26 @@ impl Backbone {
     }
 
     /// The encoder as the ONNX writer wants it, with a head where one is given.
-    pub fn to_onnx<'a>(&'a self, head: Option<onnx::Head<'a>>) -> onnx::TextLstm<'a> {
+    pub fn to_onnx<'a>(&'a self, head: Option<onnx::OnnxHead<'a>>) -> onnx::TextLstm<'a> {
         let at = |range: &std::ops::Range<usize>| &self.parameters[range.clone()];
-        let linear = |linear: &Linear| onnx::Linear {
+        let linear = |linear: &LinearPlace| onnx::OnnxLinear {
             weight: at(&linear.weight),
             bias: at(&linear.bias),
             inputs: linear.input,
             outputs: linear.output,
-            order: onnx::Order::InputsOutputs,
+            order: onnx::WeightOrder::InputsOutputs,
         };
-        let lstm = |lstm: &crate::lstm::Lstm| onnx::Lstm {
+        let lstm = |lstm: &crate::lstm::LstmPlace| onnx::OnnxLstm {
             inputs: lstm.input,
             hidden: lstm.hidden,
             input_weight: at(&lstm.weight_input),
             recurrent_weight: at(&lstm.weight_hidden),
-            order: onnx::Order::InputsOutputs,
+            order: onnx::WeightOrder::InputsOutputs,
             bias: at(&lstm.bias),
             recurrent_bias: None,
         };
         let layers = self.plan.layers.iter().filter_map(|layer| {
-            let norm = layer.norm.as_ref().map(|(gain, shift)| onnx::Norm {
+            let norm = layer.norm.as_ref().map(|(gain, shift)| onnx::OnnxNorm {
                 scale: at(gain),
                 shift: at(shift),
                 epsilon: norm::EPSILON,
@@ -145,15 +148,15 @@ impl Backbone {
             width: self.embedding().width(),
             layers: layers.collect(),
             pooling: match self.plan.settings.pooling {
-                Pooling::Mean => onnx::Pooling::Mean,
-                Pooling::Max => onnx::Pooling::Max,
-                Pooling::Last => onnx::Pooling::Last,
+                Pooling::Mean => onnx::OnnxPooling::Mean,
+                Pooling::Max => onnx::OnnxPooling::Max,
+                Pooling::Last => onnx::OnnxPooling::Last,
             },
-            projection: self.plan.projection.as_ref().map(|found| onnx::Projection {
+            projection: self.plan.projection.as_ref().map(|found| onnx::OnnxProjection {
                 linear: linear(found),
                 squash: match self.plan.settings.squash {
-                    Squash::Tanh => onnx::Squash::Tanh,
-                    Squash::Relu => onnx::Squash::Relu,
+                    Squash::Tanh => onnx::OnnxSquash::Tanh,
+                    Squash::Relu => onnx::OnnxSquash::Relu,
                 },
             }),
             head,
@@ -173,7 +176,11 @@ pub(crate) fn outputs(classes: usize) -> usize {
 }
 
 /// The features of all rows, similar lengths together.
-pub(crate) fn encode(weights: Weights<'_>, embedding: &Embedding, texts: &Features) -> Result<Features> {
+pub(crate) fn encode(
+    weights: EncoderWeights<'_>,
+    embedding: &Embedding,
+    texts: &Features,
+) -> Result<Features> {
     let known = embedding.id_count();
     let ids: Vec<&[u32]> =
         (0..texts.rows()).map(|slot| row_ids(texts.row(slot), known)).collect::<Result<_>>()?;
@@ -182,7 +189,7 @@ pub(crate) fn encode(weights: Weights<'_>, embedding: &Embedding, texts: &Featur
     let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot]).collect();
     let d = weights.plan.settings.features();
     let mut values = vec![0.0f32; d * ids.len()];
-    let (mut start, mut pool) = (0, Pool::default());
+    let (mut start, mut pool) = (0, BufferPool::default());
     for chunk in in_chunks(&sorted) {
         let rows = weights.features(chunk, &mut pool);
         for (&slot, row) in order[start..].iter().zip(rows.chunks_exact(d)) {

@@ -10,25 +10,25 @@ use rand::Rng;
 
 use crate::activation::tanh;
 use crate::embedding::UNKNOWN;
-use crate::lstm::{Lanes, LstmTrace, add_columns, multiply, view, view_mut};
+use crate::lstm::{LstmTrace, OutputBlock, add_columns, multiply, view, view_mut};
 use crate::norm;
-use crate::packed::Packed;
-use crate::plan::{Linear, Plan, Squash};
-use crate::pool::Pool;
+use crate::packed::PackedTexts;
+use crate::plan::{EncoderPlan, LinearPlace, Squash};
+use crate::pool::BufferPool;
 use crate::pooling;
 use crate::train::in_chunks;
 
 /// Texts as ids, packed.
-pub(crate) struct Batch {
-    pub(crate) packed: Packed,
+pub(crate) struct TextBatch {
+    pub(crate) packed: PackedTexts,
     ids: Vec<u32>,
 }
 
-impl Batch {
+impl TextBatch {
     /// Every text holds at least one id.
     pub(crate) fn new(texts: &[&[u32]]) -> Self {
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
-        let packed = Packed::new(&lengths);
+        let packed = PackedTexts::new(&lengths);
         let mut ids = Vec::with_capacity(packed.columns());
         for t in 0..packed.steps() {
             let step = (0..packed.active(t)).map(|place| texts[packed.sample(place)].get(t));
@@ -39,12 +39,12 @@ impl Batch {
 }
 
 /// Inverted dropout: one factor per feature and sample, 0 or 1/(1 − p).
-struct Mask {
+struct DropoutMask {
     height: usize,
     factors: Vec<f32>,
 }
 
-impl Mask {
+impl DropoutMask {
     fn draw(height: usize, samples: usize, dropout: f32, random: &mut SeededRng) -> Self {
         let keep = 1.0 / (1.0 - dropout);
         let threshold = (f64::from(dropout) * 2f64.powi(32)) as u32;
@@ -53,7 +53,7 @@ impl Mask {
     }
 
     /// Multiplies every token of a sample by the sample's factors.
-    fn apply(&self, values: &mut [f32], packed: &Packed) {
+    fn apply(&self, values: &mut [f32], packed: &PackedTexts) {
         let h = self.height;
         for t in 0..packed.steps() {
             let columns = packed.step(t);
@@ -71,12 +71,12 @@ struct LayerTrace {
     x: Vec<f32>,
     norm: Option<norm::NormTrace>,
     lstms: Vec<LstmTrace>,
-    mask: Option<Mask>,
+    mask: Option<DropoutMask>,
 }
 
 /// What a forward pass leaves behind.
-struct Pass {
-    word_mask: Option<Mask>,
+struct ForwardPass {
+    word_mask: Option<DropoutMask>,
     layers: Vec<LayerTrace>,
     pooled: Vec<f32>,
     chosen: Vec<u32>,
@@ -86,23 +86,23 @@ struct Pass {
 
 /// The parameters in use, and the word vectors where they are not among them.
 #[derive(Clone, Copy)]
-pub(crate) struct Weights<'a> {
-    pub(crate) plan: &'a Plan,
+pub(crate) struct EncoderWeights<'a> {
+    pub(crate) plan: &'a EncoderPlan,
     pub(crate) parameters: &'a [f32],
     /// The vectors of all ids, for an embedding that is not trained.
     pub(crate) frozen: &'a [f32],
 }
 
 /// One share of a minibatch.
-pub(crate) struct Lesson<'a> {
+pub(crate) struct BatchShare<'a> {
     pub(crate) texts: Vec<&'a [u32]>,
-    pub(crate) aims: Vec<Aim<'a>>,
+    pub(crate) aims: Vec<TextAim<'a>>,
     pub(crate) seed: u64,
 }
 
 /// What a step asks of one text: it minimises share · (label · cross-entropy + teacher · KL(teacher‖student)).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Aim<'a> {
+pub(crate) struct TextAim<'a> {
     pub(crate) class: usize,
     /// What the text counts for among those that it is averaged with.
     pub(crate) share: f32,
@@ -112,7 +112,7 @@ pub(crate) struct Aim<'a> {
     pub(crate) taught: &'a [f32],
 }
 
-impl Aim<'_> {
+impl TextAim<'_> {
     /// Its own class, and no teacher.
     pub(crate) fn learn(class: usize, share: f32) -> Self {
         Self { class, share, label: 1.0, teacher: 0.0, taught: &[] }
@@ -130,7 +130,7 @@ impl Aim<'_> {
 
 /// What a share came to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Score {
+pub(crate) struct ShareScore {
     /// Cross-entropy of the texts to learn, and how many of them were right.
     pub(crate) loss: f64,
     pub(crate) correct: usize,
@@ -138,7 +138,7 @@ pub(crate) struct Score {
     pub(crate) forgotten: f64,
 }
 
-impl Score {
+impl ShareScore {
     pub(crate) fn add(&mut self, other: &Self) {
         self.loss += other.loss;
         self.correct += other.correct;
@@ -146,12 +146,12 @@ impl Score {
     }
 }
 
-impl Weights<'_> {
+impl EncoderWeights<'_> {
     fn table(&self) -> &[f32] {
         self.plan.table.as_ref().map_or(self.frozen, |range| &self.parameters[range.clone()])
     }
 
-    fn embed(&self, batch: &Batch, pool: &mut Pool) -> Vec<f32> {
+    fn embed(&self, batch: &TextBatch, pool: &mut BufferPool) -> Vec<f32> {
         let (table, width) = (self.table(), self.plan.word_width);
         let mut x = pool.take(width * batch.ids.len());
         for (column, &id) in x.chunks_exact_mut(width).zip(&batch.ids) {
@@ -161,13 +161,18 @@ impl Weights<'_> {
     }
 
     /// The forward pass. Without `random` nothing is dropped and nothing is kept for a backward pass.
-    fn forward(&self, batch: &Batch, mut random: Option<&mut SeededRng>, pool: &mut Pool) -> Pass {
+    fn forward(
+        &self,
+        batch: &TextBatch,
+        mut random: Option<&mut SeededRng>,
+        pool: &mut BufferPool,
+    ) -> ForwardPass {
         let (plan, packed, dropout) = (self.plan, &batch.packed, self.plan.settings.dropout);
         let (n, samples, lanes) = (packed.columns(), packed.samples(), plan.settings.lanes());
         let keep = random.is_some();
         let mut mask = |height: usize| {
             let random = random.as_deref_mut().filter(|_| dropout > 0.0);
-            random.map(|random| Mask::draw(height, samples, dropout, random))
+            random.map(|random| DropoutMask::draw(height, samples, dropout, random))
         };
         let mut below = self.embed(batch, pool);
         let word_mask = mask(plan.word_width);
@@ -192,7 +197,7 @@ impl Weights<'_> {
             let mut output = pool.take(lanes * n);
             let mut lstms = Vec::new();
             for (way, lstm) in layer.directions.iter().enumerate() {
-                let block = Lanes { height: lanes, first: way * lstm.hidden };
+                let block = OutputBlock { height: lanes, first: way * lstm.hidden };
                 let trace = lstm.forward(self.parameters, &x, packed, &mut output, block, pool);
                 if keep { lstms.push(trace) } else { trace.release(pool) }
             }
@@ -227,12 +232,12 @@ impl Weights<'_> {
             }
             None => pooled.clone(),
         };
-        Pass { word_mask, layers, pooled, chosen, features }
+        ForwardPass { word_mask, layers, pooled, chosen, features }
     }
 
     /// The features of some texts, one row after the other, in the order given.
-    pub(crate) fn features(&self, texts: &[&[u32]], pool: &mut Pool) -> Vec<f32> {
-        let batch = Batch::new(texts);
+    pub(crate) fn features(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
+        let batch = TextBatch::new(texts);
         let d = self.plan.settings.features();
         let pass = self.forward(&batch, None, pool);
         let mut rows = vec![0.0; d * texts.len()];
@@ -244,14 +249,14 @@ impl Weights<'_> {
     }
 
     /// Loss and hits of the training head on some texts.
-    pub(crate) fn score(&self, texts: &[&[u32]], classes: &[usize], pool: &mut Pool) -> Score {
+    pub(crate) fn score(&self, texts: &[&[u32]], classes: &[usize], pool: &mut BufferPool) -> ShareScore {
         let features = self.features(texts, pool);
         let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
-        cross_entropy(&mut logits, classes.iter().map(|&class| Aim::learn(class, 1.0)))
+        cross_entropy(&mut logits, classes.iter().map(|&class| TextAim::learn(class, 1.0)))
     }
 
     /// The training head's probabilities of the classes for some texts, one row after the other, in the order given.
-    pub(crate) fn probabilities(&self, texts: &[&[u32]], pool: &mut Pool) -> Vec<f32> {
+    pub(crate) fn probabilities(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
         let features = self.features(texts, pool);
         let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
         logits.chunks_exact_mut(self.plan.head.output).for_each(softmax);
@@ -259,9 +264,14 @@ impl Weights<'_> {
     }
 
     /// Adds the gradient of the loss over a share of a minibatch to `gradient`, in as many runs as memory asks for.
-    pub(crate) fn learn(&self, lesson: &Lesson<'_>, gradient: &mut [f32], pool: &mut Pool) -> Score {
+    pub(crate) fn learn(
+        &self,
+        lesson: &BatchShare<'_>,
+        gradient: &mut [f32],
+        pool: &mut BufferPool,
+    ) -> ShareScore {
         let mut random = seeded(lesson.seed);
-        let (mut total, mut start) = (Score::default(), 0);
+        let (mut total, mut start) = (ShareScore::default(), 0);
         for texts in in_chunks(&lesson.texts) {
             let end = start + texts.len();
             total.add(&self.learn_run(texts, &lesson.aims[start..end], &mut random, gradient, pool));
@@ -273,19 +283,19 @@ impl Weights<'_> {
     fn learn_run(
         &self,
         texts: &[&[u32]],
-        aims: &[Aim<'_>],
+        aims: &[TextAim<'_>],
         random: &mut SeededRng,
         gradient: &mut [f32],
-        pool: &mut Pool,
-    ) -> Score {
+        pool: &mut BufferPool,
+    ) -> ShareScore {
         let plan = self.plan;
-        let batch = Batch::new(texts);
+        let batch = TextBatch::new(texts);
         let (packed, samples) = (&batch.packed, batch.packed.samples());
         let pass = self.forward(&batch, Some(random), pool);
         let d = plan.settings.features();
         let mut read = pass.features.clone();
-        let head_mask =
-            (plan.settings.dropout > 0.0).then(|| Mask::draw(d, samples, plan.settings.dropout, random));
+        let head_mask = (plan.settings.dropout > 0.0)
+            .then(|| DropoutMask::draw(d, samples, plan.settings.dropout, random));
         if let Some(mask) = &head_mask {
             read.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
         }
@@ -313,11 +323,11 @@ impl Weights<'_> {
     /// From the gradient of the last layer's output to those of all layers and the word vectors.
     fn backward(
         &self,
-        batch: &Batch,
-        (layers, word_mask): (Vec<LayerTrace>, Option<Mask>),
+        batch: &TextBatch,
+        (layers, word_mask): (Vec<LayerTrace>, Option<DropoutMask>),
         mut back: Vec<f32>,
         gradient: &mut [f32],
-        pool: &mut Pool,
+        pool: &mut BufferPool,
     ) {
         let (plan, packed) = (self.plan, &batch.packed);
         let lanes = plan.settings.lanes();
@@ -336,7 +346,7 @@ impl Weights<'_> {
             let wanted = at > 0 || plan.table.is_some();
             let mut input = pool.zeros(if wanted { layer.input * packed.columns() } else { 0 });
             for (way, (lstm, lstm_trace)) in layer.directions.iter().zip(trace.lstms).enumerate() {
-                let block = Lanes { height: lanes, first: way * lstm.hidden };
+                let block = OutputBlock { height: lanes, first: way * lstm.hidden };
                 let wish = wanted.then_some(&mut input[..]);
                 lstm.backward(
                     self.parameters,
@@ -390,7 +400,7 @@ impl Weights<'_> {
 }
 
 /// W x + b for every column.
-fn apply_linear(linear: &Linear, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
+fn apply_linear(linear: &LinearPlace, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
     let bias = &parameters[linear.bias.clone()];
     let mut out = Vec::with_capacity(linear.output * columns);
     (0..columns).for_each(|_| out.extend_from_slice(bias));
@@ -402,7 +412,7 @@ fn apply_linear(linear: &Linear, parameters: &[f32], x: &[f32], columns: usize) 
 
 /// Adds the gradients of weight and bias, and returns that of the input.
 fn linear_backward(
-    linear: &Linear,
+    linear: &LinearPlace,
     parameters: &[f32],
     x: &[f32],
     back: &[f32],
@@ -421,9 +431,9 @@ fn linear_backward(
 }
 
 /// The score of some texts, with the logits replaced by the gradient of what is minimised.
-fn cross_entropy<'a>(logits: &mut [f32], expected: impl ExactSizeIterator<Item = Aim<'a>>) -> Score {
+fn cross_entropy<'a>(logits: &mut [f32], expected: impl ExactSizeIterator<Item = TextAim<'a>>) -> ShareScore {
     let classes = logits.len() / expected.len().max(1);
-    let mut score = Score::default();
+    let mut score = ShareScore::default();
     for (line, aim) in logits.chunks_exact_mut(classes.max(1)).zip(expected) {
         let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();

@@ -37,19 +37,19 @@ fn gradients_equal_differences() {
     let texts = texts();
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let expected = [(0, 0.2), (1, 0.1), (2, 0.3), (1, 0.2), (0, 0.2)];
-    let aims = expected.map(|(class, share)| Aim::learn(class, share)).to_vec();
-    let lesson = Lesson { texts, aims, seed: 1 };
+    let aims = expected.map(|(class, share)| TextAim::learn(class, share)).to_vec();
+    let lesson = BatchShare { texts, aims, seed: 1 };
     for (case, settings) in shapes().into_iter().enumerate() {
-        let plan = Plan::new(settings, &embedding, 3).unwrap();
+        let plan = EncoderPlan::new(settings, &embedding, 3).unwrap();
         let mut parameters = plan.draw(&embedding, 9);
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         let mut loss = |parameters: &[f32]| {
-            let weights = Weights { plan: &plan, parameters, frozen: embedding.table() };
+            let weights = EncoderWeights { plan: &plan, parameters, frozen: embedding.table() };
             weights.learn(&lesson, &mut vec![0.0; plan.total()], &mut pool).loss
         };
         let mut gradient = vec![0.0; plan.total()];
-        let weights = Weights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
-        weights.learn(&lesson, &mut gradient, &mut Pool::default());
+        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        weights.learn(&lesson, &mut gradient, &mut BufferPool::default());
         let largest = gradient.iter().fold(0.0f32, |most, value| most.max(value.abs()));
         let (step, tolerance) = (5e-4f32, 1e-3 * largest + 2e-4);
         let here = loss(&parameters);
@@ -83,14 +83,14 @@ fn company_does_not_change_a_text() {
     let embedding = embedding();
     let texts = texts();
     for settings in shapes() {
-        let plan = Plan::new(settings, &embedding, 3).unwrap();
+        let plan = EncoderPlan::new(settings, &embedding, 3).unwrap();
         let parameters = plan.draw(&embedding, 4);
-        let weights = Weights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
+        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
         let all: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
-        let together = weights.features(&all, &mut Pool::default());
+        let together = weights.features(&all, &mut BufferPool::default());
         let d = settings.features();
         for (at, text) in all.iter().enumerate() {
-            let alone = weights.features(&[text], &mut Pool::default());
+            let alone = weights.features(&[text], &mut BufferPool::default());
             for (a, b) in alone.iter().zip(&together[at * d..(at + 1) * d]) {
                 assert!((a - b).abs() < 1e-6, "{a} alone, {b} in company");
             }
@@ -99,7 +99,7 @@ fn company_does_not_change_a_text() {
 }
 
 /// share · (label · cross-entropy + teacher · KL(teacher‖student)), written out.
-fn objective(logits: &[f64], aim: &Aim<'_>) -> f64 {
+fn objective(logits: &[f64], aim: &TextAim<'_>) -> f64 {
     let total = logits.iter().map(|value| value.exp()).sum::<f64>().ln();
     let loss = total - logits[aim.class];
     let divergence = |(q, value): (&f32, &f64)| f64::from(*q) * (f64::from(*q).ln() - (value - total));
@@ -112,7 +112,7 @@ fn slopes_of_signed_losses_and_of_a_teacher_equal_differences() {
     let logits = [0.3f32, -1.1, 0.8, 0.1];
     let taught = [0.1f32, 0.2, 0.4, 0.3];
     for (label, teacher) in [(1.0, 0.0), (-0.05, 0.0), (0.0, -1.0), (0.7, 0.5)] {
-        let aim = Aim { class: 2, share: 0.25, label, teacher, taught: &taught };
+        let aim = TextAim { class: 2, share: 0.25, label, teacher, taught: &taught };
         let mut slopes = logits;
         let score = cross_entropy(&mut slopes, std::iter::once(aim));
         let wide = logits.map(f64::from);

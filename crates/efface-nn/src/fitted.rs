@@ -7,7 +7,7 @@ use efface::{Evidence, Method, RowId, RowRef, RowStore, Rows};
 use crate::error::Result;
 use crate::network::Network;
 use crate::recipe::{NetworkRecipe, Trained};
-use crate::train::{Checkpoint, EpochReport, Progress};
+use crate::train::{Checkpoint, EpochReport, TrainingProgress};
 use crate::unlearn::{TunedNetwork, train_further};
 
 /// Changed rows that may wait before the head's curvature is brought up to date.
@@ -26,7 +26,7 @@ pub struct FittedNetwork {
 
 impl FittedNetwork {
     /// Trains a network and keeps its rows with it.
-    pub fn new(recipe: &NetworkRecipe, texts: Rows, progress: &mut dyn Progress) -> Result<Self> {
+    pub fn new(recipe: &NetworkRecipe, texts: Rows, progress: &mut dyn TrainingProgress) -> Result<Self> {
         let trained = recipe.train(&texts, progress)?;
         Ok(Self::from_trained(trained, texts))
     }
@@ -36,7 +36,7 @@ impl FittedNetwork {
         recipe: &NetworkRecipe,
         checkpoint: Checkpoint,
         texts: Rows,
-        progress: &mut dyn Progress,
+        progress: &mut dyn TrainingProgress,
     ) -> Result<Self> {
         let trained = recipe.continue_from(checkpoint, &texts, progress)?;
         Ok(Self::from_trained(trained, texts))
@@ -77,7 +77,7 @@ impl FittedNetwork {
     }
 
     /// The whole network is trained anew, from scratch, on what is left. Nothing of the old one is kept.
-    pub fn retrain(&mut self, gone: &[RowId], progress: &mut dyn Progress) -> Result<Evidence> {
+    pub fn retrain(&mut self, gone: &[RowId], progress: &mut dyn TrainingProgress) -> Result<Evidence> {
         self.texts.check(gone)?;
         if gone.len() >= self.texts.len() {
             return Err(efface::Error::NothingLeft { gone: gone.len(), rows: self.texts.len() }.into());
@@ -97,7 +97,7 @@ impl FittedNetwork {
         &mut self,
         method: &Method,
         gone: &[RowId],
-        progress: &mut dyn Progress,
+        progress: &mut dyn TrainingProgress,
     ) -> Result<Evidence> {
         let TunedNetwork { trained, mut evidence } =
             train_further(method, &self.network.backbone, &self.texts, gone, progress)?;

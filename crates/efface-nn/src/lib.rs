@@ -10,8 +10,8 @@
 //!
 //! A frozen encoder that others trained is [`minilm`]; networks leave for other programs through [`onnx`].
 //!
-//! This crate is pure, like the core: no clock, no printing, and no file but the folder that [`minilm::MiniLm::open`] is given. Progress goes to a [`Progress`] of the caller, who may
-//! stop the training there and keeps the best state so far.
+//! This crate is pure, like the core: no clock, no printing, and no file but the folder that [`minilm::MiniLm::open`] is given.
+//! Progress goes to a [`TrainingProgress`] of the caller, who may stop the training there and keeps the best state so far.
 
 #![warn(missing_docs)]
 
@@ -47,9 +47,12 @@ pub use error::{Error, Result};
 pub use fitted::FittedNetwork;
 pub use head::{Head, HeadRecipe};
 pub use network::Network;
-pub use plan::{EncoderSettings, Plan, Pooling, Slot, Squash};
+pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, Pooling, Squash};
 pub use recipe::{NetworkRecipe, Trained};
 pub use sealed::{Sealed, SealedRecipe, seal, unseal};
 pub use texts::{TextRows, text_rows};
-pub use train::{Checkpoint, EpochReport, Flow, Progress, Quiet, StepReport, TrainSettings, Trainer};
+pub use train::{
+    Checkpoint, EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingFlow,
+    TrainingProgress,
+};
 pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further, unbound};

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Backward mirrors it: one product a step carries dh, and dW_ih, dW_hh and dX are one product each over all steps. Matrices
-//! are column-major with one column per token, in the places of [`Packed`]; W_ih is 4H × I and W_hh 4H × H, gates in the order
+//! are column-major with one column per token, in the places of [`PackedTexts`]; W_ih is 4H × I and W_hh 4H × H, gates in the order
 //! i, f, g, o, and the one bias is the sum of the two that PyTorch keeps. A layer in reverse reads each text from its own end.
 //! Everything here runs on the calling thread: a batch is divided among threads instead (`train.rs`), which needs no
 //! waiting between steps.
@@ -18,8 +18,8 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::activation::{StepBackward, StepForward};
-use crate::packed::Packed;
-use crate::pool::Pool;
+use crate::packed::PackedTexts;
+use crate::pool::BufferPool;
 
 /// `out = a · b`, or `out += a · b`, on the calling thread.
 pub(crate) fn multiply(out: MatMut<'_, f32>, accum: Accum, a: MatRef<'_, f32>, b: MatRef<'_, f32>) {
@@ -38,7 +38,7 @@ pub(crate) fn view_mut(values: &mut [f32], rows: usize, columns: usize) -> MatMu
 
 /// Where the weights of a layer lie among all parameters, and which way it reads.
 #[derive(Debug, Clone)]
-pub(crate) struct Lstm {
+pub(crate) struct LstmPlace {
     /// I: the width of what it reads.
     pub(crate) input: usize,
     /// H: the width of what it writes.
@@ -55,7 +55,7 @@ pub(crate) struct Lstm {
 
 /// A block of rows inside a column-major buffer: where a layer writes its output beside another's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lanes {
+pub(crate) struct OutputBlock {
     /// The height of the whole buffer.
     pub(crate) height: usize,
     /// The first row of the block.
@@ -75,7 +75,7 @@ pub(crate) struct LstmTrace {
     before: Vec<f32>,
 }
 
-impl Lstm {
+impl LstmPlace {
     /// A layer whose parameters start at `start`.
     pub(crate) fn at(start: usize, input: usize, hidden: usize, reverse: bool) -> Self {
         let weight_input = start..start + 4 * hidden * input;
@@ -85,16 +85,16 @@ impl Lstm {
     }
 
     /// The step that comes after step t in reading order, if any.
-    fn next(&self, t: usize, packed: &Packed) -> Option<usize> {
+    fn next(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
         if self.reverse { t.checked_sub(1) } else { Some(t + 1).filter(|&next| next < packed.steps()) }
     }
 
     /// The step that comes before step t in reading order, if any.
-    fn previous(&self, t: usize, packed: &Packed) -> Option<usize> {
+    fn previous(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
         if self.reverse { Some(t + 1).filter(|&next| next < packed.steps()) } else { t.checked_sub(1) }
     }
 
-    fn reading_order(&self, packed: &Packed) -> Box<dyn DoubleEndedIterator<Item = usize>> {
+    fn reading_order(&self, packed: &PackedTexts) -> Box<dyn DoubleEndedIterator<Item = usize>> {
         if self.reverse { Box::new((0..packed.steps()).rev()) } else { Box::new(0..packed.steps()) }
     }
 
@@ -103,10 +103,10 @@ impl Lstm {
         &self,
         parameters: &[f32],
         x: &[f32],
-        packed: &Packed,
+        packed: &PackedTexts,
         output: &mut [f32],
-        lanes: Lanes,
-        pool: &mut Pool,
+        lanes: OutputBlock,
+        pool: &mut BufferPool,
     ) -> LstmTrace {
         let (h, n) = (self.hidden, packed.columns());
         let bias = &parameters[self.bias.clone()];
@@ -171,13 +171,13 @@ impl Lstm {
         &self,
         parameters: &[f32],
         x: &[f32],
-        packed: &Packed,
+        packed: &PackedTexts,
         trace: LstmTrace,
         output_gradient: &[f32],
-        lanes: Lanes,
+        lanes: OutputBlock,
         gradient: &mut [f32],
         input_gradient: Option<&mut [f32]>,
-        pool: &mut Pool,
+        pool: &mut BufferPool,
     ) {
         let (h, n) = (self.hidden, packed.columns());
         let LstmTrace { mut gates, cells, squashed, before } = trace;
@@ -230,7 +230,7 @@ impl Lstm {
 
 impl LstmTrace {
     /// Gives the buffers back, where no backward pass will.
-    pub(crate) fn release(self, pool: &mut Pool) {
+    pub(crate) fn release(self, pool: &mut BufferPool) {
         [self.gates, self.cells, self.squashed, self.before].into_iter().for_each(|buffer| pool.give(buffer));
     }
 }

@@ -74,7 +74,7 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
 }
 
 /// Gathers columns in the places of `packed` from a table by step and sample, or puts them back.
-fn columns(packed: &Packed, table: &[f32], width: usize) -> Vec<f32> {
+fn columns(packed: &PackedTexts, table: &[f32], width: usize) -> Vec<f32> {
     let mut out = vec![0.0; width * packed.columns()];
     for t in 0..packed.steps() {
         for place in 0..packed.active(t) {
@@ -88,24 +88,24 @@ fn columns(packed: &Packed, table: &[f32], width: usize) -> Vec<f32> {
 
 #[test]
 fn outputs_and_gradients_equal_pytorch() {
-    let packed = Packed::new(&LENGTHS);
+    let packed = PackedTexts::new(&LENGTHS);
     let (steps, samples) = (packed.steps(), packed.samples());
     let x = columns(&packed, &formula(steps * samples * INPUT, (41, 13, 113), 3.0), INPUT);
     let slopes = columns(&packed, &formula(steps * samples * 2 * HIDDEN, (53, 7, 97), 2.0), 2 * HIDDEN);
     let (mut parameters, mut layers) = (Vec::new(), Vec::new());
     for way in 0..2 {
-        layers.push(Lstm::at(parameters.len(), INPUT, HIDDEN, way == 1));
+        layers.push(LstmPlace::at(parameters.len(), INPUT, HIDDEN, way == 1));
         let gates = 4 * HIDDEN;
         parameters.extend(transposed(&formula(gates * INPUT, (37, 11 + way, 101), 1.6), gates, INPUT));
         parameters.extend(transposed(&formula(gates * HIDDEN, (29, 5 + way, 89), 1.6), gates, HIDDEN));
         parameters.extend(formula(gates, (17, 3 + way, 31), 1.0));
     }
-    let mut pool = Pool::default();
+    let mut pool = BufferPool::default();
     // Used buffers must not show through.
     pool.give(vec![7.0; 1000]);
     pool.give(vec![f32::NAN; 1000]);
     let mut output = vec![0.0; 2 * HIDDEN * packed.columns()];
-    let block = |way: usize| Lanes { height: 2 * HIDDEN, first: way * HIDDEN };
+    let block = |way: usize| OutputBlock { height: 2 * HIDDEN, first: way * HIDDEN };
     let traces: Vec<LstmTrace> = layers
         .iter()
         .enumerate()

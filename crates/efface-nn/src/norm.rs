@@ -1,6 +1,6 @@
 //! Layer normalisation of every column: x̂ = (x − mean)/√(variance + ε), then gain·x̂ + shift.
 
-use crate::pool::Pool;
+use crate::pool::BufferPool;
 
 /// ε, which keeps a constant column from being divided by 0.
 pub(crate) const EPSILON: f32 = 1e-5;
@@ -15,12 +15,17 @@ pub(crate) struct NormTrace {
 
 impl NormTrace {
     /// Gives its buffer back.
-    pub(crate) fn release(self, pool: &mut Pool) {
+    pub(crate) fn release(self, pool: &mut BufferPool) {
         pool.give(self.normal);
     }
 }
 
-pub(crate) fn forward(x: &[f32], gain: &[f32], shift: &[f32], pool: &mut Pool) -> (Vec<f32>, NormTrace) {
+pub(crate) fn forward(
+    x: &[f32],
+    gain: &[f32],
+    shift: &[f32],
+    pool: &mut BufferPool,
+) -> (Vec<f32>, NormTrace) {
     let width = gain.len();
     let (mut out, mut normal) = (pool.take(x.len()), pool.take(x.len()));
     let mut scales = Vec::with_capacity(x.len() / width.max(1));

@@ -1,6 +1,6 @@
 //! AdamW (Loshchilov and Hutter 2019) on one slice: decay acts on the weights and not on the gradient.
 
-use crate::plan::Plan;
+use crate::plan::EncoderPlan;
 use crate::vectorised::vectorised;
 
 const KEEP_MEAN: f32 = 0.9;
@@ -11,7 +11,7 @@ pub(crate) const LONGEST_STEP: f64 = 16.0;
 
 /// One step. `step` counts from 1.
 pub(crate) fn step(
-    plan: &Plan,
+    plan: &EncoderPlan,
     (parameters, means, squares): (&mut [f32], &mut [f32], &mut [f32]),
     gradient: &[f32],
     scale: f32,

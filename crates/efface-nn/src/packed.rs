@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The places of a batch.
 #[derive(Debug, Clone)]
-pub(crate) struct Packed {
+pub(crate) struct PackedTexts {
     /// Which sample of the caller stands at each place of the batch.
     order: Vec<usize>,
     /// Lengths by place, falling.
@@ -17,7 +17,7 @@ pub(crate) struct Packed {
     starts: Vec<usize>,
 }
 
-impl Packed {
+impl PackedTexts {
     /// Sorts by length; equal lengths keep their order. Every length is at least 1.
     pub(crate) fn new(lengths: &[usize]) -> Self {
         let mut order: Vec<usize> = (0..lengths.len()).collect();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn columns_follow_the_steps() {
-        let packed = Packed::new(&[2, 4, 1, 2]);
+        let packed = PackedTexts::new(&[2, 4, 1, 2]);
         assert_eq!((packed.samples(), packed.steps(), packed.columns()), (4, 4, 9));
         assert_eq!((0..4).map(|t| packed.active(t)).collect::<Vec<_>>(), [4, 3, 1, 1]);
         assert_eq!((0..4).map(|place| packed.sample(place)).collect::<Vec<_>>(), [1, 0, 3, 2]);

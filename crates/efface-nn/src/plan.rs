@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::embedding::{Embedding, FIRST_WORD};
 use crate::error::{Error, Result};
-use crate::lstm::Lstm;
+use crate::lstm::LstmPlace;
 
 /// How the tokens of a text become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ impl EncoderSettings {
 
 /// One named array among the parameters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Slot {
+pub struct ArraySlot {
     /// Its name, as in files.
     pub name: String,
     /// Its shape, slowest dimension first.
@@ -150,7 +150,7 @@ pub struct Slot {
 
 /// A matrix and a bias: out × in, column-major.
 #[derive(Debug, Clone)]
-pub(crate) struct Linear {
+pub(crate) struct LinearPlace {
     pub(crate) input: usize,
     pub(crate) output: usize,
     pub(crate) weight: Range<usize>,
@@ -159,30 +159,30 @@ pub(crate) struct Linear {
 
 /// One layer: its normalisation and its one or two directions.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
+pub(crate) struct LayerPlace {
     pub(crate) input: usize,
     /// Gain and shift.
     pub(crate) norm: Option<(Range<usize>, Range<usize>)>,
-    pub(crate) directions: Vec<Lstm>,
+    pub(crate) directions: Vec<LstmPlace>,
     pub(crate) residual: bool,
 }
 
 /// Where everything lies.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct EncoderPlan {
     pub(crate) settings: EncoderSettings,
     /// The word vectors, where they are trained.
     pub(crate) table: Option<Range<usize>>,
     pub(crate) word_width: usize,
-    pub(crate) layers: Vec<Layer>,
-    pub(crate) projection: Option<Linear>,
+    pub(crate) layers: Vec<LayerPlace>,
+    pub(crate) projection: Option<LinearPlace>,
     /// The head of the training; the head that forgets is fitted afterwards.
-    pub(crate) head: Linear,
-    slots: Vec<Slot>,
+    pub(crate) head: LinearPlace,
+    slots: Vec<ArraySlot>,
     total: usize,
 }
 
-impl Plan {
+impl EncoderPlan {
     /// The places for an encoder of these settings over an embedding, with a head for `classes`.
     pub fn new(settings: EncoderSettings, embedding: &Embedding, classes: usize) -> Result<Self> {
         settings.check()?;
@@ -192,7 +192,7 @@ impl Plan {
             word_width: embedding.width(),
             layers: Vec::new(),
             projection: None,
-            head: Linear { input: 0, output: 0, weight: 0..0, bias: 0..0 },
+            head: LinearPlace { input: 0, output: 0, weight: 0..0, bias: 0..0 },
             slots: Vec::new(),
             total: 0,
         };
@@ -205,7 +205,7 @@ impl Plan {
             let ways = if settings.bidirectional { &["forward", "reverse"][..] } else { &["forward"] };
             let mut directions = Vec::new();
             for way in ways {
-                let lstm = Lstm::at(plan.total, input, settings.hidden, *way == "reverse");
+                let lstm = LstmPlace::at(plan.total, input, settings.hidden, *way == "reverse");
                 let gates = 4 * settings.hidden;
                 plan.add(format!("layer.{at}.{way}.weight_input"), vec![input, gates]);
                 plan.add(format!("layer.{at}.{way}.weight_hidden"), vec![settings.hidden, gates]);
@@ -213,7 +213,7 @@ impl Plan {
                 directions.push(lstm);
             }
             let residual = settings.residual && input == settings.lanes();
-            plan.layers.push(Layer { input, norm, directions, residual });
+            plan.layers.push(LayerPlace { input, norm, directions, residual });
             input = settings.lanes();
         }
         if let Some(width) = settings.width {
@@ -231,13 +231,13 @@ impl Plan {
         let size: usize = shape.iter().product();
         let range = self.total..self.total + size;
         self.total += size;
-        self.slots.push(Slot { name, shape, range: range.clone() });
+        self.slots.push(ArraySlot { name, shape, range: range.clone() });
         range
     }
 
-    fn linear(&mut self, name: &str, input: usize, output: usize) -> Linear {
+    fn linear(&mut self, name: &str, input: usize, output: usize) -> LinearPlace {
         let weight = self.add(format!("{name}.weight"), vec![input, output]);
-        Linear { input, output, weight, bias: self.add(format!("{name}.bias"), vec![output]) }
+        LinearPlace { input, output, weight, bias: self.add(format!("{name}.bias"), vec![output]) }
     }
 
     /// How many parameters there are.
@@ -246,7 +246,7 @@ impl Plan {
     }
 
     /// Every array in its place.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[ArraySlot] {
         &self.slots
     }
 

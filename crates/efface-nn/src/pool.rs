@@ -3,11 +3,11 @@
 
 /// Buffers waiting for their next use.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct BufferPool {
     free: Vec<Vec<f32>>,
 }
 
-impl Pool {
+impl BufferPool {
     /// A buffer of that length with whatever was in it.
     pub(crate) fn take(&mut self, length: usize) -> Vec<f32> {
         let fitting = (0..self.free.len()).filter(|&at| self.free[at].capacity() >= length);

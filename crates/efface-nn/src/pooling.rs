@@ -1,11 +1,15 @@
 //! From one vector a token to one vector a text.
 
-use crate::packed::Packed;
+use crate::packed::PackedTexts;
 use crate::plan::{EncoderSettings, Pooling};
-use crate::pool::Pool;
+use crate::pool::BufferPool;
 
 /// The pooled vectors, by place, and for [`Pooling::Max`] the step that each value came from.
-pub(crate) fn forward(settings: EncoderSettings, tokens: &[f32], packed: &Packed) -> (Vec<f32>, Vec<u32>) {
+pub(crate) fn forward(
+    settings: EncoderSettings,
+    tokens: &[f32],
+    packed: &PackedTexts,
+) -> (Vec<f32>, Vec<u32>) {
     let (h, samples) = (settings.lanes(), packed.samples());
     let mut pooled = vec![0.0; h * samples];
     let mut chosen = Vec::new();
@@ -45,8 +49,8 @@ pub(crate) fn backward(
     settings: EncoderSettings,
     slopes: &[f32],
     chosen: &[u32],
-    packed: &Packed,
-    pool: &mut Pool,
+    packed: &PackedTexts,
+    pool: &mut BufferPool,
 ) -> Vec<f32> {
     let h = settings.lanes();
     let mut tokens = pool.zeros(h * packed.columns());
@@ -77,7 +81,7 @@ pub(crate) fn backward(
 }
 
 /// Where each direction has read everything: at the end, or for one in reverse at the start.
-fn each_last(settings: EncoderSettings, packed: &Packed, mut see: impl FnMut(usize, usize, usize)) {
+fn each_last(settings: EncoderSettings, packed: &PackedTexts, mut see: impl FnMut(usize, usize, usize)) {
     for place in 0..packed.samples() {
         for lane in 0..settings.lanes() {
             let step = if lane < settings.hidden { packed.length(place) - 1 } else { 0 };

@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use crate::backbone::{Backbone, encode, encoded_rows};
 use crate::embedding::Embedding;
-use crate::encoder::Weights;
+use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
 use crate::head::HeadRecipe;
 use crate::network::Network;
-use crate::plan::{EncoderSettings, Plan};
-use crate::texts::Lessons;
-use crate::train::{Checkpoint, Objective, Progress, Quiet, TrainSettings, Trainer};
+use crate::plan::{EncoderPlan, EncoderSettings};
+use crate::texts::TrainingTexts;
+use crate::train::{Checkpoint, QuietTraining, StepObjective, TrainSettings, Trainer, TrainingProgress};
 
 /// The version of what [`NetworkRecipe::source`] hashes.
 const SOURCE_VERSION: u32 = 1;
@@ -47,7 +47,7 @@ pub struct Trained {
 
 impl NetworkRecipe {
     /// Trains on rows of word ids, under the eyes of `progress`, and fits the head.
-    pub fn train(&self, rows: &Rows, progress: &mut dyn Progress) -> Result<Trained> {
+    pub fn train(&self, rows: &Rows, progress: &mut dyn TrainingProgress) -> Result<Trained> {
         self.run(rows, None, progress)
     }
 
@@ -56,7 +56,7 @@ impl NetworkRecipe {
         &self,
         checkpoint: Checkpoint,
         rows: &Rows,
-        progress: &mut dyn Progress,
+        progress: &mut dyn TrainingProgress,
     ) -> Result<Trained> {
         // A training that left the numbers is taken up again at a lower rate.
         let TrainSettings { learning_rate, clip, .. } = self.training;
@@ -67,8 +67,13 @@ impl NetworkRecipe {
         self.run(rows, Some(checkpoint), progress)
     }
 
-    fn run(&self, rows: &Rows, from: Option<Checkpoint>, progress: &mut dyn Progress) -> Result<Trained> {
-        let lessons = Lessons::read(rows, &self.embedding)?;
+    fn run(
+        &self,
+        rows: &Rows,
+        from: Option<Checkpoint>,
+        progress: &mut dyn TrainingProgress,
+    ) -> Result<Trained> {
+        let lessons = TrainingTexts::read(rows, &self.embedding)?;
         let plan = self.plan(lessons.class_count)?;
         self.training.check()?;
         let frozen = self.embedding.table();
@@ -95,12 +100,12 @@ impl NetworkRecipe {
     fn close(
         &self,
         rows: &Rows,
-        plan: Plan,
+        plan: EncoderPlan,
         parameters: Vec<f32>,
         steps: u64,
         checkpoint: Checkpoint,
     ) -> Result<Trained> {
-        let weights = Weights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
+        let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
         let features = encode(weights, &self.embedding, &rows.table())?;
         let encoded = encoded_rows(rows, features)?;
         let head = self.head.fit(&encoded)?;
@@ -127,7 +132,7 @@ impl NetworkRecipe {
     }
 
     /// A hash of all that the steps of a training follow from beside its settings.
-    fn source(&self, lessons: &Lessons) -> Result<String> {
+    fn source(&self, lessons: &TrainingTexts) -> Result<String> {
         let mut hash = Sha256::new();
         hash.update(self.source_header()?);
         for value in self.embedding.table() {
@@ -141,13 +146,18 @@ impl NetworkRecipe {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    pub(crate) fn plan(&self, classes: usize) -> Result<Plan> {
-        Plan::new(self.encoder, &self.embedding, classes)
+    pub(crate) fn plan(&self, classes: usize) -> Result<EncoderPlan> {
+        EncoderPlan::new(self.encoder, &self.embedding, classes)
     }
 
     /// Trains on rows of word ids from the parameters of another network of this shape, with a fresh optimiser.
-    pub fn train_from(&self, start: &Network, rows: &Rows, progress: &mut dyn Progress) -> Result<Trained> {
-        let lessons = Lessons::read(rows, &self.embedding)?;
+    pub fn train_from(
+        &self,
+        start: &Network,
+        rows: &Rows,
+        progress: &mut dyn TrainingProgress,
+    ) -> Result<Trained> {
+        let lessons = TrainingTexts::read(rows, &self.embedding)?;
         self.train_on(&start.backbone, rows, &lessons, self.training, None, progress)
     }
 
@@ -157,10 +167,10 @@ impl NetworkRecipe {
         &self,
         start: &Backbone,
         rows: &Rows,
-        lessons: &Lessons,
+        lessons: &TrainingTexts,
         settings: TrainSettings,
-        objective: Option<Box<dyn Objective + '_>>,
-        progress: &mut dyn Progress,
+        objective: Option<Box<dyn StepObjective + '_>>,
+        progress: &mut dyn TrainingProgress,
     ) -> Result<Trained> {
         let plan = self.plan(lessons.class_count)?;
         if plan.slots() != start.plan.slots() {
@@ -184,11 +194,11 @@ impl Fit for NetworkRecipe {
     type Model = Network;
 
     fn fit(&self, rows: &Rows) -> efface::Result<Network> {
-        Ok(self.train(rows, &mut Quiet)?.network)
+        Ok(self.train(rows, &mut QuietTraining)?.network)
     }
 
     fn resume(&self, start: &Network, rows: &Rows) -> efface::Result<Network> {
-        Ok(self.train_from(start, rows, &mut Quiet)?.network)
+        Ok(self.train_from(start, rows, &mut QuietTraining)?.network)
     }
 
     fn bytes(&self, model: &Network) -> usize {

@@ -49,7 +49,7 @@ pub fn text_rows<'a>(
 
 /// Texts, classes and weights in the form that training reads.
 #[derive(Debug, Clone)]
-pub(crate) struct Lessons {
+pub(crate) struct TrainingTexts {
     pub(crate) texts: Vec<Vec<u32>>,
     pub(crate) classes: Vec<usize>,
     pub(crate) weights: Vec<f32>,
@@ -79,7 +79,7 @@ fn class_of(view: &RowView<'_>) -> Result<usize> {
     named.ok_or(Error::Core(CoreError::NotAClass { row: view.id, expected }))
 }
 
-impl Lessons {
+impl TrainingTexts {
     /// No texts yet.
     pub(crate) fn empty(class_count: usize) -> Self {
         Self { texts: Vec::new(), classes: Vec::new(), weights: Vec::new(), class_count }

@@ -4,9 +4,9 @@ use pulp::{Arch, Simd, WithSimd};
 
 /// A loop to be compiled once per instruction set. A bare closure would do, but it reaches pulp through a shim that is
 /// not inlined, and then its body is compiled for the oldest processor.
-struct Loop<F>(F);
+struct VectorLoop<F>(F);
 
-impl<F: FnMut()> WithSimd for Loop<F> {
+impl<F: FnMut()> WithSimd for VectorLoop<F> {
     type Output = ();
 
     #[inline(always)]
@@ -18,5 +18,5 @@ impl<F: FnMut()> WithSimd for Loop<F> {
 /// Runs a loop with the widest instructions at hand. The closure is to be marked `#[inline(always)]`.
 #[inline(always)]
 pub(crate) fn vectorised(body: impl FnMut()) {
-    Arch::new().dispatch(Loop(body));
+    Arch::new().dispatch(VectorLoop(body));
 }

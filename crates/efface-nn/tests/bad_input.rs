@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use efface::{Dense, Fit, Predict, Ridge, Rows, WordIds};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, HeadRecipe, NetworkRecipe, Quiet, TrainSettings, UNKNOWN, text_rows,
+    Embedding, EncoderSettings, Error, HeadRecipe, NetworkRecipe, QuietTraining, TrainSettings, UNKNOWN,
+    text_rows,
 };
 
 fn embedding() -> Arc<Embedding> {
@@ -44,8 +45,9 @@ fn empty_texts_and_texts_of_unknown_words_have_an_answer() {
 #[test]
 fn texts_without_any_known_word_are_refused() {
     let embedding = embedding();
-    let error =
-        recipe(&embedding).train(&rows(&embedding, &["", "xx yy"], &[1.0, -1.0]), &mut Quiet).unwrap_err();
+    let error = recipe(&embedding)
+        .train(&rows(&embedding, &["", "xx yy"], &[1.0, -1.0]), &mut QuietTraining)
+        .unwrap_err();
     assert!(matches!(error, Error::NoKnownWord { texts: 2 }), "{error}");
 }
 
@@ -86,7 +88,8 @@ fn a_training_that_leaves_the_numbers_stops_and_keeps_the_last_good_state() {
         weight_decay: 0.0,
         ..recipe(&embedding).training
     };
-    let error = NetworkRecipe { training, ..recipe(&embedding) }.train(&rows, &mut Quiet).unwrap_err();
+    let error =
+        NetworkRecipe { training, ..recipe(&embedding) }.train(&rows, &mut QuietTraining).unwrap_err();
     let Error::Diverged { step, last_good, .. } = &error else { panic!("{error}") };
     assert_eq!(last_good.step + 1, *step);
     assert!(error.to_string().contains(&format!("at step {step}")), "{error}");
@@ -101,7 +104,7 @@ fn ids_that_the_embedding_does_not_know_are_refused() {
         table.push(&[id]).unwrap();
         table.push(&[2]).unwrap();
         let rows = Rows::new(table, vec![1.0, -1.0], 1).unwrap();
-        let error = recipe(&embedding).train(&rows, &mut Quiet).unwrap_err().to_string();
+        let error = recipe(&embedding).train(&rows, &mut QuietTraining).unwrap_err().to_string();
         assert!(error.contains(&format!("word id = {id} ")), "{error}");
     }
 }
@@ -139,7 +142,7 @@ fn settings_out_of_range_are_named() {
         NetworkRecipe { training: TrainSettings { validation: 0.9, ..good.training }, ..good },
     ];
     for recipe in wrong {
-        let error = recipe.train(&rows, &mut Quiet).unwrap_err();
+        let error = recipe.train(&rows, &mut QuietTraining).unwrap_err();
         assert!(matches!(error, Error::Setting { .. }), "{error}");
     }
     assert!(matches!(text_rows(&embedding, ["cat"], 0), Err(Error::Setting { .. })));

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 
 use efface::{Dense, Features};
-use efface_nn::minilm::{Error, MiniLm};
+use efface_nn::minilm::{MiniLm, MiniLmError};
 use rand::RngExt;
 use tiny_bert::{TEXTS, config, model, tensors, tokenizer, weights};
 
@@ -211,7 +211,7 @@ fn a_folder_that_lacks_a_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("config.json"), config()).unwrap();
     let error = MiniLm::open(folder.path()).expect_err("no tokenizer");
-    assert!(matches!(&error, Error::Read { file: "tokenizer.json", .. }), "{error}");
+    assert!(matches!(&error, MiniLmError::Read { file: "tokenizer.json", .. }), "{error}");
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer(&[])).unwrap();
     std::fs::write(folder.path().join("model.safetensors"), weights(&tensors())).unwrap();
     assert_eq!(MiniLm::open(folder.path()).unwrap().width(), 16);

@@ -10,8 +10,9 @@ use efface::{
     Aggregation, Features, Fit, Forget, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows, Sisa,
 };
 use efface_nn::{
-    Backbone, Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Flow, Head,
-    HeadRecipe, Network, NetworkRecipe, Pooling, Progress, Quiet, StepReport, TrainSettings, text_rows,
+    Backbone, Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Head, HeadRecipe,
+    Network, NetworkRecipe, Pooling, QuietTraining, StepReport, TrainSettings, TrainingFlow,
+    TrainingProgress, text_rows,
 };
 
 /// Texts of filler words with two words of their class somewhere.
@@ -106,9 +107,9 @@ fn the_same_seed_gives_the_same_bits() {
 /// Stops after some steps and keeps the state.
 struct StopAfter(u64);
 
-impl Progress for StopAfter {
-    fn step(&mut self, report: &StepReport) -> Flow {
-        if report.step == self.0 { Flow::Stop } else { Flow::Continue }
+impl TrainingProgress for StopAfter {
+    fn step(&mut self, report: &StepReport) -> TrainingFlow {
+        if report.step == self.0 { TrainingFlow::Stop } else { TrainingFlow::Continue }
     }
 }
 
@@ -116,31 +117,34 @@ impl Progress for StopAfter {
 fn a_resumed_training_ends_like_an_uninterrupted_one() {
     let (embedding, rows) = rows(40, 3);
     let recipe = recipe(&embedding);
-    let whole = recipe.train(&rows, &mut Quiet).unwrap();
+    let whole = recipe.train(&rows, &mut QuietTraining).unwrap();
     // In the middle of an epoch, and after one.
     for stop in [3, 8, 10] {
         let part = recipe.train(&rows, &mut StopAfter(stop)).unwrap();
         assert_eq!(part.checkpoint.step, stop);
         let stored = Checkpoint::from_bytes(&part.checkpoint.to_bytes().unwrap()).unwrap();
         assert_eq!(stored, part.checkpoint);
-        let rest = recipe.continue_from(stored, &rows, &mut Quiet).unwrap();
+        let rest = recipe.continue_from(stored, &rows, &mut QuietTraining).unwrap();
         assert_eq!(rest.checkpoint, whole.checkpoint);
         assert!(rest.network.to_bytes().unwrap() == whole.network.to_bytes().unwrap());
     }
     let other = NetworkRecipe { training: TrainSettings { seed: 9, ..recipe.training }, ..recipe };
-    assert!(matches!(other.continue_from(whole.checkpoint, &rows, &mut Quiet), Err(Error::Damaged(_))));
+    assert!(matches!(
+        other.continue_from(whole.checkpoint, &rows, &mut QuietTraining),
+        Err(Error::Damaged(_))
+    ));
 }
 
 /// Counts epochs and stops after one.
 #[derive(Default)]
 struct OneEpoch(usize);
 
-impl Progress for OneEpoch {
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> Flow {
+impl TrainingProgress for OneEpoch {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
         self.0 += 1;
         assert!(report.best && report.validation.is_some());
         assert_eq!(checkpoint.best_epoch(), Some(1));
-        Flow::Stop
+        TrainingFlow::Stop
     }
 }
 
@@ -160,7 +164,8 @@ fn cases() -> Vec<(FittedNetwork, Rows)> {
         for head in [HeadRecipe::Ridge(Ridge::new(0.1)), HeadRecipe::Softmax(Logistic::new(0.1))] {
             let training = TrainSettings { epochs: 3, ..training() };
             let recipe = NetworkRecipe { head, training, ..recipe(&embedding) };
-            cases.push((FittedNetwork::new(&recipe, rows.clone(), &mut Quiet).unwrap(), rows.clone()));
+            cases
+                .push((FittedNetwork::new(&recipe, rows.clone(), &mut QuietTraining).unwrap(), rows.clone()));
         }
     }
     cases
@@ -264,16 +269,16 @@ fn retraining_leaves_nothing_of_the_encoder_uncovered() {
     public.public = true;
     let recipe =
         NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&Arc::new(public)) };
-    let mut fitted = FittedNetwork::new(&recipe, rows.clone(), &mut Quiet).unwrap();
+    let mut fitted = FittedNetwork::new(&recipe, rows.clone(), &mut QuietTraining).unwrap();
     let gone = [RowId(0), RowId(7)];
-    let evidence = fitted.retrain(&gone, &mut Quiet).unwrap();
+    let evidence = fitted.retrain(&gone, &mut QuietTraining).unwrap();
     assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
     let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
     assert!(fitted.network().to_bytes().unwrap() == fresh.to_bytes().unwrap());
-    assert!(fitted.retrain(&[RowId(7)], &mut Quiet).is_err());
+    assert!(fitted.retrain(&[RowId(7)], &mut QuietTraining).is_err());
     // An encoder that was drawn and never trained holds nothing of anybody.
     let drawn = NetworkRecipe { training: TrainSettings { epochs: 0, ..training() }, ..recipe };
-    let mut fitted = FittedNetwork::new(&drawn, rows, &mut Quiet).unwrap();
+    let mut fitted = FittedNetwork::new(&drawn, rows, &mut QuietTraining).unwrap();
     let evidence = fitted.forget(&Method::Exact, &gone).unwrap();
     assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
 }
@@ -365,8 +370,9 @@ fn a_checkpoint_belongs_to_its_rows() {
     let recipe = recipe(&embedding);
     let part = recipe.train(&all, &mut StopAfter(3)).unwrap();
     let (_, fewer) = rows(39, 3);
-    let error = recipe.continue_from(part.checkpoint.clone(), &fewer, &mut Quiet).unwrap_err().to_string();
+    let error =
+        recipe.continue_from(part.checkpoint.clone(), &fewer, &mut QuietTraining).unwrap_err().to_string();
     assert!(error.contains("other rows"), "{error}");
     let slower = NetworkRecipe { training: TrainSettings { learning_rate: 1e-3, ..training() }, ..recipe };
-    slower.continue_from(part.checkpoint, &all, &mut Quiet).unwrap();
+    slower.continue_from(part.checkpoint, &all, &mut QuietTraining).unwrap();
 }

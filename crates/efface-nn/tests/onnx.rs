@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use efface::{Features, Fit, Predict, Ridge, Rows};
 use efface_nn::onnx::{
-    Activation, Error, Head, Linear, Lstm, LstmLayer, Model, Norm, Order, Pooling, Projection, Squash,
-    TextLstm,
+    LstmLayer, OnnxActivation, OnnxError, OnnxHead, OnnxLinear, OnnxLstm, OnnxModel, OnnxNorm, OnnxPooling,
+    OnnxProjection, OnnxSquash, TextLstm, WeightOrder,
 };
 use efface_nn::{Embedding, EncoderSettings, HeadRecipe, NetworkRecipe, TrainSettings, text_rows};
 use protobuf::{Read, read};
@@ -28,7 +28,7 @@ fn sines(index: usize, count: usize, base: f64) -> Vec<f32> {
     (0..count).map(|k| (base + 0.5 * (0.7 * k as f64 + 1.3 * index as f64).sin()) as f32).collect()
 }
 
-fn bytes(model: &Model) -> Vec<u8> {
+fn bytes(model: &OnnxModel) -> Vec<u8> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes).unwrap();
     bytes
@@ -53,30 +53,30 @@ impl Sines {
         Self(sizes.iter().enumerate().map(tensor).collect())
     }
 
-    fn lstm(&self, at: usize, inputs: usize, hidden: usize) -> Lstm<'_> {
-        Lstm {
+    fn lstm(&self, at: usize, inputs: usize, hidden: usize) -> OnnxLstm<'_> {
+        OnnxLstm {
             inputs,
             hidden,
             input_weight: &self.0[at],
             recurrent_weight: &self.0[at + 1],
-            order: Order::OutputsInputs,
+            order: WeightOrder::OutputsInputs,
             bias: &self.0[at + 2],
             recurrent_bias: Some(&self.0[at + 3]),
         }
     }
 
-    fn norm(&self, at: usize) -> Norm<'_> {
-        Norm { scale: &self.0[at], shift: &self.0[at + 1], epsilon: 1e-5 }
+    fn norm(&self, at: usize) -> OnnxNorm<'_> {
+        OnnxNorm { scale: &self.0[at], shift: &self.0[at + 1], epsilon: 1e-5 }
     }
 
-    fn head(&self, at: usize, activation: Activation) -> Head<'_> {
-        let order = Order::OutputsInputs;
-        let linear = Linear { weight: &self.0[at], bias: &self.0[at + 1], inputs: 4, outputs: 3, order };
-        Head { linear, activation }
+    fn head(&self, at: usize, activation: OnnxActivation) -> OnnxHead<'_> {
+        let order = WeightOrder::OutputsInputs;
+        let linear = OnnxLinear { weight: &self.0[at], bias: &self.0[at + 1], inputs: 4, outputs: 3, order };
+        OnnxHead { linear, activation }
     }
 }
 
-fn bidirectional(sines: &Sines, pooling: Pooling) -> TextLstm<'_> {
+fn bidirectional(sines: &Sines, pooling: OnnxPooling) -> TextLstm<'_> {
     let layer = LstmLayer {
         norm_before: None,
         forward: sines.lstm(1, 3, 2),
@@ -91,7 +91,7 @@ fn bidirectional(sines: &Sines, pooling: Pooling) -> TextLstm<'_> {
         layers: vec![layer],
         pooling,
         projection: None,
-        head: Some(sines.head(9, Activation::Softmax)),
+        head: Some(sines.head(9, OnnxActivation::Softmax)),
     }
 }
 
@@ -108,9 +108,9 @@ fn stacked(sines: &Sines) -> TextLstm<'_> {
         vocabulary: 7,
         width: 4,
         layers: vec![layer(1, false), layer(9, true)],
-        pooling: Pooling::Last,
+        pooling: OnnxPooling::Last,
         projection: None,
-        head: Some(sines.head(17, Activation::Sigmoid)),
+        head: Some(sines.head(17, OnnxActivation::Sigmoid)),
     }
 }
 
@@ -140,7 +140,7 @@ fn floats(shape: [usize; 2], values: &[f64]) -> Value {
     json!({"type": "float32", "shape": shape, "values": values})
 }
 
-fn put(folder: &Path, name: &str, model: &Model, inputs: Value, outputs: Value) {
+fn put(folder: &Path, name: &str, model: &OnnxModel, inputs: Value, outputs: Value) {
     std::fs::write(folder.join(name).with_extension("onnx"), bytes(model)).unwrap();
     // A fitted head multiplies what the features differ by.
     let tolerance = if name.starts_with("trained") { 1e-5 } else { 1e-6 };
@@ -157,18 +157,18 @@ fn put_lstms(folder: &Path) {
     };
     let sines = Sines::bidirectional();
     for (name, pooling, features) in
-        [("mean", Pooling::Mean, MEAN), ("max", Pooling::Max, MAX), ("last", Pooling::Last, LAST)]
+        [("mean", OnnxPooling::Mean, MEAN), ("max", OnnxPooling::Max, MAX), ("last", OnnxPooling::Last, LAST)]
     {
         let mut outputs = json!({"features": floats([3, 4], &features)});
-        if pooling == Pooling::Mean {
+        if pooling == OnnxPooling::Mean {
             outputs["scores"] = floats([3, 3], &MEAN_SCORES);
         }
         put(folder, name, &bidirectional(&sines, pooling).model().unwrap(), inputs(), outputs);
     }
-    for (name, squash) in [("tanh", Squash::Tanh), ("relu", Squash::Relu)] {
+    for (name, squash) in [("tanh", OnnxSquash::Tanh), ("relu", OnnxSquash::Relu)] {
         let (linear, features) = projected(&sines, squash);
-        let mut network = bidirectional(&sines, Pooling::Mean);
-        (network.projection, network.head) = (Some(Projection { linear, squash }), None);
+        let mut network = bidirectional(&sines, OnnxPooling::Mean);
+        (network.projection, network.head) = (Some(OnnxProjection { linear, squash }), None);
         let outputs = json!({"features": floats([3, 3], &features)});
         put(folder, name, &network.model().unwrap(), inputs(), outputs);
     }
@@ -177,13 +177,13 @@ fn put_lstms(folder: &Path) {
 }
 
 /// The head's map used as a projection of `MEAN`, and what it comes to.
-fn projected(sines: &Sines, squash: Squash) -> (Linear<'_>, Vec<f64>) {
-    let linear = sines.head(9, Activation::None).linear;
+fn projected(sines: &Sines, squash: OnnxSquash) -> (OnnxLinear<'_>, Vec<f64>) {
+    let linear = sines.head(9, OnnxActivation::None).linear;
     let mut features = Vec::new();
     for x in MEAN.chunks_exact(4) {
         for (weight, &bias) in linear.weight.chunks_exact(4).zip(linear.bias) {
             let sum = x.iter().zip(weight).fold(f64::from(bias), |sum, (x, &w)| sum + x * f64::from(w));
-            features.push(if squash == Squash::Tanh { sum.tanh() } else { sum.max(0.0) });
+            features.push(if squash == OnnxSquash::Tanh { sum.tanh() } else { sum.max(0.0) });
         }
     }
     (linear, features)
@@ -213,8 +213,14 @@ fn put_bert(folder: &Path) {
         });
         scores.extend(score);
     }
-    let linear = Linear { weight: &weight, bias: &bias, inputs: 16, outputs: 2, order: Order::InputsOutputs };
-    let head = Head { linear, activation: Activation::None };
+    let linear = OnnxLinear {
+        weight: &weight,
+        bias: &bias,
+        inputs: 16,
+        outputs: 2,
+        order: WeightOrder::InputsOutputs,
+    };
+    let head = OnnxHead { linear, activation: OnnxActivation::None };
     let outputs = json!({"features": floats([3, 16], &features), "scores": floats([3, 2], &scores)});
     put(folder, "bert", &encoder.to_onnx().model(Some(&head)).unwrap(), inputs, outputs);
     let inputs = json!({"features": floats([3, 16], &features)});
@@ -246,10 +252,13 @@ fn put_trained(folder: &Path) {
             .map(|at| coefficients[at] as f32)
             .collect();
         let bias: Vec<f32> = intercept.iter().map(|b| *b as f32).collect();
-        let (inputs, order) = (coefficients.nrows(), Order::InputsOutputs);
-        let linear = Linear { weight: &weight, bias: &bias, inputs, outputs: 3, order };
-        let model =
-            network.backbone().to_onnx(Some(Head { linear, activation: Activation::None })).model().unwrap();
+        let (inputs, order) = (coefficients.nrows(), WeightOrder::InputsOutputs);
+        let linear = OnnxLinear { weight: &weight, bias: &bias, inputs, outputs: 3, order };
+        let model = network
+            .backbone()
+            .to_onnx(Some(OnnxHead { linear, activation: OnnxActivation::None }))
+            .model()
+            .unwrap();
         let scores = network.predict(&ids).unwrap();
         let expected: Vec<f64> =
             (0..24).flat_map(|i| (0..3).map(move |c| (i, c))).map(|at| scores[at]).collect();
@@ -305,7 +314,7 @@ fn sound(file: &Read) {
 #[test]
 fn weights_come_back_from_the_file_with_gates_in_their_new_order() {
     let sines = Sines::bidirectional();
-    let model = bidirectional(&sines, Pooling::Last).model().unwrap().with_note("classes", "a,b,c");
+    let model = bidirectional(&sines, OnnxPooling::Last).model().unwrap().with_note("classes", "a,b,c");
     let file = read(&bytes(&model));
     sound(&file);
     assert_eq!(file.notes, [("classes".to_owned(), "a,b,c".to_owned())]);
@@ -338,19 +347,19 @@ fn turned_weights_make_the_same_file() {
         (0..values.len()).map(|k| values[k % rows * columns + k / rows]).collect()
     };
     let (input, recurrent) = (turn(&sines.0[1], 8), turn(&sines.0[2], 8));
-    let mut network = bidirectional(&sines, Pooling::Mean);
+    let mut network = bidirectional(&sines, OnnxPooling::Mean);
     let straight = bytes(&network.model().unwrap());
     let forward = &mut network.layers[0].forward;
     (forward.input_weight, forward.recurrent_weight) = (&input, &recurrent);
     assert_ne!(straight, bytes(&network.model().unwrap()));
-    network.layers[0].forward.order = Order::InputsOutputs;
+    network.layers[0].forward.order = WeightOrder::InputsOutputs;
     assert_eq!(straight, bytes(&network.model().unwrap()));
 }
 
 #[test]
 fn every_graph_is_sound() {
     let sines = Sines::bidirectional();
-    for pooling in [Pooling::Mean, Pooling::Max, Pooling::Last] {
+    for pooling in [OnnxPooling::Mean, OnnxPooling::Max, OnnxPooling::Last] {
         sound(&read(&bytes(&bidirectional(&sines, pooling).model().unwrap())));
     }
     let file = read(&bytes(&stacked(&Sines::stacked()).model().unwrap()));
@@ -366,7 +375,7 @@ fn every_graph_is_sound() {
 #[test]
 fn parts_that_do_not_fit_are_named() {
     let sines = Sines::bidirectional();
-    let good = bidirectional(&sines, Pooling::Mean);
+    let good = bidirectional(&sines, OnnxPooling::Mean);
     let refuse = |change: &dyn Fn(&mut TextLstm<'_>)| {
         let mut network = good.clone();
         change(&mut network);
@@ -392,14 +401,14 @@ fn parts_that_do_not_fit_are_named() {
         refuse(&|n| n.head.as_mut().unwrap().linear.inputs = 5),
         "head takes 5 inputs, but 4 reach it"
     );
-    let linear = Linear { inputs: 7, ..sines.head(9, Activation::None).linear };
+    let linear = OnnxLinear { inputs: 7, ..sines.head(9, OnnxActivation::None).linear };
     let mut network = good.clone();
-    network.projection = Some(Projection { linear, squash: Squash::Relu });
+    network.projection = Some(OnnxProjection { linear, squash: OnnxSquash::Relu });
     let error = network.model().expect_err("refused").to_string();
     assert_eq!(error, "projection takes 7 inputs, but 4 reach it");
-    let mut head = sines.head(9, Activation::None);
+    let mut head = sines.head(9, OnnxActivation::None);
     head.linear.bias = &[0.0, f32::NAN, 0.0];
-    assert_eq!(head.model().err(), Some(Error::NotFinite { name: "head.bias".into(), at: 1 }));
+    assert_eq!(head.model().err(), Some(OnnxError::NotFinite { name: "head.bias".into(), at: 1 }));
     let encoder = tiny_bert::model();
     let mut bert = encoder.to_onnx();
     bert.heads = 3;

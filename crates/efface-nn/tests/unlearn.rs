@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use efface::{Claim, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, FittedNetwork, Flow, HeadRecipe, Network, NetworkRecipe, Progress,
-    Quiet, StepReport, TrainSettings, text_rows, train_further,
+    Embedding, EncoderSettings, Error, FittedNetwork, HeadRecipe, Network, NetworkRecipe, QuietTraining,
+    StepReport, TrainSettings, TrainingFlow, TrainingProgress, text_rows, train_further,
 };
 
 const CLASSES: usize = 3;
@@ -57,7 +57,7 @@ fn fitted(head: HeadRecipe) -> FittedNetwork {
     };
     let recipe =
         NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(8).dropout(0.1), training, head };
-    FittedNetwork::new(&recipe, rows, &mut Quiet).unwrap()
+    FittedNetwork::new(&recipe, rows, &mut QuietTraining).unwrap()
 }
 
 fn ridge() -> FittedNetwork {
@@ -97,7 +97,7 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
         assert!(old_hits > 0.8, "the wrong labels were not learned: {old_hits}");
         for method in methods() {
             let mut after = before.clone();
-            let evidence = after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+            let evidence = after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
             let (loss, hits) = judged(after.network(), &out);
             let (kept, kept_hits) = judged(after.network(), &stay);
             if !matches!(method, Method::FineTune(_)) {
@@ -132,7 +132,7 @@ fn the_steps_themselves_push_the_rows_out() {
     let out = before.texts().filter(|id| id.0 < WRONG as u64);
     let loss = |method: Method| {
         let mut after = before.clone();
-        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
         after.network().backbone().training_loss(&out).unwrap()
     };
     let epochs = 5;
@@ -155,7 +155,7 @@ fn the_same_seed_gives_the_same_bits_and_the_old_network_stays() {
     for method in methods() {
         let run = || {
             let mut after = before.clone();
-            after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+            after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
             after.network().to_bytes().unwrap()
         };
         let first = run();
@@ -171,18 +171,18 @@ fn an_empty_request_changes_nothing_and_unknown_rows_are_refused() {
     network.forget(&Method::Influence, &[RowId(50)]).unwrap();
     let bytes = network.network().to_bytes().unwrap();
     for method in methods() {
-        let evidence = network.forget_whole(&method, &[], &mut Quiet).unwrap();
+        let evidence = network.forget_whole(&method, &[], &mut QuietTraining).unwrap();
         assert_eq!((evidence.forgotten, evidence.iterations, evidence.rows_read), (0, 0, 0));
-        let unknown = network.forget_whole(&method, &[RowId(50)], &mut Quiet);
+        let unknown = network.forget_whole(&method, &[RowId(50)], &mut QuietTraining);
         assert!(matches!(unknown, Err(Error::Core(efface::Error::UnknownRow(RowId(50))))));
-        let twice = network.forget_whole(&method, &[RowId(3), RowId(3)], &mut Quiet);
+        let twice = network.forget_whole(&method, &[RowId(3), RowId(3)], &mut QuietTraining);
         assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
         let all: Vec<RowId> = network.texts().ids().collect();
-        let none = network.forget_whole(&method, &all, &mut Quiet);
+        let none = network.forget_whole(&method, &all, &mut QuietTraining);
         assert!(matches!(none, Err(Error::Core(efface::Error::NothingLeft { .. }))));
         let class: Vec<RowId> =
             network.texts().iter().filter(|view| view.targets[0] == 1.0).map(|view| view.id).collect();
-        let empty = network.forget_whole(&method, &class, &mut Quiet);
+        let empty = network.forget_whole(&method, &class, &mut QuietTraining);
         assert!(matches!(empty, Err(Error::Core(efface::Error::EmptyClass { .. }))), "{empty:?}");
         assert!(network.network().to_bytes().unwrap() == bytes);
     }
@@ -216,7 +216,7 @@ fn settings_out_of_range_are_named_with_the_range() {
         (Method::Scrub(Scrub { alpha: 0.0, gamma: 0.0, ..scrub }), "gamma = 0", "above 0"),
     ];
     for (method, value, range) in cases {
-        let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
+        let error = network.forget_whole(&method, &gone(), &mut QuietTraining).unwrap_err();
         assert!(matches!(error, Error::Core(efface::Error::Parameter { .. })), "{error}");
         let text = error.to_string();
         assert!(text.contains(value) && text.contains(range), "{text}");
@@ -234,7 +234,7 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
         [Method::NegGradPlus(neggrad), Method::Scrub(scrub)]
     };
     for method in far(3.0) {
-        let error = network.forget_whole(&method, &gone(), &mut Quiet).unwrap_err();
+        let error = network.forget_whole(&method, &gone(), &mut QuietTraining).unwrap_err();
         assert!(matches!(error, Error::Overshot { value, cap, .. } if value > cap), "{error}");
         let text = error.to_string();
         assert!(text.contains("3.0e0 is the most") && text.contains("lower the learning rate"), "{text}");
@@ -245,8 +245,9 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
     let texts = network.texts().clone();
     let tune = Method::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
     let trained = NetworkRecipe { training: TrainSettings { epochs: 0, ..wild.training }, ..wild };
-    let start = trained.train_from(network.network(), &texts, &mut Quiet).unwrap();
-    let error = train_further(&tune, start.network.backbone(), &texts, &gone(), &mut Quiet).unwrap_err();
+    let start = trained.train_from(network.network(), &texts, &mut QuietTraining).unwrap();
+    let error =
+        train_further(&tune, start.network.backbone(), &texts, &gone(), &mut QuietTraining).unwrap_err();
     assert!(matches!(error, Error::Overshot { what: "largest parameter", .. }), "{error}");
     assert!(network.network().to_bytes().unwrap() == bytes && network.texts().len() == 72);
 }
@@ -257,9 +258,9 @@ fn an_encoder_that_was_never_trained_has_nothing_to_forget() {
     let training = TrainSettings { epochs: 0, ..TrainSettings::default() };
     let head = HeadRecipe::Ridge(Ridge::new(0.1));
     let recipe = NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(4), training, head };
-    let mut network = FittedNetwork::new(&recipe, rows, &mut Quiet).unwrap();
+    let mut network = FittedNetwork::new(&recipe, rows, &mut QuietTraining).unwrap();
     for method in methods() {
-        let error = network.forget_whole(&method, &[RowId(1)], &mut Quiet).unwrap_err().to_string();
+        let error = network.forget_whole(&method, &[RowId(1)], &mut QuietTraining).unwrap_err().to_string();
         assert!(error.contains("never trained") && error.contains("retrain_head"), "{error}");
     }
 }
@@ -268,10 +269,10 @@ fn an_encoder_that_was_never_trained_has_nothing_to_forget() {
 #[derive(Default)]
 struct StepNotes(Vec<(usize, Option<f64>)>);
 
-impl Progress for StepNotes {
-    fn step(&mut self, report: &StepReport) -> Flow {
+impl TrainingProgress for StepNotes {
+    fn step(&mut self, report: &StepReport) -> TrainingFlow {
         self.0.push((report.epoch, report.forgotten));
-        Flow::Continue
+        TrainingFlow::Continue
     }
 }
 
@@ -300,7 +301,7 @@ fn words_that_only_forgotten_rows_held_lose_their_names() {
         network.network().embedding().words().iter().any(|known| known == word)
     };
     assert!(named(&network, "name3"));
-    network.forget_whole(&Method::named("scrub").unwrap(), &[RowId(3)], &mut Quiet).unwrap();
+    network.forget_whole(&Method::named("scrub").unwrap(), &[RowId(3)], &mut QuietTraining).unwrap();
     assert!(!named(&network, "name3") && named(&network, "name4"));
 }
 
@@ -317,12 +318,12 @@ fn relearning_begins_where_forgetting_ended() {
     head.forget(&Method::RetrainHead, &gone()).unwrap();
     assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
     let mut anew = before.clone();
-    anew.retrain(&gone(), &mut Quiet).unwrap();
+    anew.retrain(&gone(), &mut QuietTraining).unwrap();
     let truth = steps(&anew);
     assert!(truth > 5, "{truth}");
     for method in methods() {
         let mut after = before.clone();
-        after.forget_whole(&method, &gone(), &mut Quiet).unwrap();
+        after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
         assert!(steps(&after) > 0, "{}", method.name());
     }
     // A target out of reach is told as such, and one step is one step.

@@ -67,7 +67,7 @@ fn is_missing_file(error: &efface_engine::Error) -> bool {
             efface_io::Fault::Open(cause) | efface_io::Fault::Read { cause, .. } => cause,
             _ => return false,
         },
-        Error::Encoder(efface_nn::minilm::Error::Read { source, .. }) => source,
+        Error::Encoder(efface_nn::minilm::MiniLmError::Read { source, .. }) => source,
         _ => return false,
     };
     cause.kind() == std::io::ErrorKind::NotFound

@@ -1,6 +1,6 @@
 //! Linear models as ONNX files, by the writer that networks use.
 
-use efface_nn::onnx::{Activation, Head, Linear, Order};
+use efface_nn::onnx::{OnnxActivation, OnnxHead, OnnxLinear, WeightOrder};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,19 +15,19 @@ pub(crate) fn head<'py>(
     activation: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let activation = match activation {
-        "softmax" => Activation::Softmax,
-        "sigmoid" => Activation::Sigmoid,
-        _ => Activation::None,
+        "softmax" => OnnxActivation::Softmax,
+        "sigmoid" => OnnxActivation::Sigmoid,
+        _ => OnnxActivation::None,
     };
     let (outputs, inputs) = (coef.shape()[0], coef.shape()[1]);
-    let linear = Linear {
+    let linear = OnnxLinear {
         weight: coef.as_slice()?,
         bias: intercept.as_slice()?,
         inputs,
         outputs,
-        order: Order::OutputsInputs,
+        order: WeightOrder::OutputsInputs,
     };
-    let model = Head { linear, activation }.model();
+    let model = OnnxHead { linear, activation }.model();
     let model = model.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;

@@ -12,20 +12,20 @@ use crate::error::{Error, Result};
 
 /// A data folder, or none.
 #[derive(Debug, Clone)]
-pub(crate) struct Data {
+pub(crate) struct DataFolder {
     folder: Option<PathBuf>,
 }
 
 /// A text and what it is about: a topic, or the stars of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Labelled {
+pub(crate) struct LabelledText {
     pub(crate) label: String,
     pub(crate) text: String,
 }
 
 /// A file of the data folder.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Set {
+pub(crate) struct DataSet {
     /// What the report calls it.
     pub(crate) name: &'static str,
     path: &'static str,
@@ -35,15 +35,15 @@ pub(crate) struct Set {
 }
 
 /// The review sets of table 1.
-pub(crate) const REVIEWS: [Set; 2] = [
-    Set {
+pub(crate) const REVIEWS: [DataSet; 2] = [
+    DataSet {
         name: "clothing reviews",
         path: "womens-clothing/womens-clothing.csv.gz",
         label: "stars",
         texts: &["title", "text"],
         used_for: "the reviews of table 1",
     },
-    Set {
+    DataSet {
         name: "instrument reviews",
         path: "amazon-musical/musical-instruments.csv.gz",
         label: "stars",
@@ -53,7 +53,7 @@ pub(crate) const REVIEWS: [Set; 2] = [
 ];
 
 /// The articles of tables 2 and 3.
-pub(crate) const BBC: Set = Set {
+pub(crate) const BBC: DataSet = DataSet {
     name: "BBC news",
     path: "bbc/bbc-text.csv",
     label: "category",
@@ -62,7 +62,7 @@ pub(crate) const BBC: Set = Set {
 };
 
 /// Stands in for the Curation Corpus, which has no topics.
-pub(crate) const AG_NEWS: Set = Set {
+pub(crate) const AG_NEWS: DataSet = DataSet {
     name: "AG News",
     path: "agnews/ag-news-test-7600.csv",
     label: "category",
@@ -78,7 +78,7 @@ pub(crate) const VECTOR_WIDTH: usize = 100;
 /// Synonyms for the augmented articles.
 const SYNONYMS: &str = "wordnet/wordnet30-synonyms.tsv";
 
-impl Data {
+impl DataFolder {
     pub(crate) fn new(folder: Option<&Path>) -> Self {
         Self { folder: folder.map(Path::to_path_buf) }
     }
@@ -127,9 +127,9 @@ impl Data {
     /// All texts of a set; of a generator of the same kind where there is no folder.
     pub(crate) fn texts(
         &self,
-        set: &Set,
-        otherwise: impl FnOnce() -> Vec<Labelled>,
-    ) -> Result<Vec<Labelled>> {
+        set: &DataSet,
+        otherwise: impl FnOnce() -> Vec<LabelledText>,
+    ) -> Result<Vec<LabelledText>> {
         match self.find(set.path, set.used_for)? {
             None => Ok(otherwise()),
             Some(path) => read(&path, set),
@@ -138,18 +138,18 @@ impl Data {
 }
 
 /// Generated reviews.
-pub(crate) fn reviews(count: usize, seed: u64) -> Vec<Labelled> {
+pub(crate) fn reviews(count: usize, seed: u64) -> Vec<LabelledText> {
     let written = Reviews { reviews: count, seed }.generate();
-    written.into_iter().map(|r| Labelled { label: r.stars.to_string(), text: r.text }).collect()
+    written.into_iter().map(|r| LabelledText { label: r.stars.to_string(), text: r.text }).collect()
 }
 
 /// Generated articles.
-pub(crate) fn news(count: usize, seed: u64) -> Vec<Labelled> {
+pub(crate) fn news(count: usize, seed: u64) -> Vec<LabelledText> {
     let written = News { articles: count, seed }.generate();
-    written.into_iter().map(|a| Labelled { label: a.topic.into(), text: a.text }).collect()
+    written.into_iter().map(|a| LabelledText { label: a.topic.into(), text: a.text }).collect()
 }
 
-fn read(path: &Path, set: &Set) -> Result<Vec<Labelled>> {
+fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
     let mut table = Source::open(path, None)?.table()?;
     let column = |name: &str| {
         let found = table.columns().iter().position(|column| column == name);
@@ -165,7 +165,7 @@ fn read(path: &Path, set: &Set) -> Result<Vec<Labelled>> {
             _ => String::new(),
         };
         let text = texts.iter().map(|&at| cell(at)).collect::<Vec<_>>().join(" ");
-        lines.push(Labelled { label: cell(label), text });
+        lines.push(LabelledText { label: cell(label), text });
     }
     Ok(lines)
 }
@@ -173,7 +173,7 @@ fn read(path: &Path, set: &Set) -> Result<Vec<Labelled>> {
 /// Reviews as counts over the `width` commonest words, stars 4 and 5 as +1, the others as −1; `count` of them, drawn by the seed.
 pub(crate) fn count_rows(
     name: &str,
-    reviews: &[Labelled],
+    reviews: &[LabelledText],
     count: usize,
     width: usize,
     seed: u64,
@@ -182,7 +182,7 @@ pub(crate) fn count_rows(
         let why = format!("the {count} reviews of a trial");
         return Err(Error::TooFewRows { name: name.into(), found: reviews.len(), needed: count, why });
     }
-    let chosen: Vec<&Labelled> =
+    let chosen: Vec<&LabelledText> =
         shuffled(reviews.len(), seed).into_iter().take(count).map(|at| &reviews[at]).collect();
     let mut learner = VocabularyLearner::default();
     for review in &chosen {

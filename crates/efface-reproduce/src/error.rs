@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::part::Part;
+use crate::part::PaperPart;
 
 /// The result of a run.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -115,7 +115,7 @@ impl Error {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::UnknownPart(_) => format!("the parts are {}, and all", Part::names().join(", ")),
+            Self::UnknownPart(_) => format!("the parts are {}, and all", PaperPart::names().join(", ")),
             Self::MissingData { .. } => {
                 "name the folder that holds the sets with --data, or leave --data out to run on generated data".into()
             }

@@ -27,9 +27,9 @@ mod studies;
 mod watch;
 
 pub use error::{Error, Result};
-pub use part::Part;
-pub use run::{Finished, Settings, run};
-pub use watch::{Nobody, Watch};
+pub use part::PaperPart;
+pub use run::{FinishedRun, ReproduceSettings, run};
+pub use watch::{RunWatch, SilentWatch};
 
 #[cfg(test)]
 mod tests;

@@ -120,7 +120,7 @@ fn singular(fault: llt::factor::LltError, width: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use efface::eval::parameters;
-    use efface::synthetic::Linear;
+    use efface::synthetic::LinearProblem;
     use efface::{Csr, Dense, Fit};
 
     use super::*;
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_step_ends_where_a_refit_ends() {
-        let made = Linear { rows: 700, width: 30, seed: 2 }.generate();
+        let made = LinearProblem { rows: 700, width: 30, seed: 2 }.generate();
         let mut sparse = Csr::<f32>::new(30);
         for i in 0..700 {
             // Every third value, so that a row has ten entries.

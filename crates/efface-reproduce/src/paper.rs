@@ -16,7 +16,7 @@ const TABLE1: [([f64; 4], [f64; 4]); 7] = [
 
 /// What the paper prints for INF and PRU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Printed {
+pub(crate) struct PrintedFigures {
     pub(crate) influence: f64,
     pub(crate) projection: f64,
 }
@@ -26,9 +26,9 @@ fn place<T: PartialEq>(among: &[T], value: T) -> Option<usize> {
 }
 
 /// Table 1, ×1e-4.
-pub(crate) fn table1(k: usize, d: usize) -> Option<Printed> {
+pub(crate) fn table1(k: usize, d: usize) -> Option<PrintedFigures> {
     let (row, column) = (place(&TABLE1_DELETIONS, k)?, place(&TABLE1_WIDTHS, d)?);
-    Some(Printed { influence: TABLE1[row].0[column], projection: TABLE1[row].1[column] })
+    Some(PrintedFigures { influence: TABLE1[row].0[column], projection: TABLE1[row].1[column] })
 }
 
 pub(crate) const TABLE3_WIDTHS: [usize; 4] = [1000, 1500, 2000, 2500];
@@ -41,9 +41,9 @@ const TABLE3: [([f64; 5], [f64; 5]); 4] = [
 ];
 
 /// Table 3, ×1e-4.
-pub(crate) fn table3(k: usize, d: usize) -> Option<Printed> {
+pub(crate) fn table3(k: usize, d: usize) -> Option<PrintedFigures> {
     let (row, column) = (place(&TABLE3_WIDTHS, d)?, place(&TABLE3_DELETIONS, k)?);
-    Some(Printed { influence: TABLE3[row].0[column], projection: TABLE3[row].1[column] })
+    Some(PrintedFigures { influence: TABLE3[row].0[column], projection: TABLE3[row].1[column] })
 }
 
 /// Table 2: the fastest and the slowest run and a total, in seconds. The number of runs in the total is not stated.
@@ -71,9 +71,9 @@ const TABLE4: [[(f64, f64); 3]; 3] = [
 const TABLE5: [[f64; 3]; 3] = [[8.81, 9.17, 10.84], [11.56, 10.33, 9.62], [9.39, 9.52, 10.03]];
 
 /// Table 4: what is left of the injected weight.
-pub(crate) fn table4(k: usize, keep: f64) -> Option<Printed> {
+pub(crate) fn table4(k: usize, keep: f64) -> Option<PrintedFigures> {
     let (influence, projection) = TABLE4[place(&TABLE4_DELETIONS, k)?][place(&TABLE4_KEEPS, keep)?];
-    Some(Printed { influence, projection })
+    Some(PrintedFigures { influence, projection })
 }
 
 /// Table 5: the median weight before.
@@ -90,9 +90,9 @@ const L2: [[(f64, f64); 3]; 3] = [
 ];
 
 /// Izzo et al., table 4: distance to retraining as a share of how far it moved.
-pub(crate) fn l2(k: usize, scale: f64) -> Option<Printed> {
+pub(crate) fn l2(k: usize, scale: f64) -> Option<PrintedFigures> {
     let (influence, projection) = L2[place(&L2_DELETIONS, k)?][place(&L2_SCALES, scale)?];
-    Some(Printed { influence, projection })
+    Some(PrintedFigures { influence, projection })
 }
 
 #[cfg(test)]
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn cells_are_where_the_paper_has_them() {
-        assert_eq!(table1(30, 2000), Some(Printed { influence: 58.0, projection: 79.0 }));
-        assert_eq!(table1(200, 1000), Some(Printed { influence: 316.0, projection: 3492.0 }));
-        assert_eq!(table3(20, 1500), Some(Printed { influence: 174.0, projection: 102.0 }));
-        assert_eq!(table4(100, 0.1), Some(Printed { influence: 1.22, projection: 0.33 }));
+        assert_eq!(table1(30, 2000), Some(PrintedFigures { influence: 58.0, projection: 79.0 }));
+        assert_eq!(table1(200, 1000), Some(PrintedFigures { influence: 316.0, projection: 3492.0 }));
+        assert_eq!(table3(20, 1500), Some(PrintedFigures { influence: 174.0, projection: 102.0 }));
+        assert_eq!(table4(100, 0.1), Some(PrintedFigures { influence: 1.22, projection: 0.33 }));
         assert_eq!(table5(50, 0.5), Some(11.56));
-        assert_eq!(l2(10, 1.0), Some(Printed { influence: 0.27, projection: 0.89 }));
+        assert_eq!(l2(10, 1.0), Some(PrintedFigures { influence: 0.27, projection: 0.89 }));
         assert_eq!((table1(2, 1000), table3(1, 3000), table4(10, 0.3)), (None, None, None));
     }
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 
 /// A table or figure that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum PaperPart {
     /// Deletion time against retraining time.
     Table1,
     /// Times of a network.
@@ -29,7 +29,7 @@ pub enum Part {
 
 /// What has to be measured. Several parts may show the same study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Study {
+pub(crate) enum PaperStudy {
     Times,
     ReviewInjection,
     NetworkTimes,
@@ -40,34 +40,34 @@ pub(crate) enum Study {
     Membership,
 }
 
-impl Part {
+impl PaperPart {
     /// All of them, in the order of the report.
-    pub const ALL: [Part; 10] = [
-        Part::Table1,
-        Part::Table2,
-        Part::Table3,
-        Part::Table4,
-        Part::Table5,
-        Part::L2,
-        Part::Figure1,
-        Part::Figure2,
-        Part::Adaptive,
-        Part::Membership,
+    pub const ALL: [PaperPart; 10] = [
+        PaperPart::Table1,
+        PaperPart::Table2,
+        PaperPart::Table3,
+        PaperPart::Table4,
+        PaperPart::Table5,
+        PaperPart::L2,
+        PaperPart::Figure1,
+        PaperPart::Figure2,
+        PaperPart::Adaptive,
+        PaperPart::Membership,
     ];
 
     /// Its name in the command.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Table1 => "table1",
-            Part::Table2 => "table2",
-            Part::Table3 => "table3",
-            Part::Table4 => "table4",
-            Part::Table5 => "table5",
-            Part::Figure1 => "figure1",
-            Part::Figure2 => "figure2",
-            Part::L2 => "l2",
-            Part::Adaptive => "adaptive",
-            Part::Membership => "membership",
+            PaperPart::Table1 => "table1",
+            PaperPart::Table2 => "table2",
+            PaperPart::Table3 => "table3",
+            PaperPart::Table4 => "table4",
+            PaperPart::Table5 => "table5",
+            PaperPart::Figure1 => "figure1",
+            PaperPart::Figure2 => "figure2",
+            PaperPart::L2 => "l2",
+            PaperPart::Adaptive => "adaptive",
+            PaperPart::Membership => "membership",
         }
     }
 
@@ -77,7 +77,7 @@ impl Part {
     }
 
     /// The parts of some names; `all` is every part, and so is no name at all.
-    pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Vec<Part>> {
+    pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Vec<PaperPart>> {
         let mut parts = Vec::new();
         for name in names {
             match name.as_ref() {
@@ -96,30 +96,30 @@ impl Part {
         Ok(parts)
     }
 
-    pub(crate) fn studies(self) -> &'static [Study] {
+    pub(crate) fn studies(self) -> &'static [PaperStudy] {
         match self {
-            Part::Table1 => &[Study::Times, Study::ReviewInjection],
-            Part::Table2 => &[Study::NetworkTimes],
-            Part::Table3 | Part::Figure1 | Part::Figure2 => &[Study::HeadInjection],
-            Part::Table4 | Part::Table5 => &[Study::Injection],
-            Part::L2 => &[Study::Distance],
-            Part::Adaptive => &[Study::Adaptive],
-            Part::Membership => &[Study::Membership],
+            PaperPart::Table1 => &[PaperStudy::Times, PaperStudy::ReviewInjection],
+            PaperPart::Table2 => &[PaperStudy::NetworkTimes],
+            PaperPart::Table3 | PaperPart::Figure1 | PaperPart::Figure2 => &[PaperStudy::HeadInjection],
+            PaperPart::Table4 | PaperPart::Table5 => &[PaperStudy::Injection],
+            PaperPart::L2 => &[PaperStudy::Distance],
+            PaperPart::Adaptive => &[PaperStudy::Adaptive],
+            PaperPart::Membership => &[PaperStudy::Membership],
         }
     }
 }
 
-impl Study {
+impl PaperStudy {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Study::Times => "times",
-            Study::ReviewInjection => "review-injection",
-            Study::NetworkTimes => "network-times",
-            Study::HeadInjection => "head-injection",
-            Study::Injection => "injection",
-            Study::Distance => "distance",
-            Study::Adaptive => "adaptive",
-            Study::Membership => "membership",
+            PaperStudy::Times => "times",
+            PaperStudy::ReviewInjection => "review-injection",
+            PaperStudy::NetworkTimes => "network-times",
+            PaperStudy::HeadInjection => "head-injection",
+            PaperStudy::Injection => "injection",
+            PaperStudy::Distance => "distance",
+            PaperStudy::Adaptive => "adaptive",
+            PaperStudy::Membership => "membership",
         }
     }
 }
@@ -130,9 +130,12 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_others_refused() {
-        assert_eq!(Part::parse(&Part::names()).unwrap(), Part::parse(&["all"]).unwrap());
-        assert_eq!(Part::parse(&["figure2", "table1", "table1"]).unwrap(), [Part::Table1, Part::Figure2]);
-        let error = Part::parse(&["table6"]).unwrap_err();
+        assert_eq!(PaperPart::parse(&PaperPart::names()).unwrap(), PaperPart::parse(&["all"]).unwrap());
+        assert_eq!(
+            PaperPart::parse(&["figure2", "table1", "table1"]).unwrap(),
+            [PaperPart::Table1, PaperPart::Figure2]
+        );
+        let error = PaperPart::parse(&["table6"]).unwrap_err();
         assert!(error.to_string().contains("table6") && error.hint().unwrap().contains("table5"), "{error}");
     }
 }

@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use efface_report::Page;
 
-use crate::data::Data;
+use crate::data::DataFolder;
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::page;
-use crate::part::{Part, Study};
-use crate::plan::Plan;
-use crate::state::{CACHE, Identity, Record, State};
-use crate::studies::{Context, Job, measure};
-use crate::watch::Watch;
+use crate::part::{PaperPart, PaperStudy};
+use crate::plan::StudyPlan;
+use crate::state::{CACHE, RunIdentity, RunState, TrialRecord};
+use crate::studies::{StudyContext, StudyJob, measure};
+use crate::watch::RunWatch;
 
 /// What is to be measured, and how.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ReproduceSettings {
     /// The tables and figures.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PaperPart>,
     /// Small sizes and few trials: two minutes for everything.
     pub quick: bool,
     /// A folder with the real sets; generated data without.
@@ -39,7 +39,7 @@ pub struct Settings {
 
 /// What came out.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedRun {
     /// The page.
     pub index: PathBuf,
     /// All files that were written.
@@ -54,12 +54,16 @@ pub struct Finished {
 const UNIT: f64 = 1000.0;
 
 /// Measures what is missing and writes the report.
-pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Finished> {
-    let plan = if settings.quick { Plan::quick() } else { Plan::full() };
+pub fn run(settings: &ReproduceSettings, watch: &mut dyn RunWatch) -> Result<FinishedRun> {
+    let plan = if settings.quick { StudyPlan::quick() } else { StudyPlan::full() };
     with_plan(settings, plan, watch)
 }
 
-pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) -> Result<Finished> {
+pub(crate) fn with_plan(
+    settings: &ReproduceSettings,
+    plan: StudyPlan,
+    watch: &mut dyn RunWatch,
+) -> Result<FinishedRun> {
     for (name, value) in [("trials", settings.trials.unwrap_or(1)), ("threads", settings.threads)] {
         if value == 0 || value > 100_000 {
             return Err(Error::Setting { name, value: value.to_string(), range: "1 to 100000" });
@@ -67,21 +71,21 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
     }
     let studies = studies(&settings.parts);
     let has = |study| studies.contains(&study);
-    let data = Data::new(settings.data.as_deref());
+    let data = DataFolder::new(settings.data.as_deref());
     data.check(
-        has(Study::Times) || has(Study::ReviewInjection) || has(Study::Membership),
-        has(Study::NetworkTimes) || has(Study::HeadInjection),
-        has(Study::NetworkTimes),
+        has(PaperStudy::Times) || has(PaperStudy::ReviewInjection) || has(PaperStudy::Membership),
+        has(PaperStudy::NetworkTimes) || has(PaperStudy::HeadInjection),
+        has(PaperStudy::NetworkTimes),
     )?;
-    let Settings { quick, data: folder, trials, seed, threads, out, .. } = settings;
-    let identity = Identity::new(*quick, folder.clone(), *trials, *seed, *threads);
-    let mut state = State::open(out, &identity, settings.force)?;
+    let ReproduceSettings { quick, data: folder, trials, seed, threads, out, .. } = settings;
+    let identity = RunIdentity::new(*quick, folder.clone(), *trials, *seed, *threads);
+    let mut state = RunState::open(out, &identity, settings.force)?;
     let plan = trials.map_or(plan.clone(), |trials| plan.trials(trials));
     let context =
-        Context { plan, data, seed: trial_seed(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
-    let jobs: Vec<Job> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
-    let is_missing = |state: &State, job: &Job| !state.has(job.study.name(), &job.cell, job.trial);
-    let missing: Vec<&Job> = jobs.iter().filter(|job| is_missing(&state, job)).collect();
+        StudyContext { plan, data, seed: trial_seed(*seed, 0, 0), threads: *threads, cache: out.join(CACHE) };
+    let jobs: Vec<StudyJob> = studies.iter().flat_map(|&study| measure(study, &context).jobs()).collect();
+    let is_missing = |state: &RunState, job: &StudyJob| !state.has(job.study.name(), &job.cell, job.trial);
+    let missing: Vec<&StudyJob> = jobs.iter().filter(|job| is_missing(&state, job)).collect();
     let seconds: f64 = missing.iter().map(|job| job.cost).sum();
     let there = jobs.len() - missing.len();
     watch.say(&format!(
@@ -96,7 +100,7 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
     let done = missing.len();
     let mut finished = write(&context, &state, settings)?;
     for &study in &studies {
-        let missing: Vec<&Job> = missing.iter().copied().filter(|job| job.study == study).collect();
+        let missing: Vec<&StudyJob> = missing.iter().copied().filter(|job| job.study == study).collect();
         if missing.is_empty() {
             continue;
         }
@@ -108,13 +112,13 @@ pub(crate) fn with_plan(settings: &Settings, plan: Plan, watch: &mut dyn Watch) 
 }
 
 fn do_all(
-    study: Study,
-    jobs: &[&Job],
-    context: &Context,
-    state: &mut State,
-    watch: &mut dyn Watch,
+    study: PaperStudy,
+    jobs: &[&StudyJob],
+    context: &StudyContext,
+    state: &mut RunState,
+    watch: &mut dyn RunWatch,
 ) -> Result<()> {
-    let amount = |jobs: &[&Job]| (jobs.iter().map(|job| job.cost).sum::<f64>() * UNIT) as u64;
+    let amount = |jobs: &[&StudyJob]| (jobs.iter().map(|job| job.cost).sum::<f64>() * UNIT) as u64;
     watch.start(page::title(study), amount(jobs).max(1));
     let mut measure = measure(study, context);
     for (at, job) in jobs.iter().enumerate() {
@@ -128,22 +132,22 @@ fn do_all(
         let (study, cell) = (study.name().to_string(), job.cell.clone());
         // What is no number has no place in JSON, and in a table it is the same as missing.
         let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
-        state.add(Record { study, cell, trial: job.trial, seconds, values })?;
+        state.add(TrialRecord { study, cell, trial: job.trial, seconds, values })?;
         watch.at(amount(&jobs[..=at]));
     }
     watch.finish();
     Ok(())
 }
 
-fn studies(parts: &[Part]) -> Vec<Study> {
-    let mut studies: Vec<Study> = parts.iter().flat_map(|part| part.studies()).copied().collect();
+fn studies(parts: &[PaperPart]) -> Vec<PaperStudy> {
+    let mut studies: Vec<PaperStudy> = parts.iter().flat_map(|part| part.studies()).copied().collect();
     studies.sort();
     studies.dedup();
     studies
 }
 
 /// Writes the page and its CSV files from what is in the record so far.
-fn write(context: &Context, state: &State, settings: &Settings) -> Result<Finished> {
+fn write(context: &StudyContext, state: &RunState, settings: &ReproduceSettings) -> Result<FinishedRun> {
     let (page, findings) = page::build(context, &state.records, settings);
     let mut files = Vec::new();
     let index = settings.out.join("index.html");
@@ -155,7 +159,7 @@ fn write(context: &Context, state: &State, settings: &Settings) -> Result<Finish
         files.push(path);
     }
     let findings = findings.iter().map(|text| text.plain()).collect();
-    Ok(Finished { index, files, findings, trials: (0, 0) })
+    Ok(FinishedRun { index, files, findings, trials: (0, 0) })
 }
 
 /// A file is replaced whole or not at all.

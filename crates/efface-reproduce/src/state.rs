@@ -22,7 +22,7 @@ const BEGINNING: &[u8] = b"{\"format\":";
 
 /// What makes two runs one: trials of other settings must not mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct RunIdentity {
     pub(crate) format: u32,
     pub(crate) quick: bool,
     /// The data folder as it was given; None for generated data.
@@ -34,7 +34,7 @@ pub(crate) struct Identity {
 
 /// One finished trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct TrialRecord {
     pub(crate) study: String,
     pub(crate) cell: String,
     pub(crate) trial: usize,
@@ -48,13 +48,13 @@ pub(crate) type Values = BTreeMap<String, f64>;
 
 /// The open record.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct RunState {
     path: PathBuf,
     file: File,
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<TrialRecord>,
 }
 
-impl Identity {
+impl RunIdentity {
     pub(crate) fn new(
         quick: bool,
         data: Option<PathBuf>,
@@ -86,10 +86,10 @@ impl Identity {
     }
 }
 
-impl State {
+impl RunState {
     /// Opens the record of a folder, or begins one in a new or empty folder. `force` moves what a run of other settings made
     /// aside. The record is locked: a second process in the same folder is refused.
-    pub(crate) fn open(out: &Path, identity: &Identity, force: bool) -> Result<Self> {
+    pub(crate) fn open(out: &Path, identity: &RunIdentity, force: bool) -> Result<Self> {
         fs::create_dir_all(out).map_err(|cause| Error::file(out, "created", cause))?;
         let path = out.join(FILE);
         if path.exists() {
@@ -118,14 +118,14 @@ impl State {
         Self::begin(path, file, identity)
     }
 
-    fn begin(path: PathBuf, file: File, identity: &Identity) -> Result<Self> {
+    fn begin(path: PathBuf, file: File, identity: &RunIdentity) -> Result<Self> {
         let mut state = Self { path, file, records: Vec::new() };
         state.line(identity)?;
         Ok(state)
     }
 
     /// Adds a finished trial. When this returns, it is in the file.
-    pub(crate) fn add(&mut self, record: Record) -> Result<()> {
+    pub(crate) fn add(&mut self, record: TrialRecord) -> Result<()> {
         self.line(&record)?;
         self.records.push(record);
         Ok(())
@@ -145,7 +145,7 @@ impl State {
 }
 
 /// The identity, the records, and the length of what is whole; None where not even the first line is.
-fn read(path: &Path, file: &mut File) -> Result<Option<(Identity, Vec<Record>, u64)>> {
+fn read(path: &Path, file: &mut File) -> Result<Option<(RunIdentity, Vec<TrialRecord>, u64)>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(|cause| Error::file(path, "read", cause))?;
     let damaged =
@@ -217,55 +217,55 @@ fn is_empty(folder: &Path) -> Result<bool> {
 mod tests {
     use super::*;
 
-    fn identity(seed: u64) -> Identity {
-        Identity::new(true, None, None, seed, 1)
+    fn identity(seed: u64) -> RunIdentity {
+        RunIdentity::new(true, None, None, seed, 1)
     }
 
-    fn record(trial: usize) -> Record {
+    fn record(trial: usize) -> TrialRecord {
         let values = Values::from([("a".to_string(), 0.1 + trial as f64)]);
-        Record { study: "s".into(), cell: "c".into(), trial, seconds: 1.0, values }
+        TrialRecord { study: "s".into(), cell: "c".into(), trial, seconds: 1.0, values }
     }
 
     #[test]
     fn a_run_goes_on_where_it_stopped_even_in_the_middle_of_a_line() {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = State::open(folder.path(), &identity(1), false).unwrap();
+        let mut state = RunState::open(folder.path(), &identity(1), false).unwrap();
         state.add(record(0)).unwrap();
         state.add(record(1)).unwrap();
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap();
-        assert!(matches!(State::open(folder.path(), &identity(1), false), Err(Error::Busy(_))));
+        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::Busy(_))));
         drop(state);
         // The last byte that was written is the first half of a letter.
         fs::write(&path, [&text.as_bytes()[..text.len() - 7], b"\xc3"].concat()).unwrap();
-        let mut state = State::open(folder.path(), &identity(1), false).unwrap();
+        let mut state = RunState::open(folder.path(), &identity(1), false).unwrap();
         assert_eq!(state.records, [record(0)]);
         assert!(state.has("s", "c", 0) && !state.has("s", "c", 1));
         state.add(record(1)).unwrap();
         drop(state);
-        let state = State::open(folder.path(), &identity(1), false).unwrap();
+        let state = RunState::open(folder.path(), &identity(1), false).unwrap();
         assert_eq!(state.records, [record(0), record(1)]);
     }
 
     #[test]
     fn another_run_is_refused_and_with_force_set_aside() {
         let folder = tempfile::tempdir().unwrap();
-        State::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
-        let error = State::open(folder.path(), &identity(2), false).unwrap_err();
+        RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+        let error = RunState::open(folder.path(), &identity(2), false).unwrap_err();
         assert!(error.to_string().contains("seed 1") && error.to_string().contains("seed 2"), "{error}");
         let made = ["index.html", "table4.csv", "text.csv"];
         made.iter().for_each(|name| fs::write(folder.path().join(name), "old").unwrap());
         fs::write(folder.path().join("notes.csv"), "mine").unwrap();
         fs::create_dir(folder.path().join(CACHE)).unwrap();
         fs::write(folder.path().join(CACHE).join("news-d1000.network"), "old").unwrap();
-        assert!(State::open(folder.path(), &identity(2), true).unwrap().records.is_empty());
+        assert!(RunState::open(folder.path(), &identity(2), true).unwrap().records.is_empty());
         // Everything of the old run is kept, and nothing of it is where this run would find it.
         let old = folder.path().join("earlier-1");
         assert_eq!(fs::read_to_string(old.join(FILE)).unwrap().lines().count(), 2);
         made.iter().for_each(|name| assert_eq!(fs::read_to_string(old.join(name)).unwrap(), "old"));
         assert!(old.join(CACHE).join("news-d1000.network").exists() && !folder.path().join(CACHE).exists());
         assert_eq!(fs::read_to_string(folder.path().join("notes.csv")).unwrap(), "mine");
-        assert!(State::open(folder.path(), &identity(3), true).unwrap().records.is_empty());
+        assert!(RunState::open(folder.path(), &identity(3), true).unwrap().records.is_empty());
         assert!(folder.path().join("earlier-2").join(FILE).exists());
     }
 
@@ -275,12 +275,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(FILE);
             fs::write(&path, left).unwrap();
-            State::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
-            assert_eq!(State::open(folder.path(), &identity(1), false).unwrap().records, [record(0)]);
+            RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+            assert_eq!(RunState::open(folder.path(), &identity(1), false).unwrap().records, [record(0)]);
         }
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE), "something else").unwrap();
-        assert!(matches!(State::open(folder.path(), &identity(1), false), Err(Error::Damaged { .. })));
+        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::Damaged { .. })));
         assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), "something else");
     }
 
@@ -288,19 +288,19 @@ mod tests {
     fn a_folder_of_somebody_else_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.tex"), "x").unwrap();
-        assert!(matches!(State::open(folder.path(), &identity(1), false), Err(Error::NotARun(_))));
-        assert!(State::open(folder.path(), &identity(1), true).is_ok());
+        assert!(matches!(RunState::open(folder.path(), &identity(1), false), Err(Error::NotARun(_))));
+        assert!(RunState::open(folder.path(), &identity(1), true).is_ok());
         assert_eq!(fs::read_to_string(folder.path().join("thesis.tex")).unwrap(), "x");
     }
 
     #[test]
     fn damage_is_named_by_its_line() {
         let folder = tempfile::tempdir().unwrap();
-        State::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
+        RunState::open(folder.path(), &identity(1), false).unwrap().add(record(0)).unwrap();
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap().replace("\"cell\"", "cell");
         fs::write(&path, text).unwrap();
-        let error = State::open(folder.path(), &identity(1), false).unwrap_err();
+        let error = RunState::open(folder.path(), &identity(1), false).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 /// A sample in short.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Summary {
+pub(crate) struct SampleSummary {
     pub(crate) trials: usize,
     pub(crate) mean: f64,
     /// Of the mean; NaN for one trial.
@@ -17,7 +17,7 @@ pub(crate) struct Summary {
 }
 
 /// Sums a sample up; None when there is none. Values that are no numbers are left out.
-pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<Summary> {
+pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<SampleSummary> {
     let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -29,7 +29,7 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<Summary> 
     let quartiles = quantile(&values, 0.75) - quantile(&values, 0.25);
     let quartiles = if n > 1 { quartiles } else { f64::NAN };
     let median = quantile(&values, 0.5);
-    Some(Summary {
+    Some(SampleSummary {
         trials: n,
         mean,
         error: spread / (n as f64).sqrt(),

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use efface_report::Page;
 
-use crate::part::Study;
-use crate::plan::Plan;
+use crate::part::PaperStudy;
+use crate::plan::StudyPlan;
 use crate::run::with_plan;
-use crate::state::{Record, Values};
-use crate::studies::{Context, measure};
-use crate::{Error, Nobody, Part, Settings, Watch, data::Data, page};
+use crate::state::{TrialRecord, Values};
+use crate::studies::{StudyContext, measure};
+use crate::{Error, PaperPart, ReproduceSettings, RunWatch, SilentWatch, data::DataFolder, page};
 
-fn settings(out: &Path) -> Settings {
-    Settings {
-        parts: Part::ALL.to_vec(),
+fn settings(out: &Path) -> ReproduceSettings {
+    ReproduceSettings {
+        parts: PaperPart::ALL.to_vec(),
         quick: true,
         data: None,
         out: out.into(),
@@ -26,8 +26,14 @@ fn settings(out: &Path) -> Settings {
 }
 
 /// The quick settings on generated data.
-fn quick(cache: &Path) -> Context {
-    Context { plan: Plan::quick(), data: Data::new(None), seed: 1, threads: 1, cache: cache.into() }
+fn quick(cache: &Path) -> StudyContext {
+    StudyContext {
+        plan: StudyPlan::quick(),
+        data: DataFolder::new(None),
+        seed: 1,
+        threads: 1,
+        cache: cache.into(),
+    }
 }
 
 /// The fields of a CSV that quotes only labels.
@@ -39,7 +45,7 @@ fn fields(text: &str) -> impl Iterator<Item = &str> {
 fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
-    let finished = with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap();
+    let finished = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     let html = fs::read_to_string(&finished.index).unwrap();
     let csv: Vec<String> = finished.files[1..].iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let known: std::collections::HashSet<&str> = csv.iter().flat_map(|text| fields(text)).collect();
@@ -53,7 +59,7 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
     // What is the point of it all: exact forgetting leaves what retraining leaves.
     let record = fs::read_to_string(folder.path().join("state.jsonl")).unwrap();
     for line in record.lines().skip(1) {
-        let record: Record = serde_json::from_str(line).unwrap();
+        let record: TrialRecord = serde_json::from_str(line).unwrap();
         if ["injection", "head-injection", "review-injection"].contains(&record.study.as_str()) {
             assert!(record.values["exact"] <= 1e-9 && record.values["retrain"] <= 1e-9, "{line}");
         }
@@ -74,23 +80,23 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
         }
     }
     // The same again has nothing to do, and says so; half of it goes on.
-    let again = with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap();
+    let again = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     assert_eq!(again.trials, (0, finished.trials.0));
     assert_eq!(fs::read_to_string(&again.index).unwrap(), html);
     let half: Vec<&str> = record.lines().take(record.lines().count() / 2).collect();
     fs::write(folder.path().join("state.jsonl"), half.join("\n") + "\n{\"study\":\"ti").unwrap();
-    let resumed = with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap();
+    let resumed = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     assert_eq!(resumed.trials, (finished.trials.0 - (half.len() - 1), half.len() - 1));
 }
 
 /// Every trial of a plan with numbers that follow from its name.
-fn invented(context: &Context) -> Vec<Record> {
-    let studies = Part::ALL.iter().flat_map(|part| part.studies()).copied();
-    let mut studies: Vec<Study> = studies.collect();
+fn invented(context: &StudyContext) -> Vec<TrialRecord> {
+    let studies = PaperPart::ALL.iter().flat_map(|part| part.studies()).copied();
+    let mut studies: Vec<PaperStudy> = studies.collect();
     studies.sort();
     studies.dedup();
     let jobs = studies.into_iter().flat_map(|study| measure(study, context).jobs());
-    jobs.map(|job| Record {
+    jobs.map(|job| TrialRecord {
         study: job.study.name().into(),
         cell: job.cell,
         trial: job.trial,
@@ -114,15 +120,15 @@ fn the_quick_report_has_this_structure() {
 }
 
 /// The findings of one trial a cell, whose numbers follow from the study and the cell.
-fn findings(values: impl Fn(Study, &str) -> Vec<(&'static str, f64)>) -> String {
+fn findings(values: impl Fn(PaperStudy, &str) -> Vec<(&'static str, f64)>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let context = quick(folder.path());
-    let studies = Part::ALL.iter().flat_map(|part| part.studies()).copied();
+    let studies = PaperPart::ALL.iter().flat_map(|part| part.studies()).copied();
     let jobs = studies.flat_map(|study| measure(study, &context).jobs()).filter(|job| job.trial == 0);
     let records = jobs.map(|job| {
         let values = values(job.study, &job.cell).into_iter().map(|(name, value)| (name.to_string(), value));
         let (study, values) = (job.study.name().into(), values.collect());
-        Record { study, cell: job.cell, trial: 0, seconds: 1.0, values }
+        TrialRecord { study, cell: job.cell, trial: 0, seconds: 1.0, values }
     });
     let (_, found) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
     found.iter().map(|text| text.plain()).collect::<Vec<_>>().join("\n")
@@ -131,8 +137,8 @@ fn findings(values: impl Fn(Study, &str) -> Vec<(&'static str, f64)>) -> String 
 #[test]
 fn every_finding_says_the_opposite_when_the_numbers_do() {
     let injection = |exact: f64, sparser: f64| {
-        move |study: Study, cell: &str| match study {
-            Study::Injection => {
+        move |study: PaperStudy, cell: &str| match study {
+            PaperStudy::Injection => {
                 let projection = if cell.ends_with("p=0.5") { 0.5 } else { sparser };
                 vec![("exact", exact), ("retrain", 0.0), ("PRU", projection), ("INF", 1.0)]
             }
@@ -146,8 +152,8 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     assert!(bad.contains("does not reproduce here") && !bad.contains("forgets"), "{bad}");
 
     let times = |seconds: f64| {
-        move |study: Study, _: &str| match study {
-            Study::Times => vec![
+        move |study: PaperStudy, _: &str| match study {
+            PaperStudy::Times => vec![
                 ("refit s", 1.0),
                 ("k=1 Newton step s", 0.1),
                 ("k=200 Newton step s", 0.1),
@@ -169,16 +175,16 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     assert!(bad.contains("not always faster") && bad.contains("paper prints in 2 of 4 cells"), "{bad}");
 
     let head = |left: f64| {
-        move |study: Study, _: &str| match study {
-            Study::HeadInjection => vec![("exact", 0.0), ("retrain", 0.0), ("INF", left), ("PRU", left)],
+        move |study: PaperStudy, _: &str| match study {
+            PaperStudy::HeadInjection => vec![("exact", 0.0), ("retrain", 0.0), ("INF", left), ("PRU", left)],
             _ => Vec::new(),
         }
     };
     assert!(findings(head(0.5)).contains("Table 3 does not reproduce: INF and PRU leave between 5,000"));
 
     let attack = |exact: f64, before: f64| {
-        move |study: Study, _: &str| match study {
-            Study::Membership => vec![
+        move |study: PaperStudy, _: &str| match study {
+            PaperStudy::Membership => vec![
                 ("exact forgotten auc", exact),
                 ("exact forgotten low", exact - 0.02),
                 ("exact forgotten high", exact + 0.02),
@@ -202,14 +208,14 @@ fn every_finding_says_the_opposite_when_the_numbers_do() {
     assert!(findings(attack(0.5, 0.51)).contains("shows little on these rows"));
 
     let distance = findings(|study, _| match study {
-        Study::Distance => vec![("×10 exact", 1e-9), ("×10 PRU", 0.9), ("×10 INF", 0.5)],
+        PaperStudy::Distance => vec![("×10 exact", 1e-9), ("×10 PRU", 0.9), ("×10 INF", 0.5)],
         _ => Vec::new(),
     });
     assert!(distance.contains("ends at most 1×10⁻⁹ of the way"), "{distance}");
 
     let adaptive = |after: f64| {
-        move |study: Study, _: &str| match study {
-            Study::Adaptive => vec![
+        move |study: PaperStudy, _: &str| match study {
+            PaperStudy::Adaptive => vec![
                 ("T=1 after", 1e-15),
                 ("T=100 before", 0.1),
                 ("T=100 after", after),
@@ -232,14 +238,14 @@ fn timed(exact: &[f64], refit: &[f64], waited: f64) -> (String, Page) {
     let folder = tempfile::tempdir().unwrap();
     let context = quick(folder.path());
     let mut records = Vec::new();
-    for job in measure(Study::Times, &context).jobs().into_iter().filter(|job| job.trial < exact.len()) {
+    for job in measure(PaperStudy::Times, &context).jobs().into_iter().filter(|job| job.trial < exact.len()) {
         let values = Values::from([
             ("k=1 exact s".into(), exact[job.trial]),
             ("k=1 Newton step s".into(), 0.5),
             ("refit s".into(), refit[job.trial]),
             ("waited share".into(), waited),
         ]);
-        records.push(Record {
+        records.push(TrialRecord {
             study: "times".into(),
             cell: job.cell,
             trial: job.trial,
@@ -284,7 +290,7 @@ fn times_that_are_far_apart_are_said_to_be_so() {
 fn the_explanation_of_the_l2_table_follows_from_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let context = quick(folder.path());
-    let jobs = measure(Study::Distance, &context).jobs();
+    let jobs = measure(PaperStudy::Distance, &context).jobs();
     let records = jobs.into_iter().map(|job| {
         let right = if job.cell.starts_with("make_spd_matrix") { 0.88 } else { 0.95 };
         let mut values = Values::new();
@@ -292,7 +298,7 @@ fn the_explanation_of_the_l2_table_follows_from_its_numbers() {
             values.insert(format!("{scale} PRU"), right);
             values.insert(format!("{scale} PRU, one row more"), right + 0.03);
         }
-        Record { study: "distance".into(), cell: job.cell, trial: job.trial, seconds: 1.0, values }
+        TrialRecord { study: "distance".into(), cell: job.cell, trial: job.trial, seconds: 1.0, values }
     });
     let (page, _) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
     let html = page.html();
@@ -309,10 +315,11 @@ fn the_explanation_of_the_l2_table_follows_from_its_numbers() {
 fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let reasons = |trials: Option<usize>| {
-        let plan = trials.map_or(Plan::full(), |trials| Plan::full().trials(trials));
-        let (data, cache) = (Data::new(Some(folder.path())), folder.path().into());
-        let context = Context { plan, data, seed: 1, threads: 1, cache };
-        page::reasons(&context, &Settings { quick: false, trials, ..settings(folder.path()) }).join("\n")
+        let plan = trials.map_or(StudyPlan::full(), |trials| StudyPlan::full().trials(trials));
+        let (data, cache) = (DataFolder::new(Some(folder.path())), folder.path().into());
+        let context = StudyContext { plan, data, seed: 1, threads: 1, cache };
+        page::reasons(&context, &ReproduceSettings { quick: false, trials, ..settings(folder.path()) })
+            .join("\n")
     };
     let full = reasons(None);
     assert!(
@@ -330,9 +337,9 @@ fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
 #[test]
 fn the_full_report_has_the_papers_cells() {
     let folder = tempfile::tempdir().unwrap();
-    let context = Context {
-        plan: Plan::full(),
-        data: Data::new(Some(folder.path())),
+    let context = StudyContext {
+        plan: StudyPlan::full(),
+        data: DataFolder::new(Some(folder.path())),
         seed: 1,
         threads: 1,
         cache: folder.path().into(),
@@ -359,11 +366,11 @@ fn the_full_report_has_the_papers_cells() {
     }
 }
 
-fn fails(change: impl FnOnce(&mut Settings)) -> Error {
+fn fails(change: impl FnOnce(&mut ReproduceSettings)) -> Error {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(folder.path());
     change(&mut settings);
-    with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap_err()
+    with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap_err()
 }
 
 #[test]
@@ -375,7 +382,7 @@ fn a_data_folder_that_lacks_a_file_is_named_with_what_it_is_for() {
     assert!(error.hint().unwrap().contains("--data"));
     let error = fails(|settings| {
         settings.data = Some(empty.path().into());
-        settings.parts = vec![Part::Figure1];
+        settings.parts = vec![PaperPart::Figure1];
     });
     assert!(
         error.to_string().contains("bbc-text.csv") && error.to_string().contains("tables 2 and 3"),
@@ -383,9 +390,12 @@ fn a_data_folder_that_lacks_a_file_is_named_with_what_it_is_for() {
     );
     // What needs no file runs without.
     let folder = tempfile::tempdir().unwrap();
-    let settings =
-        Settings { data: Some(empty.path().into()), parts: vec![Part::L2], ..settings(folder.path()) };
-    assert!(with_plan(&settings, Plan::tiny(), &mut Nobody).is_ok());
+    let settings = ReproduceSettings {
+        data: Some(empty.path().into()),
+        parts: vec![PaperPart::L2],
+        ..settings(folder.path())
+    };
+    assert!(with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).is_ok());
 }
 
 #[test]
@@ -402,7 +412,7 @@ fn too_few_rows_are_counted() {
     fill(1);
     let error = fails(|settings| {
         settings.data = Some(data.path().into());
-        settings.parts = vec![Part::Membership];
+        settings.parts = vec![PaperPart::Membership];
     });
     let text = error.to_string();
     assert!(text.contains("has 2 rows") && text.contains("80 are needed"), "{text}");
@@ -410,7 +420,7 @@ fn too_few_rows_are_counted() {
     fill(100);
     let error = fails(|settings| {
         settings.data = Some(data.path().into());
-        settings.parts = vec![Part::Table1];
+        settings.parts = vec![PaperPart::Table1];
     });
     let text = error.to_string();
     assert!(text.contains("different words; 40 are needed for d = 40"), "{text}");
@@ -444,10 +454,12 @@ fn settings_have_ranges_and_folders_owners() {
     let error = fails(|s| s.out = file.path().join("below"));
     assert!(matches!(error, Error::File { .. }) && error.hint().unwrap().contains("--out"), "{error}");
     let folder = tempfile::tempdir().unwrap();
-    let first = Settings { parts: vec![Part::L2], ..settings(folder.path()) };
-    with_plan(&first, Plan::tiny(), &mut Nobody).unwrap();
+    let first = ReproduceSettings { parts: vec![PaperPart::L2], ..settings(folder.path()) };
+    with_plan(&first, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     let page = fs::read_to_string(folder.path().join("index.html")).unwrap();
-    let error = with_plan(&Settings { seed: 2, ..first.clone() }, Plan::tiny(), &mut Nobody).unwrap_err();
+    let error =
+        with_plan(&ReproduceSettings { seed: 2, ..first.clone() }, StudyPlan::tiny(), &mut SilentWatch)
+            .unwrap_err();
     assert!(error.to_string().contains("it was made with seed 1"), "{error}");
     assert_eq!(
         fs::read_to_string(folder.path().join("index.html")).unwrap(),
@@ -459,7 +471,7 @@ fn settings_have_ranges_and_folders_owners() {
 #[test]
 fn whoever_watches_can_stop_a_run_and_it_goes_on_later() {
     struct Once(std::cell::Cell<usize>);
-    impl Watch for Once {
+    impl RunWatch for Once {
         fn start(&mut self, _what: &str, _amount: u64) {}
         fn at(&mut self, _done: u64) {
             self.0.set(self.0.get() + 1);
@@ -471,8 +483,8 @@ fn whoever_watches_can_stop_a_run_and_it_goes_on_later() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings { parts: vec![Part::L2], ..settings(folder.path()) };
-    let stopped = with_plan(&settings, Plan::tiny(), &mut Once(0.into()));
+    let settings = ReproduceSettings { parts: vec![PaperPart::L2], ..settings(folder.path()) };
+    let stopped = with_plan(&settings, StudyPlan::tiny(), &mut Once(0.into()));
     assert!(matches!(stopped, Err(Error::Stopped)));
-    assert_eq!(with_plan(&settings, Plan::tiny(), &mut Nobody).unwrap().trials, (9, 3));
+    assert_eq!(with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap().trials, (9, 3));
 }

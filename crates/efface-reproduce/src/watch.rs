@@ -1,7 +1,7 @@
 //! Who watches a run: progress for bars, and sentences for the log.
 
 /// Told how a run goes. Amounts are estimated work, so that a bar over them tells the time that is left.
-pub trait Watch {
+pub trait RunWatch {
     /// Work of this amount begins.
     fn start(&mut self, what: &str, amount: u64);
     /// So much of it is done.
@@ -18,9 +18,9 @@ pub trait Watch {
 
 /// Nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct SilentWatch;
 
-impl Watch for Nobody {
+impl RunWatch for SilentWatch {
     fn start(&mut self, _what: &str, _amount: u64) {}
     fn at(&mut self, _done: u64) {}
     fn finish(&mut self) {}

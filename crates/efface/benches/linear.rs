@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use efface::methods::{Exact, leave_out_predictions, printed_form};
-use efface::synthetic::{FeatureInjection, Linear};
+use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{Dense, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RowId, RowStore, Rows};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
@@ -30,7 +30,7 @@ fn main() {
 }
 
 fn regression(rows: usize, width: usize) -> Rows {
-    let data = Linear { rows, width, seed: 7 }.generate();
+    let data = LinearProblem { rows, width, seed: 7 }.generate();
     Rows::new(Dense::new(data.x, width).expect("row-major"), data.y, 1).expect("finite")
 }
 
@@ -163,7 +163,7 @@ fn flat() {
     let d = 256;
     for form in [Form::Factor, Form::Rows] {
         for n in [10_000usize, 100_000, 1_000_000] {
-            let data = Linear { rows: 10_000, width: d, seed: 11 }.generate();
+            let data = LinearProblem { rows: 10_000, width: d, seed: 11 }.generate();
             let x: Vec<f64> = (0..n / 10_000).flat_map(|_| data.x.iter().copied()).collect();
             let y: Vec<f64> = (0..n / 10_000).flat_map(|_| data.y.iter().copied()).collect();
             let rows = Rows::new(Dense::new(x, d).expect("row-major"), y, 1).expect("finite");
@@ -237,7 +237,7 @@ fn injection() {
     let d = 1500;
     for k in [10, 50, 100] {
         for keep in [0.5, 0.25, 0.1] {
-            let base = Linear { rows: 10 * d, width: d, seed: 3 };
+            let base = LinearProblem { rows: 10 * d, width: d, seed: 3 };
             let data = FeatureInjection { base, removed: k, keep }.generate().expect("in range");
             let rows = Rows::new(Dense::new(data.x, d).expect("row-major"), data.y, 1).expect("finite");
             let recipe = Ridge::new(1e-4).intercept(false);

@@ -6,20 +6,20 @@ use efface::eval::{
     Attack, Bootstrap, Task, Trials, attack, distance, feature_injection, inject, membership_inference,
     population_threshold, utility, weight_on,
 };
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{
     AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Method, Ridge, RowId, RowStore, Rows,
     Softmax,
 };
 
 fn regression(n: usize, width: usize, seed: u64) -> Rows {
-    let problem = Linear { rows: n, width, seed }.generate();
+    let problem = LinearProblem { rows: n, width, seed }.generate();
     Rows::new(Dense::new(problem.x, width).unwrap(), problem.y, 1).unwrap()
 }
 
 /// Two or three classes by the size of the target.
 fn classes(n: usize, width: usize, seed: u64, outputs: usize) -> Rows {
-    let problem = Linear { rows: n, width, seed }.generate();
+    let problem = LinearProblem { rows: n, width, seed }.generate();
     let spread = (problem.y.iter().map(|y| y * y).sum::<f64>() / n as f64).sqrt();
     let targets = |y: &f64| match outputs {
         1 => vec![if *y > 0.0 { 1.0 } else { -1.0 }],

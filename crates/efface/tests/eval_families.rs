@@ -4,7 +4,7 @@
 
 use efface::eval::{Task, Trials, distance, judge, membership_inference, utility};
 use efface::models::BaseRecipe;
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{
     Aggregation, AnyModel, AnyRecipe, Csr, Dense, Fit, GaussianNb, KMeans, Logistic, Method, MultinomialNb,
     Predict, Ridge, RowId, Rows, Sisa, Softmax,
@@ -12,7 +12,7 @@ use efface::{
 
 /// Two classes as −1 and 1, or three as a single 1 among zeros, by the size of a linear target.
 fn classes(n: usize, width: usize, outputs: usize) -> Rows {
-    let problem = Linear { rows: n, width, seed: 9 }.generate();
+    let problem = LinearProblem { rows: n, width, seed: 9 }.generate();
     let spread = (problem.y.iter().map(|y| y * y).sum::<f64>() / n as f64).sqrt();
     let targets = |y: &f64| match outputs {
         1 => vec![if *y > 0.0 { 1.0 } else { -1.0 }],

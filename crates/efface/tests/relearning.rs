@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use efface::eval::{LinearRelearning, RELEARNING_LIMIT, Relearning};
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{
     AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Ridge, RowId, Rows, Softmax,
 };
 
 /// Rows of a linear problem whose targets are numbers, two classes or three.
 fn rows(n: usize, width: usize, classes: usize) -> Rows {
-    let problem = Linear { rows: n, width, seed: 5 }.generate();
+    let problem = LinearProblem { rows: n, width, seed: 5 }.generate();
     let spread = (problem.y.iter().map(|y| y * y).sum::<f64>() / n as f64).sqrt();
     let outputs = if classes > 2 { 3 } else { 1 };
     let targets = problem.y.iter().flat_map(|y| match classes {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
 use efface::methods::{self, Exact, leave_out_predictions};
-use efface::synthetic::{FeatureInjection, Linear};
+use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{
     Amend, Csr, Dense, Error, Family, Features, Fit, Fitted, Forget, Form, Method, Predict, Ridge,
     RidgeModel, RowId, RowStore, Rows,
@@ -118,7 +118,7 @@ fn leverage_one_without_a_penalty_is_an_error() {
 
 #[test]
 fn leverage_near_one_is_exact_to_the_last_digits() {
-    let base = Linear { rows: 600, width: 60, seed: 5 };
+    let base = LinearProblem { rows: 600, width: 60, seed: 5 };
     for k in [1, 10, 30] {
         let data = FeatureInjection { base, removed: k, keep: 0.5 }.generate().unwrap();
         let rows = Rows::new(Dense::new(data.x, 60).unwrap(), data.y, 1).unwrap();
@@ -180,7 +180,7 @@ fn duplicate_and_zero_rows_are_forgotten_like_any_other() {
 
 #[test]
 fn more_rows_than_features_may_go() {
-    let data = Linear { rows: 40, width: 5, seed: 1 }.generate();
+    let data = LinearProblem { rows: 40, width: 5, seed: 1 }.generate();
     let rows = Rows::new(Dense::new(data.x, 5).unwrap(), data.y, 1).unwrap();
     let gone: Vec<RowId> = (0..30).map(RowId).collect();
     let recipe = Ridge::new(0.5);
@@ -328,7 +328,7 @@ fn a_million_features() {
 
 #[test]
 fn leave_out_predictions_are_those_of_the_retrained_model() {
-    let data = Linear { rows: 200, width: 12, seed: 4 }.generate();
+    let data = LinearProblem { rows: 200, width: 12, seed: 4 }.generate();
     let rows = Rows::new(Dense::new(data.x, 12).unwrap(), data.y, 1).unwrap();
     let gone: Vec<RowId> = (10..25).map(RowId).collect();
     for form in DENSE_FORMS {
@@ -346,7 +346,7 @@ fn leave_out_predictions_are_those_of_the_retrained_model() {
 /// An approximate forget does not spoil the exact one after it.
 #[test]
 fn exact_after_approximate_is_exact() {
-    let data = Linear { rows: 150, width: 10, seed: 8 }.generate();
+    let data = LinearProblem { rows: 150, width: 10, seed: 8 }.generate();
     let rows = Rows::new(Dense::new(data.x, 10).unwrap(), data.y, 1).unwrap();
     for form in DENSE_FORMS {
         for settle in [1, 100] {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use efface_engine::files::check_folder;
-use efface_reproduce::{Finished, Part, Settings, Watch, run as reproduce};
+use efface_reproduce::{FinishedRun, PaperPart, ReproduceSettings, RunWatch, run as reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -23,8 +23,8 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
-    let settings = Settings {
-        parts: Part::parse(&args.parts)?,
+    let settings = ReproduceSettings {
+        parts: PaperPart::parse(&args.parts)?,
         quick: args.quick,
         data: args.data.clone(),
         out: args.out.clone(),
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
     // What a run writes into its folder; what is there of another run is moved aside and not overwritten.
     check_folder(&args.out, &["jsonl", "html", "csv", "part"], &[])?;
     let mut bar = Bar { terminal, bar: None };
-    let Finished { index, files, findings, trials: (done, kept) } = reproduce(&settings, &mut bar)?;
+    let FinishedRun { index, files, findings, trials: (done, kept) } = reproduce(&settings, &mut bar)?;
     if terminal.json() {
         let files = files.iter().map(|path| path.display().to_string()).collect();
         let answer = Answer {
@@ -58,7 +58,7 @@ struct Bar<'a> {
     bar: Option<ProgressBar>,
 }
 
-impl Watch for Bar<'_> {
+impl RunWatch for Bar<'_> {
     fn start(&mut self, what: &str, amount: u64) {
         if !self.terminal.shows_bars() {
             return;

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use efface::{Logistic, Ridge};
 use efface_nn::{
-    Checkpoint, EncoderSettings, EpochReport, Flow, HeadRecipe, NetworkRecipe, Progress, TrainSettings,
+    Checkpoint, EncoderSettings, EpochReport, HeadRecipe, NetworkRecipe, TrainSettings, TrainingFlow,
+    TrainingProgress,
 };
 
 use crate::corpus::{Corpus, spread, vectors};
@@ -13,8 +14,8 @@ use crate::usage::peak_megabytes;
 /// Tells of every epoch on the error stream.
 pub(crate) struct Print(pub(crate) Instant);
 
-impl Progress for Print {
-    fn epoch(&mut self, report: &EpochReport, _checkpoint: &Checkpoint) -> Flow {
+impl TrainingProgress for Print {
+    fn epoch(&mut self, report: &EpochReport, _checkpoint: &Checkpoint) -> TrainingFlow {
         let (loss, hits) = report.validation.unwrap_or_default();
         eprintln!(
             "  epoch {:2}: loss {:.4}, accuracy {:.4}; validation {loss:.4}, {hits:.4}{} ({:.1} s)",
@@ -24,7 +25,7 @@ impl Progress for Print {
             if report.best { " *" } else { "" },
             self.0.elapsed().as_secs_f64()
         );
-        Flow::Continue
+        TrainingFlow::Continue
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Instant;
 use efface::eval::{Bootstrap, likelihood_ratio};
 use efface::{Method, Predict, Ridge, RowId};
 use efface_nn::{
-    EncoderSettings, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows, train_further,
+    EncoderSettings, HeadRecipe, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows,
+    train_further,
 };
 
 use crate::corpus::{Corpus, draw, spread, vectors};
@@ -75,16 +76,17 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         let all: Vec<usize> = inside.iter().chain(base).copied().collect();
         let gone: Vec<RowId> = (0..inside.len() as u64).map(RowId).collect();
         let rows = bbc.rows(&all, &embedding, MAX_TOKENS);
-        let trained = recipe(j).train(&rows, &mut Quiet).unwrap();
+        let trained = recipe(j).train(&rows, &mut QuietTraining).unwrap();
         let forget = |method| trained.network.forget(method, &trained.encoded, &gone).unwrap().model;
-        let anew = recipe(j).train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut Quiet).unwrap();
+        let anew = recipe(j).train(&bbc.rows(base, &embedding, MAX_TOKENS), &mut QuietTraining).unwrap();
         seen[0].push(look(&trained.network));
         seen[1].push(look(&forget(&Method::Exact)));
         seen[2].push(look(&forget(&Method::Influence)));
         seen[3].push(look(&anew.network));
         for (kind, name) in ["fine_tune", "neggrad_plus", "scrub"].into_iter().enumerate() {
             let method = Method::named(name).unwrap();
-            let tuned = train_further(&method, trained.network.backbone(), &rows, &gone, &mut Quiet).unwrap();
+            let tuned =
+                train_further(&method, trained.network.backbone(), &rows, &gone, &mut QuietTraining).unwrap();
             seen[4 + kind].push(look(&tuned.trained.network));
         }
         membership.push(member);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use efface::{Features, Logistic, Method, Predict, RowId, Rows};
 use efface_nn::{
-    Backbone, EncoderSettings, HeadRecipe, Network, NetworkRecipe, Quiet, TrainSettings, text_rows,
+    Backbone, EncoderSettings, HeadRecipe, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows,
     train_further,
 };
 
@@ -110,8 +110,8 @@ fn compare(
     let out = rows.filter(|id| id.0 < sizes.forgotten as u64);
     let out_ids = ids(&train[..sizes.forgotten]);
 
-    let trained = recipe.train(&rows, &mut Quiet).unwrap();
-    let (anew, took) = timed(|| recipe.train(&retained, &mut Quiet).unwrap().network);
+    let trained = recipe.train(&rows, &mut QuietTraining).unwrap();
+    let (anew, took) = timed(|| recipe.train(&retained, &mut QuietTraining).unwrap().network);
     let (head, head_took) =
         timed(|| trained.network.forget(&Method::RetrainHead, &trained.encoded, &gone).unwrap().model);
     let mut networks = vec![(trained.network.clone(), f64::NAN), (anew, took), (head, head_took)];
@@ -119,7 +119,7 @@ fn compare(
         let method = Method::named(state).unwrap();
         networks.push(timed(|| {
             let backbone = trained.network.backbone();
-            train_further(&method, backbone, &rows, &gone, &mut Quiet).unwrap().trained.network
+            train_further(&method, backbone, &rows, &gone, &mut QuietTraining).unwrap().trained.network
         }));
     }
     let level = trained.network.backbone().training_loss(&out).unwrap();

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use efface::{Ridge, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, Flow, HeadRecipe, NetworkRecipe, Pooling, Progress, StepReport,
-    TrainSettings, text_rows,
+    Embedding, EncoderSettings, HeadRecipe, NetworkRecipe, Pooling, StepReport, TrainSettings, TrainingFlow,
+    TrainingProgress, text_rows,
 };
 
 use crate::usage::{peak_megabytes, processor_seconds};
@@ -23,14 +23,14 @@ struct Watch {
     busy: Option<(f64, f64)>,
 }
 
-impl Progress for Watch {
-    fn step(&mut self, _report: &StepReport) -> Flow {
+impl TrainingProgress for Watch {
+    fn step(&mut self, _report: &StepReport) -> TrainingFlow {
         let now = Instant::now();
         self.times.extend(self.last.map(|last| now - last));
         self.last = Some(now);
         let busy = processor_seconds();
         self.busy = Some((self.busy.map_or(busy, |(first, _)| first), busy));
-        Flow::Continue
+        TrainingFlow::Continue
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{Error, Result};
+use super::error::{MiniLmError, Result};
 
 const FILE: &str = "config.json";
 /// No BERT comes near these. They keep products of sizes far from overflow.
@@ -10,7 +10,7 @@ const LARGEST_SIZE: usize = 1 << 24;
 
 /// The sizes of a BERT encoder, by the names that its configuration file gives them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Config {
+pub struct MiniLmConfig {
     /// Width of a token's vector.
     pub hidden_size: usize,
     /// Number of layers.
@@ -33,10 +33,10 @@ pub struct Config {
     position_embedding_type: Option<String>,
 }
 
-impl Config {
+impl MiniLmConfig {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
         let config: Self =
-            serde_json::from_slice(bytes).map_err(|source| Error::Json { file: FILE, source })?;
+            serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
         config.check()?;
         Ok(config)
     }
@@ -86,6 +86,6 @@ fn must_be(field: &'static str, found: &str, expected: &str) -> Result<()> {
     }
 }
 
-fn foreign(field: &'static str, found: impl ToString, expected: String) -> Error {
-    Error::Foreign { file: FILE, field, found: found.to_string(), expected }
+fn foreign(field: &'static str, found: impl ToString, expected: String) -> MiniLmError {
+    MiniLmError::Foreign { file: FILE, field, found: found.to_string(), expected }
 }

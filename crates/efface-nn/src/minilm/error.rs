@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Why an encoder was refused, or a text could not be encoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum MiniLmError {
     /// A file is absent or unreadable.
     #[error("cannot read {file} in {}: {source}; an encoder is a folder of model.safetensors, tokenizer.json and config.json", folder.display())]
     Read {
@@ -103,4 +103,4 @@ pub enum Error {
 }
 
 /// A result of this module.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, MiniLmError>;

@@ -9,13 +9,13 @@ use std::ops::Range;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::config::Config;
+use super::config::MiniLmConfig;
 use super::kernels::{add_bias, add_norm, bias_gelu, layer_norm, softmax, unit_mean};
-use super::weights::{Layer, Linear, Weights};
+use super::weights::{MiniLmLayer, MiniLmLinear, MiniLmWeights};
 
 /// Buffers that batches share, so that memory is asked for once.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct EncodingBuffers {
     /// A token's vector between halves of a layer: [tokens, hidden].
     x: Vec<f32>,
     /// The result of a half: [tokens, hidden].
@@ -34,10 +34,10 @@ pub(super) struct Scratch {
 
 /// Encodes texts of at least one token each, which must be within the vocabulary and the positions.
 pub(super) fn run<'s>(
-    config: &Config,
-    weights: &Weights,
+    config: &MiniLmConfig,
+    weights: &MiniLmWeights,
     texts: &[&[u32]],
-    scratch: &'s mut Scratch,
+    scratch: &'s mut EncodingBuffers,
 ) -> &'s [f32] {
     let (hidden, epsilon) = (config.hidden_size, config.layer_norm_eps);
     let tokens: usize = texts.iter().map(|text| text.len()).sum();
@@ -58,13 +58,13 @@ pub(super) fn run<'s>(
             attend(config, &s.qkv, range, &mut s.scores, &mut s.context);
         }
         product(&layer.attention, &s.context, &mut s.y);
-        let Layer { attention, attention_norm: norm, .. } = layer;
+        let MiniLmLayer { attention, attention_norm: norm, .. } = layer;
         add_norm(&mut s.y, &s.x, &attention.bias, &norm.scale, &norm.shift, epsilon);
 
         product(&layer.widen, &s.y, &mut s.middle);
         bias_gelu(&mut s.middle, &layer.widen.bias);
         product(&layer.narrow, &s.middle, &mut s.x);
-        let Layer { narrow, norm, .. } = layer;
+        let MiniLmLayer { narrow, norm, .. } = layer;
         add_norm(&mut s.x, &s.y, &narrow.bias, &norm.scale, &norm.shift, epsilon);
     }
     for (range, out) in ranges(texts).zip(s.out.chunks_exact_mut(hidden)) {
@@ -82,7 +82,7 @@ fn ranges(texts: &[&[u32]]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-fn embed(weights: &Weights, texts: &[&[u32]], hidden: usize, out: &mut [f32]) {
+fn embed(weights: &MiniLmWeights, texts: &[&[u32]], hidden: usize, out: &mut [f32]) {
     let places = texts.iter().flat_map(|text| text.iter().zip(weights.positions.chunks_exact(hidden)));
     for ((&token, position), out) in places.zip(out.chunks_exact_mut(hidden)) {
         let word = &weights.words[token as usize * hidden..][..hidden];
@@ -93,7 +93,7 @@ fn embed(weights: &Weights, texts: &[&[u32]], hidden: usize, out: &mut [f32]) {
 }
 
 /// `out = x · W`, without the bias: whatever follows adds it on its own pass.
-fn product(linear: &Linear, x: &[f32], out: &mut [f32]) {
+fn product(linear: &MiniLmLinear, x: &[f32], out: &mut [f32]) {
     let outputs = linear.bias.len();
     let inputs = linear.weight.len() / outputs;
     let tokens = x.len() / inputs;
@@ -108,7 +108,13 @@ fn product(linear: &Linear, x: &[f32], out: &mut [f32]) {
 }
 
 /// softmax(QKᵀ/√w)·V for each head of one text.
-fn attend(config: &Config, qkv: &[f32], text: Range<usize>, scores: &mut Vec<f32>, context: &mut [f32]) {
+fn attend(
+    config: &MiniLmConfig,
+    qkv: &[f32],
+    text: Range<usize>,
+    scores: &mut Vec<f32>,
+    context: &mut [f32],
+) {
     let (hidden, width, length) = (config.hidden_size, config.head_width(), text.len());
     let scale = 1.0 / (width as f32).sqrt();
     scores.resize(length * length, 0.0);

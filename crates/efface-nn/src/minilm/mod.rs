@@ -24,13 +24,13 @@ use std::sync::mpsc;
 use efface::Dense;
 use sha2::{Digest, Sha256};
 
-pub use config::Config;
-pub use error::{Error, Result};
+pub use config::MiniLmConfig;
+pub use error::{MiniLmError, Result};
 
 use crate::onnx;
-use forward::Scratch;
-use tokens::Tokenizer;
-use weights::Weights;
+use forward::EncodingBuffers;
+use tokens::WordPieceTokenizer;
+use weights::MiniLmWeights;
 
 /// Tokens read of a text unless told otherwise: what the encoder was tuned with.
 const MAX_TOKENS: usize = 256;
@@ -43,9 +43,9 @@ const LARGEST_JSON: u64 = 64 << 20;
 /// The encoder, ready to turn texts into rows of [`width`](Self::width) numbers.
 #[derive(Debug)]
 pub struct MiniLm {
-    config: Config,
-    tokenizer: Tokenizer,
-    weights: Weights,
+    config: MiniLmConfig,
+    tokenizer: WordPieceTokenizer,
+    weights: MiniLmWeights,
     fingerprint: String,
     max_tokens: usize,
     threads: usize,
@@ -62,10 +62,10 @@ impl MiniLm {
 
     /// Reads the encoder from the contents of its three files.
     pub fn from_bytes(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> Result<Self> {
-        let config = Config::parse(config)?;
+        let config = MiniLmConfig::parse(config)?;
         let fingerprint = fingerprint(weights, tokenizer);
-        let tokenizer = Tokenizer::parse(tokenizer, config.vocab_size)?;
-        let weights = Weights::read(weights, &config)?;
+        let tokenizer = WordPieceTokenizer::parse(tokenizer, config.vocab_size)?;
+        let weights = MiniLmWeights::read(weights, &config)?;
         let max_tokens = MAX_TOKENS.min(config.max_position_embeddings);
         Ok(Self { config, tokenizer, weights, fingerprint, max_tokens, threads: 1 })
     }
@@ -81,7 +81,7 @@ impl MiniLm {
     pub fn with_max_tokens(mut self, max_tokens: usize) -> Result<Self> {
         let most = self.config.max_position_embeddings;
         if !(3..=most).contains(&max_tokens) {
-            return Err(Error::MaxTokens { found: max_tokens, most });
+            return Err(MiniLmError::MaxTokens { found: max_tokens, most });
         }
         self.max_tokens = max_tokens;
         Ok(self)
@@ -98,7 +98,7 @@ impl MiniLm {
     }
 
     /// The sizes of the network.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &MiniLmConfig {
         &self.config
     }
 
@@ -114,7 +114,7 @@ impl MiniLm {
     }
 
     /// The weights as the ONNX writer wants them.
-    pub fn to_onnx(&self) -> onnx::Bert<'_> {
+    pub fn to_onnx(&self) -> onnx::OnnxBert<'_> {
         self.weights.to_onnx(&self.config)
     }
 
@@ -133,7 +133,7 @@ impl MiniLm {
                 || tokens.len() > self.max_tokens
                 || tokens.iter().any(|&token| token as usize >= known)
             {
-                return Err(Error::Tokens { text, known, most: self.max_tokens });
+                return Err(MiniLmError::Tokens { text, known, most: self.max_tokens });
             }
         }
         let batches = batches(tokens);
@@ -148,7 +148,7 @@ impl MiniLm {
         };
         let threads = self.threads.min(batches.len());
         if threads <= 1 {
-            let mut scratch = Scratch::default();
+            let mut scratch = EncodingBuffers::default();
             for batch in &batches {
                 keep(batch, self.encode_batch(tokens, batch, &mut scratch));
             }
@@ -159,7 +159,7 @@ impl MiniLm {
                 for _ in 0..threads {
                     let (sender, next, batches) = (sender.clone(), &next, &batches);
                     scope.spawn(move || {
-                        let mut scratch = Scratch::default();
+                        let mut scratch = EncodingBuffers::default();
                         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                             let out = self.encode_batch(tokens, batch, &mut scratch).to_vec();
                             // Nobody listens any more only if the receiving side has panicked.
@@ -174,12 +174,17 @@ impl MiniLm {
             });
         }
         if let Some(at) = rows.iter().position(|value| !value.is_finite()) {
-            return Err(Error::Overflow { text: at / self.width() });
+            return Err(MiniLmError::Overflow { text: at / self.width() });
         }
         Ok(Dense::new(rows, self.width())?)
     }
 
-    fn encode_batch<'s>(&self, tokens: &[Vec<u32>], batch: &[usize], scratch: &'s mut Scratch) -> &'s [f32] {
+    fn encode_batch<'s>(
+        &self,
+        tokens: &[Vec<u32>],
+        batch: &[usize],
+        scratch: &'s mut EncodingBuffers,
+    ) -> &'s [f32] {
         let texts: Vec<&[u32]> = batch.iter().map(|&text| tokens[text].as_slice()).collect();
         forward::run(&self.config, &self.weights, &texts, scratch)
     }
@@ -215,18 +220,18 @@ fn fingerprint(weights: &[u8], tokenizer: &[u8]) -> String {
 
 /// Reads one file of the folder, never more than `most` bytes of it.
 fn read(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>> {
-    let failed = |source| Error::Read { file: name, folder: folder.to_owned(), source };
+    let failed = |source| MiniLmError::Read { file: name, folder: folder.to_owned(), source };
     let file = File::open(folder.join(name)).map_err(failed)?;
     let mut bytes = Vec::new();
     // The length that a file claims may be wrong or grow, so the reading itself is limited too.
     let claimed = file.metadata().map_err(failed)?.len();
     if claimed > most {
-        return Err(Error::TooLarge { file: name, most });
+        return Err(MiniLmError::TooLarge { file: name, most });
     }
     bytes.reserve_exact(claimed as usize + 1);
     file.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most {
-        return Err(Error::TooLarge { file: name, most });
+        return Err(MiniLmError::TooLarge { file: name, most });
     }
     Ok(bytes)
 }

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
-use super::error::{Error, Result};
+use super::error::{MiniLmError, Result};
 
 const FILE: &str = "tokenizer.json";
 
 /// What turns a text into token numbers.
 #[derive(Debug)]
-pub(super) struct Tokenizer {
+pub(super) struct WordPieceTokenizer {
     /// Pieces that begin a word.
     heads: HashMap<String, u32>,
     /// Pieces that go on with one, without their prefix.
@@ -29,27 +29,27 @@ pub(super) struct Tokenizer {
     unknown: u32,
     first: u32,
     last: u32,
-    normalizer: Normalizer,
+    normalizer: TextNormalizer,
     max_word_chars: usize,
 }
 
 #[derive(Deserialize)]
-struct Json {
-    model: Model,
-    normalizer: Normalizer,
-    pre_tokenizer: Kind,
-    post_processor: Option<Kind>,
+struct TokenizerFile {
+    model: WordPieceModel,
+    normalizer: TextNormalizer,
+    pre_tokenizer: ComponentKind,
+    post_processor: Option<ComponentKind>,
     #[serde(default)]
-    added_tokens: Vec<Added>,
+    added_tokens: Vec<AddedToken>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct ComponentKind {
     r#type: String,
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct WordPieceModel {
     #[serde(default)]
     r#type: Option<String>,
     unk_token: String,
@@ -59,7 +59,7 @@ struct Model {
 }
 
 #[derive(Debug, Deserialize)]
-struct Normalizer {
+struct TextNormalizer {
     r#type: String,
     clean_text: bool,
     handle_chinese_chars: bool,
@@ -68,7 +68,7 @@ struct Normalizer {
 }
 
 #[derive(Deserialize)]
-struct Added {
+struct AddedToken {
     id: u32,
     content: String,
     #[serde(default)]
@@ -77,15 +77,15 @@ struct Added {
     normalized: bool,
 }
 
-impl Tokenizer {
+impl WordPieceTokenizer {
     /// Reads the file. Every token must be below `vocabulary`.
     pub(super) fn parse(bytes: &[u8], vocabulary: usize) -> Result<Self> {
-        let json: Json =
-            serde_json::from_slice(bytes).map_err(|source| Error::Json { file: FILE, source })?;
+        let json: TokenizerFile =
+            serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
         must_be("model.type", json.model.r#type.as_deref().unwrap_or("WordPiece"), "WordPiece")?;
         must_be("normalizer.type", &json.normalizer.r#type, "BertNormalizer")?;
         must_be("pre_tokenizer.type", &json.pre_tokenizer.r#type, "BertPreTokenizer")?;
-        if let Some(Kind { r#type }) = &json.post_processor
+        if let Some(ComponentKind { r#type }) = &json.post_processor
             && r#type != "TemplateProcessing"
         {
             must_be("post_processor.type", r#type, "BertProcessing")?;
@@ -256,6 +256,6 @@ fn must_be(field: &'static str, found: &str, expected: &str) -> Result<()> {
     }
 }
 
-fn foreign(field: &'static str, found: impl ToString, expected: String) -> Error {
-    Error::Foreign { file: FILE, field, found: found.to_string(), expected }
+fn foreign(field: &'static str, found: impl ToString, expected: String) -> MiniLmError {
+    MiniLmError::Foreign { file: FILE, field, found: found.to_string(), expected }
 }

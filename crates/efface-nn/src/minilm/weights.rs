@@ -5,8 +5,8 @@
 
 use safetensors::{Dtype, SafeTensors};
 
-use super::config::Config;
-use super::error::{Error, Result};
+use super::config::MiniLmConfig;
+use super::error::{MiniLmError, Result};
 use crate::onnx;
 
 /// The longest list of tensors read. An encoder of a hundred layers needs a fifth of it.
@@ -14,7 +14,7 @@ const LARGEST_HEADER: u64 = 1 << 20;
 
 /// x ↦ xW + b.
 #[derive(Debug)]
-pub(super) struct Linear {
+pub(super) struct MiniLmLinear {
     /// [inputs, outputs], row after row.
     pub(super) weight: Vec<f32>,
     pub(super) bias: Vec<f32>,
@@ -22,42 +22,43 @@ pub(super) struct Linear {
 
 /// The scale and shift after a normalisation.
 #[derive(Debug)]
-pub(super) struct Norm {
+pub(super) struct MiniLmNorm {
     pub(super) scale: Vec<f32>,
     pub(super) shift: Vec<f32>,
 }
 
 /// One layer: attention, then a feed-forward block, each added to what came in and normalised.
 #[derive(Debug)]
-pub(super) struct Layer {
-    pub(super) query_key_value: Linear,
-    pub(super) attention: Linear,
-    pub(super) attention_norm: Norm,
-    pub(super) widen: Linear,
-    pub(super) narrow: Linear,
-    pub(super) norm: Norm,
+pub(super) struct MiniLmLayer {
+    pub(super) query_key_value: MiniLmLinear,
+    pub(super) attention: MiniLmLinear,
+    pub(super) attention_norm: MiniLmNorm,
+    pub(super) widen: MiniLmLinear,
+    pub(super) narrow: MiniLmLinear,
+    pub(super) norm: MiniLmNorm,
 }
 
 /// All weights that encoding needs.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct MiniLmWeights {
     /// [vocabulary, hidden].
     pub(super) words: Vec<f32>,
     /// [positions, hidden]; the vector of the first segment kind, which every token gets, is added already.
     pub(super) positions: Vec<f32>,
-    pub(super) norm: Norm,
-    pub(super) layers: Vec<Layer>,
+    pub(super) norm: MiniLmNorm,
+    pub(super) layers: Vec<MiniLmLayer>,
 }
 
-impl Weights {
-    pub(super) fn read(bytes: &[u8], config: &Config) -> Result<Self> {
+impl MiniLmWeights {
+    pub(super) fn read(bytes: &[u8], config: &MiniLmConfig) -> Result<Self> {
         // The format allows headers of 100 MB, which take many times as much once parsed.
         let header = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
         if header > LARGEST_HEADER {
             let reason = format!("its header claims {header} bytes where at most {LARGEST_HEADER} are usual");
-            return Err(Error::Damaged(reason));
+            return Err(MiniLmError::Damaged(reason));
         }
-        let file = File(SafeTensors::deserialize(bytes).map_err(|e| Error::Damaged(e.to_string()))?);
+        let file =
+            WeightFile(SafeTensors::deserialize(bytes).map_err(|e| MiniLmError::Damaged(e.to_string()))?);
         let hidden = config.hidden_size;
         let words = file.tensor("embeddings.word_embeddings.weight", &[config.vocab_size, hidden])?;
         let shape = [config.max_position_embeddings, hidden];
@@ -75,7 +76,7 @@ impl Weights {
         Ok(Self { words, positions, norm, layers })
     }
 
-    pub(super) fn to_onnx(&self, config: &Config) -> onnx::Bert<'_> {
+    pub(super) fn to_onnx(&self, config: &MiniLmConfig) -> onnx::OnnxBert<'_> {
         let epsilon = config.layer_norm_eps;
         let layers = self.layers.iter().map(|layer| onnx::BertLayer {
             query_key_value: layer.query_key_value.to_onnx(),
@@ -85,7 +86,7 @@ impl Weights {
             narrow: layer.narrow.to_onnx(),
             norm: layer.norm.to_onnx(epsilon),
         });
-        onnx::Bert {
+        onnx::OnnxBert {
             words: &self.words,
             positions: &self.positions,
             norm: self.norm.to_onnx(epsilon),
@@ -98,29 +99,29 @@ impl Weights {
     }
 }
 
-impl Linear {
-    fn to_onnx(&self) -> onnx::Linear<'_> {
+impl MiniLmLinear {
+    fn to_onnx(&self) -> onnx::OnnxLinear<'_> {
         let outputs = self.bias.len();
         let inputs = self.weight.len() / outputs;
-        let order = onnx::Order::InputsOutputs;
-        onnx::Linear { weight: &self.weight, bias: &self.bias, inputs, outputs, order }
+        let order = onnx::WeightOrder::InputsOutputs;
+        onnx::OnnxLinear { weight: &self.weight, bias: &self.bias, inputs, outputs, order }
     }
 }
 
-impl Norm {
-    fn to_onnx(&self, epsilon: f32) -> onnx::Norm<'_> {
-        onnx::Norm { scale: &self.scale, shift: &self.shift, epsilon }
+impl MiniLmNorm {
+    fn to_onnx(&self, epsilon: f32) -> onnx::OnnxNorm<'_> {
+        onnx::OnnxNorm { scale: &self.scale, shift: &self.shift, epsilon }
     }
 }
 
-struct File<'a>(SafeTensors<'a>);
+struct WeightFile<'a>(SafeTensors<'a>);
 
-impl File<'_> {
+impl WeightFile<'_> {
     /// A tensor of exactly this shape.
     fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let view = self.0.tensor(name).map_err(|_| Error::MissingTensor { name: name.into() })?;
+        let view = self.0.tensor(name).map_err(|_| MiniLmError::MissingTensor { name: name.into() })?;
         if view.dtype() != Dtype::F32 || view.shape() != shape {
-            return Err(Error::Tensor {
+            return Err(MiniLmError::Tensor {
                 name: name.into(),
                 found: format!("{:?} {:?}", view.dtype(), view.shape()),
                 expected: format!("F32 {shape:?}"),
@@ -131,19 +132,19 @@ impl File<'_> {
         if values.iter().all(|value| value.is_finite()) {
             Ok(values)
         } else {
-            Err(Error::NotFinite { name: name.into() })
+            Err(MiniLmError::NotFinite { name: name.into() })
         }
     }
 
-    fn norm(&self, name: &str, width: usize) -> Result<Norm> {
-        Ok(Norm {
+    fn norm(&self, name: &str, width: usize) -> Result<MiniLmNorm> {
+        Ok(MiniLmNorm {
             scale: self.tensor(&format!("{name}.weight"), &[width])?,
             shift: self.tensor(&format!("{name}.bias"), &[width])?,
         })
     }
 
     /// Linear maps of the same inputs, side by side.
-    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> Result<Linear> {
+    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> Result<MiniLmLinear> {
         let all = outputs * names.len();
         let mut weight = vec![0.0; inputs * all];
         let mut bias = Vec::with_capacity(all);
@@ -156,13 +157,13 @@ impl File<'_> {
             }
             bias.extend(self.tensor(&format!("{name}.bias"), &[outputs])?);
         }
-        Ok(Linear { weight, bias })
+        Ok(MiniLmLinear { weight, bias })
     }
 
-    fn layer(&self, name: &str, config: &Config) -> Result<Layer> {
+    fn layer(&self, name: &str, config: &MiniLmConfig) -> Result<MiniLmLayer> {
         let (hidden, middle) = (config.hidden_size, config.intermediate_size);
         let three = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));
-        Ok(Layer {
+        Ok(MiniLmLayer {
             query_key_value: self.linear(&three, hidden, hidden)?,
             attention: self.linear(&[format!("{name}.attention.output.dense")], hidden, hidden)?,
             attention_norm: self.norm(&format!("{name}.attention.output.LayerNorm"), hidden)?,

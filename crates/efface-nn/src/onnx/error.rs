@@ -3,7 +3,7 @@
 /// A part that does not fit the others.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum OnnxError {
     /// A tensor has another number of values than its shape calls for.
     #[error("{name} has {found} values, which do not fill the shape {shape:?}")]
     Shape {
@@ -64,4 +64,4 @@ pub enum Error {
 }
 
 /// A result of this module.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, OnnxError>;

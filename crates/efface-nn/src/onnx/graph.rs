@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use super::error::{Error, Result};
-use super::proto::{LARGEST, Message};
+use super::error::{OnnxError, Result};
+use super::proto::{LARGEST, ProtoMessage};
 
 /// The operator set: the first with layer normalisation.
 const OPSET: i64 = 17;
@@ -54,7 +54,7 @@ mod field {
 }
 
 /// A setting of a node.
-pub(super) enum Attribute<'a> {
+pub(super) enum NodeAttribute<'a> {
     Float(f32),
     Int(i64),
     Ints(&'a [i64]),
@@ -62,27 +62,27 @@ pub(super) enum Attribute<'a> {
 }
 
 /// A size of an input or output: fixed, or named because it varies.
-pub(super) enum Dim {
+pub(super) enum TensorDim {
     Fixed(usize),
     Named(&'static str),
 }
 
 /// What an input holds.
 #[derive(Clone, Copy)]
-pub(super) enum Element {
+pub(super) enum ElementType {
     Float,
     Int64,
 }
 
 /// The graph so far.
 #[derive(Default)]
-pub(super) struct Graph {
-    message: Message,
+pub(super) struct OnnxGraph {
+    message: ProtoMessage,
     names: HashSet<String>,
     count: usize,
 }
 
-impl Graph {
+impl OnnxGraph {
     pub(super) fn new(name: &str) -> Self {
         let mut graph = Self::default();
         graph.message.text(field::graph::NAME, name);
@@ -90,13 +90,13 @@ impl Graph {
     }
 
     fn declare(&mut self, name: &str) -> Result<()> {
-        if self.names.insert(name.to_owned()) { Ok(()) } else { Err(Error::Duplicate(name.to_owned())) }
+        if self.names.insert(name.to_owned()) { Ok(()) } else { Err(OnnxError::Duplicate(name.to_owned())) }
     }
 
     /// Adds weights and gives back their name.
     pub(super) fn weights(&mut self, name: &str, shape: &[usize], values: &[f32]) -> Result<String> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(Error::NotFinite { name: name.to_owned(), at });
+            return Err(OnnxError::NotFinite { name: name.to_owned(), at });
         }
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.tensor(name, shape, FLOAT, values.len(), 4, bytes)
@@ -119,13 +119,13 @@ impl Graph {
     ) -> Result<String> {
         let expected = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         if expected != Some(count) {
-            return Err(Error::Shape { name: name.to_owned(), found: count, shape: shape.to_vec() });
+            return Err(OnnxError::Shape { name: name.to_owned(), found: count, shape: shape.to_vec() });
         }
         if count * size + self.message.bytes().len() > LARGEST {
-            return Err(Error::TooLarge);
+            return Err(OnnxError::TooLarge);
         }
         self.declare(name)?;
-        let mut head = Message::default();
+        let mut head = ProtoMessage::default();
         for &size in shape {
             head.int(field::tensor::DIMS, size as i64);
         }
@@ -144,7 +144,7 @@ impl Graph {
         &mut self,
         op: &str,
         inputs: &[&str],
-        settings: &[(&str, Attribute<'_>)],
+        settings: &[(&str, NodeAttribute<'_>)],
     ) -> Result<String> {
         self.count += 1;
         let output = format!("{op}_{}", self.count);
@@ -157,13 +157,13 @@ impl Graph {
         &mut self,
         op: &str,
         inputs: &[&str],
-        settings: &[(&str, Attribute<'_>)],
+        settings: &[(&str, NodeAttribute<'_>)],
         outputs: &[&str],
     ) -> Result<()> {
-        let mut node = Message::default();
+        let mut node = ProtoMessage::default();
         for &input in inputs {
             if !input.is_empty() && !self.names.contains(input) {
-                return Err(Error::Unknown(input.to_owned()));
+                return Err(OnnxError::Unknown(input.to_owned()));
             }
             node.text(field::node::INPUT, input);
         }
@@ -180,43 +180,43 @@ impl Graph {
         Ok(())
     }
 
-    pub(super) fn input(&mut self, name: &str, element: Element, shape: &[Dim]) -> Result<()> {
+    pub(super) fn input(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> Result<()> {
         self.declare(name)?;
         self.message.message(field::graph::INPUT, &value_info(name, element, shape));
         Ok(())
     }
 
-    pub(super) fn output(&mut self, name: &str, shape: &[Dim]) -> Result<()> {
+    pub(super) fn output(&mut self, name: &str, shape: &[TensorDim]) -> Result<()> {
         if !self.names.contains(name) {
-            return Err(Error::Unknown(name.to_owned()));
+            return Err(OnnxError::Unknown(name.to_owned()));
         }
-        self.message.message(field::graph::OUTPUT, &value_info(name, Element::Float, shape));
+        self.message.message(field::graph::OUTPUT, &value_info(name, ElementType::Float, shape));
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Model {
-        Model { graph: self.message, notes: Vec::new() }
+    pub(super) fn finish(self) -> OnnxModel {
+        OnnxModel { graph: self.message, notes: Vec::new() }
     }
 }
 
-fn attribute(name: &str, value: &Attribute<'_>) -> Message {
+fn attribute(name: &str, value: &NodeAttribute<'_>) -> ProtoMessage {
     use field::attribute as a;
-    let mut message = Message::default();
+    let mut message = ProtoMessage::default();
     message.text(a::NAME, name);
     let kind = match *value {
-        Attribute::Float(value) => {
+        NodeAttribute::Float(value) => {
             message.float(a::FLOAT, value);
             1
         }
-        Attribute::Int(value) => {
+        NodeAttribute::Int(value) => {
             message.int(a::INT, value);
             2
         }
-        Attribute::Text(value) => {
+        NodeAttribute::Text(value) => {
             message.text(a::STRING, value);
             3
         }
-        Attribute::Ints(values) => {
+        NodeAttribute::Ints(values) => {
             values.iter().for_each(|&value| message.int(a::INTS, value));
             7
         }
@@ -226,22 +226,22 @@ fn attribute(name: &str, value: &Attribute<'_>) -> Message {
 }
 
 /// name and type {tensor {element, shape {dim {value or name}}}}.
-fn value_info(name: &str, element: Element, dims: &[Dim]) -> Message {
-    let mut shape = Message::default();
+fn value_info(name: &str, element: ElementType, dims: &[TensorDim]) -> ProtoMessage {
+    let mut shape = ProtoMessage::default();
     for dim in dims {
-        let mut message = Message::default();
+        let mut message = ProtoMessage::default();
         match dim {
-            Dim::Fixed(size) => message.int(1, *size as i64),
-            Dim::Named(name) => message.text(2, name),
+            TensorDim::Fixed(size) => message.int(1, *size as i64),
+            TensorDim::Named(name) => message.text(2, name),
         }
         shape.message(1, &message);
     }
-    let mut tensor = Message::default();
-    tensor.int(1, if matches!(element, Element::Float) { FLOAT } else { INT64 });
+    let mut tensor = ProtoMessage::default();
+    tensor.int(1, if matches!(element, ElementType::Float) { FLOAT } else { INT64 });
     tensor.message(2, &shape);
-    let mut kind = Message::default();
+    let mut kind = ProtoMessage::default();
     kind.message(1, &tensor);
-    let mut info = Message::default();
+    let mut info = ProtoMessage::default();
     info.text(1, name);
     info.message(2, &kind);
     info
@@ -249,12 +249,12 @@ fn value_info(name: &str, element: Element, dims: &[Dim]) -> Message {
 
 /// A finished model, ready to be written.
 #[derive(Debug, Clone)]
-pub struct Model {
-    graph: Message,
+pub struct OnnxModel {
+    graph: ProtoMessage,
     notes: Vec<(String, String)>,
 }
 
-impl Model {
+impl OnnxModel {
     /// Adds a note that readers show as metadata, such as the names of the classes.
     #[must_use]
     pub fn with_note(mut self, key: &str, value: &str) -> Self {
@@ -264,14 +264,14 @@ impl Model {
 
     /// Writes the file.
     pub fn write_to(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let mut head = Message::default();
+        let mut head = ProtoMessage::default();
         head.int(field::model::IR_VERSION, IR_VERSION);
         head.text(field::model::PRODUCER, "efface");
-        let mut opset = Message::default();
+        let mut opset = ProtoMessage::default();
         opset.int(2, OPSET);
         head.message(field::model::OPSET, &opset);
         for (key, value) in &self.notes {
-            let mut note = Message::default();
+            let mut note = ProtoMessage::default();
             note.text(1, key);
             note.text(2, value);
             head.message(field::model::METADATA, &note);

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::error::{Error, Result};
-use super::graph::{Attribute, Dim, Element, Graph, Model};
+use super::error::{OnnxError, Result};
+use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
 
 /// How the weights of a linear map lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum WeightOrder {
     /// A row per output, as PyTorch stores it.
     OutputsInputs,
     /// A row per input.
@@ -16,7 +16,7 @@ pub enum Order {
 
 /// x ↦ xW + b.
 #[derive(Debug, Clone, Copy)]
-pub struct Linear<'a> {
+pub struct OnnxLinear<'a> {
     /// inputs × outputs numbers in the given order.
     pub weight: &'a [f32],
     /// A number per output.
@@ -26,12 +26,12 @@ pub struct Linear<'a> {
     /// Width of the result.
     pub outputs: usize,
     /// The order of the weights.
-    pub order: Order,
+    pub order: WeightOrder,
 }
 
 /// Layer normalisation over the last axis.
 #[derive(Debug, Clone, Copy)]
-pub struct Norm<'a> {
+pub struct OnnxNorm<'a> {
     /// Factors.
     pub scale: &'a [f32],
     /// What is added after them.
@@ -42,7 +42,7 @@ pub struct Norm<'a> {
 
 /// What becomes of the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
+pub enum OnnxActivation {
     /// They stay as they are.
     None,
     /// Probabilities that sum to 1.
@@ -53,45 +53,51 @@ pub enum Activation {
 
 /// A linear map of the features and what follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub struct OnnxHead<'a> {
     /// From features to scores.
-    pub linear: Linear<'a>,
+    pub linear: OnnxLinear<'a>,
     /// What follows.
-    pub activation: Activation,
+    pub activation: OnnxActivation,
 }
 
-impl Head<'_> {
+impl OnnxHead<'_> {
     /// The head alone, from `features` to `scores`.
-    pub fn model(&self) -> Result<Model> {
-        let mut graph = Graph::new("head");
-        graph.input("features", Element::Float, &[Dim::Named("batch"), Dim::Fixed(self.linear.inputs)])?;
+    pub fn model(&self) -> Result<OnnxModel> {
+        let mut graph = OnnxGraph::new("head");
+        graph.input(
+            "features",
+            ElementType::Float,
+            &[TensorDim::Named("batch"), TensorDim::Fixed(self.linear.inputs)],
+        )?;
         self.add(&mut graph, self.linear.inputs)?;
         Ok(graph.finish())
     }
 
     /// Adds the head after `features` of this width.
-    pub(super) fn add(&self, graph: &mut Graph, width: usize) -> Result<()> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, width: usize) -> Result<()> {
         let scores = self.linear.add(graph, "head", "features", width)?;
-        let axis = [("axis", Attribute::Int(-1))];
+        let axis = [("axis", NodeAttribute::Int(-1))];
         match self.activation {
-            Activation::None => graph.named("Identity", &[&scores], &[], &["scores"])?,
-            Activation::Softmax => graph.named("Softmax", &[&scores], &axis, &["scores"])?,
-            Activation::Sigmoid => graph.named("Sigmoid", &[&scores], &[], &["scores"])?,
+            OnnxActivation::None => graph.named("Identity", &[&scores], &[], &["scores"])?,
+            OnnxActivation::Softmax => graph.named("Softmax", &[&scores], &axis, &["scores"])?,
+            OnnxActivation::Sigmoid => graph.named("Sigmoid", &[&scores], &[], &["scores"])?,
         }
-        graph.output("scores", &[Dim::Named("batch"), Dim::Fixed(self.linear.outputs)])
+        graph.output("scores", &[TensorDim::Named("batch"), TensorDim::Fixed(self.linear.outputs)])
     }
 }
 
-impl Linear<'_> {
+impl OnnxLinear<'_> {
     /// Adds the map of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut Graph, name: &str, x: &str, width: usize) -> Result<String> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> Result<String> {
         if self.inputs != width {
-            return Err(Error::Width { name: name.to_owned(), found: self.inputs, expected: width });
+            return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
         }
         let shape = [self.inputs, self.outputs];
         let values = match self.order {
             // A wrong length is reported by the graph, which sees the untouched values then.
-            Order::OutputsInputs if self.inputs.checked_mul(self.outputs) == Some(self.weight.len()) => {
+            WeightOrder::OutputsInputs
+                if self.inputs.checked_mul(self.outputs) == Some(self.weight.len()) =>
+            {
                 Cow::Owned(transpose(self.weight, self.inputs))
             }
             _ => Cow::Borrowed(self.weight),
@@ -108,12 +114,12 @@ pub(super) fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| values.iter().skip(column).step_by(columns).copied()).collect()
 }
 
-impl Norm<'_> {
+impl OnnxNorm<'_> {
     /// Adds the normalisation of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut Graph, name: &str, x: &str, width: usize) -> Result<String> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> Result<String> {
         let scale = graph.weights(&format!("{name}.scale"), &[width], self.scale)?;
         let shift = graph.weights(&format!("{name}.shift"), &[width], self.shift)?;
-        let settings = [("axis", Attribute::Int(-1)), ("epsilon", Attribute::Float(self.epsilon))];
+        let settings = [("axis", NodeAttribute::Int(-1)), ("epsilon", NodeAttribute::Float(self.epsilon))];
         graph.node("LayerNormalization", &[x, &scale, &shift], &settings)
     }
 }

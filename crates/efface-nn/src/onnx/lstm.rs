@@ -5,16 +5,16 @@
 
 use std::borrow::Cow;
 
-use super::error::{Error, Result};
-use super::graph::{Attribute, Dim, Element, Graph, Model};
-use super::head::{Head, Linear, Norm, Order, transpose};
+use super::error::{OnnxError, Result};
+use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
+use super::head::{OnnxHead, OnnxLinear, OnnxNorm, WeightOrder, transpose};
 
 /// Where ONNX's gates i, o, f, c stand in the order i, f, g, o.
 const GATES: [usize; 4] = [0, 3, 1, 2];
 
 /// One direction of an LSTM layer, gates in the order i, f, g, o.
 #[derive(Debug, Clone, Copy)]
-pub struct Lstm<'a> {
+pub struct OnnxLstm<'a> {
     /// Width of a step's input.
     pub inputs: usize,
     /// Width of the state.
@@ -24,7 +24,7 @@ pub struct Lstm<'a> {
     /// [4·hidden, hidden], likewise.
     pub recurrent_weight: &'a [f32],
     /// The order of both; a gate's number is an output.
-    pub order: Order,
+    pub order: WeightOrder,
     /// [4·hidden].
     pub bias: &'a [f32],
     /// [4·hidden], where there is a second one as in PyTorch; added to the first.
@@ -35,26 +35,26 @@ pub struct Lstm<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct LstmLayer<'a> {
     /// Normalisation of what goes in.
-    pub norm_before: Option<Norm<'a>>,
+    pub norm_before: Option<OnnxNorm<'a>>,
     /// The direction that reads from the first token.
-    pub forward: Lstm<'a>,
+    pub forward: OnnxLstm<'a>,
     /// The one that reads from the last.
-    pub backward: Option<Lstm<'a>>,
+    pub backward: Option<OnnxLstm<'a>>,
     /// Whether the layer's input (before its normalisation) is added to its output.
     pub residual: bool,
     /// Normalisation of what comes out, after that sum.
-    pub norm_after: Option<Norm<'a>>,
+    pub norm_after: Option<OnnxNorm<'a>>,
 }
 
 impl LstmLayer<'_> {
-    fn directions(&self) -> Vec<&Lstm<'_>> {
+    fn directions(&self) -> Vec<&OnnxLstm<'_>> {
         std::iter::once(&self.forward).chain(&self.backward).collect()
     }
 }
 
 /// How the outputs at a text's tokens become its features. A text of no tokens gives zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pooling {
+pub enum OnnxPooling {
     /// Their mean.
     Mean,
     /// Their largest, number by number.
@@ -65,7 +65,7 @@ pub enum Pooling {
 
 /// What follows a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Squash {
+pub enum OnnxSquash {
     /// tanh.
     Tanh,
     /// max(0, x).
@@ -74,11 +74,11 @@ pub enum Squash {
 
 /// A linear map from the pooled vector to the features.
 #[derive(Debug, Clone, Copy)]
-pub struct Projection<'a> {
+pub struct OnnxProjection<'a> {
     /// The map.
-    pub linear: Linear<'a>,
+    pub linear: OnnxLinear<'a>,
     /// What follows it.
-    pub squash: Squash,
+    pub squash: OnnxSquash,
 }
 
 /// The whole network.
@@ -93,28 +93,28 @@ pub struct TextLstm<'a> {
     /// At least one layer.
     pub layers: Vec<LstmLayer<'a>>,
     /// How tokens become one vector.
-    pub pooling: Pooling,
+    pub pooling: OnnxPooling,
     /// What turns the pooled vector into the features, unless it is the features.
-    pub projection: Option<Projection<'a>>,
+    pub projection: Option<OnnxProjection<'a>>,
     /// The head, if there is one.
-    pub head: Option<Head<'a>>,
+    pub head: Option<OnnxHead<'a>>,
 }
 
 impl TextLstm<'_> {
     /// From `tokens` [batch, time] and `lengths` (batch) to `features` and `scores`. Tokens past a text's length may be any
     /// within the vocabulary.
-    pub fn model(&self) -> Result<Model> {
+    pub fn model(&self) -> Result<OnnxModel> {
         let Some(last) = self.layers.last() else {
-            return Err(Error::Count { name: "layers".into(), found: 0, range: "at least 1".into() });
+            return Err(OnnxError::Count { name: "layers".into(), found: 0, range: "at least 1".into() });
         };
-        let mut graph = Graph::new("lstm");
+        let mut graph = OnnxGraph::new("lstm");
         let g = &mut graph;
-        g.input("tokens", Element::Int64, &[Dim::Named("batch"), Dim::Named("time")])?;
-        g.input("lengths", Element::Int64, &[Dim::Named("batch")])?;
+        g.input("tokens", ElementType::Int64, &[TensorDim::Named("batch"), TensorDim::Named("time")])?;
+        g.input("lengths", ElementType::Int64, &[TensorDim::Named("batch")])?;
         let embedding = g.weights("embedding", &[self.vocabulary, self.width], self.embedding)?;
-        let vectors = g.node("Gather", &[&embedding, "tokens"], &[("axis", Attribute::Int(0))])?;
-        let mut x = g.node("Transpose", &[&vectors], &[("perm", Attribute::Ints(&[1, 0, 2]))])?;
-        let lengths = g.node("Cast", &["lengths"], &[("to", Attribute::Int(6))])?;
+        let vectors = g.node("Gather", &[&embedding, "tokens"], &[("axis", NodeAttribute::Int(0))])?;
+        let mut x = g.node("Transpose", &[&vectors], &[("perm", NodeAttribute::Ints(&[1, 0, 2]))])?;
+        let lengths = g.node("Cast", &["lengths"], &[("to", NodeAttribute::Int(6))])?;
         // [time, batch, directions, hidden] to [time, batch, both side by side].
         g.numbers("side_by_side", &[3], &[0, 0, -1])?;
         let mut width = self.width;
@@ -123,13 +123,13 @@ impl TextLstm<'_> {
         }
         let pooled = if self.projection.is_some() { "pooled" } else { "features" };
         pool(g, self.pooling, &x, width, last.backward.is_some(), pooled)?;
-        if let Some(Projection { linear, squash }) = &self.projection {
+        if let Some(OnnxProjection { linear, squash }) = &self.projection {
             let y = linear.add(g, "projection", pooled, width)?;
-            let op = if *squash == Squash::Tanh { "Tanh" } else { "Relu" };
+            let op = if *squash == OnnxSquash::Tanh { "Tanh" } else { "Relu" };
             g.named(op, &[&y], &[], &["features"])?;
             width = linear.outputs;
         }
-        g.output("features", &[Dim::Named("batch"), Dim::Fixed(width)])?;
+        g.output("features", &[TensorDim::Named("batch"), TensorDim::Fixed(width)])?;
         if let Some(head) = &self.head {
             head.add(g, width)?;
         }
@@ -139,7 +139,7 @@ impl TextLstm<'_> {
 
 /// Adds a layer after `x` of [time, batch, width]; gives back its output and how wide that is.
 fn add_layer(
-    g: &mut Graph,
+    g: &mut OnnxGraph,
     name: &str,
     layer: &LstmLayer<'_>,
     x: &str,
@@ -170,14 +170,14 @@ fn add_layer(
     let b = g.weights(&format!("{name}.bias"), &[count, 8 * hidden], &b)?;
     let direction = if count == 2 { "bidirectional" } else { "forward" };
     let settings =
-        [("hidden_size", Attribute::Int(hidden as i64)), ("direction", Attribute::Text(direction))];
+        [("hidden_size", NodeAttribute::Int(hidden as i64)), ("direction", NodeAttribute::Text(direction))];
     let y = g.node("LSTM", &[&before, &w, &r, &b, lengths], &settings)?;
-    let y = g.node("Transpose", &[&y], &[("perm", Attribute::Ints(&[0, 2, 1, 3]))])?;
+    let y = g.node("Transpose", &[&y], &[("perm", NodeAttribute::Ints(&[0, 2, 1, 3]))])?;
     let mut y = g.node("Reshape", &[&y, "side_by_side"], &[])?;
     let outputs = count * hidden;
     if layer.residual {
         if outputs != width {
-            return Err(Error::Residual { name: name.to_owned(), inputs: width, outputs });
+            return Err(OnnxError::Residual { name: name.to_owned(), inputs: width, outputs });
         }
         y = g.node("Add", &[&y, x], &[])?;
     }
@@ -187,22 +187,22 @@ fn add_layer(
     Ok((y, outputs))
 }
 
-impl Lstm<'_> {
+impl OnnxLstm<'_> {
     /// The weights as [4·hidden, …].
     fn by_gate<'v>(&self, values: &'v [f32]) -> Cow<'v, [f32]> {
         match self.order {
-            Order::OutputsInputs => Cow::Borrowed(values),
-            Order::InputsOutputs => Cow::Owned(transpose(values, 4 * self.hidden)),
+            WeightOrder::OutputsInputs => Cow::Borrowed(values),
+            WeightOrder::InputsOutputs => Cow::Owned(transpose(values, 4 * self.hidden)),
         }
     }
 
     fn check(&self, name: &str, width: usize, hidden: usize) -> Result<()> {
         if self.inputs != width {
-            return Err(Error::Width { name: name.to_owned(), found: self.inputs, expected: width });
+            return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
         }
         if self.hidden != hidden || hidden == 0 {
             let range = format!("{}, as in the other direction, and not 0", hidden.max(1));
-            return Err(Error::Count { name: format!("{name}.hidden"), found: self.hidden, range });
+            return Err(OnnxError::Count { name: format!("{name}.hidden"), found: self.hidden, range });
         }
         for (part, values, columns) in [
             ("input_weight", self.input_weight, width),
@@ -212,7 +212,7 @@ impl Lstm<'_> {
         ] {
             if hidden.checked_mul(4).and_then(|rows| rows.checked_mul(columns)) != Some(values.len()) {
                 let shape = if columns == 1 { vec![4 * hidden] } else { vec![4 * hidden, columns] };
-                return Err(Error::Shape { name: format!("{name}.{part}"), found: values.len(), shape });
+                return Err(OnnxError::Shape { name: format!("{name}.{part}"), found: values.len(), shape });
             }
         }
         Ok(())
@@ -226,7 +226,7 @@ fn gates(values: &[f32]) -> impl Iterator<Item = f32> {
 }
 
 /// Adds the pooling of `x`, [time, batch, width], under the name `out`.
-fn pool(g: &mut Graph, pooling: Pooling, x: &str, width: usize, both: bool, out: &str) -> Result<()> {
+fn pool(g: &mut OnnxGraph, pooling: OnnxPooling, x: &str, width: usize, both: bool, out: &str) -> Result<()> {
     g.numbers("zero", &[], &[0])?;
     g.numbers("one", &[], &[1])?;
     g.numbers("axis_0", &[1], &[0])?;
@@ -235,30 +235,30 @@ fn pool(g: &mut Graph, pooling: Pooling, x: &str, width: usize, both: bool, out:
     g.weights("nothing", &[], &[0.0])?;
     // A step's number against a text's length, [time, 1] and [batch], says which tokens are there.
     let shape = g.node("Shape", &["tokens"], &[])?;
-    let time = g.node("Gather", &[&shape, "one"], &[("axis", Attribute::Int(0))])?;
+    let time = g.node("Gather", &[&shape, "one"], &[("axis", NodeAttribute::Int(0))])?;
     let steps = g.node("Range", &["zero", &time, "one"], &[])?;
     let steps = g.node("Unsqueeze", &[&steps, "axis_1"], &[])?;
     match pooling {
-        Pooling::Mean => {
+        OnnxPooling::Mean => {
             let mask = g.node("Less", &[&steps, "lengths"], &[])?;
             let total = masked_sum(g, x, &mask)?;
             let count = g.node("Max", &["lengths", "one"], &[])?;
-            let count = g.node("Cast", &[&count], &[("to", Attribute::Int(1))])?;
+            let count = g.node("Cast", &[&count], &[("to", NodeAttribute::Int(1))])?;
             let count = g.node("Unsqueeze", &[&count, "axis_1"], &[])?;
             g.named("Div", &[&total, &count], &[], &[out])
         }
-        Pooling::Max => {
+        OnnxPooling::Max => {
             let mask = g.node("Less", &[&steps, "lengths"], &[])?;
             let mask = g.node("Unsqueeze", &[&mask, "axis_2"], &[])?;
             g.weights("least", &[], &[f32::MIN])?;
             let kept = g.node("Where", &[&mask, x, "least"], &[])?;
-            let axes = [("axes", Attribute::Ints(&[0])), ("keepdims", Attribute::Int(0))];
+            let axes = [("axes", NodeAttribute::Ints(&[0])), ("keepdims", NodeAttribute::Int(0))];
             let most = g.node("ReduceMax", &[&kept], &axes)?;
             let any = g.node("Greater", &["lengths", "zero"], &[])?;
             let any = g.node("Unsqueeze", &[&any, "axis_1"], &[])?;
             g.named("Where", &[&any, &most, "nothing"], &[], &[out])
         }
-        Pooling::Last => {
+        OnnxPooling::Last => {
             let last = g.node("Sub", &["lengths", "one"], &[])?;
             let mask = g.node("Equal", &[&steps, &last], &[])?;
             if !both {
@@ -271,19 +271,19 @@ fn pool(g: &mut Graph, pooling: Pooling, x: &str, width: usize, both: bool, out:
             let first = g.node("And", &[&first, &there], &[])?;
             let half = width as i64 / 2;
             let split = g.numbers("halves", &[2], &[half, half])?;
-            let axis = [("axis", Attribute::Int(2))];
+            let axis = [("axis", NodeAttribute::Int(2))];
             g.named("Split", &[x, &split], &axis, &["forward_half", "backward_half"])?;
             let ahead = masked_sum(g, "forward_half", &mask)?;
             let back = masked_sum(g, "backward_half", &first)?;
-            g.named("Concat", &[&ahead, &back], &[("axis", Attribute::Int(1))], &[out])
+            g.named("Concat", &[&ahead, &back], &[("axis", NodeAttribute::Int(1))], &[out])
         }
     }
 }
 
 /// The sum over time of `x` where the mask of [time, batch] holds. `Where` rather than a product, so that nothing in the
 /// padding can get through.
-fn masked_sum(g: &mut Graph, x: &str, mask: &str) -> Result<String> {
+fn masked_sum(g: &mut OnnxGraph, x: &str, mask: &str) -> Result<String> {
     let mask = g.node("Unsqueeze", &[mask, "axis_2"], &[])?;
     let kept = g.node("Where", &[&mask, x, "nothing"], &[])?;
-    g.node("ReduceSum", &[&kept, "axis_0"], &[("keepdims", Attribute::Int(0))])
+    g.node("ReduceSum", &[&kept, "axis_0"], &[("keepdims", NodeAttribute::Int(0))])
 }

@@ -1,8 +1,8 @@
 //! Encoder and head as an ONNX file, for whoever runs models without this library.
 //!
-//! Each network is described by a plain struct of slices and turned into a [`Model`] to be written. The layouts:
+//! Each network is described by a plain struct of slices and turned into an [`OnnxModel`] to be written. The layouts:
 //!
-//! - a linear map is [outputs, inputs] as PyTorch stores it, or [inputs, outputs], as its [`Order`] says; a column-major
+//! - a linear map is [outputs, inputs] as PyTorch stores it, or [inputs, outputs], as its [`WeightOrder`] says; a column-major
 //!   matrix of outputs × inputs is the second;
 //! - an LSTM's weights are [4·hidden, inputs] and [4·hidden, hidden], or turned likewise, gates in the order i, f, g, o
 //!   (PyTorch's); they are put into ONNX's order i, o, f, c here;
@@ -19,8 +19,8 @@ mod head;
 mod lstm;
 mod proto;
 
-pub use bert::{Bert, BertLayer};
-pub use error::{Error, Result};
-pub use graph::Model;
-pub use head::{Activation, Head, Linear, Norm, Order};
-pub use lstm::{Lstm, LstmLayer, Pooling, Projection, Squash, TextLstm};
+pub use bert::{BertLayer, OnnxBert};
+pub use error::{OnnxError, Result};
+pub use graph::OnnxModel;
+pub use head::{OnnxActivation, OnnxHead, OnnxLinear, OnnxNorm, WeightOrder};
+pub use lstm::{LstmLayer, OnnxLstm, OnnxPooling, OnnxProjection, OnnxSquash, TextLstm};

@@ -5,9 +5,9 @@ pub(super) const LARGEST: usize = i32::MAX as usize;
 
 /// A message under construction.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Message(Vec<u8>);
+pub(super) struct ProtoMessage(Vec<u8>);
 
-impl Message {
+impl ProtoMessage {
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -36,7 +36,7 @@ impl Message {
         self.0.extend(value.as_bytes());
     }
 
-    pub(super) fn message(&mut self, field: u32, value: &Message) {
+    pub(super) fn message(&mut self, field: u32, value: &ProtoMessage) {
         self.length(field, value.0.len());
         self.0.extend(&value.0);
     }

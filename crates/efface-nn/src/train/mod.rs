@@ -1,5 +1,5 @@
 //! Training: AdamW on the cross-entropy of a linear head, over minibatches of like length. What a step minimises is an
-//! [`Objective`]; a fit minimises the loss of the rows that teach.
+//! [`StepObjective`]; a fit minimises the loss of the rows that teach.
 //!
 //! What happens at a step follows from the seed, the step's number and the state alone: the same seed and thread count give the
 //! same bits, and a training that was interrupted and resumed from its [`Checkpoint`] ends like one that was not. A minibatch
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 mod objective;
 mod settings;
 
-pub(crate) use objective::{Objective, StepDealer, StepGroup};
+pub(crate) use objective::{StepDealer, StepGroup, StepObjective};
 pub use settings::TrainSettings;
 
-use crate::encoder::{Aim, Lesson, Score, Weights};
+use crate::encoder::{BatchShare, EncoderWeights, ShareScore, TextAim};
 use crate::error::{Error, Result};
 use crate::optimiser;
-use crate::plan::Plan;
-use crate::pool::Pool;
-use crate::texts::Lessons;
+use crate::plan::EncoderPlan;
+use crate::pool::BufferPool;
+use crate::texts::TrainingTexts;
 use objective::LearnedRows;
 
 /// More tokens than this are not encoded at once, whatever the batch: it bounds the memory.
@@ -30,7 +30,7 @@ pub(crate) const MOST_TOKENS: usize = 1 << 15;
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum TrainingFlow {
     /// Go on.
     Continue,
     /// Stop here; the best state so far is kept.
@@ -72,23 +72,23 @@ pub struct EpochReport {
 }
 
 /// Who watches the training, and may stop it.
-pub trait Progress {
+pub trait TrainingProgress {
     /// After every step.
-    fn step(&mut self, _report: &StepReport) -> Flow {
-        Flow::Continue
+    fn step(&mut self, _report: &StepReport) -> TrainingFlow {
+        TrainingFlow::Continue
     }
 
     /// After every epoch; the checkpoint may be stored, to resume from.
-    fn epoch(&mut self, _report: &EpochReport, _checkpoint: &Checkpoint) -> Flow {
-        Flow::Continue
+    fn epoch(&mut self, _report: &EpochReport, _checkpoint: &Checkpoint) -> TrainingFlow {
+        TrainingFlow::Continue
     }
 }
 
 /// Nobody watches.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Quiet;
+pub struct QuietTraining;
 
-impl Progress for Quiet {}
+impl TrainingProgress for QuietTraining {}
 
 /// Everything that the rest of a training follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,32 +138,32 @@ impl Checkpoint {
 
 /// A training under way.
 pub struct Trainer<'a> {
-    plan: &'a Plan,
+    plan: &'a EncoderPlan,
     frozen: &'a [f32],
-    lessons: &'a Lessons,
-    objective: Box<dyn Objective + 'a>,
+    lessons: &'a TrainingTexts,
+    objective: Box<dyn StepObjective + 'a>,
     /// Rows that judge.
     judge: Vec<usize>,
     state: Checkpoint,
     /// The loss of rows to forget, summed over this epoch, and how many there were.
     forgotten: (f64, usize),
     /// One gradient and one set of buffers a thread.
-    benches: Vec<Bench>,
+    benches: Vec<ThreadBuffers>,
 }
 
 /// Where one thread works.
 #[derive(Default)]
-struct Bench {
+struct ThreadBuffers {
     gradient: Vec<f32>,
-    pool: Pool,
+    pool: BufferPool,
 }
 
 impl<'a> Trainer<'a> {
     /// A training from the given parameters.
     pub(crate) fn new(
-        plan: &'a Plan,
+        plan: &'a EncoderPlan,
         frozen: &'a [f32],
-        lessons: &'a Lessons,
+        lessons: &'a TrainingTexts,
         settings: TrainSettings,
         parameters: Vec<f32>,
         source: String,
@@ -189,9 +189,9 @@ impl<'a> Trainer<'a> {
 
     /// A training that goes on where it was left.
     pub(crate) fn from_checkpoint(
-        plan: &'a Plan,
+        plan: &'a EncoderPlan,
         frozen: &'a [f32],
-        lessons: &'a Lessons,
+        lessons: &'a TrainingTexts,
         state: Checkpoint,
     ) -> Result<Self> {
         state.settings.check()?;
@@ -206,7 +206,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// The same towards another objective. No row judges, so that the last state is the one that is kept.
-    pub(crate) fn towards(mut self, objective: Box<dyn Objective + 'a>) -> Self {
+    pub(crate) fn towards(mut self, objective: Box<dyn StepObjective + 'a>) -> Self {
         self.objective = objective;
         self.judge.clear();
         self
@@ -224,7 +224,7 @@ impl<'a> Trainer<'a> {
 
     /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an error the state is the one
     /// before the step that failed.
-    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<()> {
+    pub fn run(&mut self, progress: &mut dyn TrainingProgress) -> Result<()> {
         while self.state.epoch < self.state.settings.epochs && !self.is_patience_over() {
             let dealer =
                 StepDealer { lessons: self.lessons, settings: &self.state.settings, epoch: self.state.epoch };
@@ -241,12 +241,12 @@ impl<'a> Trainer<'a> {
                     accuracy: state.correct as f64 / state.seen.max(1) as f64,
                     forgotten: (self.forgotten.1 > 0).then(|| self.forgotten.0 / self.forgotten.1 as f64),
                 };
-                if progress.step(&report) == Flow::Stop {
+                if progress.step(&report) == TrainingFlow::Stop {
                     return Ok(());
                 }
             }
             let report = self.close_epoch();
-            if progress.epoch(&report, &self.state) == Flow::Stop {
+            if progress.epoch(&report, &self.state) == TrainingFlow::Stop {
                 return Ok(());
             }
         }
@@ -258,8 +258,8 @@ impl<'a> Trainer<'a> {
         !self.judge.is_empty() && self.state.epoch >= best + self.state.settings.patience && best > 0
     }
 
-    fn weights(&self) -> Weights<'_> {
-        Weights { plan: self.plan, parameters: &self.state.parameters, frozen: self.frozen }
+    fn weights(&self) -> EncoderWeights<'_> {
+        EncoderWeights { plan: self.plan, parameters: &self.state.parameters, frozen: self.frozen }
     }
 
     fn step(&mut self, batches: &[Vec<StepGroup>]) -> Result<()> {
@@ -276,8 +276,9 @@ impl<'a> Trainer<'a> {
         let forgotten: usize = count(true);
         let shares = settings.threads.min(learned + forgotten);
         let mut benches = std::mem::take(&mut self.benches);
-        let lessons: Vec<Lesson<'_>> = (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
-        benches.resize_with(shares.max(benches.len()), Bench::default);
+        let lessons: Vec<BatchShare<'_>> =
+            (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
+        benches.resize_with(shares.max(benches.len()), ThreadBuffers::default);
         for bench in &mut benches {
             bench.gradient.clear();
             bench.gradient.resize(self.plan.total(), 0.0);
@@ -336,10 +337,10 @@ impl<'a> Trainer<'a> {
     }
 
     /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
-    fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> Lesson<'b> {
+    fn lesson<'b>(&'b self, groups: &[StepGroup], share: usize, shares: usize) -> BatchShare<'b> {
         let Self { lessons, state, .. } = self;
         let seed = training_seed(state.settings.seed, state.step, 2 + share as u64);
-        let mut lesson = Lesson { texts: Vec::new(), aims: Vec::new(), seed };
+        let mut lesson = BatchShare { texts: Vec::new(), aims: Vec::new(), seed };
         // Counted over all groups, so that no thread is left without a text while there is one.
         let mut before = 0;
         for group in groups {
@@ -347,7 +348,7 @@ impl<'a> Trainer<'a> {
             let first = (share + shares - before % shares) % shares;
             for &row in group.rows.iter().skip(first).step_by(shares) {
                 lesson.texts.push(lessons.texts[row].as_slice());
-                lesson.aims.push(Aim {
+                lesson.aims.push(TextAim {
                     class: lessons.classes[row],
                     share: lessons.weights[row] / weight,
                     label: group.label,
@@ -392,9 +393,9 @@ impl<'a> Trainer<'a> {
     pub(crate) fn judged(&self, rows: &[usize]) -> (f64, f64) {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
-        let mut total = Score::default();
+        let mut total = ShareScore::default();
         let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
-        let (mut start, mut pool) = (0, Pool::default());
+        let (mut start, mut pool) = (0, BufferPool::default());
         for chunk in in_chunks(&texts) {
             let classes: Vec<usize> =
                 rows[start..start + chunk.len()].iter().map(|&row| self.lessons.classes[row]).collect();
@@ -422,16 +423,20 @@ pub(crate) fn in_chunks<'a, 'b>(texts: &'b [&'a [u32]]) -> Vec<&'b [&'a [u32]]> 
 }
 
 /// Every share on a thread of its own; the first on this one.
-fn learn_side_by_side(weights: Weights<'_>, lessons: &[Lesson<'_>], benches: &mut [Bench]) -> Score {
+fn learn_side_by_side(
+    weights: EncoderWeights<'_>,
+    lessons: &[BatchShare<'_>],
+    benches: &mut [ThreadBuffers],
+) -> ShareScore {
     std::thread::scope(|scope| {
-        let learn = move |lesson: &Lesson<'_>, bench: &mut Bench| {
+        let learn = move |lesson: &BatchShare<'_>, bench: &mut ThreadBuffers| {
             weights.learn(lesson, &mut bench.gradient, &mut bench.pool)
         };
         let mut shares = lessons.iter().zip(benches);
         let first = shares.next();
         let others: Vec<_> =
             shares.map(|(lesson, bench)| scope.spawn(move || learn(lesson, bench))).collect();
-        let mut total = first.map_or(Score::default(), |(lesson, bench)| learn(lesson, bench));
+        let mut total = first.map_or(ShareScore::default(), |(lesson, bench)| learn(lesson, bench));
         for other in others {
             match other.join() {
                 Ok(score) => {
@@ -445,7 +450,7 @@ fn learn_side_by_side(weights: Weights<'_>, lessons: &[Lesson<'_>], benches: &mu
 }
 
 /// A share of each class judges; the rest teaches, at least one row a class.
-fn split(lessons: &Lessons, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
+fn split(lessons: &TrainingTexts, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
     let mut random = seeded(training_seed(settings.seed, 0, 0));
     let (mut teach, mut judge) = (Vec::new(), Vec::new());
     for class in 0..lessons.class_count {

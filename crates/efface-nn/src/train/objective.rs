@@ -6,7 +6,7 @@ use efface::random::{seeded, training_seed};
 use rand::seq::SliceRandom;
 
 use super::TrainSettings;
-use crate::texts::Lessons;
+use crate::texts::TrainingTexts;
 
 /// How many batches' worth of texts are sorted by length together.
 const POOL: usize = 16;
@@ -27,7 +27,7 @@ impl StepGroup {
 }
 
 /// The loss hook of a training.
-pub(crate) trait Objective {
+pub(crate) trait StepObjective {
     /// The steps of an epoch.
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>>;
 
@@ -45,7 +45,7 @@ pub(crate) trait Objective {
 /// A fit: the loss of these rows.
 pub(super) struct LearnedRows(pub(super) Vec<usize>);
 
-impl Objective for LearnedRows {
+impl StepObjective for LearnedRows {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
         let learn = |rows| vec![StepGroup { rows, label: 1.0, teacher: 0.0 }];
         dealer.batches(&self.0, 1).into_iter().map(learn).collect()
@@ -54,7 +54,7 @@ impl Objective for LearnedRows {
 
 /// Deals rows into the minibatches of one epoch.
 pub(crate) struct StepDealer<'a> {
-    pub(super) lessons: &'a Lessons,
+    pub(super) lessons: &'a TrainingTexts,
     pub(super) settings: &'a TrainSettings,
     /// The epoch, from 0.
     pub(super) epoch: usize,

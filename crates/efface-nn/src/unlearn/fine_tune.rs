@@ -13,12 +13,12 @@
 //! **From.** The baseline of Golatkar, Achille and Soatto (2020), "Eternal sunshine of the spotless net", and of most papers since.
 
 use super::Sides;
-use crate::train::{Objective, StepDealer, StepGroup};
+use crate::train::{StepDealer, StepGroup, StepObjective};
 
 /// The loss of the retained rows.
 pub(super) struct RetainedLoss(pub(super) Sides);
 
-impl Objective for RetainedLoss {
+impl StepObjective for RetainedLoss {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
         let learn = |rows| vec![StepGroup { rows, label: 1.0, teacher: 0.0 }];
         dealer.batches(&self.0.retained, 1).into_iter().map(learn).collect()

@@ -31,8 +31,8 @@ use efface::{Claim, Evidence, Method, NotCovered, RowId, RowStore, Rows};
 use crate::backbone::{Backbone, not_covered};
 use crate::error::{Error, Result};
 use crate::recipe::{NetworkRecipe, Trained};
-use crate::texts::{Lessons, row_ids};
-use crate::train::{Objective, Progress, TrainSettings};
+use crate::texts::{TrainingTexts, row_ids};
+use crate::train::{StepObjective, TrainSettings, TrainingProgress};
 
 /// A network that was trained further.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ pub fn train_further(
     backbone: &Backbone,
     texts: &Rows,
     gone: &[RowId],
-    progress: &mut dyn Progress,
+    progress: &mut dyn TrainingProgress,
 ) -> Result<TunedNetwork> {
     let refuse = |reason: &str| {
         Err(efface::Error::Unsupported { method: method.name(), reason: reason.into() }.into())
@@ -91,12 +91,12 @@ pub fn train_further(
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = texts.filter(|id| !out.contains(&id));
     let recipe = named_by(&backbone.recipe, &retained)?;
-    let mut lessons = Lessons::read(&retained, &recipe.embedding)?;
+    let mut lessons = TrainingTexts::read(&retained, &recipe.embedding)?;
     let kept = lessons.texts.len();
     lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
     let settings = step_settings(method, &recipe.training, gone.is_empty());
     let sides = Sides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
-    let objective: Box<dyn Objective> = match method {
+    let objective: Box<dyn StepObjective> = match method {
         Method::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
         Method::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
         Method::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),

@@ -18,7 +18,7 @@
 use efface::methods::NegGradPlus;
 
 use super::Sides;
-use crate::train::{Objective, StepDealer, StepGroup};
+use crate::train::{StepDealer, StepGroup, StepObjective};
 
 /// α · L(retained) − (1 − α) · L(forgotten).
 pub(super) struct SignedLoss {
@@ -26,7 +26,7 @@ pub(super) struct SignedLoss {
     pub(super) sides: Sides,
 }
 
-impl Objective for SignedLoss {
+impl StepObjective for SignedLoss {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
         let alpha = self.settings.alpha as f32;
         let forgotten = dealer.batches(&self.sides.forgotten, 2);

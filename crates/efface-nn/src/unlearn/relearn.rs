@@ -8,15 +8,15 @@ use super::Sides;
 use super::fine_tune::RetainedLoss;
 use crate::backbone::Backbone;
 use crate::error::Result;
-use crate::texts::Lessons;
-use crate::train::{Flow, Progress, StepReport, TrainSettings, Trainer};
+use crate::texts::TrainingTexts;
+use crate::train::{StepReport, TrainSettings, Trainer, TrainingFlow, TrainingProgress};
 
 /// Ends a run after one step.
 struct OneStep;
 
-impl Progress for OneStep {
-    fn step(&mut self, _report: &StepReport) -> Flow {
-        Flow::Stop
+impl TrainingProgress for OneStep {
+    fn step(&mut self, _report: &StepReport) -> TrainingFlow {
+        TrainingFlow::Stop
     }
 }
 
@@ -36,7 +36,7 @@ impl Backbone {
         learning_rate: f64,
     ) -> Result<RelearningTime> {
         let fit = &self.recipe.training;
-        let mut lessons = Lessons::empty(self.classes());
+        let mut lessons = TrainingTexts::empty(self.classes());
         lessons.append(rows, self.embedding())?;
         let all: Vec<usize> = (0..lessons.texts.len()).collect();
         let settings = TrainSettings {

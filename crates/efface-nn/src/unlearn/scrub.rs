@@ -24,10 +24,10 @@ use efface::methods::Scrub;
 
 use super::Sides;
 use crate::backbone::Backbone;
-use crate::encoder::Weights;
-use crate::pool::Pool;
-use crate::texts::Lessons;
-use crate::train::{Objective, StepDealer, StepGroup, in_chunks};
+use crate::encoder::EncoderWeights;
+use crate::pool::BufferPool;
+use crate::texts::TrainingTexts;
+use crate::train::{StepDealer, StepGroup, StepObjective, in_chunks};
 
 /// The objective, with the teacher's answers.
 pub(super) struct Distillation {
@@ -39,21 +39,21 @@ pub(super) struct Distillation {
 }
 
 impl Distillation {
-    pub(super) fn new(settings: Scrub, sides: Sides, teacher: &Backbone, lessons: &Lessons) -> Self {
-        let weights = Weights {
+    pub(super) fn new(settings: Scrub, sides: Sides, teacher: &Backbone, lessons: &TrainingTexts) -> Self {
+        let weights = EncoderWeights {
             plan: &teacher.plan,
             parameters: &teacher.parameters,
             frozen: teacher.embedding().table(),
         };
         let texts: Vec<&[u32]> = lessons.texts.iter().map(Vec::as_slice).collect();
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         let answer = |texts: &[&[u32]]| weights.probabilities(texts, &mut pool);
         let answers = in_chunks(&texts).into_iter().flat_map(answer).collect();
         Self { settings, sides, answers, classes: teacher.classes() }
     }
 }
 
-impl Objective for Distillation {
+impl StepObjective for Distillation {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
         let Scrub { max_epochs, alpha, gamma, .. } = self.settings;
         let mut steps = Vec::new();

@@ -2,17 +2,17 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, mean, trials_text};
-use crate::part::Study;
-use crate::statistics::Summary;
-use crate::studies::Context;
+use super::{TrialResults, mean, trials_text};
+use crate::part::PaperStudy;
+use crate::statistics::SampleSummary;
+use crate::studies::StudyContext;
 use crate::studies::adaptive::{AFTER, BEFORE, after_rounds, cell, of_ridge};
 
-fn get(results: &Results<'_>, k: usize, name: &str) -> Option<Summary> {
-    results.get(Study::Adaptive, &cell(k), name)
+fn get(results: &TrialResults<'_>, k: usize, name: &str) -> Option<SampleSummary> {
+    results.get(PaperStudy::Adaptive, &cell(k), name)
 }
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.adaptive;
     Section::new("Sums: where subtracting forgets, and where it does not")
         .add(
@@ -35,9 +35,9 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         ))
 }
 
-fn table(context: &Context, results: &Results<'_>) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>) -> Table {
     let plan = &context.plan.adaptive;
-    let trials = trials_text(results.trials(Study::Adaptive, plan.deletions.iter().map(|&k| cell(k))));
+    let trials = trials_text(results.trials(PaperStudy::Adaptive, plan.deletions.iter().map(|&k| cell(k))));
     let caption = Text::new(
         "Distance to the retrained parameters by their length, before and after subtracting; mean of ",
     );
@@ -69,7 +69,7 @@ fn table(context: &Context, results: &Results<'_>) -> Table {
     table
 }
 
-fn figure(context: &Context, results: &Results<'_>) -> Figure {
+fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
     let plan = &context.plan.adaptive;
     let mut figure = Figure::new(
         "adaptive figure",
@@ -94,7 +94,7 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
     figure
 }
 
-fn line(title: &str, points: impl Iterator<Item = (usize, Option<Summary>)>) -> Series {
+fn line(title: &str, points: impl Iterator<Item = (usize, Option<SampleSummary>)>) -> Series {
     let mut series = Series::new(title);
     for (rounds, found) in points {
         // A logarithmic axis has no place for 0.
@@ -106,7 +106,7 @@ fn line(title: &str, points: impl Iterator<Item = (usize, Option<Summary>)>) -> 
 }
 
 /// What was found, for the opening of the page.
-pub(super) fn finding(context: &Context, results: &Results<'_>) -> Option<Text> {
+pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.adaptive;
     let first = *plan.rounds.first()?;
     let last = *plan.rounds.last()?;

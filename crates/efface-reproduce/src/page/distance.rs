@@ -2,16 +2,16 @@
 
 use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
 
-use super::{Results, kept, mean, printed, trials_text};
+use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
-use crate::part::Study;
-use crate::studies::distance::{CONSTRUCTIONS, Construction, at_scale, cell};
-use crate::studies::{Context, METHODS};
+use crate::part::PaperStudy;
+use crate::studies::distance::{CONSTRUCTIONS, RowConstruction, at_scale, cell};
+use crate::studies::{METHODS, StudyContext};
 
 /// What is added to a value's name for the comparison with a model that misses one row more.
 const ONE_MORE: &str = ", one row more";
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     Section::new("L2: the distance to retraining, on outliers")
         .add(
             "The table of Izzo et al. on which the paper builds. The first rows and their targets are scaled by 1, 10 or 100, and k of \
@@ -24,11 +24,11 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         .note(note(context, results))
 }
 
-fn table(context: &Context, results: &Results<'_>) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>) -> Table {
     let plan = &context.plan.distance;
     let all =
         || CONSTRUCTIONS.into_iter().flat_map(|made| plan.deletions.iter().map(move |&k| cell(made, k)));
-    let trials = trials_text(results.trials(Study::Distance, all()));
+    let trials = trials_text(results.trials(PaperStudy::Distance, all()));
     let caption = Text::new(format!(
         "Distance to the retrained parameters as a share of the distance before; d = {}; mean of ",
         plan.width
@@ -49,13 +49,19 @@ fn table(context: &Context, results: &Results<'_>) -> Table {
             }
         }
     }
-    if let Some(kept) = kept(results, Study::Distance, all()) {
+    if let Some(kept) = kept(results, PaperStudy::Distance, all()) {
         table.note(kept);
     }
     table
 }
 
-fn row(context: &Context, results: &Results<'_>, made: Construction, k: usize, name: &str) -> Vec<Cell> {
+fn row(
+    context: &StudyContext,
+    results: &TrialResults<'_>,
+    made: RowConstruction,
+    k: usize,
+    name: &str,
+) -> Vec<Cell> {
     let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
     let mut cells: Vec<Cell> = vec![
         k.to_string().into(),
@@ -69,7 +75,7 @@ fn row(context: &Context, results: &Results<'_>, made: Construction, k: usize, n
             "PRU" => Some(p.projection),
             _ => None,
         });
-        let get = |name: &str| results.get(Study::Distance, &cell(made, k), &at_scale(scale, name));
+        let get = |name: &str| results.get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name));
         cells.extend([
             printed(print, style),
             mean(get(name), 1.0, style),
@@ -80,11 +86,17 @@ fn row(context: &Context, results: &Results<'_>, made: Construction, k: usize, n
 }
 
 /// The means of a value over all k and scales, in one order.
-fn means(context: &Context, results: &Results<'_>, made: Construction, name: &str) -> Option<Vec<f64>> {
+fn means(
+    context: &StudyContext,
+    results: &TrialResults<'_>,
+    made: RowConstruction,
+    name: &str,
+) -> Option<Vec<f64>> {
     let plan = &context.plan.distance;
     let places = plan.deletions.iter().flat_map(|&k| plan.scales.iter().map(move |&scale| (k, scale)));
-    let found = places
-        .map(|(k, scale)| Some(results.get(Study::Distance, &cell(made, k), &at_scale(scale, name))?.mean));
+    let found = places.map(|(k, scale)| {
+        Some(results.get(PaperStudy::Distance, &cell(made, k), &at_scale(scale, name))?.mean)
+    });
     found.collect()
 }
 
@@ -112,10 +124,10 @@ struct ProjectionShares {
 }
 
 impl ProjectionShares {
-    fn of(context: &Context, results: &Results<'_>) -> Option<Self> {
+    fn of(context: &StudyContext, results: &TrialResults<'_>) -> Option<Self> {
         let [ours, spd, theirs] = CONSTRUCTIONS;
-        let right = |made: Construction| means(context, results, made, "PRU");
-        let missing = |made: Construction| means(context, results, made, &format!("PRU{ONE_MORE}"));
+        let right = |made: RowConstruction| means(context, results, made, "PRU");
+        let missing = |made: RowConstruction| means(context, results, made, &format!("PRU{ONE_MORE}"));
         Some(Self {
             ours: right(ours)?,
             spd: right(spd)?,
@@ -127,7 +139,7 @@ impl ProjectionShares {
 }
 
 /// Which of the three differences moves what, from the numbers.
-fn note(context: &Context, results: &Results<'_>) -> Text {
+fn note(context: &StudyContext, results: &TrialResults<'_>) -> Text {
     let start = Text::new("Where the numbers differ. ");
     let Some(found) = ProjectionShares::of(context, results) else {
         return start.and("Not all cells have been measured yet.");

@@ -3,19 +3,19 @@
 use efface_report::{Number, Style, Text};
 
 use super::membership::auc;
-use super::{Results, adaptive, speed};
+use super::{TrialResults, adaptive, speed};
 use crate::paper;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::studies::distance::{CONSTRUCTIONS, at_scale};
 use crate::studies::network_times::{self, HEADS};
 use crate::studies::networks::sets;
-use crate::studies::{Context, distance, head_injection, injection, review_injection};
+use crate::studies::{StudyContext, distance, head_injection, injection, review_injection};
 
 /// What is left of a weight that is nothing but rounding.
 const NOTHING: f64 = 1e-9;
 
 /// All that can be said so far.
-pub(super) fn findings(context: &Context, results: &Results<'_>) -> Vec<Text> {
+pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Vec<Text> {
     let all = [
         forgets(context, results),
         nearness(context, results),
@@ -35,18 +35,22 @@ pub(super) fn findings(context: &Context, results: &Results<'_>) -> Vec<Text> {
 }
 
 /// Does it forget? The largest trace over every cell of every injection table.
-fn forgets(context: &Context, results: &Results<'_>) -> Option<Text> {
+fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan;
-    let mut cells: Vec<(Study, String)> = Vec::new();
+    let mut cells: Vec<(PaperStudy, String)> = Vec::new();
     for &k in &plan.injection.deletions {
-        cells.extend(plan.injection.keeps.iter().map(|&keep| (Study::Injection, injection::cell(k, keep))));
+        cells.extend(
+            plan.injection.keeps.iter().map(|&keep| (PaperStudy::Injection, injection::cell(k, keep))),
+        );
     }
     for &k in &plan.head.deletions {
-        cells.extend(plan.head.widths.iter().map(|&d| (Study::HeadInjection, head_injection::cell(k, d))));
+        cells.extend(
+            plan.head.widths.iter().map(|&d| (PaperStudy::HeadInjection, head_injection::cell(k, d))),
+        );
     }
     for &k in &plan.review_injection.deletions {
         let widths = review_injection::widths(context);
-        cells.extend(widths.into_iter().map(|d| (Study::ReviewInjection, review_injection::cell(k, d))));
+        cells.extend(widths.into_iter().map(|d| (PaperStudy::ReviewInjection, review_injection::cell(k, d))));
     }
     let worst = |name: &str| {
         let found: Vec<f64> =
@@ -77,7 +81,7 @@ fn forgets(context: &Context, results: &Results<'_>) -> Option<Text> {
 }
 
 /// How near is it to retraining? The largest distance over every cell of the L2 table.
-fn nearness(context: &Context, results: &Results<'_>) -> Option<Text> {
+fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.distance;
     let cells = || {
         CONSTRUCTIONS
@@ -87,7 +91,9 @@ fn nearness(context: &Context, results: &Results<'_>) -> Option<Text> {
     let worst = |name: &str| {
         let found = cells().flat_map(|cell| {
             let scales = plan.scales.iter();
-            scales.map(move |&scale| Some(results.get(Study::Distance, &cell, &at_scale(scale, name))?.most))
+            scales.map(move |&scale| {
+                Some(results.get(PaperStudy::Distance, &cell, &at_scale(scale, name))?.most)
+            })
         });
         found.flatten().reduce(f64::max)
     };
@@ -111,10 +117,10 @@ fn share(name: &str, value: f64) -> Text {
 }
 
 /// What became of table 4's fall with sparsity.
-fn sparsity(context: &Context, results: &Results<'_>) -> Option<Text> {
+fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.injection;
     let (&k, (&first, &last)) = (plan.deletions.last()?, plan.keeps.first().zip(plan.keeps.last())?);
-    let at = |keep: f64| results.get(Study::Injection, &injection::cell(k, keep), "PRU");
+    let at = |keep: f64| results.get(PaperStudy::Injection, &injection::cell(k, keep), "PRU");
     let (dense, sparse) = (at(first)?, at(last)?);
     let verdict = if sparse.median < dense.median {
         "PRU's fall with sparsity, the point of table 4, reproduces"
@@ -141,7 +147,7 @@ fn sparsity(context: &Context, results: &Results<'_>) -> Option<Text> {
 }
 
 /// What became of table 3: whether every cell that the paper prints comes out within a factor of two.
-fn heads(context: &Context, results: &Results<'_>) -> Option<Text> {
+fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.head;
     let cells = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
     let (mut here, mut there, mut near) = (Vec::new(), Vec::new(), true);
@@ -149,7 +155,7 @@ fn heads(context: &Context, results: &Results<'_>) -> Option<Text> {
         let Some(printed) = paper::table3(k, d) else { continue };
         for (name, printed) in [("INF", printed.influence), ("PRU", printed.projection)] {
             let cell = head_injection::cell(k, d);
-            let Some(found) = results.get(Study::HeadInjection, &cell, name) else { continue };
+            let Some(found) = results.get(PaperStudy::HeadInjection, &cell, name) else { continue };
             let found = found.mean * 1e4;
             near &= found <= 2.0 * printed && printed <= 2.0 * found;
             here.push(found);
@@ -178,10 +184,10 @@ fn heads(context: &Context, results: &Results<'_>) -> Option<Text> {
     })
 }
 
-fn networks(context: &Context, results: &Results<'_>) -> Option<Text> {
+fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let set = sets(context, true).into_iter().next()?;
-    let head = |name: &str| results.get(Study::NetworkTimes, &network_times::cell(set, HEADS), name);
-    let retrain = results.get(Study::NetworkTimes, &network_times::cell(set, "retrain"), "s")?;
+    let head = |name: &str| results.get(PaperStudy::NetworkTimes, &network_times::cell(set, HEADS), name);
+    let retrain = results.get(PaperStudy::NetworkTimes, &network_times::cell(set, "retrain"), "s")?;
     let (exact, before, after) = (head("exact s")?, head("accuracy before")?, head("exact accuracy")?);
     Some(
         Text::new("On a text network a request to the head takes ")
@@ -196,7 +202,7 @@ fn networks(context: &Context, results: &Results<'_>) -> Option<Text> {
     )
 }
 
-fn attack(results: &Results<'_>) -> Option<Text> {
+fn attack(results: &TrialResults<'_>) -> Option<Text> {
     let (exact, low, high) = auc(results, "exact", "forgotten")?;
     let (retrain, ..) = auc(results, "retrain", "forgotten")?;
     let verdict = match (retrain < low, retrain > high) {

@@ -2,10 +2,10 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, kept, mean, printed, trials_text};
+use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
-use crate::part::Study;
-use crate::studies::Context;
+use crate::part::PaperStudy;
+use crate::studies::StudyContext;
 use crate::studies::head_injection::cell;
 use crate::studies::networks::{describe, sets};
 
@@ -14,11 +14,11 @@ const UNIT: f64 = 1e4;
 /// All methods of the table, in its order.
 const NAMES: [&str; 5] = ["INF", "PRU", "SISA", "exact", "retrain"];
 
-fn trials(context: &Context, results: &Results<'_>) -> Text {
-    trials_text(results.trials(Study::HeadInjection, cells(context)))
+fn trials(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+    trials_text(results.trials(PaperStudy::HeadInjection, cells(context)))
 }
 
-fn cells(context: &Context) -> impl Iterator<Item = String> {
+fn cells(context: &StudyContext) -> impl Iterator<Item = String> {
     let plan = &context.plan.head;
     plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)))
 }
@@ -32,7 +32,7 @@ fn print(k: usize, d: usize, name: &str) -> Option<f64> {
     }
 }
 
-pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn table(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.head;
     let set = sets(context, false)[0];
     let caption =
@@ -49,7 +49,7 @@ pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
         for name in NAMES {
             let mut cells = vec![Cell::from(d.to_string()), name.into()];
             for &k in &plan.deletions {
-                let found = results.get(Study::HeadInjection, &cell(k, d), name);
+                let found = results.get(PaperStudy::HeadInjection, &cell(k, d), name);
                 cells.extend([
                     printed(print(k, d, name), Style::Digits(2)),
                     mean(found, UNIT, Style::Digits(3)),
@@ -63,7 +63,7 @@ pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
          numbers; the encoder is trained once a width and stays.",
         super::sentence(&describe(set, &plan.training)).trim_end_matches('.')
     ));
-    if let Some(kept) = kept(results, Study::HeadInjection, cells(context)) {
+    if let Some(kept) = kept(results, PaperStudy::HeadInjection, cells(context)) {
         table.note(kept);
     }
     Section::new("Table 3: an injected feature in a network's head")
@@ -83,10 +83,10 @@ pub(super) fn table(context: &Context, results: &Results<'_>) -> Section {
         )
 }
 
-pub(super) fn figures(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.head;
     let point = |series: Series, x: f64, k: usize, d: usize, name: &str| match results.get(
-        Study::HeadInjection,
+        PaperStudy::HeadInjection,
         &cell(k, d),
         name,
     ) {

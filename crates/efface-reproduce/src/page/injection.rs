@@ -2,22 +2,22 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
 
-use super::{Results, kept, mean, median, printed, trials_text};
+use super::{TrialResults, kept, mean, median, printed, trials_text};
 use crate::paper;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::studies::injection::cell;
-use crate::studies::{Context, METHODS};
+use crate::studies::{METHODS, StudyContext};
 
-fn trials(context: &Context, results: &Results<'_>) -> Text {
-    trials_text(results.trials(Study::Injection, cells(context)))
+fn trials(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+    trials_text(results.trials(PaperStudy::Injection, cells(context)))
 }
 
-fn cells(context: &Context) -> impl Iterator<Item = String> {
+fn cells(context: &StudyContext) -> impl Iterator<Item = String> {
     let plan = &context.plan.injection;
     plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| cell(k, keep)))
 }
 
-pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.injection;
     let caption = Text::new(format!(
         "What is left of the injected weight, |w after| / |w before|; d = {}; ",
@@ -42,13 +42,13 @@ pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
                     "PRU" => Some(p.projection),
                     _ => None,
                 });
-                let found = results.get(Study::Injection, &cell(k, keep), name);
+                let found = results.get(PaperStudy::Injection, &cell(k, keep), name);
                 cells.extend([printed(print, style), mean(found, 1.0, style), median(found, 1.0, style)]);
             }
             table.row(cells);
         }
     }
-    if let Some(kept) = kept(results, Study::Injection, cells(context)) {
+    if let Some(kept) = kept(results, PaperStudy::Injection, cells(context)) {
         table.note(kept);
     }
     Section::new("Table 4: what is left of an injected feature")
@@ -63,8 +63,8 @@ pub(super) fn left(context: &Context, results: &Results<'_>) -> Section {
         .note(note(context, results))
 }
 
-fn note(context: &Context, results: &Results<'_>) -> Text {
-    let found = cells(context).filter_map(|cell| results.get(Study::Injection, &cell, "INF"));
+fn note(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+    let found = cells(context).filter_map(|cell| results.get(PaperStudy::Injection, &cell, "INF"));
     let (low, high) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), found| {
         (low.min(found.least), high.max(found.most))
     });
@@ -83,7 +83,7 @@ fn note(context: &Context, results: &Results<'_>) -> Text {
     )
 }
 
-fn figure(context: &Context, results: &Results<'_>) -> Figure {
+fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
     let plan = &context.plan.injection;
     let mut figure =
         Figure::new("table4 figure", "Table 4 as a figure: what is left against the sparsity of the rows")
@@ -91,7 +91,7 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
                 Axis::log("p, the share of features kept").ticks(plan.keeps.clone()),
                 Axis::linear("share left").include(0.0),
             );
-    let get = |k: usize, keep: f64, name: &str| results.get(Study::Injection, &cell(k, keep), name);
+    let get = |k: usize, keep: f64, name: &str| results.get(PaperStudy::Injection, &cell(k, keep), name);
     let places = || plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
     // Points that lie on each other are one series.
     let alike = places().all(|(k, keep)| match (get(k, keep, "exact"), get(k, keep, "retrain")) {
@@ -125,7 +125,7 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
     figure.note("Medians with their standard errors.")
 }
 
-pub(super) fn before(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn before(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.injection;
     let caption =
         Text::new(format!("Median weight of the injected feature before forgetting; d = {}; ", plan.width));
@@ -137,7 +137,7 @@ pub(super) fn before(context: &Context, results: &Results<'_>) -> Section {
     for &k in &plan.deletions {
         let mut cells = vec![Cell::from(k.to_string())];
         for &keep in &plan.keeps {
-            let found = results.get(Study::Injection, &cell(k, keep), "before");
+            let found = results.get(PaperStudy::Injection, &cell(k, keep), "before");
             cells.extend([
                 printed(paper::table5(k, keep), Style::Fixed(2)),
                 median(found, 1.0, Style::Fixed(2)),

@@ -2,24 +2,25 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Number, Section, Series, Style, Table, Text};
 
-use super::Results;
-use crate::part::Study;
-use crate::studies::Context;
+use super::TrialResults;
+use crate::part::PaperStudy;
+use crate::studies::StudyContext;
 use crate::studies::membership::CELL;
 
 /// The states that are attacked, as the record names them.
 pub(super) const STATES: [&str; 5] = ["before", "retrain", "exact", "INF", "PRU"];
 
 /// AUC with its interval.
-pub(super) fn auc(results: &Results<'_>, state: &str, which: &str) -> Option<(f64, f64, f64)> {
-    let get =
-        |name: &str| Some(results.get(Study::Membership, CELL, &format!("{state} {which} {name}"))?.median);
+pub(super) fn auc(results: &TrialResults<'_>, state: &str, which: &str) -> Option<(f64, f64, f64)> {
+    let get = |name: &str| {
+        Some(results.get(PaperStudy::Membership, CELL, &format!("{state} {which} {name}"))?.median)
+    };
     Some((get("auc")?, get("low")?, get("high")?))
 }
 
 /// How many of the forgotten rows have an equal among those that stay.
-fn twins(results: &Results<'_>) -> Text {
-    match results.get(Study::Membership, CELL, "twins") {
+fn twins(results: &TrialResults<'_>) -> Text {
+    match results.get(PaperStudy::Membership, CELL, "twins") {
         None => Text::new("."),
         Some(found) => Text::new(", of which ")
             .number("forgotten rows with a twin", Number::new(found.median, Style::Count))
@@ -27,7 +28,7 @@ fn twins(results: &Results<'_>) -> Text {
     }
 }
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.membership;
     let mut table = Table::new(
         "membership",
@@ -45,7 +46,7 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
                 Cell::WithRange(Number::new(auc, Style::Fixed(3)), low, high)
             })
         };
-        let rate = results.get(Study::Membership, CELL, &format!("{state} forgotten tpr"));
+        let rate = results.get(PaperStudy::Membership, CELL, &format!("{state} forgotten tpr"));
         let rate =
             rate.map_or(Cell::Missing("–"), |rate| Number::new(rate.median, Style::Percent(1)).into());
         table.row([state.into(), cell("forgotten"), rate, cell("retained")]);

@@ -15,61 +15,61 @@ mod times;
 
 use efface_report::{Cell, Number, Page, Section, Style, Text};
 
-use crate::part::Study;
-use crate::plan::Plan;
-use crate::run::Settings;
-use crate::state::Record;
-use crate::statistics::{Summary, summary};
-use crate::studies::{Context, review_injection as reviews};
+use crate::part::PaperStudy;
+use crate::plan::StudyPlan;
+use crate::run::ReproduceSettings;
+use crate::state::TrialRecord;
+use crate::statistics::{SampleSummary, summary};
+use crate::studies::{StudyContext, review_injection as reviews};
 
 /// The records, to be asked for cells.
-pub(crate) struct Results<'a> {
-    records: &'a [Record],
+pub(crate) struct TrialResults<'a> {
+    records: &'a [TrialRecord],
 }
 
-impl<'a> Results<'a> {
-    pub(crate) fn new(records: &'a [Record]) -> Self {
+impl<'a> TrialResults<'a> {
+    pub(crate) fn new(records: &'a [TrialRecord]) -> Self {
         Self { records }
     }
 
-    fn of(&self, study: Study, cell: &str) -> impl Iterator<Item = &'a Record> {
+    fn of(&self, study: PaperStudy, cell: &str) -> impl Iterator<Item = &'a TrialRecord> {
         let (study, cell) = (study.name(), cell.to_string());
         self.records.iter().filter(move |record| record.study == study && record.cell == cell)
     }
 
     /// A value over the trials of a cell.
-    fn get(&self, study: Study, cell: &str, name: &str) -> Option<Summary> {
+    fn get(&self, study: PaperStudy, cell: &str, name: &str) -> Option<SampleSummary> {
         summary(self.of(study, cell).filter_map(|record| record.values.get(name).copied()))
     }
 
-    fn has(&self, study: Study) -> bool {
+    fn has(&self, study: PaperStudy) -> bool {
         self.records.iter().any(|record| record.study == study.name())
     }
 
     /// The trials of the cell that has the fewest, and of the one that has the most.
-    fn trials(&self, study: Study, cells: impl IntoIterator<Item = String>) -> (usize, usize) {
+    fn trials(&self, study: PaperStudy, cells: impl IntoIterator<Item = String>) -> (usize, usize) {
         let counts: Vec<usize> = cells.into_iter().map(|cell| self.of(study, &cell).count()).collect();
         (counts.iter().copied().min().unwrap_or(0), counts.iter().copied().max().unwrap_or(0))
     }
 }
 
 /// What a progress bar calls a study.
-pub(crate) fn title(study: Study) -> &'static str {
+pub(crate) fn title(study: PaperStudy) -> &'static str {
     match study {
-        Study::Times => "table 1",
-        Study::ReviewInjection => "table 1, injection",
-        Study::NetworkTimes => "table 2",
-        Study::HeadInjection => "table 3, figures 1 and 2",
-        Study::Injection => "tables 4 and 5",
-        Study::Distance => "l2",
-        Study::Adaptive => "adaptive",
-        Study::Membership => "membership",
+        PaperStudy::Times => "table 1",
+        PaperStudy::ReviewInjection => "table 1, injection",
+        PaperStudy::NetworkTimes => "table 2",
+        PaperStudy::HeadInjection => "table 3, figures 1 and 2",
+        PaperStudy::Injection => "tables 4 and 5",
+        PaperStudy::Distance => "l2",
+        PaperStudy::Adaptive => "adaptive",
+        PaperStudy::Membership => "membership",
     }
 }
 
 /// Where a run is smaller than the paper, and why.
-pub(crate) fn reasons(context: &Context, settings: &Settings) -> Vec<String> {
-    let (plan, full) = (&context.plan, Plan::full());
+pub(crate) fn reasons(context: &StudyContext, settings: &ReproduceSettings) -> Vec<String> {
+    let (plan, full) = (&context.plan, StudyPlan::full());
     let mut reasons = Vec::new();
     if settings.quick {
         reasons.push(format!(
@@ -121,45 +121,49 @@ pub(crate) fn reasons(context: &Context, settings: &Settings) -> Vec<String> {
 }
 
 /// The page and the findings that open it.
-pub(crate) fn build(context: &Context, records: &[Record], settings: &Settings) -> (Page, Vec<Text>) {
-    let results = Results::new(records);
+pub(crate) fn build(
+    context: &StudyContext,
+    records: &[TrialRecord],
+    settings: &ReproduceSettings,
+) -> (Page, Vec<Text>) {
+    let results = TrialResults::new(records);
     let found = findings::findings(context, &results);
     let mut page =
         Page::new("The paper's tables, measured again").subtitle(subtitle(context, records, settings));
     for text in &found {
         page = page.opening(text.clone());
     }
-    if results.has(Study::Times) {
+    if results.has(PaperStudy::Times) {
         page = page.section(times::section(context, &results));
     }
-    if results.has(Study::ReviewInjection) {
+    if results.has(PaperStudy::ReviewInjection) {
         page = page.section(review_injection::section(context, &results));
     }
-    if results.has(Study::NetworkTimes) {
+    if results.has(PaperStudy::NetworkTimes) {
         page = page.section(network::section(context, &results));
     }
-    if results.has(Study::HeadInjection) {
+    if results.has(PaperStudy::HeadInjection) {
         page = page.section(head::table(context, &results));
         page = page.section(head::figures(context, &results));
     }
-    if results.has(Study::Injection) {
+    if results.has(PaperStudy::Injection) {
         page = page.section(injection::left(context, &results));
         page = page.section(injection::before(context, &results));
     }
-    if results.has(Study::Distance) {
+    if results.has(PaperStudy::Distance) {
         page = page.section(distance::section(context, &results));
     }
-    if results.has(Study::Adaptive) {
+    if results.has(PaperStudy::Adaptive) {
         page = page.section(adaptive::section(context, &results));
     }
-    if results.has(Study::Membership) {
+    if results.has(PaperStudy::Membership) {
         page = page.section(membership::section(context, &results));
     }
     page = page.section(method(context, settings));
     (page.footer(footer(records, settings)), found)
 }
 
-fn subtitle(context: &Context, records: &[Record], settings: &Settings) -> Text {
+fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &ReproduceSettings) -> Text {
     let sort = match (settings.quick, settings.trials) {
         (true, _) => "Quick settings",
         (false, None) => "The paper's settings",
@@ -178,7 +182,7 @@ fn subtitle(context: &Context, records: &[Record], settings: &Settings) -> Text 
         .and(".")
 }
 
-fn footer(records: &[Record], settings: &Settings) -> Text {
+fn footer(records: &[TrialRecord], settings: &ReproduceSettings) -> Text {
     let seconds: f64 = records.iter().map(|record| record.seconds).sum();
     let quick = if settings.quick { " --quick" } else { "" };
     let data = if settings.data.is_some() { " --data DIR" } else { "" };
@@ -196,7 +200,7 @@ fn footer(records: &[Record], settings: &Settings) -> Text {
 }
 
 /// How the page is to be read.
-fn method(context: &Context, settings: &Settings) -> Section {
+fn method(context: &StudyContext, settings: &ReproduceSettings) -> Section {
     let mut lines = vec![
         Text::new("")
             .strong("INF")
@@ -232,7 +236,7 @@ fn sentence(words: &str) -> String {
 }
 
 /// The mean with its error.
-fn mean(found: Option<Summary>, scale: f64, style: Style) -> Cell {
+fn mean(found: Option<SampleSummary>, scale: f64, style: Style) -> Cell {
     match found {
         None => Cell::Missing("not run"),
         Some(found) => with_error(found.mean * scale, found.error * scale, style),
@@ -240,7 +244,7 @@ fn mean(found: Option<Summary>, scale: f64, style: Style) -> Cell {
 }
 
 /// The median with its error.
-fn median(found: Option<Summary>, scale: f64, style: Style) -> Cell {
+fn median(found: Option<SampleSummary>, scale: f64, style: Style) -> Cell {
     match found {
         None => Cell::Missing("not run"),
         Some(found) => with_error(found.median * scale, found.median_error * scale, style),
@@ -256,7 +260,11 @@ fn with_error(value: f64, error: f64, style: Style) -> Cell {
 }
 
 /// What the fits of some cells kept for requests to come, as a note below a table.
-fn kept(results: &Results<'_>, study: Study, cells: impl IntoIterator<Item = String>) -> Option<Text> {
+fn kept(
+    results: &TrialResults<'_>,
+    study: PaperStudy,
+    cells: impl IntoIterator<Item = String>,
+) -> Option<Text> {
     let found = cells.into_iter().filter_map(|cell| Some(results.get(study, &cell, "kept bytes")?.most));
     let most = found.reduce(f64::max)?;
     let text = Text::new("Made ahead of time: what a fit keeps for requests to come, up to ");

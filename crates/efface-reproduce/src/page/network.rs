@@ -2,11 +2,11 @@
 
 use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
 
-use super::{Results, median, network_left, printed};
+use super::{TrialResults, median, network_left, printed};
 use crate::paper;
-use crate::part::Study;
-use crate::statistics::Summary;
-use crate::studies::Context;
+use crate::part::PaperStudy;
+use crate::statistics::SampleSummary;
+use crate::studies::StudyContext;
 use crate::studies::network_times::{FURTHER, HEADS, TRAINED, cell};
 use crate::studies::networks::{describe, sets};
 
@@ -18,23 +18,24 @@ const HEAD_ROWS: [(&str, &str); 4] = [
     ("retrain_head", "retrain head"),
 ];
 
-struct Found {
-    seconds: Option<Summary>,
-    accuracy: Option<Summary>,
-    kept: Option<Summary>,
+struct NetworkFigures {
+    seconds: Option<SampleSummary>,
+    accuracy: Option<SampleSummary>,
+    kept: Option<SampleSummary>,
 }
 
-fn find(results: &Results<'_>, set: &str, method: &str) -> Found {
+fn find(results: &TrialResults<'_>, set: &str, method: &str) -> NetworkFigures {
     if TRAINED.contains(&method) || FURTHER.contains(&method) {
-        let get = |name: &str| results.get(Study::NetworkTimes, &cell(set, method), name);
-        return Found { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") };
+        let get = |name: &str| results.get(PaperStudy::NetworkTimes, &cell(set, method), name);
+        return NetworkFigures { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") };
     }
     let name = HEAD_ROWS.iter().find(|(known, _)| *known == method).map_or(method, |(_, name)| name);
-    let get = |suffix: &str| results.get(Study::NetworkTimes, &cell(set, HEADS), &format!("{name} {suffix}"));
-    Found { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") }
+    let get =
+        |suffix: &str| results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), &format!("{name} {suffix}"));
+    NetworkFigures { seconds: get("s"), accuracy: get("accuracy"), kept: get("kept bytes") }
 }
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.network;
     let mut section = Section::new("Table 2: how long a network takes").add(Text::new(format!(
         "A run forgets {} articles. Retraining trains the whole network again; “augmented” does so on a set with {} more articles \
@@ -55,9 +56,9 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
 }
 
 /// How many articles the networks were trained on, and how many that were forgotten stay as a twin.
-fn articles(results: &Results<'_>, set: &str) -> Text {
-    let rows = |method: &str| results.get(Study::NetworkTimes, &cell(set, method), "rows");
-    let twins = match results.get(Study::NetworkTimes, &cell(set, HEADS), "twins") {
+fn articles(results: &TrialResults<'_>, set: &str) -> Text {
+    let rows = |method: &str| results.get(PaperStudy::NetworkTimes, &cell(set, method), "rows");
+    let twins = match results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "twins") {
         None => Text::default(),
         Some(found) => Text::new(" Articles of a run with a twin among those that stay: up to ")
             .number("articles with a twin", Number::new(found.most, Style::Count))
@@ -74,7 +75,7 @@ fn articles(results: &Results<'_>, set: &str) -> Text {
     learned.text(twins)
 }
 
-fn table(context: &Context, results: &Results<'_>, set: &str) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Table {
     let plan = &context.plan.network;
     let mut table = Table::new(
         &format!("table2 {set}"),
@@ -102,9 +103,9 @@ fn table(context: &Context, results: &Results<'_>, set: &str) -> Table {
         if method == FURTHER[0] || method == "influence" {
             table.rule();
         }
-        let Found { seconds, accuracy, kept } = find(results, set, method);
+        let NetworkFigures { seconds, accuracy, kept } = find(results, set, method);
         let print = paper::table2(method);
-        let time = |pick: fn(&Summary) -> f64| {
+        let time = |pick: fn(&SampleSummary) -> f64| {
             seconds.as_ref().map_or(Cell::Missing("not run"), |s| Number::new(pick(s), Style::Seconds).into())
         };
         let faster = match (&retrain, &seconds) {
@@ -128,7 +129,7 @@ fn table(context: &Context, results: &Results<'_>, set: &str) -> Table {
         ]);
     }
     let (before, after) = paper::TABLE2_ACCURACY;
-    let here = results.get(Study::NetworkTimes, &cell(set, HEADS), "accuracy before");
+    let here = results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "accuracy before");
     let mut note = Text::new("Accuracy before forgetting: ");
     if let Some(here) = here {
         note = note.number("accuracy before", Number::new(here.mean, Style::Percent(1))).and(" here, ");

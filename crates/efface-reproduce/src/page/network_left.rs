@@ -2,11 +2,11 @@
 
 use efface_report::{Cell, Column, Number, Style, Table, Text};
 
-use super::Results;
-use crate::part::Study;
+use super::TrialResults;
+use crate::part::PaperStudy;
 use crate::studies::network_times::{FURTHER, HEADS, RELEARNING_STEPS, cell};
 
-pub(super) fn table(results: &Results<'_>, set: &str) -> Table {
+pub(super) fn table(results: &TrialResults<'_>, set: &str) -> Table {
     let mut table = Table::new(
         &format!("network left {set}"),
         format!("What whole networks make of the forgotten articles; {set}"),
@@ -18,12 +18,12 @@ pub(super) fn table(results: &Results<'_>, set: &str) -> Table {
         Column::number("steps to relearn them"),
         Column::number("of the retrained"),
     ]);
-    let steps = |state: &str| results.get(Study::NetworkTimes, &cell(set, state), "relearning steps");
+    let steps = |state: &str| results.get(PaperStudy::NetworkTimes, &cell(set, state), "relearning steps");
     let truth = steps("retrain").map(|found| found.mean).filter(|steps| *steps > 0.0);
     let states = [(HEADS, "before"), ("retrain", "retrain")];
     for (state, name) in states.into_iter().chain(FURTHER.map(|method| (method, method))) {
         let mean = |value: &str, style: Style| -> Cell {
-            let found = results.get(Study::NetworkTimes, &cell(set, state), value);
+            let found = results.get(PaperStudy::NetworkTimes, &cell(set, state), value);
             found.map_or(Cell::Missing("not run"), |found| Number::new(found.mean, style).into())
         };
         let ratio = match (steps(state), truth) {

@@ -3,17 +3,17 @@
 use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
 
 use super::shares::UNIT;
-use super::{Results, kept, mean, printed, trials_text};
+use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::studies::review_injection::{cell, widths};
-use crate::studies::{Context, METHODS};
+use crate::studies::{METHODS, StudyContext};
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.review_injection;
     let widths = widths(context);
     let all = || widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)));
-    let trials = trials_text(results.trials(Study::ReviewInjection, all()));
+    let trials = trials_text(results.trials(PaperStudy::ReviewInjection, all()));
     let mut table = Table::new(
         "table1 injection",
         Text::new("What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ")
@@ -36,7 +36,7 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
                     _ => None,
                 });
                 cells.push(printed(print, Style::Digits(2)));
-                let found = results.get(Study::ReviewInjection, &cell(k, d), name);
+                let found = results.get(PaperStudy::ReviewInjection, &cell(k, d), name);
                 cells.push(mean(found, UNIT, Style::Digits(3)));
             }
             table.row(cells);
@@ -46,14 +46,15 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         " reviews as counts of their d commonest words, stars 4 and 5 as +1 and the others as −1, with one more column that is \
          the label on the k rows to forget and 0 elsewhere.",
     ));
-    if let Some(kept) = kept(results, Study::ReviewInjection, all()) {
+    if let Some(kept) = kept(results, PaperStudy::ReviewInjection, all()) {
         table.note(kept);
     }
     let mut note = Text::new(
         "The paper's numbers fall with d and rise steeply with k, from 4 to 3,492, as times do and as a share that is left of one \
          weight hardly can: another reason to read table 1 as times.",
     );
-    let before = all().filter_map(|cell| Some(results.get(Study::ReviewInjection, &cell, "before")?.least));
+    let before =
+        all().filter_map(|cell| Some(results.get(PaperStudy::ReviewInjection, &cell, "before")?.least));
     if let Some(least) = before.reduce(f64::min) {
         note = note
             .and(" The least weight before, over all trials, is ")

@@ -1,10 +1,10 @@
 //! The cells of table 1: the time of a request by each of two others, and how unlike each other the trials are.
 
-use super::Results;
+use super::TrialResults;
 use crate::paper;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::studies::times::{NEWTON_STEP, REFIT, WAITED, cell, sources};
-use crate::studies::{Context, METHODS};
+use crate::studies::{METHODS, StudyContext};
 
 /// The paper's unit.
 pub(super) const UNIT: f64 = 1e4;
@@ -18,47 +18,47 @@ pub(super) const WAIT_LIMIT: f64 = 0.05;
 
 /// What a time is divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Denominator {
+pub(super) enum TimeDenominator {
     /// A Newton step from a kept inverse, as the printed numbers are.
     NewtonStep,
     /// A fit from scratch on the rows that stay.
     Refit,
 }
 
-impl Denominator {
-    pub(super) const ALL: [Denominator; 2] = [Denominator::NewtonStep, Denominator::Refit];
+impl TimeDenominator {
+    pub(super) const ALL: [TimeDenominator; 2] = [TimeDenominator::NewtonStep, TimeDenominator::Refit];
 
     /// The name of its seconds in the record.
     pub(super) fn value(self, k: usize) -> String {
         match self {
-            Denominator::NewtonStep => format!("k={k} {NEWTON_STEP}"),
-            Denominator::Refit => REFIT.into(),
+            TimeDenominator::NewtonStep => format!("k={k} {NEWTON_STEP}"),
+            TimeDenominator::Refit => REFIT.into(),
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Denominator::NewtonStep => "the Newton step",
-            Denominator::Refit => "a refit",
+            TimeDenominator::NewtonStep => "the Newton step",
+            TimeDenominator::Refit => "a refit",
         }
     }
 }
 
 /// The rows of a cell of table 1, and how many of them are forgotten.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TablePlace {
     pub(super) source: &'static str,
     pub(super) d: usize,
     pub(super) k: usize,
 }
 
 /// All of them.
-pub(super) fn places(context: &Context) -> Vec<Place> {
+pub(super) fn places(context: &StudyContext) -> Vec<TablePlace> {
     let plan = &context.plan.times;
     let mut places = Vec::new();
     for source in sources(context) {
         for &d in &plan.widths {
-            places.extend(plan.deletions.iter().map(|&k| Place { source, d, k }));
+            places.extend(plan.deletions.iter().map(|&k| TablePlace { source, d, k }));
         }
     }
     places
@@ -66,7 +66,7 @@ pub(super) fn places(context: &Context) -> Vec<Place> {
 
 /// A median by a median, ×10⁻⁴.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Share {
+pub(super) struct TimeShare {
     pub(super) value: f64,
     /// Its standard error, from those of both medians.
     pub(super) error: f64,
@@ -74,25 +74,30 @@ pub(super) struct Share {
     pub(super) spread: f64,
 }
 
-impl Place {
+impl TablePlace {
     /// The share that a method takes.
-    pub(super) fn share(self, results: &Results<'_>, method: &str, by: Denominator) -> Option<Share> {
+    pub(super) fn share(
+        self,
+        results: &TrialResults<'_>,
+        method: &str,
+        by: TimeDenominator,
+    ) -> Option<TimeShare> {
         let cell = cell(self.source, self.d);
-        let request = results.get(Study::Times, &cell, &format!("k={} {method} s", self.k))?;
-        let other = results.get(Study::Times, &cell, &by.value(self.k))?;
+        let request = results.get(PaperStudy::Times, &cell, &format!("k={} {method} s", self.k))?;
+        let other = results.get(PaperStudy::Times, &cell, &by.value(self.k))?;
         let value = UNIT * request.median / other.median;
         let errors = f64::hypot(request.median_error / request.median, other.median_error / other.median);
-        Some(Share { value, error: value * errors, spread: request.spread.max(other.spread) })
+        Some(TimeShare { value, error: value * errors, spread: request.spread.max(other.spread) })
     }
 
     /// The larger spread of a method's shares.
-    pub(super) fn spread(self, results: &Results<'_>, method: &str) -> Option<f64> {
-        let shares = Denominator::ALL.iter().filter_map(|&by| self.share(results, method, by));
+    pub(super) fn spread(self, results: &TrialResults<'_>, method: &str) -> Option<f64> {
+        let shares = TimeDenominator::ALL.iter().filter_map(|&by| self.share(results, method, by));
         shares.map(|share| share.spread).reduce(f64::max)
     }
 
     /// Whether exact forgetting is below both numbers that the paper prints for this cell; None where it prints none.
-    pub(super) fn is_below_paper(self, results: &Results<'_>, by: Denominator) -> Option<bool> {
+    pub(super) fn is_below_paper(self, results: &TrialResults<'_>, by: TimeDenominator) -> Option<bool> {
         let printed = paper::table1(self.k, self.d)?;
         let share = self.share(results, "exact", by)?;
         Some(share.value < printed.influence.min(printed.projection))
@@ -101,7 +106,7 @@ impl Place {
 
 /// How far the times of table 1 can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Steadiness {
+pub(super) struct TimeSteadiness {
     /// Cells whose spread is above the limit, of so many.
     pub(super) unsteady: usize,
     pub(super) cells: usize,
@@ -111,7 +116,7 @@ pub(super) struct Steadiness {
     pub(super) waited: Option<f64>,
 }
 
-pub(super) fn steadiness(context: &Context, results: &Results<'_>) -> Steadiness {
+pub(super) fn steadiness(context: &StudyContext, results: &TrialResults<'_>) -> TimeSteadiness {
     let places = places(context);
     let spreads =
         places.iter().flat_map(|place| METHODS.iter().filter_map(|(_, name)| place.spread(results, name)));
@@ -119,8 +124,8 @@ pub(super) fn steadiness(context: &Context, results: &Results<'_>) -> Steadiness
     let largest = spreads.iter().copied().fold(f64::NAN, f64::max);
     let unsteady = spreads.iter().filter(|spread| **spread > SPREAD_LIMIT).count();
     let waits = places.iter().filter_map(|place| {
-        let found = results.get(Study::Times, &cell(place.source, place.d), WAITED)?;
+        let found = results.get(PaperStudy::Times, &cell(place.source, place.d), WAITED)?;
         Some(found.median)
     });
-    Steadiness { unsteady, cells: spreads.len(), largest, waited: waits.reduce(f64::max) }
+    TimeSteadiness { unsteady, cells: spreads.len(), largest, waited: waits.reduce(f64::max) }
 }

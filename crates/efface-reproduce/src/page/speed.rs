@@ -2,15 +2,15 @@
 
 use efface_report::{Number, Style, Text};
 
-use super::Results;
-use super::shares::{Denominator, SPREAD_LIMIT, UNIT, WAIT_LIMIT, places, steadiness};
-use crate::studies::Context;
+use super::TrialResults;
+use super::shares::{SPREAD_LIMIT, TimeDenominator, UNIT, WAIT_LIMIT, places, steadiness};
+use crate::studies::StudyContext;
 use crate::studies::times::sources;
 
 /// How fast, and against the paper, by both of what a time can be divided by.
-pub(super) fn finding(context: &Context, results: &Results<'_>) -> Option<Text> {
+pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let places = places(context);
-    let shares = places.iter().filter_map(|place| place.share(results, "exact", Denominator::Refit));
+    let shares = places.iter().filter_map(|place| place.share(results, "exact", TimeDenominator::Refit));
     let shares: Vec<f64> = shares.map(|share| share.value / UNIT).collect();
     let fastest = shares.iter().copied().reduce(f64::min)?;
     let slowest = shares.iter().copied().reduce(f64::max)?;
@@ -32,15 +32,15 @@ pub(super) fn finding(context: &Context, results: &Results<'_>) -> Option<Text> 
             .number("the slowest request by a refit", Number::new(slowest, Style::Digits(2)))
             .and(" of its time.")
     };
-    for by in Denominator::ALL {
+    for by in TimeDenominator::ALL {
         let compared: Vec<bool> =
             places.iter().filter_map(|place| place.is_below_paper(results, by)).collect();
         if compared.is_empty() {
             continue;
         }
         let why = match by {
-            Denominator::NewtonStep => ", by which the paper's numbers were divided,",
-            Denominator::Refit => "",
+            TimeDenominator::NewtonStep => ", by which the paper's numbers were divided,",
+            TimeDenominator::Refit => "",
         };
         text = text
             .and(format!(" Its share of {}{why} is below both numbers that the paper prints in ", by.name()))
@@ -61,7 +61,7 @@ pub(super) fn finding(context: &Context, results: &Results<'_>) -> Option<Text> 
 }
 
 /// A warning where the trials of a cell are far apart, or the machine had other work.
-pub(super) fn caution(context: &Context, results: &Results<'_>) -> Option<Text> {
+pub(super) fn caution(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let found = steadiness(context, results);
     let busy = found.waited.filter(|waited| *waited > WAIT_LIMIT);
     if found.unsteady == 0 && busy.is_none() {

@@ -2,14 +2,14 @@
 
 use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
 
-use super::shares::{Denominator, Place, SPREAD_LIMIT, places, steadiness};
-use super::{Results, printed, trials_text, with_error};
+use super::shares::{SPREAD_LIMIT, TablePlace, TimeDenominator, places, steadiness};
+use super::{TrialResults, printed, trials_text, with_error};
 use crate::paper;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::studies::times::{GENERATED, REFIT, cell, sources};
-use crate::studies::{Context, METHODS};
+use crate::studies::{METHODS, StudyContext};
 
-pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
+pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.times;
     let mut section = Section::new("Table 1: how long forgetting takes").add(Text::new(
         "The time of one request as a share of retraining, ×10⁻⁴. The paper's caption speaks of an assessment of feature \
@@ -23,7 +23,7 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
     ));
     for source in sources(context) {
         let cells = plan.widths.iter().map(|&d| cell(source, d));
-        let trials = results.trials(Study::Times, cells);
+        let trials = results.trials(PaperStudy::Times, cells);
         if trials.1 > 0 {
             section =
                 section.add(table(context, results, source, trials)).add(setup(context, results, source));
@@ -40,8 +40,8 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
         .and(" of ")
         .number("cells", Number::count(cells))
         .and(" cells.")
-        .text(not_below(context, results, Denominator::NewtonStep))
-        .text(not_below(context, results, Denominator::Refit))
+        .text(not_below(context, results, TimeDenominator::NewtonStep))
+        .text(not_below(context, results, TimeDenominator::Refit))
         .text(steady(context, results))
         .and(
             " The paper calls PRU linear in d; that holds with the hat matrix at hand, and the second table says what \
@@ -51,9 +51,9 @@ pub(super) fn section(context: &Context, results: &Results<'_>) -> Section {
 }
 
 /// The cells in which exact forgetting is not below what the paper prints, by name.
-fn not_below(context: &Context, results: &Results<'_>, by: Denominator) -> Text {
+fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenominator) -> Text {
     let places = places(context);
-    let above: Vec<&Place> =
+    let above: Vec<&TablePlace> =
         places.iter().filter(|place| place.is_below_paper(results, by) == Some(false)).collect();
     // The numbers of rows behind one set and width.
     let groups = above.chunk_by(|a, b| a.source == b.source && a.d == b.d).map(|group| {
@@ -72,7 +72,7 @@ fn not_below(context: &Context, results: &Results<'_>, by: Denominator) -> Text 
 }
 
 /// How far apart the trials of a cell are.
-fn steady(context: &Context, results: &Results<'_>) -> Text {
+fn steady(context: &StudyContext, results: &TrialResults<'_>) -> Text {
     let found = steadiness(context, results);
     let waited = found.waited.map_or(Text::default(), |waited| {
         Text::new(" The thread that was timed waited for a processor at most ")
@@ -96,11 +96,11 @@ fn steady(context: &Context, results: &Results<'_>) -> Text {
 }
 
 /// In how many cells exact forgetting is faster than PRU, and of how many.
-fn beside_projection(context: &Context, results: &Results<'_>) -> (usize, usize) {
+fn beside_projection(context: &StudyContext, results: &TrialResults<'_>) -> (usize, usize) {
     let mut faster = 0;
     let mut cells = 0;
-    for Place { source, d, k } in places(context) {
-        let time = |name: &str| results.get(Study::Times, &cell(source, d), &format!("k={k} {name} s"));
+    for TablePlace { source, d, k } in places(context) {
+        let time = |name: &str| results.get(PaperStudy::Times, &cell(source, d), &format!("k={k} {name} s"));
         if let (Some(exact), Some(projection)) = (time("exact"), time("PRU")) {
             cells += 1;
             faster += usize::from(exact.median < projection.median);
@@ -113,7 +113,12 @@ fn id(source: &str) -> String {
     format!("table1 {source}")
 }
 
-fn table(context: &Context, results: &Results<'_>, source: &'static str, trials: (usize, usize)) -> Table {
+fn table(
+    context: &StudyContext,
+    results: &TrialResults<'_>,
+    source: &'static str,
+    trials: (usize, usize),
+) -> Table {
     let plan = &context.plan.times;
     let caption = Text::new(format!(
         "Time to forget k rows by that of a Newton step from a kept inverse, and by that of a refit, ×10⁻⁴; {source}; median of "
@@ -137,8 +142,8 @@ fn table(context: &Context, results: &Results<'_>, source: &'static str, trials:
                     _ => None,
                 });
                 cells.push(printed(print, Style::Digits(2)));
-                let place = Place { source, d, k };
-                for by in Denominator::ALL {
+                let place = TablePlace { source, d, k };
+                for by in TimeDenominator::ALL {
                     let share = place.share(results, name, by);
                     let missing = Cell::Missing("not run");
                     cells.push(share.map_or(missing, |s| with_error(s.value, s.error, Style::Digits(2))));
@@ -155,7 +160,7 @@ fn table(context: &Context, results: &Results<'_>, source: &'static str, trials:
     table
 }
 
-fn setup(context: &Context, results: &Results<'_>, source: &str) -> Table {
+fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Table {
     let plan = &context.plan.times;
     let mut table = Table::new(
         &format!("{} setup", id(source)),
@@ -176,9 +181,9 @@ fn setup(context: &Context, results: &Results<'_>, source: &str) -> Table {
     ]);
     // The step takes nearly as long for every k, because a product of two d×d matrices is most of it.
     let middle = plan.deletions.get(plan.deletions.len() / 2).copied().unwrap_or(1);
-    let newton = Denominator::NewtonStep.value(middle);
+    let newton = TimeDenominator::NewtonStep.value(middle);
     for &d in &plan.widths {
-        let get = |name: &str| results.get(Study::Times, &cell(source, d), name);
+        let get = |name: &str| results.get(PaperStudy::Times, &cell(source, d), name);
         let number = |name: &str, style| {
             get(name).map_or(Cell::Missing("not run"), |found| Number::new(found.median, style).into())
         };
@@ -211,7 +216,7 @@ fn setup(context: &Context, results: &Results<'_>, source: &str) -> Table {
     table
 }
 
-fn figure(context: &Context, results: &Results<'_>) -> Figure {
+fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
     let plan = &context.plan.times;
     let source = sources(context).last().copied().unwrap_or(GENERATED);
     let mut figure = Figure::new(
@@ -227,14 +232,14 @@ fn figure(context: &Context, results: &Results<'_>) -> Figure {
         for (_, name) in METHODS {
             let mut series = Series::new(name);
             for &k in &plan.deletions {
-                let place = Place { source, d, k };
-                if let Some(share) = place.share(results, name, Denominator::NewtonStep) {
+                let place = TablePlace { source, d, k };
+                if let Some(share) = place.share(results, name, TimeDenominator::NewtonStep) {
                     series = series.point(k as f64, share.value, share.error);
                 }
             }
             panel = panel.series(series);
         }
-        type Pick = fn(&paper::Printed) -> f64;
+        type Pick = fn(&paper::PrintedFigures) -> f64;
         let from_paper: [(&str, Pick); 2] =
             [("INF, paper", |p| p.influence), ("PRU, paper", |p| p.projection)];
         for (name, pick) in from_paper {

@@ -12,18 +12,18 @@
 //! all taken at θ = 0, nothing is adaptive yet.
 
 use efface::eval::parameters;
-use efface::synthetic::{Linear, Regression};
+use efface::synthetic::{LinearProblem, RegressionData};
 use efface::{Dense, Fit, RowId, Rows};
 
-use super::{Context, Job, Measure, SPEED, forget, recipe, without};
+use super::{SPEED, StudyContext, StudyJob, StudyMeasure, forget, recipe, without};
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct AdaptiveStudy {
-    context: Context,
+    context: StudyContext,
 }
 
 pub(crate) fn cell(k: usize) -> String {
@@ -54,7 +54,7 @@ struct DescentState {
 /// Rounds of gradient descent over all rows but the first `skipped`. The step is by the number of all rows either way: it
 /// is a setting, and must not differ between a model and its retraining. The parts of the first `watched` rows are recorded.
 fn descend(
-    problem: &Regression,
+    problem: &RegressionData,
     labels: &[f64],
     skipped: usize,
     watched: usize,
@@ -88,7 +88,7 @@ fn descend(
 }
 
 /// ±1 by the sign of the signal, of unit size, plus the noise of the regression: classes that overlap.
-fn labels(problem: &Regression) -> Vec<f64> {
+fn labels(problem: &RegressionData) -> Vec<f64> {
     let root = (problem.width as f64).sqrt();
     let label = |i: usize| {
         let signal: f64 = problem.row(i).iter().zip(&problem.theta).map(|(x, t)| x * t).sum();
@@ -105,12 +105,12 @@ fn relative(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl AdaptiveStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context }
     }
 
     /// Gradient descent on the rows, before and after its sums are subtracted.
-    fn descent(&self, problem: &Regression, labels: &[f64], k: usize, values: &mut Values) {
+    fn descent(&self, problem: &RegressionData, labels: &[f64], k: usize, values: &mut Values) {
         let rounds = &self.context.plan.adaptive.rounds;
         let full = descend(problem, labels, 0, k, rounds);
         let retrained = descend(problem, labels, k, 0, rounds);
@@ -124,8 +124,8 @@ impl AdaptiveStudy {
     }
 }
 
-impl Measure for AdaptiveStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for AdaptiveStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.adaptive;
         let most = plan.rounds.last().copied().unwrap_or(0);
         // Two runs of two products a row and round, in plain loops, which are some fifty times slower than large products.
@@ -133,13 +133,13 @@ impl Measure for AdaptiveStudy {
         let mut jobs = Vec::new();
         for trial in 0..plan.trials {
             for &k in &plan.deletions {
-                jobs.push(Job { study: Study::Adaptive, cell: cell(k), trial, cost });
+                jobs.push(StudyJob { study: PaperStudy::Adaptive, cell: cell(k), trial, cost });
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = &self.context.plan.adaptive;
         let Some(&k) = plan.deletions.iter().find(|k| cell(**k) == job.cell) else {
             return Ok(Values::new());
@@ -150,7 +150,7 @@ impl Measure for AdaptiveStudy {
         }
         // The same rows for every k.
         let seed = trial_seed(self.context.seed, 40, job.trial as u64);
-        let problem = Linear { rows: plan.rows, width: plan.width, seed }.generate();
+        let problem = LinearProblem { rows: plan.rows, width: plan.width, seed }.generate();
         let labels = labels(&problem);
         let mut values = Values::new();
         self.descent(&problem, &labels, k, &mut values);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn distances(rounds: &[usize], k: usize) -> Vec<(f64, f64)> {
-        let problem = Linear { rows: 300, width: 8, seed: 3 }.generate();
+        let problem = LinearProblem { rows: 300, width: 8, seed: 3 }.generate();
         let labels = labels(&problem);
         let full = descend(&problem, &labels, 0, k, rounds);
         let retrained = descend(&problem, &labels, k, 0, rounds);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_parameters_are_the_sum_of_what_every_row_added() {
-        let problem = Linear { rows: 50, width: 4, seed: 1 }.generate();
+        let problem = LinearProblem { rows: 50, width: 4, seed: 1 }.generate();
         let labels = labels(&problem);
         assert!(labels.contains(&1.0) && labels.contains(&-1.0));
         let state = descend(&problem, &labels, 0, 50, &[7]).remove(0);

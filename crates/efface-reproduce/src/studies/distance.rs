@@ -5,23 +5,23 @@
 //! comparisons are made for each, so that it can be seen what moves which number.
 
 use efface::eval::parameters;
-use efface::synthetic::{Linear, Regression, SpdLinear};
+use efface::synthetic::{LinearProblem, RegressionData, SpdLinear};
 use efface::{AnyModel, Dense, Fit, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
+use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without};
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct DistanceStudy {
-    context: Context,
+    context: StudyContext,
 }
 
 /// Where the covariance of the rows comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Covariance {
+pub(crate) enum RowCovariance {
     /// MMᵀ/d + 0.01·I, as in the other linear tables.
     Gaussian,
     /// scikit-learn's `make_spd_matrix`, as in the original script.
@@ -30,36 +30,36 @@ pub(crate) enum Covariance {
 
 /// How the rows of a cell are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Construction {
-    pub(crate) covariance: Covariance,
+pub(crate) struct RowConstruction {
+    pub(crate) covariance: RowCovariance,
     /// How many rows are scaled beyond those that are forgotten.
     pub(crate) beyond: usize,
 }
 
 /// From ours to that of the original script, which is the last.
-pub(crate) const CONSTRUCTIONS: [Construction; 3] = [
-    Construction { covariance: Covariance::Gaussian, beyond: 0 },
-    Construction { covariance: Covariance::Spd, beyond: 0 },
-    Construction { covariance: Covariance::Spd, beyond: 1 },
+pub(crate) const CONSTRUCTIONS: [RowConstruction; 3] = [
+    RowConstruction { covariance: RowCovariance::Gaussian, beyond: 0 },
+    RowConstruction { covariance: RowCovariance::Spd, beyond: 0 },
+    RowConstruction { covariance: RowCovariance::Spd, beyond: 1 },
 ];
 
-impl Covariance {
+impl RowCovariance {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Covariance::Gaussian => "MMᵀ/d + 0.01·I",
-            Covariance::Spd => "make_spd_matrix",
+            RowCovariance::Gaussian => "MMᵀ/d + 0.01·I",
+            RowCovariance::Spd => "make_spd_matrix",
         }
     }
 
-    fn draw(self, rows: usize, width: usize, seed: u64) -> Result<Regression> {
+    fn draw(self, rows: usize, width: usize, seed: u64) -> Result<RegressionData> {
         Ok(match self {
-            Covariance::Gaussian => Linear { rows, width, seed }.generate(),
-            Covariance::Spd => SpdLinear { rows, width, seed }.generate()?,
+            RowCovariance::Gaussian => LinearProblem { rows, width, seed }.generate(),
+            RowCovariance::Spd => SpdLinear { rows, width, seed }.generate()?,
         })
     }
 }
 
-pub(crate) fn cell(made: Construction, k: usize) -> String {
+pub(crate) fn cell(made: RowConstruction, k: usize) -> String {
     format!("{}, {} scaled, k={k}", made.covariance.name(), k + made.beyond)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn at_scale(scale: f64, what: &str) -> String {
 }
 
 impl DistanceStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context }
     }
 }
@@ -80,8 +80,8 @@ fn apart(a: &AnyModel, b: &AnyModel) -> Result<f64> {
     Ok(a.iter().zip(&b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt())
 }
 
-impl Measure for DistanceStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for DistanceStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.distance;
         let n = plan.rows as f64;
         let d = plan.width as f64;
@@ -90,17 +90,17 @@ impl Measure for DistanceStudy {
             for made in CONSTRUCTIONS {
                 // The two drawings, and a fit of all rows and one or two of fewer for every scale.
                 let fits = 3.0 + (2 + made.beyond) as f64 * plan.scales.len() as f64;
-                let eigen = if made.covariance == Covariance::Spd { 10.0 * d * d * d } else { 0.0 };
+                let eigen = if made.covariance == RowCovariance::Spd { 10.0 * d * d * d } else { 0.0 };
                 let cost = (fits * n * d * d + eigen) / SPEED;
                 for &k in &plan.deletions {
-                    jobs.push(Job { study: Study::Distance, cell: cell(made, k), trial, cost });
+                    jobs.push(StudyJob { study: PaperStudy::Distance, cell: cell(made, k), trial, cost });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = &self.context.plan.distance;
         let mut cells =
             CONSTRUCTIONS.into_iter().flat_map(|made| plan.deletions.iter().map(move |&k| (made, k)));

@@ -6,17 +6,17 @@ use efface::methods::SisaForget;
 use efface::models::sisa::Checkpoint;
 use efface::{Aggregation, AnyRecipe, Fit, Forget, Method, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
 
-use super::networks::{HEAD_LAMBDA, Lab, cache_name, sets, trained};
-use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes};
+use super::networks::{HEAD_LAMBDA, NetworkLab, cache_name, sets, trained};
+use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes};
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct HeadInjectionStudy {
-    context: Context,
-    lab: Option<Lab>,
+    context: StudyContext,
+    lab: Option<NetworkLab>,
     /// The width at hand and its head's rows.
     ready: Option<(usize, Rows)>,
 }
@@ -26,17 +26,17 @@ pub(crate) fn cell(k: usize, width: usize) -> String {
 }
 
 impl HeadInjectionStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context, lab: None, ready: None }
     }
 
-    fn encoded(&mut self, width: usize, watch: &mut dyn Watch) -> Result<&Rows> {
+    fn encoded(&mut self, width: usize, watch: &mut dyn RunWatch) -> Result<&Rows> {
         if self.ready.as_ref().is_none_or(|(at, _)| *at != width) {
-            let Context { plan, seed, threads, cache, .. } = &self.context;
+            let StudyContext { plan, seed, threads, cache, .. } = &self.context;
             let set = sets(&self.context, false)[0];
             let lab = match self.lab.take() {
                 Some(lab) => lab,
-                None => Lab::open(&self.context, set, &plan.head.training)?,
+                None => NetworkLab::open(&self.context, set, &plan.head.training)?,
             };
             let recipe = lab.recipe(width, trial_seed(*seed, 43, width as u64), *threads);
             let name = cache_name(lab.name, width);
@@ -64,8 +64,8 @@ fn mean_weight(model: &SisaModel<Ridge>, columns: std::ops::Range<usize>) -> f64
     sums.iter().map(|sum| sum * sum).sum::<f64>().sqrt() / shards.max(1.0)
 }
 
-impl Measure for HeadInjectionStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for HeadInjectionStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.head;
         let mut jobs = Vec::new();
         for &width in &plan.widths {
@@ -76,14 +76,19 @@ impl Measure for HeadInjectionStudy {
                 for (at, &k) in plan.deletions.iter().enumerate() {
                     let training = if trial + at == 0 { training_cost(&self.context) } else { 0.0 };
                     let cost = training + fit * (4.0 + 2.0 * plan.shards as f64);
-                    jobs.push(Job { study: Study::HeadInjection, cell: cell(k, width), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::HeadInjection,
+                        cell: cell(k, width),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = self.context.plan.head.clone();
         let mut places = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
         let Some((k, width)) = places.find(|(k, d)| cell(*k, *d) == job.cell) else {
@@ -117,7 +122,7 @@ impl Measure for HeadInjectionStudy {
 }
 
 /// The estimated seconds of a training on two cores.
-pub(super) fn training_cost(context: &Context) -> f64 {
+pub(super) fn training_cost(context: &StudyContext) -> f64 {
     let training = &context.plan.head.training;
     let texts = if context.data.is_real() { 2225.0 } else { training.articles as f64 };
     let work =

@@ -2,18 +2,18 @@
 //! retraining and one request per method a trial.
 
 use efface::eval::weight_on;
-use efface::synthetic::{FeatureInjection, Linear};
+use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{Dense, Fit, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, without};
+use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without};
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct InjectionStudy {
-    context: Context,
+    context: StudyContext,
 }
 
 pub(crate) fn cell(k: usize, keep: f64) -> String {
@@ -21,13 +21,13 @@ pub(crate) fn cell(k: usize, keep: f64) -> String {
 }
 
 impl InjectionStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context }
     }
 }
 
-impl Measure for InjectionStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for InjectionStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.injection;
         let (n, d) = (plan.rows as f64, plan.width as f64);
         let cost = 4.0 * n * d * d / SPEED;
@@ -36,14 +36,14 @@ impl Measure for InjectionStudy {
         for trial in 0..plan.trials {
             for &k in &plan.deletions {
                 for &keep in &plan.keeps {
-                    jobs.push(Job { study: Study::Injection, cell: cell(k, keep), trial, cost });
+                    jobs.push(StudyJob { study: PaperStudy::Injection, cell: cell(k, keep), trial, cost });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let plan = &self.context.plan.injection;
         let mut cells = plan.deletions.iter().flat_map(|&k| plan.keeps.iter().map(move |&keep| (k, keep)));
         let Some((k, keep)) = cells.find(|(k, keep)| cell(*k, *keep) == job.cell) else {
@@ -55,7 +55,7 @@ impl Measure for InjectionStudy {
         }
         let seed =
             trial_seed(self.context.seed, 10 + k as u64, ((keep * 1e4) as u64) << 16 | job.trial as u64);
-        let base = Linear { rows: plan.rows, width: plan.width, seed };
+        let base = LinearProblem { rows: plan.rows, width: plan.width, seed };
         let made = FeatureInjection { base, removed: k, keep }.generate()?;
         let rows = Rows::new(Dense::new(made.x, plan.width)?, made.y, 1)?;
         let recipe = recipe(self.context.threads);

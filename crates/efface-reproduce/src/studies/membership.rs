@@ -4,38 +4,38 @@
 use efface::eval::{Task, Trials, duplicates, membership_inference};
 use efface::{AnyRecipe, Method, Ridge, RowId, RowStore};
 
-use super::{Context, Job, METHODS, Measure};
+use super::{METHODS, StudyContext, StudyJob, StudyMeasure};
 use crate::data::{REVIEWS, count_rows, reviews};
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::plan::LAMBDA;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct MembershipStudy {
-    context: Context,
+    context: StudyContext,
 }
 
 /// There is one cell: all methods are attacked in the same games.
 pub(crate) const CELL: &str = "reviews";
 
 impl MembershipStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context }
     }
 }
 
-impl Measure for MembershipStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for MembershipStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.membership;
         let d = plan.width as f64;
         let cost = plan.oracles as f64 * (d * d * plan.rows as f64 + d.powi(3)) * 4.0 / 2e9 + 1.0;
-        vec![Job { study: Study::Membership, cell: CELL.into(), trial: 0, cost }]
+        vec![StudyJob { study: PaperStudy::Membership, cell: CELL.into(), trial: 0, cost }]
     }
 
-    fn run(&mut self, _job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
-        let Context { plan, data, seed, threads, .. } = &self.context;
+    fn run(&mut self, _job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
+        let StudyContext { plan, data, seed, threads, .. } = &self.context;
         let plan = &plan.membership;
         let set = &REVIEWS[0];
         let texts = data.texts(set, || reviews(plan.rows.max(100), *seed))?;

@@ -16,12 +16,12 @@ use std::time::Instant;
 
 use efface::{AnyModel, AnyRecipe, Evidence, Method, Ridge, RowId, RowStore, Rows};
 
-use crate::data::Data;
+use crate::data::DataFolder;
 use crate::error::Result;
-use crate::part::Study;
-use crate::plan::{LAMBDA, Plan};
+use crate::part::PaperStudy;
+use crate::plan::{LAMBDA, StudyPlan};
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 /// The methods of the paper beside ours, in the order of the tables, by the names of the core and as the paper calls them.
 pub(crate) const METHODS: [(&str, &str); 3] =
@@ -32,8 +32,8 @@ pub(crate) const SPEED: f64 = 5e10;
 
 /// One trial to do.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Job {
-    pub(crate) study: Study,
+pub(crate) struct StudyJob {
+    pub(crate) study: PaperStudy,
     pub(crate) cell: String,
     pub(crate) trial: usize,
     /// Estimated seconds on two cores.
@@ -42,9 +42,9 @@ pub(crate) struct Job {
 
 /// What all studies share.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
-    pub(crate) plan: Plan,
-    pub(crate) data: Data,
+pub(crate) struct StudyContext {
+    pub(crate) plan: StudyPlan,
+    pub(crate) data: DataFolder,
     pub(crate) seed: u64,
     pub(crate) threads: usize,
     /// Where trained networks wait for the next job.
@@ -52,26 +52,26 @@ pub(crate) struct Context {
 }
 
 /// A measurement that consists of jobs.
-pub(crate) trait Measure {
+pub(crate) trait StudyMeasure {
     /// All its jobs, in the order in which they are best done.
-    fn jobs(&self) -> Vec<Job>;
+    fn jobs(&self) -> Vec<StudyJob>;
 
     /// Does one of them.
-    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values>;
+    fn run(&mut self, job: &StudyJob, watch: &mut dyn RunWatch) -> Result<Values>;
 }
 
 /// The measurement of a study.
-pub(crate) fn measure(study: Study, context: &Context) -> Box<dyn Measure> {
+pub(crate) fn measure(study: PaperStudy, context: &StudyContext) -> Box<dyn StudyMeasure> {
     let context = context.clone();
     match study {
-        Study::Times => Box::new(times::TimesStudy::new(context)),
-        Study::ReviewInjection => Box::new(review_injection::ReviewInjectionStudy::new(context)),
-        Study::NetworkTimes => Box::new(network_times::NetworkTimesStudy::new(context)),
-        Study::HeadInjection => Box::new(head_injection::HeadInjectionStudy::new(context)),
-        Study::Injection => Box::new(injection::InjectionStudy::new(context)),
-        Study::Distance => Box::new(distance::DistanceStudy::new(context)),
-        Study::Adaptive => Box::new(adaptive::AdaptiveStudy::new(context)),
-        Study::Membership => Box::new(membership::MembershipStudy::new(context)),
+        PaperStudy::Times => Box::new(times::TimesStudy::new(context)),
+        PaperStudy::ReviewInjection => Box::new(review_injection::ReviewInjectionStudy::new(context)),
+        PaperStudy::NetworkTimes => Box::new(network_times::NetworkTimesStudy::new(context)),
+        PaperStudy::HeadInjection => Box::new(head_injection::HeadInjectionStudy::new(context)),
+        PaperStudy::Injection => Box::new(injection::InjectionStudy::new(context)),
+        PaperStudy::Distance => Box::new(distance::DistanceStudy::new(context)),
+        PaperStudy::Adaptive => Box::new(adaptive::AdaptiveStudy::new(context)),
+        PaperStudy::Membership => Box::new(membership::MembershipStudy::new(context)),
     }
 }
 
@@ -85,14 +85,23 @@ pub(crate) fn recipe(threads: usize) -> AnyRecipe {
 }
 
 /// A forget by name, and the seconds it took.
-pub(crate) fn forget(method: &str, model: &AnyModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Forgot> {
+pub(crate) fn forget(
+    method: &str,
+    model: &AnyModel,
+    rows: &dyn RowStore,
+    gone: &[RowId],
+) -> Result<TimedForget> {
     let start = Instant::now();
     let outcome = model.forget(&Method::named(method)?, rows, gone)?;
-    Ok(Forgot { seconds: start.elapsed().as_secs_f64(), model: outcome.model, evidence: outcome.evidence })
+    Ok(TimedForget {
+        seconds: start.elapsed().as_secs_f64(),
+        model: outcome.model,
+        evidence: outcome.evidence,
+    })
 }
 
 /// What came out of it.
-pub(crate) struct Forgot {
+pub(crate) struct TimedForget {
     pub(crate) seconds: f64,
     pub(crate) model: AnyModel,
     pub(crate) evidence: Evidence,

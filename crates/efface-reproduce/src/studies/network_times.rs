@@ -6,27 +6,27 @@ use std::time::Instant;
 use efface::eval::{Task, duplicates, utility};
 use efface::methods::SisaForget;
 use efface::{AnyModel, Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
-use efface_nn::{Head, Network, NetworkRecipe, Quiet, train_further};
+use efface_nn::{Head, Network, NetworkRecipe, QuietTraining, train_further};
 
 use super::head_injection::training_cost;
-use super::networks::{Lab, cache_name, sets, trained};
-use super::{Context, Job, METHODS, Measure, kept_bytes, without};
+use super::networks::{NetworkLab, cache_name, sets, trained};
+use super::{METHODS, StudyContext, StudyJob, StudyMeasure, kept_bytes, without};
 use crate::augment::augmented;
-use crate::data::Labelled;
+use crate::data::LabelledText;
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct NetworkTimesStudy {
-    context: Context,
-    ready: Option<(&'static str, Ready)>,
+    context: StudyContext,
+    ready: Option<(&'static str, PreparedNetwork)>,
 }
 
 /// A set and its network.
-struct Ready {
-    lab: Lab,
+struct PreparedNetwork {
+    lab: NetworkLab,
     recipe: NetworkRecipe,
     network: Network,
     training: f64,
@@ -50,13 +50,13 @@ pub(crate) fn cell(set: &str, what: &str) -> String {
 }
 
 impl NetworkTimesStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context, ready: None }
     }
 
-    fn prepare(&self, set: &'static str, watch: &mut dyn Watch) -> Result<Ready> {
-        let Context { plan, seed, threads, cache, .. } = &self.context;
-        let lab = Lab::open(&self.context, set, &plan.network.training)?;
+    fn prepare(&self, set: &'static str, watch: &mut dyn RunWatch) -> Result<PreparedNetwork> {
+        let StudyContext { plan, seed, threads, cache, .. } = &self.context;
+        let lab = NetworkLab::open(&self.context, set, &plan.network.training)?;
         let recipe =
             lab.recipe(plan.network.width, trial_seed(*seed, 43, plan.network.width as u64), *threads);
         let name = cache_name(lab.name, plan.network.width);
@@ -64,15 +64,15 @@ impl NetworkTimesStudy {
         let encoded = network.encode(&lab.rows)?;
         let network = network.with_head(&recipe.head, &encoded)?;
         let test = network.features(&lab.test)?;
-        Ok(Ready { lab, recipe, network, training, encoded, test, sisa: None })
+        Ok(PreparedNetwork { lab, recipe, network, training, encoded, test, sisa: None })
     }
 }
 
-impl Ready {
+impl PreparedNetwork {
     /// Seconds and accuracy of a network trained from scratch on these rows.
     fn retrain(&self, rows: &Rows, gone: &[RowId]) -> Result<Values> {
         let start = Instant::now();
-        let trained = self.recipe.train(rows, &mut Quiet)?;
+        let trained = self.recipe.train(rows, &mut QuietTraining)?;
         let seconds = start.elapsed().as_secs_f64();
         self.whole(&trained.network, seconds, rows.len(), gone)
     }
@@ -80,7 +80,8 @@ impl Ready {
     /// The same of the network that a method trains further.
     fn further(&self, method: &Method, gone: &[RowId]) -> Result<Values> {
         let start = Instant::now();
-        let tuned = train_further(method, self.network.backbone(), &self.lab.rows, gone, &mut Quiet)?.trained;
+        let tuned =
+            train_further(method, self.network.backbone(), &self.lab.rows, gone, &mut QuietTraining)?.trained;
         let seconds = start.elapsed().as_secs_f64();
         self.whole(&tuned.network, seconds, tuned.encoded.len(), gone)
     }
@@ -159,28 +160,33 @@ impl Ready {
     }
 }
 
-impl Measure for NetworkTimesStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for NetworkTimesStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.network;
         let training = training_cost(&self.context);
         let mut jobs = Vec::new();
         for set in sets(&self.context, true) {
             for trial in 0..plan.runs {
                 let cost = if trial == 0 { training } else { 1.0 };
-                jobs.push(Job { study: Study::NetworkTimes, cell: cell(set, HEADS), trial, cost });
+                jobs.push(StudyJob { study: PaperStudy::NetworkTimes, cell: cell(set, HEADS), trial, cost });
             }
             for what in TRAINED.into_iter().chain(FURTHER) {
                 for trial in 0..plan.retrainings {
                     let twice = if what == "sisa" && trial == 0 { 2.0 } else { 1.0 };
                     let cost = training * twice;
-                    jobs.push(Job { study: Study::NetworkTimes, cell: cell(set, what), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::NetworkTimes,
+                        cell: cell(set, what),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, watch: &mut dyn RunWatch) -> Result<Values> {
         let whats = || TRAINED.into_iter().chain(FURTHER).chain([HEADS]);
         let mut places =
             sets(&self.context, true).into_iter().flat_map(|set| whats().map(move |what| (set, what)));
@@ -191,7 +197,7 @@ impl Measure for NetworkTimesStudy {
             self.ready = None;
             self.ready = Some((set, self.prepare(set, watch)?));
         }
-        let Context { plan, data, seed, .. } = &self.context;
+        let StudyContext { plan, data, seed, .. } = &self.context;
         let Some((_, ready)) = &mut self.ready else { return Ok(Values::new()) };
         let ids: Vec<RowId> = ready.lab.rows.ids().collect();
         let gone = choose(&ids, plan.network.deletions, trial_seed(*seed, 60, job.trial as u64));
@@ -200,7 +206,7 @@ impl Measure for NetworkTimesStudy {
             "retrain, augmented" => {
                 // Of articles that go, nothing must stay in other words.
                 let stay = ready.lab.texts.iter().zip(&ids).filter(|(_, id)| !gone.contains(id));
-                let stay: Vec<Labelled> = stay.map(|(text, _)| text.clone()).collect();
+                let stay: Vec<LabelledText> = stay.map(|(text, _)| text.clone()).collect();
                 let texts = augmented(data, &stay, plan.network.augmented, trial_seed(*seed, 61, 0))?;
                 let mut rows = without(&ready.lab.rows, &gone);
                 rows.append(&ready.lab.more_rows(&texts)?)?;

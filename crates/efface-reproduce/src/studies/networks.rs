@@ -9,16 +9,16 @@ use std::time::Instant;
 
 use efface::{Classes, Features, Ridge, RowId, Rows};
 use efface_nn::{
-    Checkpoint, Embedding, EncoderSettings, EpochReport, Flow, Head, HeadRecipe, Network, NetworkRecipe,
-    Progress, TrainSettings, text_rows,
+    Checkpoint, Embedding, EncoderSettings, EpochReport, Head, HeadRecipe, Network, NetworkRecipe,
+    TrainSettings, TrainingFlow, TrainingProgress, text_rows,
 };
 
-use super::Context;
-use crate::data::{AG_NEWS, BBC, Labelled, Set, VECTOR_WIDTH, news};
+use super::StudyContext;
+use crate::data::{AG_NEWS, BBC, DataSet, LabelledText, VECTOR_WIDTH, news};
 use crate::draw::{shuffled, trial_seed};
 use crate::error::{Error, Result};
-use crate::plan::Training;
-use crate::watch::Watch;
+use crate::plan::TrainingPlan;
+use crate::watch::RunWatch;
 
 /// The penalty of the heads.
 pub(crate) const HEAD_LAMBDA: f64 = 1.0;
@@ -28,21 +28,21 @@ const RANDOM_WIDTH: usize = 24;
 const TEST_SHARE: usize = 5;
 
 /// The texts of one set, split, as rows of word ids.
-pub(super) struct Lab {
+pub(super) struct NetworkLab {
     pub(super) name: &'static str,
     pub(super) embedding: Arc<Embedding>,
     pub(super) classes: Classes,
     /// The texts that are learned, in the order of their row ids.
-    pub(super) texts: Vec<Labelled>,
+    pub(super) texts: Vec<LabelledText>,
     pub(super) rows: Rows,
     pub(super) test: Features,
     pub(super) answers: Vec<usize>,
     encoder: EncoderSettings,
-    training: Training,
+    training: TrainingPlan,
 }
 
 /// The sets that networks are trained on: generated articles, or BBC news and, where asked for, AG News.
-pub(crate) fn sets(context: &Context, second: bool) -> Vec<&'static str> {
+pub(crate) fn sets(context: &StudyContext, second: bool) -> Vec<&'static str> {
     match (context.data.is_real(), second) {
         (false, _) => vec![GENERATED],
         (true, false) => vec![BBC.name],
@@ -54,7 +54,7 @@ pub(crate) fn sets(context: &Context, second: bool) -> Vec<&'static str> {
 pub(crate) const GENERATED: &str = "generated news";
 
 /// What the network of a set looks like, in words.
-pub(crate) fn describe(set: &str, training: &Training) -> String {
+pub(crate) fn describe(set: &str, training: &TrainingPlan) -> String {
     match set == AG_NEWS.name {
         true => format!("six LSTM layers of {}", SIX_LAYERS.min(training.hidden)),
         false => format!("a bidirectional LSTM of {}", training.hidden),
@@ -64,10 +64,10 @@ pub(crate) fn describe(set: &str, training: &Training) -> String {
 /// The state of each of the six layers.
 const SIX_LAYERS: usize = 64;
 
-impl Lab {
+impl NetworkLab {
     /// Reads and splits the texts of a set.
-    pub(super) fn open(context: &Context, name: &str, training: &Training) -> Result<Self> {
-        let set: &Set = if name == AG_NEWS.name { &AG_NEWS } else { &BBC };
+    pub(super) fn open(context: &StudyContext, name: &str, training: &TrainingPlan) -> Result<Self> {
+        let set: &DataSet = if name == AG_NEWS.name { &AG_NEWS } else { &BBC };
         let texts = context.data.texts(set, || news(training.articles, trial_seed(context.seed, 40, 0)))?;
         let name = if context.data.is_real() { set.name } else { GENERATED };
         let mut labels: Vec<String> = texts.iter().map(|text| text.label.clone()).collect();
@@ -114,7 +114,7 @@ impl Lab {
 
     /// The recipe of a network whose head reads `width` numbers.
     pub(super) fn recipe(&self, width: usize, seed: u64, threads: usize) -> NetworkRecipe {
-        let Training { epochs, .. } = self.training;
+        let TrainingPlan { epochs, .. } = self.training;
         NetworkRecipe {
             embedding: self.embedding.clone(),
             encoder: self.encoder.width(width),
@@ -124,7 +124,7 @@ impl Lab {
     }
 
     /// Further texts as rows behind the last id, with the labels of the texts they were made from.
-    pub(super) fn more_rows(&self, texts: &[Labelled]) -> Result<Rows> {
+    pub(super) fn more_rows(&self, texts: &[LabelledText]) -> Result<Rows> {
         let words = texts.iter().map(|text| text.text.as_str());
         let features = text_rows(&self.embedding, words, self.training.max_tokens)?.features;
         let mut targets = Vec::new();
@@ -155,7 +155,7 @@ pub(super) fn trained(
     name: &str,
     recipe: &NetworkRecipe,
     rows: &Rows,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunWatch,
 ) -> Result<(Network, f64)> {
     fs::create_dir_all(cache).map_err(|cause| Error::file(cache, "created", cause))?;
     let path = cache.join(format!("{name}.network"));
@@ -167,7 +167,7 @@ pub(super) fn trained(
     }
     let unfinished = cache.join(format!("{name}.checkpoint"));
     let before = fs::read_to_string(&clock).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0.0);
-    let mut saver = Saver {
+    let mut saver = CheckpointSaver {
         path: &unfinished,
         clock: &clock,
         before,
@@ -196,19 +196,19 @@ pub(super) fn trained(
 }
 
 /// Keeps the state after every epoch.
-struct Saver<'a> {
+struct CheckpointSaver<'a> {
     path: &'a Path,
     clock: &'a Path,
     /// Seconds of earlier sittings.
     before: f64,
     start: Instant,
     epochs: usize,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn RunWatch,
     name: &'a str,
 }
 
-impl Progress for Saver<'_> {
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> Flow {
+impl TrainingProgress for CheckpointSaver<'_> {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
         // A checkpoint that cannot be written costs time after an interruption and nothing else.
         if let Ok(bytes) = checkpoint.to_bytes()
             && write(self.path, &bytes).is_ok()
@@ -219,7 +219,7 @@ impl Progress for Saver<'_> {
         let hits = report.validation.map_or(report.accuracy, |(_, hits)| hits);
         let Self { name, epochs, .. } = self;
         self.watch.say(&format!("{name}: epoch {} of {epochs}, {:.1} % right", report.epoch, hits * 100.0));
-        if self.watch.stop() { Flow::Stop } else { Flow::Continue }
+        if self.watch.stop() { TrainingFlow::Stop } else { TrainingFlow::Continue }
     }
 }
 

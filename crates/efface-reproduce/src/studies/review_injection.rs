@@ -4,17 +4,17 @@
 use efface::eval::feature_injection;
 use efface::{Method, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, SPEED, kept_bytes, recipe};
-use crate::data::{Labelled, REVIEWS, count_rows, reviews};
+use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes, recipe};
+use crate::data::{LabelledText, REVIEWS, count_rows, reviews};
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
-use crate::part::Study;
+use crate::part::PaperStudy;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct ReviewInjectionStudy {
-    context: Context,
-    reviews: Option<Vec<Labelled>>,
+    context: StudyContext,
+    reviews: Option<Vec<LabelledText>>,
     ready: Option<((usize, usize), Rows)>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn cell(k: usize, width: usize) -> String {
 }
 
 /// Generated reviews have fewer words than the paper counts: there the widths are cut to what is there.
-pub(crate) fn widths(context: &Context) -> Vec<usize> {
+pub(crate) fn widths(context: &StudyContext) -> Vec<usize> {
     match context.data.is_real() {
         true => context.plan.review_injection.widths.clone(),
         false => {
@@ -39,7 +39,7 @@ pub(crate) fn widths(context: &Context) -> Vec<usize> {
 const GENERATED_WORDS: usize = 500;
 
 impl ReviewInjectionStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context, reviews: None, ready: None }
     }
 
@@ -62,22 +62,27 @@ impl ReviewInjectionStudy {
     }
 }
 
-impl Measure for ReviewInjectionStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for ReviewInjectionStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.review_injection;
         let mut jobs = Vec::new();
         for trial in 0..plan.trials {
             for width in widths(&self.context) {
                 for &k in &plan.deletions {
                     let cost = 3.0 * (width as f64).powi(3) / SPEED + 0.05;
-                    jobs.push(Job { study: Study::ReviewInjection, cell: cell(k, width), trial, cost });
+                    jobs.push(StudyJob {
+                        study: PaperStudy::ReviewInjection,
+                        cell: cell(k, width),
+                        trial,
+                        cost,
+                    });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, _watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, _watch: &mut dyn RunWatch) -> Result<Values> {
         let deletions = self.context.plan.review_injection.deletions.clone();
         let places = widths(&self.context).into_iter().flat_map(|d| deletions.iter().map(move |&k| (k, d)));
         let Some((k, width)) = places.into_iter().find(|(k, d)| cell(*k, *d) == job.cell) else {

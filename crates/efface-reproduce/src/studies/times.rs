@@ -11,27 +11,29 @@
 use std::time::Instant;
 
 use efface::eval::parameters;
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{AnyModel, AnyRecipe, Dense, Fit, Form, RowId, Rows};
 
-use super::{Context, Job, METHODS, Measure, SPEED, forget, kept_bytes, recipe, ridge, without};
-use crate::data::{Labelled, REVIEWS, count_rows};
+use super::{
+    METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, ridge, without,
+};
+use crate::data::{LabelledText, REVIEWS, count_rows};
 use crate::draw::{choose, trial_seed};
 use crate::error::{Error, Result};
 use crate::newton_step::KeptInverse;
-use crate::part::Study;
-use crate::plan::{LAMBDA, Times};
+use crate::part::PaperStudy;
+use crate::plan::{LAMBDA, TimesPlan};
 use crate::processor::ProcessorWait;
 use crate::state::Values;
-use crate::watch::Watch;
+use crate::watch::RunWatch;
 
 pub(super) struct TimesStudy {
-    context: Context,
+    context: StudyContext,
     /// The cell at hand and what was made for it.
-    ready: Option<(String, Ready)>,
+    ready: Option<(String, PreparedRows)>,
 }
 
-struct Ready {
+struct PreparedRows {
     rows: Rows,
     ids: Vec<RowId>,
     model: AnyModel,
@@ -41,7 +43,7 @@ struct Ready {
 }
 
 /// Where the rows of a cell come from.
-pub(crate) fn sources(context: &Context) -> Vec<&'static str> {
+pub(crate) fn sources(context: &StudyContext) -> Vec<&'static str> {
     let mut sources = vec![GENERATED];
     if context.data.is_real() {
         sources.extend(REVIEWS.iter().map(|set| set.name));
@@ -68,24 +70,30 @@ pub(crate) fn cell(source: &str, width: usize) -> String {
 }
 
 impl TimesStudy {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: StudyContext) -> Self {
         Self { context, ready: None }
     }
 
     fn rows(&self, source: &str, width: usize) -> Result<Rows> {
-        let Context { plan, data, seed, .. } = &self.context;
+        let StudyContext { plan, data, seed, .. } = &self.context;
         let count = plan.times.rows_per_feature * width;
         if let Some(set) = REVIEWS.iter().find(|set| set.name == source) {
-            let reviews: Vec<Labelled> = data.texts(set, Vec::new)?;
+            let reviews: Vec<LabelledText> = data.texts(set, Vec::new)?;
             // A set that is smaller than ten rows a feature is taken whole.
             let count = count.min(reviews.len());
             return count_rows(set.name, &reviews, count, width, trial_seed(*seed, 1, width as u64));
         }
-        let made = Linear { rows: count, width, seed: trial_seed(*seed, 1, width as u64) }.generate();
+        let made = LinearProblem { rows: count, width, seed: trial_seed(*seed, 1, width as u64) }.generate();
         Ok(Rows::new(Dense::new(made.x, width)?, made.y, 1)?)
     }
 
-    fn prepare(&mut self, name: &str, source: &str, width: usize, watch: &mut dyn Watch) -> Result<Ready> {
+    fn prepare(
+        &mut self,
+        name: &str,
+        source: &str,
+        width: usize,
+        watch: &mut dyn RunWatch,
+    ) -> Result<PreparedRows> {
         watch.say(&format!("table 1: fitting {name} in the rows form"));
         let rows = self.rows(source, width)?;
         let ids: Vec<RowId> = rows.ids().collect();
@@ -102,18 +110,18 @@ impl TimesStudy {
             forget(method, &model, &rows, &ids[..most.min(10)])?;
         }
         let inverse = KeptInverse::new(&rows, parameters(&model)?, LAMBDA)?;
-        Ok(Ready { rows, ids, model, inverse, prepare })
+        Ok(PreparedRows { rows, ids, model, inverse, prepare })
     }
 }
 
 /// Whether a trial also times what the requests are divided by: `denominators` of the trials, evenly spread.
-fn times_denominators(plan: &Times, trial: usize) -> bool {
+fn times_denominators(plan: &TimesPlan, trial: usize) -> bool {
     let until = |trial: usize| trial * plan.denominators / plan.trials.max(1);
     until(trial + 1) > until(trial)
 }
 
-impl Measure for TimesStudy {
-    fn jobs(&self) -> Vec<Job> {
+impl StudyMeasure for TimesStudy {
+    fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.times;
         let mut jobs = Vec::new();
         for source in sources(&self.context) {
@@ -129,14 +137,14 @@ impl Measure for TimesStudy {
                     let steps = 2.0 * plan.deletions.len() as f64 * d * d * d / SPEED;
                     let denominators = if times_denominators(plan, trial) { fit + steps } else { 0.0 };
                     let cost = first + denominators + d * 2e-5;
-                    jobs.push(Job { study: Study::Times, cell: cell(source, width), trial, cost });
+                    jobs.push(StudyJob { study: PaperStudy::Times, cell: cell(source, width), trial, cost });
                 }
             }
         }
         jobs
     }
 
-    fn run(&mut self, job: &Job, watch: &mut dyn Watch) -> Result<Values> {
+    fn run(&mut self, job: &StudyJob, watch: &mut dyn RunWatch) -> Result<Values> {
         let places = sources(&self.context).into_iter().flat_map(|source| {
             let widths = self.context.plan.times.widths.clone();
             widths.into_iter().map(move |width| (source, width))
@@ -152,7 +160,7 @@ impl Measure for TimesStudy {
             let ready = self.prepare(&job.cell, source, width, watch)?;
             self.ready = Some((job.cell.clone(), ready));
         }
-        let Some((_, Ready { rows, ids, model, inverse, prepare })) = &self.ready else {
+        let Some((_, PreparedRows { rows, ids, model, inverse, prepare })) = &self.ready else {
             return Ok(Values::new());
         };
         let plan = &self.context.plan.times;
@@ -198,12 +206,12 @@ impl Measure for TimesStudy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
+    use crate::plan::StudyPlan;
 
     #[test]
     fn denominators_are_timed_as_often_as_planned_and_all_over_the_run() {
         for (trials, denominators) in [(100, 10), (100, 7), (5, 5), (3, 2), (1, 1)] {
-            let plan = Times { trials, denominators, ..Plan::full().times };
+            let plan = TimesPlan { trials, denominators, ..StudyPlan::full().times };
             let chosen: Vec<usize> = (0..trials).filter(|trial| times_denominators(&plan, *trial)).collect();
             assert_eq!(chosen.len(), denominators);
             let widest = chosen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(1);

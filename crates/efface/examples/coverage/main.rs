@@ -14,7 +14,7 @@
 mod world;
 
 use efface::eval::{Attack, Bootstrap, Task, Trials, membership_inference};
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{AnyRecipe, Dense, Method, Result, Ridge, RowId, Rows};
 use world::{LITTLE_RESAMPLING, MarginWorld};
 
@@ -65,7 +65,7 @@ fn line(found: &[Attack], truth: f64) -> String {
 
 /// An audit of ridge regression on 120 rows of 12 columns, of which 10 are forgotten: U-LiRA after `exact`, LiRA before.
 fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
-    let problem = Linear { rows: 120, width: 12, seed: 3 }.generate();
+    let problem = LinearProblem { rows: 120, width: 12, seed: 3 }.generate();
     let rows = Rows::new(Dense::new(problem.x, problem.width)?, problem.y, 1)?;
     let bootstrap = Bootstrap { resamples: LITTLE_RESAMPLING, ..Bootstrap::default() };
     let trials = Trials { oracles, retained: 10, seed, bootstrap, ..Trials::default() };

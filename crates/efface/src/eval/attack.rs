@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::bootstrap::{Bootstrap, Interval, bootstrap};
-use super::games::{Curve, Game, Games};
+use super::games::{AttackCurve, MembershipGame, SortedGames};
 use super::jackknife::{MOST_BLOCKS, jackknife_interval};
 use crate::error::Result;
 
@@ -19,7 +19,7 @@ pub struct Attack {
     /// Its interval.
     pub auc_interval: Interval,
     /// At 1 % and 0.1 % false positives.
-    pub rates: Vec<Rate>,
+    pub rates: Vec<AttackRate>,
     /// Games with a member.
     pub members: usize,
     /// Games with a row that was never seen.
@@ -28,7 +28,7 @@ pub struct Attack {
 
 /// The true positive rate at a false positive rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rate {
+pub struct AttackRate {
     /// The false positive rate.
     pub fpr: f64,
     /// The largest true positive rate that does not pass it.
@@ -41,14 +41,15 @@ pub struct Rate {
 
 /// Judges scores: higher for rows that the attacker takes for members. Rows are taken as independent; intervals resample them.
 pub fn attack(members: &[f64], others: &[f64], settings: &Bootstrap) -> Result<Attack> {
-    let game = |(cluster, (score, member)): (usize, (&f64, bool))| Game { score: *score, member, cluster };
+    let game =
+        |(cluster, (score, member)): (usize, (&f64, bool))| MembershipGame { score: *score, member, cluster };
     let all = members.iter().map(|score| (score, true)).chain(others.iter().map(|score| (score, false)));
-    resampled(&[Games::new(all.enumerate().map(game).collect())?], settings)
+    resampled(&[SortedGames::new(all.enumerate().map(game).collect())?], settings)
 }
 
 /// Judges games whose clusters are pairs of models, few and not alike: the interval of the area leaves blocks of pairs out and is
 /// Student's, those of the rates resample pairs.
-pub(super) fn judged_by_pairs(games: &Games, settings: &Bootstrap) -> Result<Attack> {
+pub(super) fn judged_by_pairs(games: &SortedGames, settings: &Bootstrap) -> Result<Attack> {
     let blocks = games.clusters.min(2 * MOST_BLOCKS);
     let without: Vec<f64> = (0..blocks).map(|block| games.area_without(block, blocks)).collect();
     let found = resampled(std::slice::from_ref(games), settings)?;
@@ -60,9 +61,10 @@ pub(super) fn judged_by_pairs(games: &Games, settings: &Bootstrap) -> Result<Att
 ///
 /// The ends of the intervals are averaged too, as if the halves always erred together. This is for the rates; the area under a
 /// cross-fitted curve has an interval of its own (`jackknife.rs`).
-pub(super) fn resampled(folds: &[Games], settings: &Bootstrap) -> Result<Attack> {
-    let numbers =
-        |curve: &Curve| std::iter::once(curve.auc).chain(curve.tpr.iter().copied()).collect::<Vec<f64>>();
+pub(super) fn resampled(folds: &[SortedGames], settings: &Bootstrap) -> Result<Attack> {
+    let numbers = |curve: &AttackCurve| {
+        std::iter::once(curve.auc).chain(curve.tpr.iter().copied()).collect::<Vec<f64>>()
+    };
     let nothing = Interval { low: 0.0, high: 1.0 };
     let mut found = vec![(0.0, Interval { low: 0.0, high: 0.0 }); 1 + LIMITS.len()];
     let share = 1.0 / folds.len().max(1) as f64;
@@ -83,7 +85,12 @@ pub(super) fn resampled(folds: &[Games], settings: &Bootstrap) -> Result<Attack>
         auc: found[0].0,
         auc_interval: found[0].1,
         rates: (LIMITS.iter().zip(&found[1..]))
-            .map(|(&fpr, &(tpr, interval))| Rate { fpr, tpr, interval, resolved: others as f64 * fpr >= 1.0 })
+            .map(|(&fpr, &(tpr, interval))| AttackRate {
+                fpr,
+                tpr,
+                interval,
+                resolved: others as f64 * fpr >= 1.0,
+            })
             .collect(),
         members: folds.iter().map(|games| games.members).sum(),
         others: folds.iter().map(|games| games.others).sum(),

@@ -33,12 +33,12 @@ pub struct Distance {
 }
 
 /// A model as two lists of numbers.
-struct Compared {
+struct ComparedModel {
     parameters: Option<Vec<f64>>,
     scores: Mat<f64>,
 }
 
-impl Compared {
+impl ComparedModel {
     /// Reads a model in the order of the clusters of `truth`, if it has clusters.
     fn new(model: &AnyModel, truth: &AnyModel, rows: &Rows) -> Result<Self> {
         let scores = model.predict(&rows.table())?;
@@ -64,9 +64,9 @@ pub fn distance(
     if rows.is_empty() {
         return Err(Error::NoRows);
     }
-    let old = Compared::new(before, retrained, rows)?;
-    let new = Compared::new(after, retrained, rows)?;
-    let truth = Compared::new(retrained, retrained, rows)?;
+    let old = ComparedModel::new(before, retrained, rows)?;
+    let new = ComparedModel::new(after, retrained, rows)?;
+    let truth = ComparedModel::new(retrained, retrained, rows)?;
     let l2 = apart(&new.parameters, &truth.parameters)?;
     let l2_before = apart(&old.parameters, &truth.parameters)?;
     let width = truth.scores.ncols();

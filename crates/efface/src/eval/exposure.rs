@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::attack::{Attack, judged_by_pairs};
 use super::bootstrap::Bootstrap;
-use super::games::{Game, Games};
+use super::games::{MembershipGame, SortedGames};
 use super::klom::{KlomQuantiles, PairedKlom, UnpairedKlom, binned_klom, klom_quantiles, normal_klom};
 use super::likelihood::{fold, likelihood_ratio};
-use super::oracles::Plan;
+use super::oracles::OraclePlan;
 use crate::error::Result;
 
 /// The place of the retrained models among the states of an oracle.
@@ -33,21 +33,21 @@ pub struct Exposure {
 }
 
 /// Margins and losses of the attacked rows, D first, under one model.
-pub(super) struct Seen {
+pub(super) struct SeenRows {
     pub(super) margins: Vec<f64>,
     pub(super) losses: Vec<f64>,
 }
 
 /// What all oracles showed, in every state.
 pub(super) struct OracleRecord<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) seen: &'a [Vec<Seen>],
+    pub(super) plan: &'a OraclePlan,
+    pub(super) seen: &'a [Vec<SeenRows>],
     pub(super) settings: Bootstrap,
 }
 
 /// The rows that an attack is about.
 #[derive(Clone, Copy, PartialEq)]
-enum Group {
+enum AttackedGroup {
     Forgotten,
     Retained,
 }
@@ -57,7 +57,7 @@ type KlomEstimate = fn(&[f64], &[f64]) -> Result<f64>;
 
 impl OracleRecord<'_> {
     pub(super) fn exposure(&self, state: usize, name: &str) -> Result<Exposure> {
-        use Group::{Forgotten, Retained};
+        use AttackedGroup::{Forgotten, Retained};
         Ok(Exposure {
             state: name.into(),
             forgotten: self.lira(state, Forgotten)?,
@@ -78,11 +78,11 @@ impl OracleRecord<'_> {
     }
 
     /// The places of a group among the attacked rows.
-    fn places(&self, group: Group) -> std::ops::Range<usize> {
+    fn places(&self, group: AttackedGroup) -> std::ops::Range<usize> {
         let forgotten = self.plan.forgotten.len();
         match group {
-            Group::Forgotten => 0..forgotten,
-            Group::Retained => forgotten..forgotten + self.plan.retained.len(),
+            AttackedGroup::Forgotten => 0..forgotten,
+            AttackedGroup::Retained => forgotten..forgotten + self.plan.retained.len(),
         }
     }
 
@@ -92,18 +92,18 @@ impl OracleRecord<'_> {
         draws.map(|draw| [draw.forgotten, draw.retained].concat()).collect()
     }
 
-    fn population(&self, state: usize, group: Group) -> Result<Attack> {
+    fn population(&self, state: usize, group: AttackedGroup) -> Result<Attack> {
         let mut games = Vec::new();
         for (oracle, inside) in self.inside().iter().enumerate() {
             for place in self.places(group) {
                 let score = -self.seen[oracle][state].losses[place];
-                games.push(Game { score, member: inside[place], cluster: oracle / 2 });
+                games.push(MembershipGame { score, member: inside[place], cluster: oracle / 2 });
             }
         }
-        judged_by_pairs(&Games::new(games)?, &self.settings)
+        judged_by_pairs(&SortedGames::new(games)?, &self.settings)
     }
 
-    fn lira(&self, state: usize, group: Group) -> Result<Attack> {
+    fn lira(&self, state: usize, group: AttackedGroup) -> Result<Attack> {
         let places = self.places(group);
         let margins: Vec<&[f64]> =
             self.seen.iter().map(|seen| &seen[state].margins[places.clone()]).collect();
@@ -118,12 +118,12 @@ impl OracleRecord<'_> {
         oracles.map(|oracle| self.seen[oracle][state].margins[place]).collect()
     }
 
-    fn paired(&self, state: usize, group: Group) -> Result<KlomQuantiles> {
+    fn paired(&self, state: usize, group: AttackedGroup) -> Result<KlomQuantiles> {
         let inside = self.inside();
         let mut values = Vec::new();
         for place in self.places(group) {
             // Where a forgotten row had not been in, nothing was unlearned for it.
-            let counts = |oracle: usize| group == Group::Retained || inside[oracle][place];
+            let counts = |oracle: usize| group == AttackedGroup::Retained || inside[oracle][place];
             let retrained = self.margins(RETRAINED, place, counts);
             values.push(normal_klom(&retrained, &self.margins(state, place, counts))?);
         }
@@ -132,13 +132,13 @@ impl OracleRecord<'_> {
 
     /// No oracle is on both sides: for a row to forget, those that had it unlearned it and the others never saw it; for a row that
     /// stays, the halves of the cross-fit take the two sides.
-    fn unpaired(&self, state: usize, group: Group, klom: KlomEstimate) -> Result<KlomQuantiles> {
+    fn unpaired(&self, state: usize, group: AttackedGroup, klom: KlomEstimate) -> Result<KlomQuantiles> {
         let inside = self.inside();
         let mut values = Vec::new();
         for place in self.places(group) {
             let unlearned = |oracle: usize| match group {
-                Group::Forgotten => inside[oracle][place],
-                Group::Retained => fold(oracle) == 0,
+                AttackedGroup::Forgotten => inside[oracle][place],
+                AttackedGroup::Retained => fold(oracle) == 0,
             };
             let retrained = self.margins(RETRAINED, place, |oracle| !unlearned(oracle));
             values.push(klom(&retrained, &self.margins(state, place, unlearned))?);

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// One question and its answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Game {
+pub(super) struct MembershipGame {
     pub(super) score: f64,
     pub(super) member: bool,
     /// What it shares its model with, or its pair of models.
@@ -14,8 +14,8 @@ pub(super) struct Game {
 
 /// Games from the surest yes to the surest no.
 #[derive(Debug, Clone)]
-pub(super) struct Games {
-    sorted: Vec<Game>,
+pub(super) struct SortedGames {
+    sorted: Vec<MembershipGame>,
     pub(super) members: usize,
     pub(super) others: usize,
     pub(super) clusters: usize,
@@ -23,14 +23,14 @@ pub(super) struct Games {
 
 /// What one pass over the games finds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Curve {
+pub(super) struct AttackCurve {
     pub(super) auc: f64,
     /// The largest true positive rate among thresholds whose false positive rate does not pass the limit.
     pub(super) tpr: Vec<f64>,
 }
 
-impl Games {
-    pub(super) fn new(mut games: Vec<Game>) -> Result<Self> {
+impl SortedGames {
+    pub(super) fn new(mut games: Vec<MembershipGame>) -> Result<Self> {
         if let Some(bad) = games.iter().find(|game| game.score.is_nan()) {
             let value = bad.score.to_string();
             return Err(Error::Parameter { name: "score", value, range: "a number, for every row" });
@@ -51,8 +51,8 @@ impl Games {
 
     /// The curve with every game counted as often as its cluster. Equal scores are one threshold, so that they count half in the
     /// area. None when no member or no other is counted.
-    pub(super) fn curve(&self, counts: Option<&[u32]>, limits: &[f64]) -> Option<Curve> {
-        let weight = |game: &Game| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
+    pub(super) fn curve(&self, counts: Option<&[u32]>, limits: &[f64]) -> Option<AttackCurve> {
+        let weight = |game: &MembershipGame| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
         let (mut members, mut others) = (0.0, 0.0);
         for game in &self.sorted {
             *if game.member { &mut members } else { &mut others } += weight(game);
@@ -76,7 +76,7 @@ impl Games {
                 }
             }
         }
-        Some(Curve { auc: area / (members * others), tpr })
+        Some(AttackCurve { auc: area / (members * others), tpr })
     }
 
     /// The area without the clusters of one block, where cluster c is in block c modulo `blocks`; `block` = `blocks` leaves nothing

@@ -4,7 +4,7 @@
 
 use super::attack::{Attack, resampled};
 use super::bootstrap::Bootstrap;
-use super::games::{Game, Games};
+use super::games::{MembershipGame, SortedGames};
 use super::jackknife::{HalfAreas, MOST_BLOCKS, cross_fitted_interval};
 use super::klom::normal;
 use crate::error::{Error, Result};
@@ -56,14 +56,14 @@ struct ShadowMargins<'a> {
 
 /// One half of the models, judged by attackers fitted on the other.
 struct JudgedHalf {
-    games: Games,
+    games: SortedGames,
     areas: HalfAreas,
 }
 
 impl ShadowMargins<'_> {
     fn judge_half(&self, half: usize, blocks: usize) -> Result<JudgedHalf> {
         let teachers: Vec<usize> = (0..self.margins.len()).filter(|model| fold(*model) != half).collect();
-        let attackers: Vec<Attacker> =
+        let attackers: Vec<RowAttacker> =
             (0..self.rows).map(|row| self.attacker(row, &teachers, None)).collect::<Result<_>>()?;
         let games = self.games(half, &attackers)?;
         let mut without = vec![vec![0.0; blocks + 1]; blocks + 1];
@@ -71,7 +71,7 @@ impl ShadowMargins<'_> {
             let some: Vec<usize> =
                 teachers.iter().copied().filter(|model| pair_in_half(*model) % blocks != left_out).collect();
             // A row that would have too few margins keeps the attacker that it has.
-            let again: Vec<Attacker> = (attackers.iter().enumerate())
+            let again: Vec<RowAttacker> = (attackers.iter().enumerate())
                 .map(|(row, old)| self.attacker(row, &some, Some(old.own_variances)).unwrap_or(*old))
                 .collect();
             let judged = self.games(half, &again)?;
@@ -82,35 +82,39 @@ impl ShadowMargins<'_> {
         Ok(JudgedHalf { games, areas: HalfAreas { without } })
     }
 
-    fn attacker(&self, row: usize, teachers: &[usize], own_variances: Option<bool>) -> Result<Attacker> {
+    fn attacker(&self, row: usize, teachers: &[usize], own_variances: Option<bool>) -> Result<RowAttacker> {
         let samples = |member: bool| -> Vec<f64> {
             let of = teachers.iter().filter(|model| self.inside[**model][row] == member);
             of.map(|model| self.margins[*model][row]).collect()
         };
-        Attacker::new(&samples(true), &samples(false), own_variances)
+        RowAttacker::new(&samples(true), &samples(false), own_variances)
     }
 
-    fn games(&self, half: usize, attackers: &[Attacker]) -> Result<Games> {
+    fn games(&self, half: usize, attackers: &[RowAttacker]) -> Result<SortedGames> {
         let mut games = Vec::new();
         for model in (0..self.margins.len()).filter(|model| fold(*model) == half) {
             for (row, attacker) in attackers.iter().enumerate() {
                 let score = attacker.score(self.margins[model][row]);
-                games.push(Game { score, member: self.inside[model][row], cluster: pair_in_half(model) });
+                games.push(MembershipGame {
+                    score,
+                    member: self.inside[model][row],
+                    cluster: pair_in_half(model),
+                });
             }
         }
-        Games::new(games)
+        SortedGames::new(games)
     }
 }
 
 /// What an attacker knows of one row: how its margin is distributed with it and without it.
 #[derive(Clone, Copy)]
-struct Attacker {
+struct RowAttacker {
     with: (f64, f64),
     without: (f64, f64),
     own_variances: bool,
 }
 
-impl Attacker {
+impl RowAttacker {
     /// Whether each side has its own variance follows from the number of margins, unless it is given: an attacker fitted without a
     /// few of them must be of the same kind.
     fn new(with: &[f64], without: &[f64], own_variances: Option<bool>) -> Result<Self> {

@@ -20,9 +20,9 @@ use serde::Serialize;
 
 use super::attack::{Attack, attack};
 use super::bootstrap::Bootstrap;
-use super::exposure::{Exposure, OracleRecord, Seen};
-use super::oracles::{Plan, Trials};
-use super::shadow::Shadows;
+use super::exposure::{Exposure, OracleRecord, SeenRows};
+use super::oracles::{OraclePlan, Trials};
+use super::shadow::ShadowFitter;
 use super::task::{Task, judge};
 use crate::error::{Error, Result};
 use crate::methods::Method;
@@ -59,10 +59,10 @@ pub fn membership_inference(
     trials: &Trials,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Membership> {
-    let plan = Plan::new(rows, gone, trials)?;
+    let plan = OraclePlan::new(rows, gone, trials)?;
     // Retraining is there in any case.
     let methods: Vec<&Method> = methods.iter().filter(|method| **method != Method::Retrain).collect();
-    let shadows = Shadows::new(&plan, recipe, rows)?;
+    let shadows = ShadowFitter::new(&plan, recipe, rows)?;
     let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
     let run = |oracle: usize| {
         rows.go_on()?;
@@ -101,18 +101,18 @@ pub fn population_threshold(
 
 /// One oracle: before, retrained, and after every method.
 fn states(
-    plan: &Plan,
-    shadows: &Shadows<'_>,
+    plan: &OraclePlan,
+    shadows: &ShadowFitter<'_>,
     probe: &Rows,
     task: Task,
     methods: &[&Method],
     oracle: usize,
-) -> Result<Vec<Seen>> {
+) -> Result<Vec<SeenRows>> {
     let draw = plan.draw(oracle);
-    let look = |model: &AnyModel| -> Result<Seen> {
+    let look = |model: &AnyModel| -> Result<SeenRows> {
         let judged = judge(model, task, probe)?;
         let (margins, losses) = judged.iter().map(|row| (row.margin, row.loss)).unzip();
-        Ok(Seen { margins, losses })
+        Ok(SeenRows { margins, losses })
     };
     let model = shadows.fit(&draw, true)?;
     let mut seen = vec![look(&model)?, look(&shadows.fit(&draw, false)?)?];

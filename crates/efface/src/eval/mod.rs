@@ -14,9 +14,9 @@
 //!
 //! ```
 //! use efface::eval::feature_injection;
-//! use efface::{AnyRecipe, Method, Ridge, RowId, Rows, synthetic::Linear};
+//! use efface::{AnyRecipe, Method, Ridge, RowId, Rows, synthetic::LinearProblem};
 //!
-//! let problem = Linear { rows: 200, width: 8, seed: 1 }.generate();
+//! let problem = LinearProblem { rows: 200, width: 8, seed: 1 }.generate();
 //! let rows = Rows::new(efface::Dense::new(problem.x, problem.width)?, problem.y, 1)?;
 //! let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
 //! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Method::Exact, Method::Influence])?;
@@ -45,7 +45,7 @@ mod shadow;
 mod task;
 mod utility;
 
-pub use attack::{Attack, Rate, attack};
+pub use attack::{Attack, AttackRate, attack};
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
 pub use distance::{Distance, distance};
 pub use duplicates::{Duplicates, Twins, duplicates, with_twins};
@@ -60,5 +60,5 @@ pub use membership::{Membership, membership_inference, population_threshold};
 pub use oracles::{Trials, sample};
 pub use parameters::parameters;
 pub use relearning::{LinearRelearning, RELEARNING_LIMIT, Relearning, RelearningTime, relearning_time};
-pub use task::{Judgement, Task, judge};
+pub use task::{RowJudgement, Task, judge};
 pub use utility::{Utility, utility};

@@ -79,7 +79,7 @@ fn groups_for(width: usize) -> usize {
 
 /// The draws of all oracles.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct OraclePlan {
     pub(super) oracles: usize,
     pub(super) forgotten: Vec<RowId>,
     pub(super) retained: Vec<RowId>,
@@ -91,7 +91,7 @@ pub(super) struct Plan {
 
 /// What one oracle sees.
 #[derive(Debug, Clone)]
-pub(super) struct Draw {
+pub(super) struct OracleDraw {
     /// Groups of the rest, by number.
     pub(super) groups: Vec<usize>,
     /// For every row of D, whether it is in.
@@ -100,7 +100,7 @@ pub(super) struct Draw {
     pub(super) retained: Vec<bool>,
 }
 
-impl Plan {
+impl OraclePlan {
     pub(super) fn new(rows: &Rows, gone: &[RowId], trials: &Trials) -> Result<Self> {
         rows.check(gone)?;
         trials.check()?;
@@ -130,7 +130,7 @@ impl Plan {
     }
 
     /// What an oracle sees. It hangs on its number alone, so that oracles may be fitted in any order.
-    pub(super) fn draw(&self, oracle: usize) -> Draw {
+    pub(super) fn draw(&self, oracle: usize) -> OracleDraw {
         let pair = (oracle / 2) as u64;
         let opposite = oracle % 2 == 1;
         let halves = |count: usize, rng: &mut SeededRng| {
@@ -149,11 +149,11 @@ impl Plan {
         order.shuffle(&mut seeded_stream(self.seed, u64::MAX - oracle as u64));
         order.truncate(self.picked);
         order.sort_unstable();
-        Draw { groups: order, forgotten, retained }
+        OracleDraw { groups: order, forgotten, retained }
     }
 
     /// The rows of an oracle: the rest's, those of R′ that are in, and those of D that are.
-    pub(super) fn members(&self, draw: &Draw, with_forgotten: bool) -> Vec<RowId> {
+    pub(super) fn members(&self, draw: &OracleDraw, with_forgotten: bool) -> Vec<RowId> {
         let mut ids: Vec<RowId> =
             draw.groups.iter().flat_map(|group| &self.groups[*group]).copied().collect();
         ids.extend(self.targets_in(draw, with_forgotten));
@@ -163,7 +163,7 @@ impl Plan {
     /// The rows of R′ and D that are in.
     pub(super) fn targets_in<'a>(
         &'a self,
-        draw: &'a Draw,
+        draw: &'a OracleDraw,
         with_forgotten: bool,
     ) -> impl Iterator<Item = RowId> + 'a {
         let pick = |ids: &'a [RowId], inside: &'a [bool]| {
@@ -174,7 +174,7 @@ impl Plan {
     }
 
     /// The rows of D that are in.
-    pub(super) fn forgotten_in(&self, draw: &Draw) -> Vec<RowId> {
+    pub(super) fn forgotten_in(&self, draw: &OracleDraw) -> Vec<RowId> {
         self.forgotten.iter().zip(&draw.forgotten).filter(|(_, inside)| **inside).map(|(id, _)| *id).collect()
     }
 }
@@ -211,7 +211,7 @@ mod tests {
     fn every_target_is_in_half_of_the_oracles_and_of_each_fold() {
         let gone: Vec<RowId> = (0..5).map(RowId).collect();
         let trials = Trials { oracles: 18, retained: 7, ..Trials::default() };
-        let plan = Plan::new(&rows(200), &gone, &trials).unwrap();
+        let plan = OraclePlan::new(&rows(200), &gone, &trials).unwrap();
         assert_eq!((plan.oracles, plan.retained.len(), plan.groups.len()), (20, 7, 32));
         for row in 0..5 {
             for fold in 0..2 {
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn too_little_of_anything_is_refused() {
         let name = |n: usize, gone: &[RowId], trials: Trials| {
-            Plan::new(&rows(n), gone, &trials).unwrap_err().to_string()
+            OraclePlan::new(&rows(n), gone, &trials).unwrap_err().to_string()
         };
         let good = Trials::default();
         assert!(name(100, &[], good).contains("rows to forget: 0"));

@@ -114,7 +114,7 @@ impl Relearning {
 /// Relearning of linear models: the forgotten rows, the target, and the step that the retrained model fixed.
 #[derive(Debug, Clone)]
 pub struct LinearRelearning {
-    lesson: Lesson,
+    lesson: LessonRows,
     step_size: f64,
     retrained: RelearningTime,
 }
@@ -128,7 +128,7 @@ impl LinearRelearning {
         retrained: &AnyModel,
         forgotten: &Rows,
     ) -> Result<Self> {
-        let lesson = Lesson::new(recipe, forgotten)?;
+        let lesson = LessonRows::new(recipe, forgotten)?;
         let target = lesson.loss(&lesson.read(before)?);
         let start = lesson.read(retrained)?;
         let mut step_size = 1.0 / lesson.steepness;
@@ -154,7 +154,7 @@ impl LinearRelearning {
 /// The forgotten rows, with the columns that they have numbered from 0 and divided by their root mean squares. Other columns have
 /// no gradient here. With an intercept, the last column is 1 everywhere.
 #[derive(Debug, Clone)]
-struct Lesson {
+struct LessonRows {
     loss: LessonLoss,
     /// The columns of the rows, in order, and their root mean squares.
     columns: Vec<(usize, f64)>,
@@ -184,7 +184,7 @@ enum LessonLoss {
 /// Parameters in the units of the lesson, output after output.
 type LessonParameters = Vec<f64>;
 
-impl Lesson {
+impl LessonRows {
     fn new(recipe: &AnyRecipe, forgotten: &Rows) -> Result<Self> {
         let refuse = |reason: &str| Err(Error::Unsupported { method: "relearning", reason: reason.into() });
         let (loss, intercept) = match recipe {
@@ -363,7 +363,7 @@ mod tests {
     fn the_steps_of_one_row_have_a_closed_form() {
         let row = Rows::new(Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
         let recipe = AnyRecipe::Ridge(Ridge::new(1.0).intercept(false));
-        let lesson = Lesson::new(&recipe, &row).unwrap();
+        let lesson = LessonRows::new(&recipe, &row).unwrap();
         assert_eq!((lesson.columns.as_slice(), lesson.steepness), (&[(0, 2.0)][..], 1.0));
         for halvings in 0..8 {
             let step_size = 0.5f64.powi(halvings);
@@ -377,6 +377,6 @@ mod tests {
     fn rows_without_weight_teach_nothing() {
         let row = Rows::with_ids(vec![RowId(4)], Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
         let row = row.weighted(vec![0.0]).unwrap();
-        assert_eq!(Lesson::new(&AnyRecipe::Ridge(Ridge::new(1.0)), &row).unwrap_err(), Error::NoWeight);
+        assert_eq!(LessonRows::new(&AnyRecipe::Ridge(Ridge::new(1.0)), &row).unwrap_err(), Error::NoWeight);
     }
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::oracles::{Draw, Plan};
+use super::oracles::{OracleDraw, OraclePlan};
 use crate::error::{Error, Result};
 use crate::models::ridge::Parts;
 use crate::models::{AnyModel, AnyRecipe};
@@ -16,62 +16,62 @@ use crate::rows::{RowId, RowStore, RowView, Rows, Stop};
 use crate::traits::Fit;
 
 /// What all oracles share.
-pub(super) struct Shadows<'a> {
-    plan: &'a Plan,
+pub(super) struct ShadowFitter<'a> {
+    plan: &'a OraclePlan,
     rows: &'a Rows,
     recipe: AnyRecipe,
-    way: Fitting,
+    way: ShadowFitting,
 }
 
-enum Fitting {
+enum ShadowFitting {
     Sums(Box<Parts>),
     From(Box<AnyModel>),
     Plain,
 }
 
-impl<'a> Shadows<'a> {
-    pub(super) fn new(plan: &'a Plan, recipe: &AnyRecipe, rows: &'a Rows) -> Result<Self> {
+impl<'a> ShadowFitter<'a> {
+    pub(super) fn new(plan: &'a OraclePlan, recipe: &AnyRecipe, rows: &'a Rows) -> Result<Self> {
         let recipe = one_thread(recipe);
         let way = match &recipe {
             AnyRecipe::Ridge(ridge) => match Parts::new(ridge, rows, &plan.groups)? {
-                Some(parts) => Fitting::Sums(Box::new(parts)),
-                None => Fitting::Plain,
+                Some(parts) => ShadowFitting::Sums(Box::new(parts)),
+                None => ShadowFitting::Plain,
             },
-            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => Fitting::Plain,
+            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => ShadowFitting::Plain,
             AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
                 let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
                 let start = bare(&recipe).fit(&rows.filter(|id| rest.contains(&id)));
                 // Without some class there is no start, but single oracles may still have one.
-                start.map_or(Fitting::Plain, |start| Fitting::From(Box::new(start)))
+                start.map_or(ShadowFitting::Plain, |start| ShadowFitting::From(Box::new(start)))
             }
-            _ => Fitting::Plain,
+            _ => ShadowFitting::Plain,
         };
         Ok(Self { plan, rows, recipe, way })
     }
 
     /// The oracle of a draw, with the rows to forget that it has or without them. Only the former will be asked to forget, and
     /// keeps what that needs.
-    pub(super) fn fit(&self, draw: &Draw, with_forgotten: bool) -> Result<AnyModel> {
+    pub(super) fn fit(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<AnyModel> {
         let subset = |ids: Vec<RowId>| {
             let ids: HashSet<RowId> = ids.into_iter().collect();
             self.rows.filter(|id| ids.contains(&id))
         };
-        if let Fitting::Sums(parts) = &self.way {
+        if let ShadowFitting::Sums(parts) = &self.way {
             let more = subset(self.plan.targets_in(draw, with_forgotten).collect());
             return Ok(AnyModel::Ridge(Box::new(parts.fit(&draw.groups, &more)?)));
         }
         let rows = subset(self.plan.members(draw, with_forgotten));
         let recipe = if with_forgotten { self.recipe.clone() } else { bare(&self.recipe) };
         match (&self.way, &recipe) {
-            (Fitting::From(start), AnyRecipe::Logistic(recipe)) => resumed(recipe, start, &rows),
-            (Fitting::From(start), AnyRecipe::Softmax(recipe)) => resumed(recipe, start, &rows),
+            (ShadowFitting::From(start), AnyRecipe::Logistic(recipe)) => resumed(recipe, start, &rows),
+            (ShadowFitting::From(start), AnyRecipe::Softmax(recipe)) => resumed(recipe, start, &rows),
             _ => recipe.fit(&rows),
         }
     }
 
     /// The rows of an oracle, for methods that read them.
-    pub(super) fn store(&self, draw: &Draw) -> Subset<'a> {
-        Subset { rows: self.rows, ids: self.plan.members(draw, true).into_iter().collect() }
+    pub(super) fn store(&self, draw: &OracleDraw) -> RowSubset<'a> {
+        RowSubset { rows: self.rows, ids: self.plan.members(draw, true).into_iter().collect() }
     }
 }
 
@@ -105,12 +105,12 @@ fn bare(recipe: &AnyRecipe) -> AnyRecipe {
 }
 
 /// Some of the rows, as a store of their own: a method that reads all rows reads these and no others.
-pub(super) struct Subset<'a> {
+pub(super) struct RowSubset<'a> {
     rows: &'a Rows,
     ids: HashSet<RowId>,
 }
 
-impl RowStore for Subset<'_> {
+impl RowStore for RowSubset<'_> {
     fn len(&self) -> usize {
         self.ids.len()
     }

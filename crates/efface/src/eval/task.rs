@@ -61,7 +61,7 @@ impl Task {
 
 /// How a model does on one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judgement {
+pub struct RowJudgement {
     /// The row.
     pub id: RowId,
     /// What the attacks look at; see the head of this page.
@@ -76,12 +76,12 @@ pub struct Judgement {
 }
 
 /// Judges a model on rows, one line each, in their order.
-pub fn judge(model: &AnyModel, task: Task, rows: &Rows) -> Result<Vec<Judgement>> {
+pub fn judge(model: &AnyModel, task: Task, rows: &Rows) -> Result<Vec<RowJudgement>> {
     if rows.is_empty() {
         return Err(Error::NoRows);
     }
     let scores = model.predict(&rows.table())?;
-    let kind = Kind::of(model, task);
+    let kind = MarginKind::of(model, task);
     let mut line = vec![0.0; scores.ncols()];
     let mut found = Vec::with_capacity(rows.len());
     for (slot, row) in rows.iter().enumerate() {
@@ -116,11 +116,11 @@ pub(super) fn decided(scores: &[f64]) -> usize {
 
 /// Whether a model's losses are log-losses.
 pub(super) fn has_log_loss(model: &AnyModel, task: Task) -> bool {
-    matches!(Kind::of(model, task), Kind::Odds)
+    matches!(MarginKind::of(model, task), MarginKind::Odds)
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MarginKind {
     Near,
     SquaredClasses,
     Odds,
@@ -128,7 +128,7 @@ enum Kind {
     Votes,
 }
 
-impl Kind {
+impl MarginKind {
     fn of(model: &AnyModel, task: Task) -> Self {
         let squared = match task {
             Task::Classes => Self::SquaredClasses,
@@ -146,11 +146,11 @@ impl Kind {
         }
     }
 
-    fn judge(self, id: RowId, scores: &[f64], targets: &[f64]) -> Judgement {
+    fn judge(self, id: RowId, scores: &[f64], targets: &[f64]) -> RowJudgement {
         let class = decided(targets);
         let squares: f64 = scores.iter().zip(targets).map(|(s, y)| (s - y).powi(2)).sum();
         match self {
-            Self::Near => Judgement {
+            Self::Near => RowJudgement {
                 id,
                 margin: if let ([s], [y]) = (scores, targets) { s - y } else { -0.5 * squares },
                 loss: squares,
@@ -160,7 +160,7 @@ impl Kind {
             Self::NearestCentre => {
                 let nearest = scores.iter().copied().fold(f64::INFINITY, f64::min);
                 let square = nearest * nearest;
-                Judgement { id, margin: -square, loss: square, correct: None, squared_error: Some(square) }
+                RowJudgement { id, margin: -square, loss: square, correct: None, squared_error: Some(square) }
             }
             Self::Votes => {
                 // One column is the mean of −1 and 1, several are shares.
@@ -179,9 +179,9 @@ impl Kind {
                     _ => scores[class],
                 };
                 let correct = Some(decided(scores) == class);
-                Judgement { id, margin, loss: 1.0 - own_share, correct, squared_error: None }
+                RowJudgement { id, margin, loss: 1.0 - own_share, correct, squared_error: None }
             }
-            Self::SquaredClasses => Judgement {
+            Self::SquaredClasses => RowJudgement {
                 id,
                 margin: if let ([s], [y]) = (scores, targets) {
                     s * y
@@ -196,7 +196,13 @@ impl Kind {
                 let margin = log_odds(scores, class).clamp(-SURE, SURE);
                 // ln(1 + e^{−m}) without overflow.
                 let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
-                Judgement { id, margin, loss, correct: Some(decided(scores) == class), squared_error: None }
+                RowJudgement {
+                    id,
+                    margin,
+                    loss,
+                    correct: Some(decided(scores) == class),
+                    squared_error: None,
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::random::{SeededRng, seeded};
 
 /// What was done to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Alteration {
+pub enum TextAlteration {
     /// A word was replaced by a synonym.
     Synonym,
     /// A word was left out.
@@ -26,22 +26,22 @@ pub enum Alteration {
 
 /// A new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Altered {
+pub struct AlteredText {
     /// The text.
     pub text: String,
     /// What was done to it, in order; nothing where a text of one word has no synonym.
-    pub alterations: Vec<Alteration>,
+    pub alterations: Vec<TextAlteration>,
 }
 
 /// Makes new texts.
 #[derive(Debug, Clone, Copy)]
-pub struct Augmenter<'a> {
+pub struct TextAugmenter<'a> {
     synonyms: &'a Synonyms,
     changes: usize,
     seed: u64,
 }
 
-impl<'a> Augmenter<'a> {
+impl<'a> TextAugmenter<'a> {
     /// One change a text.
     pub fn new(synonyms: &'a Synonyms, seed: u64) -> Self {
         Self { synonyms, changes: 1, seed }
@@ -53,10 +53,10 @@ impl<'a> Augmenter<'a> {
     }
 
     /// A new text from an old one. The same number gives the same text.
-    pub fn alter(&self, text: &str, number: u64) -> Altered {
+    pub fn alter(&self, text: &str, number: u64) -> AlteredText {
         let mut rng = seeded(self.seed);
         rng.set_stream(number);
-        let mut altered = Altered { text: text.to_owned(), alterations: Vec::new() };
+        let mut altered = AlteredText { text: text.to_owned(), alterations: Vec::new() };
         for _ in 0..self.changes {
             self.once(&mut altered, &mut rng);
         }
@@ -87,14 +87,14 @@ impl<'a> Augmenter<'a> {
         Ok(sources.map(|(number, &at)| (at, self.alter(texts[at].as_ref(), number as u64).text)).collect())
     }
 
-    fn once(&self, altered: &mut Altered, rng: &mut SeededRng) {
-        let mut kinds = [Alteration::Synonym, Alteration::Deletion, Alteration::Order];
+    fn once(&self, altered: &mut AlteredText, rng: &mut SeededRng) {
+        let mut kinds = [TextAlteration::Synonym, TextAlteration::Deletion, TextAlteration::Order];
         kinds.shuffle(rng);
         for kind in kinds {
             let done = match kind {
-                Alteration::Synonym => self.replace(altered, rng),
-                Alteration::Deletion => self.delete(altered, rng),
-                Alteration::Order => self.swap(altered, rng),
+                TextAlteration::Synonym => self.replace(altered, rng),
+                TextAlteration::Deletion => self.delete(altered, rng),
+                TextAlteration::Order => self.swap(altered, rng),
             };
             if done {
                 return;
@@ -102,7 +102,7 @@ impl<'a> Augmenter<'a> {
         }
     }
 
-    fn replace(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
+    fn replace(&self, altered: &mut AlteredText, rng: &mut SeededRng) -> bool {
         let text = &altered.text;
         let known: Vec<Range<usize>> =
             words(text).filter(|word| !self.synonyms.of(&text[word.clone()]).is_empty()).collect();
@@ -114,11 +114,11 @@ impl<'a> Augmenter<'a> {
             return false;
         }
         altered.text.replace_range(word, &written);
-        altered.alterations.push(Alteration::Synonym);
+        altered.alterations.push(TextAlteration::Synonym);
         true
     }
 
-    fn delete(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
+    fn delete(&self, altered: &mut AlteredText, rng: &mut SeededRng) -> bool {
         let all: Vec<Range<usize>> = words(&altered.text).collect();
         if all.len() < 2 {
             return false;
@@ -142,11 +142,11 @@ impl<'a> Augmenter<'a> {
         } else {
             altered.text.replace_range(start - before..end, "");
         }
-        altered.alterations.push(Alteration::Deletion);
+        altered.alterations.push(TextAlteration::Deletion);
         true
     }
 
-    fn swap(&self, altered: &mut Altered, rng: &mut SeededRng) -> bool {
+    fn swap(&self, altered: &mut AlteredText, rng: &mut SeededRng) -> bool {
         let text = &altered.text;
         let all: Vec<Range<usize>> = words(text).collect();
         let differ = |at: &usize| {
@@ -168,7 +168,7 @@ impl<'a> Augmenter<'a> {
         if altered.text == before {
             return false;
         }
-        altered.alterations.push(Alteration::Order);
+        altered.alterations.push(TextAlteration::Order);
         true
     }
 }
@@ -260,14 +260,14 @@ mod tests {
         let text = "The BIG house, a quick (old) Car.";
         let mut seen = std::collections::HashSet::new();
         for number in 0..200 {
-            let found = Augmenter::new(&synonyms, 1).alter(text, number);
+            let found = TextAugmenter::new(&synonyms, 1).alter(text, number);
             let [alteration] = found.alterations[..] else { panic!("{found:?}") };
             seen.insert(alteration);
             let (old, new) = (word_list(text), word_list(&found.text));
             match alteration {
-                Alteration::Deletion => assert_eq!(new.len() + 1, old.len()),
-                Alteration::Order => assert_eq!(new, old),
-                Alteration::Synonym => {
+                TextAlteration::Deletion => assert_eq!(new.len() + 1, old.len()),
+                TextAlteration::Order => assert_eq!(new, old),
+                TextAlteration::Synonym => {
                     assert_eq!(new.len(), old.len());
                     assert_eq!(old.iter().filter(|word| !new.contains(word)).count(), 1);
                 }
@@ -291,25 +291,25 @@ mod tests {
     fn a_set_grows_by_as_many_as_asked_for() {
         let synonyms = table();
         let texts: Vec<String> = (0..50).map(|i| format!("story {i} about a big house")).collect();
-        let made = Augmenter::new(&synonyms, 3).more(&texts, 120).unwrap();
+        let made = TextAugmenter::new(&synonyms, 3).more(&texts, 120).unwrap();
         assert_eq!(made.len(), 120);
         let taken = |range: std::ops::Range<usize>| {
             made[range].iter().map(|(at, _)| *at).collect::<std::collections::HashSet<_>>().len()
         };
         assert_eq!((taken(0..50), taken(50..100)), (50, 50));
         assert!(made.iter().all(|(at, text)| *text != texts[*at]));
-        assert_eq!(made, Augmenter::new(&synonyms, 3).more(&texts, 120).unwrap());
-        assert_ne!(made, Augmenter::new(&synonyms, 4).more(&texts, 120).unwrap());
-        let told = Augmenter::new(&synonyms, 3).more(&["one", ""], 1).unwrap_err().to_string();
+        assert_eq!(made, TextAugmenter::new(&synonyms, 3).more(&texts, 120).unwrap());
+        assert_ne!(made, TextAugmenter::new(&synonyms, 4).more(&texts, 120).unwrap());
+        let told = TextAugmenter::new(&synonyms, 3).more(&["one", ""], 1).unwrap_err().to_string();
         assert!(told.contains("2 texts"), "{told}");
-        assert!(Augmenter::new(&synonyms, 3).more(&["one"], 0).unwrap().is_empty());
+        assert!(TextAugmenter::new(&synonyms, 3).more(&["one"], 0).unwrap().is_empty());
     }
 
     proptest! {
         #[test]
         fn a_text_of_two_words_always_changes(text in "\\PC{0,40}", changes in 1usize..5, number: u64) {
             let synonyms = table();
-            let found = Augmenter::new(&synonyms, 9).changes(changes).alter(&text, number);
+            let found = TextAugmenter::new(&synonyms, 9).changes(changes).alter(&text, number);
             prop_assert!(words(&text).count() < 2 || found.text != text);
             prop_assert!(words(&text).count() < 1 || words(&found.text).count() >= 1);
         }
@@ -317,7 +317,7 @@ mod tests {
         #[test]
         fn plain_words_too(text in "([aA]|big|Big|so|so-so|it's)( ([aA]|big|Big|so|so-so|it's)[.,]?){1,6}", number: u64) {
             let synonyms = table();
-            prop_assert_ne!(&Augmenter::new(&synonyms, 9).changes(2).alter(&text, number).text, &text);
+            prop_assert_ne!(&TextAugmenter::new(&synonyms, 9).changes(2).alter(&text, number).text, &text);
         }
     }
 }

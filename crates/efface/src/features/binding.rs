@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 
-use super::{Cell, Encoded, Encoder, FeatureError};
+use super::{Cell, Encoder, EncodingGaps, FeatureError};
 
 /// The places of an encoder's columns in one table.
 #[derive(Debug, Clone)]
-pub struct Binding<'a> {
+pub struct ColumnBinding<'a> {
     encoder: &'a Encoder,
     positions: Vec<usize>,
     table_width: usize,
 }
 
-impl<'a> Binding<'a> {
+impl<'a> ColumnBinding<'a> {
     pub(crate) fn new(encoder: &'a Encoder, columns: &[String]) -> Result<Self, FeatureError> {
         let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(columns.len());
         for (at, name) in columns.iter().enumerate() {
@@ -36,7 +36,7 @@ impl<'a> Binding<'a> {
         cells: &[Cell],
         line: u64,
         out: &mut Vec<(u32, f64)>,
-    ) -> Result<Encoded, FeatureError> {
+    ) -> Result<EncodingGaps, FeatureError> {
         self.encoder.encode_at(&self.positions, self.table_width, cells, line, out)
     }
 }

@@ -4,17 +4,17 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use super::{
-    Cell, Encoder, EncoderOptions, FeatureColumn, FeatureError, Hashed, Vocabulary, VocabularyLearner,
+    Cell, Encoder, EncoderOptions, FeatureColumn, FeatureError, HashedWords, Vocabulary, VocabularyLearner,
     WordSource,
-    names::Names,
-    options::Plan,
-    schema::{Kind, MISSING, check_number, number, text},
+    names::NameIndex,
+    options::ColumnPlan,
+    schema::{ColumnKind, MISSING, check_number, number, text},
 };
 
 /// Builds an [`Encoder`] from the rows of a table, one at a time.
 #[derive(Debug, Clone)]
 pub struct EncoderBuilder {
-    columns: Vec<(String, Watch)>,
+    columns: Vec<(String, ColumnWatch)>,
     learned_words: usize,
     max_levels: usize,
     max_words: usize,
@@ -22,18 +22,18 @@ pub struct EncoderBuilder {
 
 /// What is known of one column so far.
 #[derive(Debug, Clone)]
-enum Watch {
+enum ColumnWatch {
     Ignored,
     Numeric,
     Levels(HashMap<Box<str>, u64>),
     Learning(VocabularyLearner),
     /// Words that need no rows.
-    Settled(Kind),
-    Inferring(Inferring),
+    Settled(ColumnKind),
+    Inferring(ColumnInference),
 }
 
 #[derive(Debug, Clone)]
-struct Inferring {
+struct ColumnInference {
     /// Values with their rows; none once there were too many, which a numeric column may have.
     levels: Option<HashMap<Box<str>, u64>>,
     first_missing: Option<u64>,
@@ -46,18 +46,18 @@ impl EncoderBuilder {
         let plans = options.plan(columns)?;
         let (learned_words, settled) = match options.words {
             WordSource::Learned(n) => (n, None),
-            WordSource::Supplied(words) => (0, Some(Kind::Words(Vocabulary::supplied(words)?))),
-            WordSource::Hashed(buckets) => (0, Some(Kind::Hashed(Hashed::new(buckets)?))),
+            WordSource::Supplied(words) => (0, Some(ColumnKind::Words(Vocabulary::supplied(words)?))),
+            WordSource::Hashed(buckets) => (0, Some(ColumnKind::Hashed(HashedWords::new(buckets)?))),
         };
-        let watch = |plan: Plan| match plan {
-            Plan::Ignore => Watch::Ignored,
-            Plan::Numeric => Watch::Numeric,
-            Plan::Categorical => Watch::Levels(HashMap::new()),
-            Plan::Text => match &settled {
-                Some(kind) => Watch::Settled(kind.clone()),
-                None => Watch::Learning(VocabularyLearner::with_limit(options.max_words)),
+        let watch = |plan: ColumnPlan| match plan {
+            ColumnPlan::Ignore => ColumnWatch::Ignored,
+            ColumnPlan::Numeric => ColumnWatch::Numeric,
+            ColumnPlan::Categorical => ColumnWatch::Levels(HashMap::new()),
+            ColumnPlan::Text => match &settled {
+                Some(kind) => ColumnWatch::Settled(kind.clone()),
+                None => ColumnWatch::Learning(VocabularyLearner::with_limit(options.max_words)),
             },
-            Plan::Infer => Watch::Inferring(Inferring {
+            ColumnPlan::Infer => ColumnWatch::Inferring(ColumnInference {
                 levels: Some(HashMap::new()),
                 first_missing: None,
                 first_text: None,
@@ -74,11 +74,11 @@ impl EncoderBuilder {
         }
         for (cell, (column, watch)) in cells.iter().zip(&mut self.columns) {
             match watch {
-                Watch::Ignored | Watch::Settled(_) => {}
-                Watch::Numeric => {
+                ColumnWatch::Ignored | ColumnWatch::Settled(_) => {}
+                ColumnWatch::Numeric => {
                     check_number(cell, line, column)?;
                 }
-                Watch::Levels(levels) => {
+                ColumnWatch::Levels(levels) => {
                     if !tally(levels, cell, self.max_words) {
                         return Err(FeatureError::TooManyForcedLevels {
                             column: column.clone(),
@@ -86,12 +86,14 @@ impl EncoderBuilder {
                         });
                     }
                 }
-                Watch::Learning(learner) => {
+                ColumnWatch::Learning(learner) => {
                     if let Some(text) = text(cell) {
                         learner.observe(&text)?;
                     }
                 }
-                Watch::Inferring(inferring) => inferring.observe(cell, line, column, self.max_levels)?,
+                ColumnWatch::Inferring(inferring) => {
+                    inferring.observe(cell, line, column, self.max_levels)?
+                }
             }
         }
         Ok(())
@@ -103,12 +105,14 @@ impl EncoderBuilder {
         let mut features = Vec::new();
         for (position, (name, watch)) in self.columns.into_iter().enumerate() {
             let kind = match watch {
-                Watch::Ignored => continue,
-                Watch::Numeric => Kind::Numeric,
-                Watch::Levels(levels) => Kind::OneHot { levels: sorted(levels)?, inferred: false },
-                Watch::Learning(learner) => Kind::Words(learner.finish(self.learned_words)?),
-                Watch::Settled(kind) => kind,
-                Watch::Inferring(inferring) => inferring.finish(&name)?,
+                ColumnWatch::Ignored => continue,
+                ColumnWatch::Numeric => ColumnKind::Numeric,
+                ColumnWatch::Levels(levels) => {
+                    ColumnKind::OneHot { levels: sorted(levels)?, inferred: false }
+                }
+                ColumnWatch::Learning(learner) => ColumnKind::Words(learner.finish(self.learned_words)?),
+                ColumnWatch::Settled(kind) => kind,
+                ColumnWatch::Inferring(inferring) => inferring.finish(&name)?,
             };
             features.push(FeatureColumn { name, position, kind });
         }
@@ -116,7 +120,7 @@ impl EncoderBuilder {
     }
 }
 
-impl Inferring {
+impl ColumnInference {
     fn observe(&mut self, cell: &Cell, line: u64, column: &str, limit: usize) -> Result<(), FeatureError> {
         match cell {
             Cell::Missing => {
@@ -136,12 +140,12 @@ impl Inferring {
         }
     }
 
-    fn finish(self, column: &str) -> Result<Kind, FeatureError> {
+    fn finish(self, column: &str) -> Result<ColumnKind, FeatureError> {
         match (self.first_text, self.first_missing) {
-            (None, None) => Ok(Kind::Numeric),
+            (None, None) => Ok(ColumnKind::Numeric),
             (None, Some(line)) => Err(FeatureError::MissingNumber { line, column: column.into() }),
             (Some(_), _) => {
-                Ok(Kind::OneHot { levels: sorted(self.levels.unwrap_or_default())?, inferred: true })
+                Ok(ColumnKind::OneHot { levels: sorted(self.levels.unwrap_or_default())?, inferred: true })
             }
         }
     }
@@ -160,9 +164,9 @@ fn tally(levels: &mut HashMap<Box<str>, u64>, cell: &Cell, limit: usize) -> bool
     true
 }
 
-fn sorted(levels: HashMap<Box<str>, u64>) -> Result<Names, FeatureError> {
+fn sorted(levels: HashMap<Box<str>, u64>) -> Result<NameIndex, FeatureError> {
     let mut levels: Vec<(String, u64)> =
         levels.into_iter().map(|(level, rows)| (level.into(), rows)).collect();
     levels.sort_unstable();
-    Names::counted(levels)
+    NameIndex::counted(levels)
 }

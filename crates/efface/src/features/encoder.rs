@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Binding, Cell, FeatureColumn, FeatureError, schema::Kind};
+use super::{Cell, ColumnBinding, FeatureColumn, FeatureError, schema::ColumnKind};
 use crate::not_covered::NotCovered;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
+#[serde(try_from = "StoredEncoder")]
 pub struct Encoder {
     columns: Vec<FeatureColumn>,
     table_width: usize,
@@ -23,15 +23,15 @@ pub struct Encoder {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct StoredEncoder {
     columns: Vec<FeatureColumn>,
     table_width: usize,
 }
 
-impl TryFrom<Stored> for Encoder {
+impl TryFrom<StoredEncoder> for Encoder {
     type Error = FeatureError;
 
-    fn try_from(stored: Stored) -> Result<Self, FeatureError> {
+    fn try_from(stored: StoredEncoder) -> Result<Self, FeatureError> {
         if stored.columns.iter().any(|column| column.position >= stored.table_width) {
             return Err(FeatureError::Damaged("a column lies outside the table".into()));
         }
@@ -41,7 +41,7 @@ impl TryFrom<Stored> for Encoder {
 
 /// What did not become features in one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodingGaps {
     /// Cells of one-hot columns whose level the encoder does not know.
     pub unknown_levels: u64,
     /// Words outside the vocabulary, repeats included.
@@ -83,12 +83,12 @@ impl Encoder {
         let FeatureColumn { name, kind, .. } = &self.columns[at];
         let alone = self.columns.len() == 1;
         Some(match kind {
-            Kind::Numeric => Cow::Borrowed(name),
-            Kind::OneHot { levels, .. } => Cow::Owned(format!("{name}={}", levels.name(local)?)),
-            Kind::Words(vocabulary) if alone => Cow::Borrowed(vocabulary.word(local)?),
-            Kind::Words(vocabulary) => Cow::Owned(format!("{name}:{}", vocabulary.word(local)?)),
-            Kind::Hashed(_) if alone => Cow::Owned(format!("#{local}")),
-            Kind::Hashed(_) => Cow::Owned(format!("{name}#{local}")),
+            ColumnKind::Numeric => Cow::Borrowed(name),
+            ColumnKind::OneHot { levels, .. } => Cow::Owned(format!("{name}={}", levels.name(local)?)),
+            ColumnKind::Words(vocabulary) if alone => Cow::Borrowed(vocabulary.word(local)?),
+            ColumnKind::Words(vocabulary) => Cow::Owned(format!("{name}:{}", vocabulary.word(local)?)),
+            ColumnKind::Hashed(_) if alone => Cow::Owned(format!("#{local}")),
+            ColumnKind::Hashed(_) => Cow::Owned(format!("{name}#{local}")),
         })
     }
 
@@ -97,11 +97,11 @@ impl Encoder {
         let levels: usize = self
             .columns
             .iter()
-            .filter(|c| matches!(c.kind, Kind::OneHot { .. }))
+            .filter(|c| matches!(c.kind, ColumnKind::OneHot { .. }))
             .map(FeatureColumn::width)
             .sum();
         levels > MANY_LEVELS
-            || self.columns.iter().any(|c| matches!(c.kind, Kind::Words(_) | Kind::Hashed(_)))
+            || self.columns.iter().any(|c| matches!(c.kind, ColumnKind::Words(_) | ColumnKind::Hashed(_)))
     }
 
     /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out. Cells are in the order
@@ -111,13 +111,13 @@ impl Encoder {
         cells: &[Cell],
         line: u64,
         out: &mut Vec<(u32, f64)>,
-    ) -> Result<Encoded, FeatureError> {
+    ) -> Result<EncodingGaps, FeatureError> {
         self.encode_columns(self.columns.iter().map(|c| c.position), self.table_width, cells, line, out)
     }
 
     /// Finds the columns by name in a table of another shape. Columns that the encoder does not know are ignored.
-    pub fn bind(&self, columns: &[String]) -> Result<Binding<'_>, FeatureError> {
-        Binding::new(self, columns)
+    pub fn bind(&self, columns: &[String]) -> Result<ColumnBinding<'_>, FeatureError> {
+        ColumnBinding::new(self, columns)
     }
 
     pub(crate) fn encode_at(
@@ -127,7 +127,7 @@ impl Encoder {
         cells: &[Cell],
         line: u64,
         out: &mut Vec<(u32, f64)>,
-    ) -> Result<Encoded, FeatureError> {
+    ) -> Result<EncodingGaps, FeatureError> {
         self.encode_columns(positions.iter().copied(), table_width, cells, line, out)
     }
 
@@ -138,12 +138,12 @@ impl Encoder {
         cells: &[Cell],
         line: u64,
         out: &mut Vec<(u32, f64)>,
-    ) -> Result<Encoded, FeatureError> {
+    ) -> Result<EncodingGaps, FeatureError> {
         out.clear();
         if cells.len() != table_width {
             return Err(FeatureError::CellCount { line, found: cells.len(), expected: table_width });
         }
-        let mut encoded = Encoded::default();
+        let mut encoded = EncodingGaps::default();
         for ((column, position), &offset) in self.columns.iter().zip(positions).zip(&self.offsets) {
             column.encode(&cells[position], line, offset, out, &mut encoded)?;
         }

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use crate::NotCovered;
-use crate::features::{Cell, Encoded, Encoder, EncoderBuilder, EncoderOptions, FeatureError, WordSource};
+use crate::features::{
+    Cell, Encoder, EncoderBuilder, EncoderOptions, EncodingGaps, FeatureError, WordSource,
+};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&n| n.into()).collect()
@@ -56,13 +58,13 @@ fn kinds_names_and_values() {
     let encoded = encoder.encode(&cells(ROWS[0]), 2, &mut out).unwrap();
     assert_eq!(
         (out.as_slice(), encoded),
-        (&[(0, 2.5), (3, 1.0), (5, 2.0), (6, 1.0)][..], Encoded::default())
+        (&[(0, 2.5), (3, 1.0), (5, 2.0), (6, 1.0)][..], EncodingGaps::default())
     );
     encoder.encode(&cells(ROWS[1]), 3, &mut out).unwrap();
     assert_eq!(out, [(1, 1.0), (4, 1.0)], "zero is left out, missing is a level");
     let encoded = encoder.encode(&cells(&["", "1", "green", "good new words"]), 4, &mut out).unwrap();
     assert_eq!(out, [(0, 1.0), (5, 1.0)]);
-    assert_eq!(encoded, Encoded { unknown_levels: 1, unknown_words: 2 });
+    assert_eq!(encoded, EncodingGaps { unknown_levels: 1, unknown_words: 2 });
 }
 
 #[test]
@@ -187,7 +189,10 @@ fn forgetting_a_row_erases_the_names_it_alone_held() {
     let shown = format!("{encoder:?}");
     assert!(["\"red\"", "\"good\"", "\"value\""].iter().all(|name| !shown.contains(name)), "{shown}");
     let encoded = encoder.encode(&cells(ROWS[0]), 2, &mut row).unwrap();
-    assert_eq!((row.as_slice(), encoded), (&[(0, 2.5)][..], Encoded { unknown_levels: 1, unknown_words: 3 }));
+    assert_eq!(
+        (row.as_slice(), encoded),
+        (&[(0, 2.5)][..], EncodingGaps { unknown_levels: 1, unknown_words: 3 })
+    );
     let codes: Vec<&str> = encoder.not_covered().iter().map(NotCovered::code).collect();
     assert_eq!(codes, ["erased_names", "erased_names"]);
 }
@@ -237,7 +242,7 @@ proptest! {
         let mut all = Vec::new();
         for row in &rows {
             let [t, l, n] = row.clone();
-            prop_assert_eq!(encoder.encode(row, 1, &mut straight), Ok(Encoded::default()));
+            prop_assert_eq!(encoder.encode(row, 1, &mut straight), Ok(EncodingGaps::default()));
             let binding = encoder.bind(&names(&["number", "text", "level"])).unwrap();
             binding.encode(&[n, t, l], 1, &mut bound).unwrap();
             prop_assert_eq!(&straight, &bound);

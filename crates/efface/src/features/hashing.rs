@@ -10,25 +10,25 @@ use super::{FeatureError, tokens, vocabulary::sum_duplicates};
 
 /// Words by hash instead of by vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
-pub struct Hashed {
+#[serde(try_from = "StoredHashing")]
+pub struct HashedWords {
     buckets: u32,
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct StoredHashing {
     buckets: u64,
 }
 
-impl TryFrom<Stored> for Hashed {
+impl TryFrom<StoredHashing> for HashedWords {
     type Error = FeatureError;
 
-    fn try_from(stored: Stored) -> Result<Self, FeatureError> {
+    fn try_from(stored: StoredHashing) -> Result<Self, FeatureError> {
         Self::new(stored.buckets)
     }
 }
 
-impl Hashed {
+impl HashedWords {
     /// The most buckets: as many as `|hash|` can tell apart.
     pub const MAX_BUCKETS: u64 = 1 << 31;
 
@@ -118,7 +118,7 @@ mod tests {
             (1000, [351, 355, 632, 978, 415]),
             (1 << 18, [260_679, 207_683, 3848, 92_010, 244_631]),
         ] {
-            let hashed = Hashed::new(buckets).unwrap();
+            let hashed = HashedWords::new(buckets).unwrap();
             assert_eq!(words.map(|w| hashed.bucket(w)), columns);
         }
     }
@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn words_of_one_bucket_are_summed() {
         let mut out = vec![(9, 9.0)];
-        Hashed::new(16).unwrap().counts("hello fox, foobar", &mut out);
+        HashedWords::new(16).unwrap().counts("hello fox, foobar", &mut out);
         assert_eq!(out, [(3, 1.0), (7, 2.0)]);
     }
 
     #[test]
     fn buckets_have_a_range() {
         for found in [0, (1 << 31) + 1, u64::MAX] {
-            assert_eq!(Hashed::new(found), Err(FeatureError::Buckets { found }));
+            assert_eq!(HashedWords::new(found), Err(FeatureError::Buckets { found }));
         }
-        assert!(Hashed::new(1).is_ok() && Hashed::new(1 << 31).is_ok());
+        assert!(HashedWords::new(1).is_ok() && HashedWords::new(1 << 31).is_ok());
     }
 }

@@ -5,7 +5,7 @@
 //! [`Encoder::forget_row`] erases the name that only forgotten rows held; what cannot be undone is listed by
 //! [`Encoder::not_covered`].
 //!
-//! An [`Augmenter`] makes new texts from old ones with a table of [`Synonyms`].
+//! A [`TextAugmenter`] makes new texts from old ones with a table of [`Synonyms`].
 
 mod augment;
 mod binding;
@@ -21,13 +21,13 @@ mod synonyms;
 mod tokens;
 mod vocabulary;
 
-pub use augment::{Alteration, Altered, Augmenter};
-pub use binding::Binding;
+pub use augment::{AlteredText, TextAlteration, TextAugmenter};
+pub use binding::ColumnBinding;
 pub use builder::EncoderBuilder;
 pub use cell::Cell;
-pub use encoder::{Encoded, Encoder};
+pub use encoder::{Encoder, EncodingGaps};
 pub use error::FeatureError;
-pub use hashing::Hashed;
+pub use hashing::HashedWords;
 pub use options::{EncoderOptions, WordSource};
 pub use schema::FeatureColumn;
 pub use synonyms::Synonyms;

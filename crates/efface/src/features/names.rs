@@ -10,8 +10,8 @@ use super::FeatureError;
 
 /// Names by column, and columns by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
-pub(crate) struct Names {
+#[serde(try_from = "StoredNames")]
+pub(crate) struct NameIndex {
     names: Vec<Option<String>>,
     /// Rows that hold each name; absent when the names were supplied and not learned from rows.
     rows: Option<Vec<u64>>,
@@ -21,15 +21,15 @@ pub(crate) struct Names {
 
 /// The stored form, before its index is rebuilt and its parts are checked against each other.
 #[derive(Deserialize)]
-struct Stored {
+struct StoredNames {
     names: Vec<Option<String>>,
     rows: Option<Vec<u64>>,
 }
 
-impl TryFrom<Stored> for Names {
+impl TryFrom<StoredNames> for NameIndex {
     type Error = FeatureError;
 
-    fn try_from(Stored { names, rows }: Stored) -> Result<Self, FeatureError> {
+    fn try_from(StoredNames { names, rows }: StoredNames) -> Result<Self, FeatureError> {
         let damaged = |what: &str| Err(FeatureError::Damaged(what.to_string()));
         if let Some(rows) = &rows {
             if rows.len() != names.len() {
@@ -60,11 +60,11 @@ fn index_of(names: &[Option<String>]) -> Result<HashMap<Box<str>, u32>, usize> {
     Ok(index)
 }
 
-impl Names {
+impl NameIndex {
     /// Names that were counted over rows, in column order. They must be distinct and held by at least one row.
     pub(crate) fn counted(pairs: impl IntoIterator<Item = (String, u64)>) -> Result<Self, FeatureError> {
         let (names, rows) = pairs.into_iter().map(|(name, rows)| (Some(name), rows)).unzip();
-        Self::try_from(Stored { names, rows: Some(rows) })
+        Self::try_from(StoredNames { names, rows: Some(rows) })
     }
 
     /// Names that owe nothing to any row. The error is the place of the first one that occurred before.
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_last_row_takes_the_name_with_it_and_columns_stay() {
-        let mut names = Names::counted([("a".to_string(), 1), ("b".into(), 2)]).unwrap();
+        let mut names = NameIndex::counted([("a".to_string(), 1), ("b".into(), 2)]).unwrap();
         assert!(names.forget(0));
         assert!(!names.forget(0), "nothing is left to erase");
         names.learn(0);
@@ -148,18 +148,18 @@ mod tests {
 
     #[test]
     fn damaged_storage_is_refused() {
-        let stored = |names: &[Option<&str>], rows: &[u64]| Stored {
+        let stored = |names: &[Option<&str>], rows: &[u64]| StoredNames {
             names: names.iter().map(|n| n.map(String::from)).collect(),
             rows: Some(rows.to_vec()),
         };
-        assert!(Names::try_from(stored(&[Some("a"), None], &[2, 0])).is_ok());
+        assert!(NameIndex::try_from(stored(&[Some("a"), None], &[2, 0])).is_ok());
         for damaged in [
             stored(&[Some("a")], &[1, 2]),
             stored(&[Some("a"), Some("a")], &[1, 2]),
             stored(&[Some("a")], &[0]),
             stored(&[None], &[3]),
         ] {
-            assert!(matches!(Names::try_from(damaged), Err(FeatureError::Damaged(_))));
+            assert!(matches!(NameIndex::try_from(damaged), Err(FeatureError::Damaged(_))));
         }
     }
 }

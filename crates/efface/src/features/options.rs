@@ -61,7 +61,7 @@ impl Default for WordSource {
 
 /// What becomes of one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Plan {
+pub(crate) enum ColumnPlan {
     Ignore,
     Text,
     Categorical,
@@ -71,19 +71,19 @@ pub(crate) enum Plan {
 
 impl EncoderOptions {
     /// The plan for each column of a table, or the first option that does not fit it.
-    pub(crate) fn plan(&self, columns: &[String]) -> Result<Vec<Plan>, FeatureError> {
+    pub(crate) fn plan(&self, columns: &[String]) -> Result<Vec<ColumnPlan>, FeatureError> {
         let mut place = HashMap::with_capacity(columns.len());
         for (at, name) in columns.iter().enumerate() {
             if place.insert(name.as_str(), at).is_some() {
                 return Err(FeatureError::DuplicateColumn { name: name.clone() });
             }
         }
-        let mut plans: Vec<Option<(Plan, &'static str)>> = vec![None; columns.len()];
+        let mut plans: Vec<Option<(ColumnPlan, &'static str)>> = vec![None; columns.len()];
         for (names, plan, what) in [
-            (&self.text, Plan::Text, "text"),
-            (&self.categorical, Plan::Categorical, "categorical"),
-            (&self.numeric, Plan::Numeric, "numeric"),
-            (&self.ignored, Plan::Ignore, "ignored (target, id, subject, weight or left out)"),
+            (&self.text, ColumnPlan::Text, "text"),
+            (&self.categorical, ColumnPlan::Categorical, "categorical"),
+            (&self.numeric, ColumnPlan::Numeric, "numeric"),
+            (&self.ignored, ColumnPlan::Ignore, "ignored (target, id, subject, weight or left out)"),
         ] {
             for name in names {
                 let Some(&at) = place.get(name.as_str()) else {
@@ -101,9 +101,10 @@ impl EncoderOptions {
                 }
             }
         }
-        let rest = if self.text.is_empty() { Plan::Infer } else { Plan::Ignore };
-        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.map_or(rest, |(plan, _)| plan)).collect();
-        if plans.iter().all(|&plan| plan == Plan::Ignore) {
+        let rest = if self.text.is_empty() { ColumnPlan::Infer } else { ColumnPlan::Ignore };
+        let plans: Vec<ColumnPlan> =
+            plans.into_iter().map(|plan| plan.map_or(rest, |(plan, _)| plan)).collect();
+        if plans.iter().all(|&plan| plan == ColumnPlan::Ignore) {
             return Err(FeatureError::NoFeatures);
         }
         Ok(plans)
@@ -123,7 +124,7 @@ mod tests {
         let options = EncoderOptions { ignored: names(&["y"]), numeric: names(&["a"]), ..Default::default() };
         assert_eq!(
             options.plan(&names(&["a", "y", "b"])),
-            Ok(vec![Plan::Numeric, Plan::Ignore, Plan::Infer])
+            Ok(vec![ColumnPlan::Numeric, ColumnPlan::Ignore, ColumnPlan::Infer])
         );
     }
 
@@ -131,9 +132,12 @@ mod tests {
     fn with_text_only_named_columns_are_features() {
         let mut options = EncoderOptions { text: names(&["t"]), ..Default::default() };
         let table = names(&["a", "t", "b"]);
-        assert_eq!(options.plan(&table), Ok(vec![Plan::Ignore, Plan::Text, Plan::Ignore]));
+        assert_eq!(options.plan(&table), Ok(vec![ColumnPlan::Ignore, ColumnPlan::Text, ColumnPlan::Ignore]));
         options.categorical = names(&["b"]);
-        assert_eq!(options.plan(&table), Ok(vec![Plan::Ignore, Plan::Text, Plan::Categorical]));
+        assert_eq!(
+            options.plan(&table),
+            Ok(vec![ColumnPlan::Ignore, ColumnPlan::Text, ColumnPlan::Categorical])
+        );
     }
 
     #[test]

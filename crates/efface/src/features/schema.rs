@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Encoded, FeatureError, Hashed, Vocabulary, names::Names};
+use super::{Cell, EncodingGaps, FeatureError, HashedWords, Vocabulary, names::NameIndex};
 use crate::not_covered::NotCovered;
 
 /// The level of a missing cell in a one-hot column. A cell that holds this very text counts as missing too.
@@ -16,21 +16,21 @@ pub struct FeatureColumn {
     pub(crate) name: String,
     /// Its place in the table that the encoder was built on.
     pub(crate) position: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
 }
 
 /// What a column became.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Numeric,
     OneHot {
-        levels: Names,
+        levels: NameIndex,
         /// The rows decided that the column is one-hot, not the user.
         inferred: bool,
     },
     Words(Vocabulary),
-    Hashed(Hashed),
+    Hashed(HashedWords),
 }
 
 /// The number in a cell, if it is one: a number of the file, or text that reads as one once trimmed.
@@ -60,20 +60,20 @@ impl FeatureColumn {
     /// `numeric`, `one-hot`, `words` or `hashed words`.
     pub fn kind(&self) -> &'static str {
         match self.kind {
-            Kind::Numeric => "numeric",
-            Kind::OneHot { .. } => "one-hot",
-            Kind::Words(_) => "words",
-            Kind::Hashed(_) => "hashed words",
+            ColumnKind::Numeric => "numeric",
+            ColumnKind::OneHot { .. } => "one-hot",
+            ColumnKind::Words(_) => "words",
+            ColumnKind::Hashed(_) => "hashed words",
         }
     }
 
     /// The number of features, erased ones included.
     pub fn width(&self) -> usize {
         match &self.kind {
-            Kind::Numeric => 1,
-            Kind::OneHot { levels, .. } => levels.len(),
-            Kind::Words(vocabulary) => vocabulary.len(),
-            Kind::Hashed(hashed) => hashed.buckets() as usize,
+            ColumnKind::Numeric => 1,
+            ColumnKind::OneHot { levels, .. } => levels.len(),
+            ColumnKind::Words(vocabulary) => vocabulary.len(),
+            ColumnKind::Hashed(hashed) => hashed.buckets() as usize,
         }
     }
 
@@ -84,10 +84,10 @@ impl FeatureColumn {
         line: u64,
         offset: u32,
         out: &mut Vec<(u32, f64)>,
-        encoded: &mut Encoded,
+        encoded: &mut EncodingGaps,
     ) -> Result<(), FeatureError> {
         match &self.kind {
-            Kind::Numeric => {
+            ColumnKind::Numeric => {
                 let value = check_number(cell, line, &self.name)?;
                 if !value.is_finite() {
                     return Err(FeatureError::NotFinite { line, column: self.name.clone() });
@@ -96,17 +96,18 @@ impl FeatureColumn {
                     out.push((offset, value));
                 }
             }
-            Kind::OneHot { levels, .. } => match levels.column(&text(cell).unwrap_or(Cow::Borrowed(MISSING)))
-            {
-                Some(level) => out.push((offset + level, 1.0)),
-                None => encoded.unknown_levels += 1,
-            },
-            Kind::Words(vocabulary) => {
+            ColumnKind::OneHot { levels, .. } => {
+                match levels.column(&text(cell).unwrap_or(Cow::Borrowed(MISSING))) {
+                    Some(level) => out.push((offset + level, 1.0)),
+                    None => encoded.unknown_levels += 1,
+                }
+            }
+            ColumnKind::Words(vocabulary) => {
                 if let Some(text) = text(cell) {
                     encoded.unknown_words += vocabulary.append_counts(&text, offset, out);
                 }
             }
-            Kind::Hashed(hashed) => {
+            ColumnKind::Hashed(hashed) => {
                 if let Some(text) = text(cell) {
                     hashed.append_counts(&text, offset, out);
                 }
@@ -116,11 +117,11 @@ impl FeatureColumn {
     }
 
     /// The names that rows gave to this column's features.
-    pub(crate) fn names_mut(&mut self) -> Option<&mut Names> {
+    pub(crate) fn names_mut(&mut self) -> Option<&mut NameIndex> {
         match &mut self.kind {
-            Kind::Numeric | Kind::Hashed(_) => None,
-            Kind::OneHot { levels, .. } => Some(levels),
-            Kind::Words(vocabulary) => Some(vocabulary.names_mut()),
+            ColumnKind::Numeric | ColumnKind::Hashed(_) => None,
+            ColumnKind::OneHot { levels, .. } => Some(levels),
+            ColumnKind::Words(vocabulary) => Some(vocabulary.names_mut()),
         }
     }
 
@@ -128,8 +129,8 @@ impl FeatureColumn {
     pub(crate) fn not_covered(&self, out: &mut Vec<NotCovered>) {
         let column = || self.name.clone();
         let erased = match &self.kind {
-            Kind::Numeric | Kind::Hashed(_) => 0,
-            Kind::OneHot { levels, inferred } => {
+            ColumnKind::Numeric | ColumnKind::Hashed(_) => 0,
+            ColumnKind::OneHot { levels, inferred } => {
                 // One value left that is no number would make the column one-hot again, so that nothing of the
                 // rows that are gone shows in the decision.
                 let undecided =
@@ -139,7 +140,7 @@ impl FeatureColumn {
                 }
                 levels.erased()
             }
-            Kind::Words(vocabulary) => {
+            ColumnKind::Words(vocabulary) => {
                 if vocabulary.is_chosen() {
                     out.push(NotCovered::ChosenWords { column: column(), words: vocabulary.len() });
                 }

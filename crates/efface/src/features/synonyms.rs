@@ -24,7 +24,7 @@ pub struct Synonyms {
 }
 
 /// A word on its way into the table: how good the lines so far were, and their synonyms.
-struct Entry {
+struct SynonymEntry {
     rank: (bool, u32),
     synonyms: Vec<String>,
 }
@@ -32,7 +32,7 @@ struct Entry {
 impl Synonyms {
     /// Reads a table. A first line that begins with `lemma` is a header.
     pub fn read(mut reader: impl BufRead) -> Result<Self, FeatureError> {
-        let mut entries: HashMap<String, Entry> = HashMap::new();
+        let mut entries: HashMap<String, SynonymEntry> = HashMap::new();
         let (mut line, mut bytes, mut number) = (Vec::new(), 0, 0);
         loop {
             line.clear();
@@ -56,10 +56,11 @@ impl Synonyms {
                 return Err(fault("the table has more than 64 MiB; leave out rare words"));
             }
             let (lemma, rank, synonyms) = parsed(text).map_err(fault)?;
-            let entry = entries.entry(lemma.to_lowercase()).or_insert(Entry { rank, synonyms: Vec::new() });
+            let entry =
+                entries.entry(lemma.to_lowercase()).or_insert(SynonymEntry { rank, synonyms: Vec::new() });
             // All lines that were seen in real text are of one rank; the others have that of their sense.
             if rank < entry.rank {
-                *entry = Entry { rank, synonyms: Vec::new() };
+                *entry = SynonymEntry { rank, synonyms: Vec::new() };
             }
             for synonym in synonyms.into_iter().filter(|_| rank == entry.rank) {
                 let known = entry.synonyms.iter().any(|known| known == synonym);

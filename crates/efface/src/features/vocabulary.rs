@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureError, names::Names, tokens};
+use super::{FeatureError, names::NameIndex, tokens};
 
 /// The distinct words that a [`VocabularyLearner`] counts unless told otherwise: about half a gigabyte.
 pub const MAX_DISTINCT_WORDS: usize = 5_000_000;
@@ -17,7 +17,7 @@ pub const MAX_DISTINCT_WORDS: usize = 5_000_000;
 /// The words that have a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Vocabulary {
-    words: Names,
+    words: NameIndex,
     /// Some words of the rows were left out, so that which ones were kept depends on all rows.
     chosen: bool,
 }
@@ -37,7 +37,7 @@ impl Vocabulary {
                 return Err(FeatureError::UnusableWord { word: word.clone(), position: at + 1 });
             }
         }
-        match Names::supplied(words.clone()) {
+        match NameIndex::supplied(words.clone()) {
             Ok(words) => Ok(Self { words, chosen: false }),
             Err(at) => Err(FeatureError::DuplicateWord { word: words[at].clone(), position: at + 1 }),
         }
@@ -112,7 +112,7 @@ impl Vocabulary {
         columns.into_iter().for_each(|column| self.words.learn(column));
     }
 
-    pub(crate) fn names_mut(&mut self) -> &mut Names {
+    pub(crate) fn names_mut(&mut self) -> &mut NameIndex {
         &mut self.words
     }
 }
@@ -136,13 +136,13 @@ pub(crate) fn sum_duplicates(entries: &mut Vec<(u32, f64)>, start: usize) {
 /// Counts words over documents, then keeps the commonest.
 #[derive(Debug, Clone)]
 pub struct VocabularyLearner {
-    words: HashMap<Box<str>, Tally>,
+    words: HashMap<Box<str>, WordTally>,
     documents: u64,
     limit: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Tally {
+struct WordTally {
     total: u64,
     documents: u64,
     /// The number of the last document that held the word, so that it counts once per document.
@@ -173,7 +173,7 @@ impl VocabularyLearner {
                 tally.documents += u64::from(tally.last != document);
                 tally.last = document;
             } else if words.len() < limit {
-                words.insert(word.into(), Tally { total: 1, documents: 1, last: document });
+                words.insert(word.into(), WordTally { total: 1, documents: 1, last: document });
             } else {
                 full = true;
             }
@@ -190,13 +190,14 @@ impl VocabularyLearner {
     /// order (of Unicode code points).
     pub fn finish(self, n: usize) -> Result<Vocabulary, FeatureError> {
         let chosen = self.words.len() > n;
-        let mut words: Vec<(Box<str>, Tally)> = self.words.into_iter().collect();
+        let mut words: Vec<(Box<str>, WordTally)> = self.words.into_iter().collect();
         if chosen {
             words.select_nth_unstable_by(n, |(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
             words.truncate(n);
         }
         words.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let words = Names::counted(words.into_iter().map(|(word, tally)| (word.into(), tally.documents)))?;
+        let words =
+            NameIndex::counted(words.into_iter().map(|(word, tally)| (word.into(), tally.documents)))?;
         Ok(Vocabulary { words, chosen })
     }
 }

@@ -22,14 +22,14 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 /// Runs a loop with the widest instructions that the processor has. The closure is to be marked `#[inline(always)]`.
 #[inline(always)]
 pub(crate) fn widest<R>(work: impl FnMut() -> R) -> R {
-    pulp::Arch::new().dispatch(Loop(work))
+    pulp::Arch::new().dispatch(WideLoop(work))
 }
 
 /// A loop to be compiled once per instruction set. pulp takes bare closures too, but calls them through a shim that the
 /// compiler may leave as a function of its own, compiled for the oldest processor.
-struct Loop<F>(F);
+struct WideLoop<F>(F);
 
-impl<R, F: FnMut() -> R> pulp::WithSimd for Loop<F> {
+impl<R, F: FnMut() -> R> pulp::WithSimd for WideLoop<F> {
     type Output = R;
 
     #[inline(always)]

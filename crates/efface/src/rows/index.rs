@@ -7,13 +7,13 @@ use super::RowId;
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Index {
+pub(crate) struct RowIndex {
     ids: Vec<RowId>,
     /// Present only when `ids` is not ascending.
     table: Option<HashMap<RowId, usize>>,
 }
 
-impl Index {
+impl RowIndex {
     pub(crate) fn new(ids: Vec<RowId>) -> Result<Self> {
         if ids.is_sorted_by(|a, b| a < b) {
             return Ok(Self { ids, table: None });

@@ -10,7 +10,7 @@ mod store;
 
 pub(crate) use features::every;
 pub use features::{Csr, Dense, Features, Real, RowRef, WordIds};
-pub(crate) use index::Index;
+pub(crate) use index::RowIndex;
 pub use stop::Stop;
 pub use store::{RowStore, RowView};
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for RowId {
 /// A set of training rows held in memory.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    index: Index,
+    index: RowIndex,
     alive: Vec<bool>,
     live: usize,
     features: Features,
@@ -78,7 +78,7 @@ impl Rows {
             return Err(Error::NotFinite { row: ids[slot], place: format!("column {column}"), value });
         }
         Ok(Self {
-            index: Index::new(ids)?,
+            index: RowIndex::new(ids)?,
             alive: vec![true; n],
             live: n,
             features,
@@ -264,7 +264,7 @@ impl Rows {
             targets.extend_from_slice(&self.targets[slot * self.outputs..(slot + 1) * self.outputs]);
         }
         Self {
-            index: Index::of_distinct(slots.iter().map(|&slot| self.index.id(slot)).collect()),
+            index: RowIndex::of_distinct(slots.iter().map(|&slot| self.index.id(slot)).collect()),
             alive: vec![true; slots.len()],
             live: slots.len(),
             features,

@@ -4,7 +4,7 @@
 
 use rand::RngExt;
 
-use super::{Linear, Regression, linear::Stream};
+use super::{LinearProblem, RegressionData, linear::DataStream};
 use crate::error::{Error, Result};
 
 /// The feature injection test's data: the last feature is zero except on the first k rows, where it decides the target.
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FeatureInjection {
     /// The problem before the injection; its width includes the injected feature.
-    pub base: Linear,
+    pub base: LinearProblem,
     /// k, the rows to forget.
     pub removed: usize,
     /// p, the probability that a feature is kept.
@@ -28,7 +28,7 @@ const WEIGHT: f64 = 10.0;
 
 impl FeatureInjection {
     /// Draws the problem. The last of the true parameters is 10.
-    pub fn generate(&self) -> Result<Regression> {
+    pub fn generate(&self) -> Result<RegressionData> {
         check_removed(&self.base, self.removed)?;
         if !(0.0..=1.0).contains(&self.keep) {
             return Err(Error::Parameter {
@@ -41,7 +41,7 @@ impl FeatureInjection {
             return Err(Error::Parameter { name: "width", value: "0".into(), range: "at least 1" });
         };
         let mut problem = self.base.features();
-        let mut rng = self.base.stream(Stream::Sparsity);
+        let mut rng = self.base.stream(DataStream::Sparsity);
         let together: Vec<bool> = (0..last).map(|_| rng.random_bool(self.keep)).collect();
         for (i, row) in problem.x.chunks_exact_mut(self.base.width).enumerate() {
             let injected = i < self.removed;
@@ -65,24 +65,24 @@ impl FeatureInjection {
 
 /// The outlier variant: the first k rows and their targets are scaled. The papers use 1, 10 and 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outliers {
+pub struct OutlierProblem {
     /// The problem before scaling.
-    pub base: Linear,
+    pub base: LinearProblem,
     /// k, the rows to forget.
     pub removed: usize,
     /// By how much they and their targets are multiplied.
     pub scale: f64,
 }
 
-impl Outliers {
+impl OutlierProblem {
     /// Draws the problem.
-    pub fn generate(&self) -> Result<Regression> {
+    pub fn generate(&self) -> Result<RegressionData> {
         check_removed(&self.base, self.removed)?;
         self.base.generate().scaled(self.removed, self.scale)
     }
 }
 
-fn check_removed(base: &Linear, removed: usize) -> Result<()> {
+fn check_removed(base: &LinearProblem, removed: usize) -> Result<()> {
     if removed > base.rows {
         let range = "at most the number of rows";
         return Err(Error::Parameter { name: "removed", value: removed.to_string(), range });
@@ -94,7 +94,7 @@ fn check_removed(base: &Linear, removed: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    const BASE: Linear = Linear { rows: 400, width: 40, seed: 5 };
+    const BASE: LinearProblem = LinearProblem { rows: 400, width: 40, seed: 5 };
 
     #[test]
     fn the_injected_feature_decides_the_targets_of_its_rows_alone() {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn outliers_are_the_plain_problem_scaled() {
         let plain = BASE.generate();
-        let scaled = Outliers { base: BASE, removed: 3, scale: 100.0 }.generate().unwrap();
+        let scaled = OutlierProblem { base: BASE, removed: 3, scale: 100.0 }.generate().unwrap();
         assert_eq!(scaled.row(2)[5], 100.0 * plain.row(2)[5]);
         assert_eq!((scaled.y[2], scaled.y[3]), (100.0 * plain.y[2], plain.y[3]));
         assert_eq!(scaled.row(3), plain.row(3));
@@ -133,15 +133,15 @@ mod tests {
 
     #[test]
     fn settings_have_a_range() {
-        let name = |result: Result<Regression>| match result {
+        let name = |result: Result<RegressionData>| match result {
             Err(Error::Parameter { name, .. }) => name,
             other => panic!("{other:?}"),
         };
         let good = FeatureInjection { base: BASE, removed: 10, keep: 0.5 };
         assert_eq!(name(FeatureInjection { removed: 401, ..good }.generate()), "removed");
         assert_eq!(name(FeatureInjection { keep: f64::NAN, ..good }.generate()), "keep");
-        let empty = FeatureInjection { base: Linear { width: 0, ..BASE }, ..good };
+        let empty = FeatureInjection { base: LinearProblem { width: 0, ..BASE }, ..good };
         assert_eq!(name(empty.generate()), "width");
-        assert_eq!(name(Outliers { base: BASE, removed: 1, scale: f64::INFINITY }.generate()), "scale");
+        assert_eq!(name(OutlierProblem { base: BASE, removed: 1, scale: f64::INFINITY }.generate()), "scale");
     }
 }

@@ -12,7 +12,7 @@ use crate::random::{SeededRng, seeded_stream};
 
 /// The size and the seed of a linear problem. The papers use ten rows per feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Linear {
+pub struct LinearProblem {
     /// Rows, n.
     pub rows: usize,
     /// Features, d.
@@ -23,7 +23,7 @@ pub struct Linear {
 
 /// A regression problem with its true parameters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Regression {
+pub struct RegressionData {
     /// Features, row by row.
     pub x: Vec<f64>,
     /// Features of each row.
@@ -39,7 +39,7 @@ const FLOOR: f64 = 0.1;
 
 /// What each random stream is for. A new use takes a new number, so that older data stays as it was.
 #[derive(Clone, Copy)]
-pub(super) enum Stream {
+pub(super) enum DataStream {
     Covariance = 0,
     Rows = 1,
     Floor = 2,
@@ -50,7 +50,7 @@ pub(super) enum Stream {
     Shared = 7,
 }
 
-impl Regression {
+impl RegressionData {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.y.len()
@@ -81,28 +81,28 @@ impl Regression {
     }
 }
 
-impl Linear {
+impl LinearProblem {
     /// Draws the problem.
-    pub fn generate(&self) -> Regression {
+    pub fn generate(&self) -> RegressionData {
         let mut problem = self.features();
         problem.y = self.targets(&problem);
         problem
     }
 
-    pub(super) fn stream(&self, stream: Stream) -> SeededRng {
+    pub(super) fn stream(&self, stream: DataStream) -> SeededRng {
         seeded_stream(self.seed, stream as u64)
     }
 
-    pub(super) fn normals(&self, count: usize, stream: Stream) -> Vec<f64> {
+    pub(super) fn normals(&self, count: usize, stream: DataStream) -> Vec<f64> {
         StandardNormal.sample_iter(self.stream(stream)).take(count).collect()
     }
 
     /// Features and true parameters; the targets are zero yet.
-    pub(super) fn features(&self) -> Regression {
+    pub(super) fn features(&self) -> RegressionData {
         let (n, d) = (self.rows, self.width);
-        let m = self.normals(d * d, Stream::Covariance);
-        let z = self.normals(n * d, Stream::Rows);
-        let mut x: Vec<f64> = self.normals(n * d, Stream::Floor).into_iter().map(|z| FLOOR * z).collect();
+        let m = self.normals(d * d, DataStream::Covariance);
+        let z = self.normals(n * d, DataStream::Rows);
+        let mut x: Vec<f64> = self.normals(n * d, DataStream::Floor).into_iter().map(|z| FLOOR * z).collect();
         if n > 0 && d > 0 {
             // X = 0.1·Z′ + ZMᵀ/√d
             matmul(
@@ -114,12 +114,12 @@ impl Linear {
                 get_global_parallelism(),
             );
         }
-        Regression { x, width: d, y: vec![0.0; n], theta: self.normals(d, Stream::Theta) }
+        RegressionData { x, width: d, y: vec![0.0; n], theta: self.normals(d, DataStream::Theta) }
     }
 
     /// y = Xθ* + N(0, 1) for the features as they are now.
-    pub(super) fn targets(&self, problem: &Regression) -> Vec<f64> {
-        let noise = self.normals(self.rows, Stream::Noise);
+    pub(super) fn targets(&self, problem: &RegressionData) -> Vec<f64> {
+        let noise = self.normals(self.rows, DataStream::Noise);
         noise.into_iter().enumerate().map(|(i, noise)| problem.signal(i) + noise).collect()
     }
 }
@@ -130,24 +130,24 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_the_problem_and_shapes_fit() {
-        let linear = Linear { rows: 30, width: 7, seed: 1 };
+        let linear = LinearProblem { rows: 30, width: 7, seed: 1 };
         let problem = linear.generate();
         assert_eq!(problem, linear.generate());
-        assert_ne!(problem, Linear { seed: 2, ..linear }.generate());
+        assert_ne!(problem, LinearProblem { seed: 2, ..linear }.generate());
         assert_eq!(
             (problem.x.len(), problem.rows(), problem.theta.len(), problem.row(29).len()),
             (210, 30, 7, 7)
         );
-        let empty = Linear { rows: 0, width: 0, seed: 1 }.generate();
+        let empty = LinearProblem { rows: 0, width: 0, seed: 1 }.generate();
         assert!(empty.x.is_empty() && empty.y.is_empty());
     }
 
     /// Each entry of the sample covariance has a standard error of √((Σ_ii Σ_jj + Σ_ij²)/n); five of them are allowed.
     #[test]
     fn rows_have_the_stated_covariance() {
-        let linear = Linear { rows: 20_000, width: 5, seed: 3 };
+        let linear = LinearProblem { rows: 20_000, width: 5, seed: 3 };
         let (n, d) = (linear.rows, linear.width);
-        let m = linear.normals(d * d, Stream::Covariance);
+        let m = linear.normals(d * d, DataStream::Covariance);
         let sigma = |i: usize, j: usize| {
             let mixed: f64 = (0..d).map(|l| m[i * d + l] * m[j * d + l]).sum();
             mixed / d as f64 + if i == j { FLOOR * FLOOR } else { 0.0 }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_noise_has_unit_variance() {
-        let problem = Linear { rows: 10_000, width: 4, seed: 9 }.generate();
+        let problem = LinearProblem { rows: 10_000, width: 4, seed: 9 }.generate();
         let noise: Vec<f64> = (0..problem.rows()).map(|i| problem.y[i] - problem.signal(i)).collect();
         let variance = noise.iter().map(|e| e * e).sum::<f64>() / noise.len() as f64;
         assert!((variance - 1.0).abs() < 0.07, "{variance}");

@@ -8,8 +8,8 @@ mod reviews;
 mod spd;
 mod words;
 
-pub use injection::{FeatureInjection, Outliers};
-pub use linear::{Linear, Regression};
+pub use injection::{FeatureInjection, OutlierProblem};
+pub use linear::{LinearProblem, RegressionData};
 pub use news::{Article, News};
 pub use reviews::{PLANTED_USER, PLANTED_WORD, Review, Reviews};
 pub use spd::SpdLinear;

@@ -53,7 +53,7 @@ const PLEASED_WITH: [f64; 5] = [0.04, 0.18, 0.5, 0.82, 0.96];
 impl Reviews {
     /// Writes the reviews, those of one person scattered over the set.
     pub fn generate(&self) -> Vec<Review> {
-        let mut writer = Writer::new(self.seed);
+        let mut writer = ReviewWriter::new(self.seed);
         let mut authors = self.authors(&mut writer.rng);
         for last in (1..authors.len()).rev() {
             authors.swap(last, writer.below(last + 1));
@@ -89,19 +89,19 @@ impl Reviews {
 }
 
 /// Draws words and sentences.
-struct Writer {
+struct ReviewWriter {
     rng: SeededRng,
-    lists: Vec<(&'static str, List)>,
+    lists: Vec<(&'static str, WeightedWords)>,
 }
 
 /// Words with the running sum of their weights: the r-th word weighs 1/(r + 3), so that a few are common and none is
 /// never seen.
-struct List {
+struct WeightedWords {
     words: Vec<&'static str>,
     sums: Vec<f64>,
 }
 
-impl Writer {
+impl ReviewWriter {
     fn new(seed: u64) -> Self {
         let list = |text: &'static str| {
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -109,7 +109,7 @@ impl Writer {
                 *sum += 1.0 / (rank as f64 + 3.0);
                 Some(*sum)
             });
-            List { sums: weights.collect(), words }
+            WeightedWords { sums: weights.collect(), words }
         };
         let lists = LISTS.iter().map(|&(name, text)| (name, list(text))).collect();
         Self { rng: seeded(seed), lists }

@@ -10,8 +10,8 @@
 use faer::{Accum, Mat, MatMut, MatRef, get_global_parallelism};
 use rand::RngExt;
 
-use super::linear::Stream;
-use super::{Linear, Regression};
+use super::linear::DataStream;
+use super::{LinearProblem, RegressionData};
 use crate::error::{Error, Result};
 use crate::linalg::{multiply, symmetric_eigen};
 
@@ -50,12 +50,12 @@ impl SpdFactors {
 
 impl SpdLinear {
     /// Draws the problem.
-    pub fn generate(&self) -> Result<Regression> {
+    pub fn generate(&self) -> Result<RegressionData> {
         let SpdLinear { rows, width, seed } = *self;
-        let base = Linear { rows, width, seed };
+        let base = LinearProblem { rows, width, seed };
         let factors = self.factors()?;
-        let shared = base.normals(rows, Stream::Shared);
-        let mut mixed = base.normals(rows * width, Stream::Rows);
+        let shared = base.normals(rows, DataStream::Shared);
+        let mut mixed = base.normals(rows * width, DataStream::Rows);
         let roots: Vec<f64> = factors.spread.iter().map(|u| u.sqrt()).collect();
         // The rows before they are turned: g·1 + √u ∘ z.
         for (row, g) in mixed.chunks_exact_mut(width.max(1)).zip(shared) {
@@ -72,17 +72,17 @@ impl SpdLinear {
                 get_global_parallelism(),
             );
         }
-        let theta = base.normals(width, Stream::Theta);
-        let mut problem = Regression { x, width, y: vec![0.0; rows], theta };
+        let theta = base.normals(width, DataStream::Theta);
+        let mut problem = RegressionData { x, width, y: vec![0.0; rows], theta };
         problem.y = base.targets(&problem);
         Ok(problem)
     }
 
     fn factors(&self) -> Result<SpdFactors> {
-        let base = Linear { rows: self.rows, width: self.width, seed: self.seed };
-        let mut random = base.stream(Stream::Covariance);
+        let base = LinearProblem { rows: self.rows, width: self.width, seed: self.seed };
+        let mut random = base.stream(DataStream::Covariance);
         let square: Vec<f64> = (0..self.width * self.width).map(|_| random.random()).collect();
-        let mut random = base.stream(Stream::Spread);
+        let mut random = base.stream(DataStream::Spread);
         let spread = (0..self.width).map(|_| random.random()).collect();
         SpdFactors::new(&square, spread).ok_or_else(|| Error::Parameter {
             name: "seed",

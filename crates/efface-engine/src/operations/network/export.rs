@@ -24,15 +24,15 @@ pub(crate) fn export(stage: &TextEncoder, parameters: &Parameters, format: &str)
         ("onnx", stage) => {
             let weight: Vec<f32> = table.iter().flatten().map(|value| *value as f32).collect();
             let bias: Vec<f32> = intercept.iter().map(|value| *value as f32).collect();
-            let head = onnx::Head {
-                linear: onnx::Linear {
+            let head = onnx::OnnxHead {
+                linear: onnx::OnnxLinear {
                     weight: &weight,
                     bias: &bias,
                     inputs: table.len(),
                     outputs: bias.len(),
-                    order: onnx::Order::InputsOutputs,
+                    order: onnx::WeightOrder::InputsOutputs,
                 },
-                activation: onnx::Activation::None,
+                activation: onnx::OnnxActivation::None,
             };
             let model = match stage {
                 TextEncoder::Lstm(backbone) => backbone.to_onnx(Some(head)).model(),

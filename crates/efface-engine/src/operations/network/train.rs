@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use efface::{Method, RowId, Rows};
-use efface_nn::{Backbone, Checkpoint, EpochReport, Flow, NetworkRecipe, StepReport, Trained, TunedNetwork};
+use efface_nn::{
+    Backbone, Checkpoint, EpochReport, NetworkRecipe, StepReport, Trained, TrainingFlow, TunedNetwork,
+};
 
 use crate::error::{Error, Result};
 use crate::file::outputs::{DraftFile, PRIVATE_MODE};
@@ -124,8 +126,8 @@ struct Watcher<'a> {
     stopped: bool,
 }
 
-impl efface_nn::Progress for Watcher<'_> {
-    fn step(&mut self, report: &StepReport) -> Flow {
+impl efface_nn::TrainingProgress for Watcher<'_> {
+    fn step(&mut self, report: &StepReport) -> TrainingFlow {
         if !std::mem::replace(&mut self.begun, true) {
             if let Some(epoch) = self.resumed {
                 self.progress.note(&format!("going on after epoch {epoch} of {}", self.epochs));
@@ -143,10 +145,10 @@ impl efface_nn::Progress for Watcher<'_> {
             forgotten.unwrap_or_default()
         ));
         self.stopped = self.progress.is_interrupted();
-        if self.stopped { Flow::Stop } else { Flow::Continue }
+        if self.stopped { TrainingFlow::Stop } else { TrainingFlow::Continue }
     }
 
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> Flow {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
         let judged = report
             .validation
             .map(|(loss, hits)| format!("; validation loss {loss:.4}, accuracy {:.1} %", 100.0 * hits));
@@ -163,8 +165,8 @@ impl efface_nn::Progress for Watcher<'_> {
             && let Err(error) = write(path, checkpoint)
         {
             self.failure = Some(error);
-            return Flow::Stop;
+            return TrainingFlow::Stop;
         }
-        Flow::Continue
+        TrainingFlow::Continue
     }
 }

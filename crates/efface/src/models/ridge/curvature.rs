@@ -15,7 +15,7 @@ use super::sums::{SignedRows, Sums};
 use super::{Basis, Penalty};
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, UNIT, mirror_lower, multiply, multiply_lower, warm};
-use crate::rows::{Index, RowId, RowStore, Rows};
+use crate::rows::{RowId, RowIndex, RowStore, Rows};
 
 /// How the curvature of a ridge model is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -58,7 +58,7 @@ pub(crate) enum Solver {
 /// Z = XA⁻¹, one column a row.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRows {
-    index: Index,
+    index: RowIndex,
     alive: Vec<bool>,
     z: Mat<f64>,
 }
@@ -275,7 +275,7 @@ impl KeptRows {
             let size = BLOCK.min(n - start);
             factor.solve(z.as_mut().subcols_mut(start, size), par);
         }
-        Self { index: Index::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z }
+        Self { index: RowIndex::of_distinct(source.rows.ids().collect()), alive: vec![true; n], z }
     }
 
     fn gather(&self, ids: &[RowId], scaled: &[f64]) -> Option<Mat<f64>> {
@@ -329,7 +329,7 @@ impl KeptRows {
             ids.push(id);
         }
         let alive = vec![true; ids.len()];
-        *self = Self { index: Index::of_distinct(ids), alive, z };
+        *self = Self { index: RowIndex::of_distinct(ids), alive, z };
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -69,12 +69,12 @@ impl Parts {
 mod tests {
     use super::*;
     use crate::rows::{Csr, Dense};
-    use crate::synthetic::Linear;
+    use crate::synthetic::LinearProblem;
     use crate::traits::Fit;
 
     #[test]
     fn a_model_of_parts_is_the_model_of_their_rows() {
-        let problem = Linear { rows: 120, width: 6, seed: 4 }.generate();
+        let problem = LinearProblem { rows: 120, width: 6, seed: 4 }.generate();
         let rows = Rows::new(Dense::new(problem.x, 6).unwrap(), problem.y, 1).unwrap();
         let groups: Vec<Vec<RowId>> = (0..5).map(|g| (20 * g..20 * (g + 1)).map(RowId).collect()).collect();
         for settings in [Ridge::new(0.3), Ridge::new(0.3).intercept(false).form(Form::Inverse)] {
