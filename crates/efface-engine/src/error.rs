@@ -170,8 +170,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the past.
+    #[error("{} was written by an older efface (format {format}); this one reads format {}", path.display(), crate::FORMAT)]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
     /// A file of the future.
-    #[error("{} was written by a newer efface (format {format}); this one reads up to {}", path.display(), crate::FORMAT)]
+    #[error("{} was written by a newer efface (format {format}); this one reads format {}", path.display(), crate::FORMAT)]
     Newer {
         /// The file.
         path: PathBuf,
@@ -199,12 +207,6 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
-    },
-    /// A model of an older format, which nothing was done to since.
-    #[error("{} has no log yet: an older efface wrote it", path.display())]
-    NoLog {
-        /// The file.
-        path: PathBuf,
     },
     /// A request id that was used for something else.
     #[error("request {id} was answered before, and asked for something else")]
@@ -371,16 +373,17 @@ impl Error {
             | Self::Protected { .. }
             | Self::SameFile { .. }
             | Self::Key { .. }
-            | Self::NoLog { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
             | Self::Moved { .. }
             | Self::OtherNoise { .. }
             | Self::NoiseSeed { .. }
             | Self::Unverified(_) => ErrorKind::Refused,
-            Self::NotOurs { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Locked { .. } => {
-                ErrorKind::BadModel
-            }
+            Self::NotOurs { .. }
+            | Self::Older { .. }
+            | Self::Newer { .. }
+            | Self::Damaged { .. }
+            | Self::Locked { .. } => ErrorKind::BadModel,
             Self::Io { .. } => ErrorKind::Io,
             Self::Read(error) => read_kind(&error.fault),
             Self::Core(error) => core_kind(error),
@@ -430,12 +433,12 @@ impl Error {
             Self::Protected { .. } => Some("choose another name, or move it away first".into()),
             Self::SameFile { .. } => Some("give every file a name of its own".into()),
             Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
+            Self::Older { .. } => Some("fit the model again".into()),
             Self::Newer { .. } => Some("upgrade efface".into()),
             Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),
             Self::Key { .. } => Some(
                 "put back the key file that was made with the model, for its owner alone (chmod 600)".into(),
             ),
-            Self::NoLog { .. } => Some("the first change to it starts one".into()),
             Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
             Self::Moved { .. } => Some(

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use efface::Method;
-//! use efface_engine::{Engine, FitRequest, Silent, Who, fit};
+//! use efface_engine::{Engine, FitRequest, RowSelection, Silent, fit};
 //! use efface_io::Source;
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -21,11 +21,11 @@
 //! fit(&request, &path, false, &Silent)?;
 //!
 //! let mut engine = Engine::open(&path)?;
-//! let ann = Who::Subject { column: "owner".into(), value: "ann".into() };
+//! let ann = RowSelection::Subject { column: "owner".into(), value: "ann".into() };
 //! let report = engine.forget(&ann, &Method::default(), false)?;
 //! assert_eq!((report.forgotten, report.rows, report.claim.as_str()), (2, 2, "exact"));
 //!
-//! let h1 = Who::Ids(vec!["h1".into()]);
+//! let h1 = RowSelection::Ids(vec!["h1".into()]);
 //! let again = engine.forget(&h1, &Method::default(), false).unwrap_err();
 //! assert!(again.to_string().starts_with("row h1 is not in this model; it was forgotten on "));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -57,8 +57,9 @@ mod file;
 mod ledger;
 mod operations;
 mod progress;
+mod randomness;
 
-pub use codec::network::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
+pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::Audit;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
@@ -73,13 +74,14 @@ pub use operations::report::{
     ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };
 pub use operations::request::{
-    Choice, EncoderChoice, FitRequest, ForgetRequest, Likelihood, NetworkRequest, RowSelection, Sharding,
-    Vectors,
+    Choice, EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, Likelihood, NetworkRequest,
+    RowSelection, Sharding, Vectors,
 };
-pub use operations::upkeep::SettleReport;
+pub use operations::row_source::{RecordTable, RowSource, SparseRows};
+pub use operations::scorer::Scorer;
+pub use operations::settle::SettleReport;
 pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 
-/// The version of the file format that this library writes, and the newest that it reads. Format 1 knew ridge alone,
-/// format 2 had no log, format 3 no networks; all are read, and become format 4 with the first change.
-pub const FORMAT: u32 = 5;
+/// The version of the file format that this library reads and writes.
+pub const FORMAT: u32 = 6;

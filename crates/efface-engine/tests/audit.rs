@@ -75,7 +75,7 @@ fn rows_that_have_gone_are_measured_on_the_model_as_it_is() {
     let all = lines(90);
     let bench = Bench::new();
     let mut engine = bench.fit("model", &sparse(&table(&all)));
-    let gone = || AuditRows::Gone(csv(&table(&all[..6])));
+    let gone = || AuditRows::Gone(csv(&table(&all[..6])).into());
     let error = engine.audit(&quick(gone(), &[]), &Silent).unwrap_err();
     assert!(matches!(&error, Error::StillThere { id, line: 2 } if *id == all[0].id), "{error}");
     assert_eq!(error.kind(), ErrorKind::Data);
@@ -103,7 +103,7 @@ fn every_family_can_be_audited() {
         request.model = choice;
         let engine = bench.fit("model", &request);
         let mut asked = quick(AuditRows::Sample(8), &[exact, "auto"]);
-        asked.held_out = Some(csv(&held_out));
+        asked.held_out = Some(csv(&held_out).into());
         let report = audit(&engine, &asked);
         assert_eq!((report.task, report.forgotten), (Task::Classes, 8));
         let state = report.state(exact).unwrap();
@@ -151,7 +151,7 @@ fn clusters_and_shards_can_be_audited() {
     ] {
         let engine = bench.fit("model", &request);
         let mut asked = quick(AuditRows::Sample(6), &[method]);
-        asked.held_out = Some(csv(&held_out));
+        asked.held_out = Some(csv(&held_out).into());
         let report = audit(&engine, &asked);
         assert_eq!(report.task, task);
         let state = report.state(method).unwrap();

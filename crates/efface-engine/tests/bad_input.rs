@@ -117,13 +117,13 @@ fn svmlight_has_no_columns() {
     let message = "svmlight lines have no columns: the label is the target, rows are named by position";
     fails(fit(&request, &bench.path("m"), false, &Silent), Usage, message);
     request.targets.clear();
-    request.source = Source::from_bytes("a.svm", "nan 1:1\n", None).unwrap();
+    request.source = Source::from_bytes("a.svm", "nan 1:1\n", None).unwrap().into();
     fails(
         fit(&request, &bench.path("m"), false, &Silent),
         Data,
         "line 1, column `label`: this is not a finite number",
     );
-    request.source = Source::from_bytes("a.svm", "1 1:1\n2 1:nan\n", None).unwrap();
+    request.source = Source::from_bytes("a.svm", "1 1:1\n2 1:nan\n", None).unwrap().into();
     fails(fit(&request, &bench.path("m"), false, &Silent), Data, "line 2: a value is not a finite number");
 }
 

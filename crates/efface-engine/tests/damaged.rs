@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{BadModel, Io};
-use efface_engine::{Engine, Error, ErrorKind};
+use efface_engine::{Engine, Error, ErrorKind, FORMAT};
 
 /// Does everything that can be done to a file.
 fn use_all(path: &std::path::Path) -> Result<(), Error> {
@@ -90,20 +90,25 @@ fn other_files() {
 }
 
 #[test]
-fn newer_and_altered_files() {
+fn newer_older_and_altered_files() {
     let bench = Bench::new();
     drop(bench.fit("model", &dense(&table(&lines(10)))));
     let path = bench.path("model");
     let alter = |sql: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    alter("PRAGMA user_version = 6");
-    let message =
-        format!("{} was written by a newer efface (format 6); this one reads up to 5", path.display());
-    let error = fails(Engine::open(&path).map(drop), BadModel, &message);
-    assert_eq!(error.hint(), Some("upgrade efface".into()));
-    alter(
-        "PRAGMA user_version = 5; CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END",
-    );
-    let message = format!("{} is damaged: its tables are not those of format 5", path.display());
+    for (format, age, hint) in
+        [(FORMAT + 1, "a newer", "upgrade efface"), (FORMAT - 1, "an older", "fit the model again")]
+    {
+        alter(&format!("PRAGMA user_version = {format}"));
+        let message = format!(
+            "{} was written by {age} efface (format {format}); this one reads format {FORMAT}",
+            path.display()
+        );
+        let error = fails(Engine::open(&path).map(drop), BadModel, &message);
+        assert_eq!(error.hint(), Some(hint.into()));
+    }
+    alter(&format!("PRAGMA user_version = {FORMAT}"));
+    alter("CREATE TRIGGER keep AFTER UPDATE ON rows BEGIN DELETE FROM forgotten; END");
+    let message = format!("{} is damaged: its tables are not those of format {FORMAT}", path.display());
     fails(Engine::open(&path).map(drop), BadModel, &message);
     alter("DROP TRIGGER keep; PRAGMA journal_mode = WAL");
     let message = format!("{} is damaged: it was put into another journal mode", path.display());

@@ -479,23 +479,6 @@ fn a_log_that_was_cut_short_is_not_continued() {
 }
 
 #[test]
-fn a_model_without_a_log_gets_one_with_its_first_change() {
-    let bench = Bench::new();
-    drop(model(&bench));
-    let path = bench.path("model");
-    without_log(&path, 2);
-    std::fs::remove_file(bench.path("model.key")).unwrap();
-    let mut engine = Engine::open(&path).unwrap();
-    assert_eq!((engine.summary().unwrap().rows, engine.summary().unwrap().receipts), (40, 0));
-    assert!(engine.verify(None).unwrap_err().to_string().ends_with("an older efface wrote it"));
-    engine.request(&request(person("p1"), "T-1"), false).unwrap();
-    let log = receipts(&engine);
-    assert_eq!((log.len(), log[0].kind, log[0].training_set.after.count), (2, Kind::Fit, 40));
-    assert!(log[0].reason.as_ref().unwrap().contains("older efface"));
-    sound(&engine);
-}
-
-#[test]
 fn overwriting_a_model_starts_another_log_with_another_key() {
     let bench = Bench::new();
     let first = key(&model(&bench));

@@ -243,14 +243,3 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
     engine.export("json", None).unwrap();
     sound(&engine);
 }
-
-#[test]
-fn a_model_of_an_older_format_gets_its_seed_with_its_log() {
-    let bench = Bench::new();
-    drop(wide_model(&bench));
-    without_log(&bench.path("model"), 2);
-    let mut engine = Engine::open(&bench.path("model")).unwrap();
-    engine.set_policy(&outright(0.5)).unwrap();
-    assert_eq!(export(&mut engine), export(&mut engine));
-    sound(&engine);
-}

@@ -212,7 +212,7 @@ fn the_summary_tells_what_the_file_holds() {
     request.words = WordSource::Hashed(64);
     let engine = bench.fit("model", &request);
     let summary = engine.summary().unwrap();
-    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", 5, 30));
+    assert_eq!((summary.model.as_str(), summary.format, summary.rows), ("ridge", efface_engine::FORMAT, 30));
     assert_eq!((summary.features, summary.sparse, summary.generation), (65, true, 0));
     assert_eq!(summary.feature_columns[1], ("words".into(), "hashed words".into(), 64));
     assert_eq!(summary.created_at, summary.changed_at);

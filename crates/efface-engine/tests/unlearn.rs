@@ -194,7 +194,8 @@ fn an_audit_compares_whole_networks() {
     let methods = ["newton", "scrub", "fine_tune"].map(|name| name.parse().unwrap()).to_vec();
     let unseen = csv("doc,topic,text\nu1,fish,the seaweed seaweed\nu2,bird,skylark the\nu3,worm,topsoil\n");
     let rows = AuditRows::Present(ids(&["d3", "d7"]));
-    let asked = AuditRequest { methods, oracles: 0, held_out: Some(unseen), ..AuditRequest::new(rows) };
+    let asked =
+        AuditRequest { methods, oracles: 0, held_out: Some(unseen.into()), ..AuditRequest::new(rows) };
     let report = engine.audit(&asked, &Silent).unwrap();
     let names: Vec<&str> = report.states.iter().map(|state| state.state.as_str()).collect();
     assert_eq!(names, ["before", "retrain", "newton", "retrain_network", "scrub", "fine_tune"]);

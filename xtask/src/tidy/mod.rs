@@ -3,6 +3,8 @@
 
 mod flags;
 mod habits;
+mod imports;
+mod layers;
 mod links;
 mod names;
 mod pages;
@@ -45,6 +47,7 @@ pub(crate) fn run() -> Result<()> {
     }
     found.extend(links::check(&root, &files));
     found.extend(pages::check(&root)?);
+    found.extend(layers::check(&sources));
     found.extend(names::check(&sources));
     found.extend(flags::check(&sources));
     if found.is_empty() {

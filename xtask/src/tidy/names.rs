@@ -25,12 +25,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "efface-cli",
-        &[
-            "Data",
-        ],
-    ),
-    (
         "efface-nn",
         &[
             "Error",

@@ -54,8 +54,8 @@ fn page(summary: &ModelSummary) -> String {
     lines.push(("generation", summary.generation.to_string()));
     lines.push(("log", count(summary.receipts as usize, "receipt")));
     // Its name and id; `efface keys` prints all of it.
-    let key = summary.public_key.iter().flat_map(|key| key.split('+').take(2)).collect::<Vec<_>>().join("+");
-    lines.push(("public key", if key.is_empty() { "none yet".into() } else { key }));
+    let key = summary.public_key.split('+').take(2).collect::<Vec<_>>().join("+");
+    lines.push(("public key", key));
     lines.push(("exports", format!("{} in use, {} withdrawn", summary.exports.0, summary.exports.1)));
     if summary.form.is_some() {
         lines.push(("refactored", count(summary.refactorisations, "time")));

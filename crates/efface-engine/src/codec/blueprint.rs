@@ -6,6 +6,7 @@ use efface::{Classes, Hint};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::file::{RowLayout, RowShape};
 
 /// The target column of a file that has no columns.
 pub(crate) const LABEL: &str = "label";
@@ -27,7 +28,6 @@ pub(crate) struct Blueprint {
     /// For svmlight, the index of the first feature: 0 or 1.
     pub(crate) first_index: Option<u32>,
     /// For a network, the texts that its encoder reads.
-    #[serde(default)]
     pub(crate) texts: Option<TextColumns>,
 }
 
@@ -56,39 +56,24 @@ pub(crate) enum TargetGoal {
     },
 }
 
-/// How the features of a row are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RowLayout {
-    Dense64,
-    Sparse64,
-    /// Counts and indicators: single precision holds them exactly.
-    Sparse32,
-    /// What an encoder made of a text.
-    Dense32,
-    /// What an encoder made of a text, beside the ids of the words that it was made from.
-    Encoded,
-    /// The ids of a text's words, where every shard is a network that reads them by itself.
-    WordIds,
-}
-
-impl RowLayout {
-    pub(crate) fn is_sparse(self) -> bool {
-        matches!(self, Self::Sparse64 | Self::Sparse32)
-    }
-
-    pub(crate) fn of(encoder: &Encoder) -> Self {
-        if !encoder.is_sparse() {
-            Self::Dense64
-        } else if encoder.columns().iter().any(|column| column.kind() == "numeric") {
-            Self::Sparse64
-        } else {
-            Self::Sparse32
-        }
+/// How rows that this encoder makes are kept.
+pub(crate) fn layout_of(encoder: &Encoder) -> RowLayout {
+    if !encoder.is_sparse() {
+        RowLayout::Dense64
+    } else if encoder.columns().iter().any(|column| column.kind() == "numeric") {
+        RowLayout::Sparse64
+    } else {
+        RowLayout::Sparse32
     }
 }
 
 impl Blueprint {
+    /// What a row of the file looks like.
+    pub(crate) fn shape(&self) -> RowShape {
+        let words = self.texts.as_ref().map_or(0, |texts| texts.max_tokens);
+        RowShape { layout: self.layout, width: self.width, outputs: self.outputs(), words }
+    }
+
     pub(crate) fn outputs(&self) -> usize {
         match &self.goal {
             TargetGoal::Nothing => 1,

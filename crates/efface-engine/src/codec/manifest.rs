@@ -1,15 +1,16 @@
-//! The manifest: everything small about a model, and the checksums of everything large. Its own checksum lies beside
-//! it, so that no flipped bit passes for a setting.
+//! The manifest: everything small about a model, and the checksums of everything large.
 
 use efface::{AnyRecipe, Certificate, NotCovered, SumsAccuracy};
-use rusqlite::{Connection, params};
+use efface_receipt::{Hash, sha256};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::codec::blueprint::Blueprint;
-use crate::codec::network::NetworkInfo;
-use crate::file::{ArrayHead, EntryTally, FileFault, FileSalt, RowDirectory, damaged, schema};
-use crate::ledger::{LedgerHead, PolicyState};
+use crate::codec::network_info::NetworkInfo;
+use crate::file::{
+    ArrayHead, EntryTally, FileFault, FileSalt, RowDirectory, RowOutline, damaged, meta, schema,
+};
+use crate::ledger::{self, LedgerHead, ModelState, PolicyState};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -33,23 +34,17 @@ pub(crate) struct Manifest {
     /// Rows that were ever forgotten.
     pub(crate) forgotten: u64,
     /// The checksum over the list of them.
-    #[serde(default)]
-    pub(crate) seal: Option<EntryTally>,
+    pub(crate) seal: EntryTally,
     /// Features whose names were erased.
     pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
     pub(crate) model: ModelHead,
     pub(crate) parts: Vec<ArrayHead>,
-    /// None in a file of format 1 or 2 that was not changed since.
-    #[serde(default)]
-    pub(crate) ledger: Option<LedgerHead>,
-    #[serde(default)]
+    pub(crate) ledger: LedgerHead,
     pub(crate) policy: PolicyState,
     /// Rows that are forgotten and not yet scrubbed.
-    #[serde(default)]
     pub(crate) waiting: Option<ScrubQueue>,
     /// The encoder in front of the model, for a network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) network: Option<NetworkInfo>,
 }
 
@@ -93,7 +88,8 @@ pub(crate) enum Details {
 }
 
 impl Manifest {
-    pub(crate) fn new(salt: FileSalt, blueprint: Blueprint, model: ModelHead) -> Self {
+    /// The manifest of a new file, without rows and arrays.
+    pub(crate) fn new(salt: FileSalt, blueprint: Blueprint, model: ModelHead, ledger: LedgerHead) -> Self {
         let now = crate::clock::now();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -107,12 +103,12 @@ impl Manifest {
             next_row: 0,
             next_position: 0,
             forgotten: 0,
-            seal: Some(EntryTally::default()),
+            seal: EntryTally::default(),
             erased: 0,
             blueprint,
             model,
             parts: Vec::new(),
-            ledger: None,
+            ledger,
             policy: PolicyState::default(),
             waiting: None,
             network: None,
@@ -123,9 +119,29 @@ impl Manifest {
         FileSalt::from_bytes(self.salt)
     }
 
-    /// The numbers of rows that wait to be scrubbed, ascending.
-    pub(crate) fn hidden(&self) -> Vec<u64> {
-        self.waiting.as_ref().map_or_else(Vec::new, |waiting| waiting.rows.clone())
+    /// The secret of the model's commitments.
+    pub(crate) fn commitments(&self) -> efface_receipt::Salt {
+        ledger::commitment_salt(&self.salt())
+    }
+
+    /// The hash of the model's parameters.
+    pub(crate) fn parameters(&self) -> Hash {
+        parameters_hash(&self.parts)
+    }
+
+    /// The state of the model that receipts name: its training set and its parameters.
+    pub(crate) fn state(&self) -> ModelState {
+        (self.ledger.set, self.parameters())
+    }
+
+    /// Which rows of the file belong to the model.
+    pub(crate) fn outline(&self) -> RowOutline {
+        RowOutline {
+            shape: self.blueprint.shape(),
+            rows: self.rows,
+            weighted: self.blueprint.weight.is_some(),
+            hidden: self.waiting.as_ref().map_or_else(Vec::new, |queue| queue.rows.clone()),
+        }
     }
 
     /// The list of rows as this manifest knows it.
@@ -135,15 +151,7 @@ impl Manifest {
 
     pub(crate) fn load(connection: &Connection) -> Result<Self, FileFault> {
         schema::check(connection)?;
-        let value = |key: &str| {
-            connection.query_row(r#"SELECT value FROM "meta" WHERE key = ?1"#, [key], |row| {
-                row.get::<_, Vec<u8>>(0)
-            })
-        };
-        let bytes = value("manifest")?;
-        if value("digest")? != Sha256::digest(&bytes).as_slice() {
-            return damaged("its manifest does not match its checksum");
-        }
+        let bytes = meta::read_manifest(connection)?;
         let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
             return damaged("its manifest cannot be read");
         };
@@ -169,11 +177,32 @@ impl Manifest {
 
     pub(crate) fn save(&self, connection: &Connection) -> Result<(), FileFault> {
         let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let sql = r#"INSERT INTO "meta" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"#;
-        connection.execute(sql, params!["manifest", bytes])?;
-        connection.execute(sql, params!["digest", digest])?;
-        // What an older version wrote is from here on as this one writes it.
-        Ok(connection.pragma_update(None, "user_version", crate::FORMAT)?)
+        meta::write_manifest(connection, &bytes)
     }
+}
+
+/// The hash of a model's parameters: SHA-256 over a line `name sha256` for each array that scores depend on, in the
+/// order of their names. The arrays are little-endian.
+fn parameters_hash(parts: &[ArrayHead]) -> Hash {
+    // Curvature and sums are no parameters; words have no numbers.
+    const OTHERS: [&str; 11] = [
+        "a",
+        "a_low",
+        "b",
+        "support",
+        "spread",
+        "anchor",
+        "gradient",
+        "gradient_low",
+        "encoder",
+        "hessian",
+        "gram",
+    ];
+    let mut lines: Vec<String> = parts
+        .iter()
+        .filter(|part| !OTHERS.contains(&part.name()))
+        .map(|part| format!("{} {}\n", part.name(), part.sha256()))
+        .collect();
+    lines.sort();
+    sha256(lines.concat().as_bytes())
 }

@@ -2,7 +2,9 @@
 //! holds everything small.
 
 pub(crate) mod blueprint;
+pub(crate) mod findings;
 pub(crate) mod manifest;
 pub(crate) mod model;
-pub(crate) mod network;
+pub(crate) mod network_info;
 pub(crate) mod pack;
+pub(crate) mod text_encoder;

@@ -1,5 +1,6 @@
 //! The first hundred bytes of a SQLite file say whether it is ours and how new it is, before SQLite is asked.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -43,10 +44,13 @@ pub(super) fn check(path: &Path) -> Result<()> {
             what: "it was put into another journal mode".into(),
         });
     }
-    match number(&header, 60) {
-        0 => Err(ours()),
-        format if format > crate::FORMAT => Err(Error::Newer { path: path.to_owned(), format }),
-        _ => Ok(()),
+    let format = number(&header, 60);
+    let path = path.to_owned();
+    match format.cmp(&crate::FORMAT) {
+        _ if format == 0 => Err(Error::NotOurs { path }),
+        Ordering::Less => Err(Error::Older { path, format }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Error::Newer { path, format }),
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{FileFault, damaged};
+use crate::randomness::random_bytes;
 
 /// The salted hash of an id.
 pub(crate) type IdCommitment = [u8; 32];
@@ -38,9 +39,9 @@ impl EntryTally {
 pub(crate) struct FileSalt([u8; 32]);
 
 impl FileSalt {
-    /// From SQLite's own generator, which the operating system seeds.
-    pub(crate) fn random(connection: &Connection) -> Result<Self, FileFault> {
-        Ok(Self(connection.query_row("SELECT randomblob(32)", [], |row| row.get(0))?))
+    /// A salt for a new file.
+    pub(crate) fn draw() -> crate::error::Result<Self> {
+        Ok(Self(*random_bytes::<32>()?))
     }
 
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
@@ -58,13 +59,6 @@ impl FileSalt {
     fn subject(&self, subject: &str) -> IdCommitment {
         Sha256::new().chain_update(self.0).chain_update(b"subject\0").chain_update(subject).finalize().into()
     }
-}
-
-/// The checksum over a list of what must not come back.
-fn seal(entries: &[(IdCommitment, String)]) -> EntryTally {
-    let mut tally = EntryTally::default();
-    entries.iter().for_each(|(commitment, _)| tally.add(0, commitment, 1));
-    tally
 }
 
 fn short(commitment: &IdCommitment) -> ShortHash {
@@ -87,8 +81,8 @@ pub(crate) struct RowDirectory<'a> {
     /// Rows that must be there, and their checksum.
     pub(crate) rows: u64,
     pub(crate) tally: EntryTally,
-    /// The checksum over the list of what must not come back; None where an older efface kept none.
-    pub(crate) seal: Option<EntryTally>,
+    /// The checksum over the list of what must not come back.
+    pub(crate) seal: EntryTally,
 }
 
 impl RowDirectory<'_> {
@@ -194,15 +188,9 @@ impl RowDirectory<'_> {
     /// Remembers that a row was forgotten, and nothing else of it.
     pub(crate) fn remember(&mut self, id: &str, at: &str) -> Result<(), FileFault> {
         let commitment = self.salt.id(id);
-        let mut seal = match self.seal {
-            Some(seal) => seal,
-            // A file of an older efface gets its checksum with the next entry.
-            None => seal(&self.suppressed()?),
-        };
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "forgotten" VALUES (?1, ?2)"#)?;
         statement.execute(params![commitment, at])?;
-        seal.add(0, &commitment, 1);
-        self.seal = Some(seal);
+        self.seal.add(0, &commitment, 1);
         Ok(())
     }
 
@@ -221,9 +209,11 @@ impl RowDirectory<'_> {
         Ok(found)
     }
 
-    /// Whether the entries are those that were made; None where nobody kept count.
-    pub(crate) fn sealed(&self, entries: &[(IdCommitment, String)]) -> Option<bool> {
-        self.seal.map(|kept| kept == seal(entries))
+    /// Whether the entries are those that were made.
+    pub(crate) fn is_sealed(&self, entries: &[(IdCommitment, String)]) -> bool {
+        let mut found = EntryTally::default();
+        entries.iter().for_each(|(commitment, _)| found.add(0, commitment, 1));
+        self.seal == found
     }
 
     /// How many rows were ever forgotten.

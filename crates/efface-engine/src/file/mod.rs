@@ -2,18 +2,22 @@
 
 mod header;
 mod keys;
+mod layout;
+pub(crate) mod meta;
 pub mod outputs;
 pub(crate) mod parts;
+pub(crate) mod paths;
 mod payload;
 pub(crate) mod rows;
 pub(crate) mod schema;
 
 pub(crate) use header::is_model;
 pub(crate) use keys::{EntryTally, FileSalt, FoundRows, RowDirectory};
+pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
-pub(crate) use payload::{OutgoingRow, RowShape};
-pub(crate) use rows::StoreRows;
-pub(crate) use schema::{compact, extend};
+pub(crate) use payload::OutgoingRow;
+pub(crate) use rows::{RowOutline, StoreRows};
+pub(crate) use schema::compact;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -5,33 +5,11 @@ use efface::RowRef;
 use efface_receipt::Hash;
 use sha2::{Digest, Sha256};
 
+use super::layout::{RowLayout, RowShape};
 use super::{FileFault, damaged};
-use crate::codec::blueprint::{Blueprint, RowLayout};
 
 /// Bytes of the checksum in front.
 const CHECK: usize = 8;
-
-/// What a row of this model looks like.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct RowShape {
-    pub(crate) layout: RowLayout,
-    pub(crate) width: usize,
-    pub(crate) outputs: usize,
-    /// The most word ids that a row keeps.
-    pub(crate) words: usize,
-}
-
-impl RowShape {
-    pub(crate) fn of(blueprint: &Blueprint) -> Self {
-        let words = blueprint.texts.as_ref().map_or(0, |texts| texts.max_tokens);
-        Self { layout: blueprint.layout, width: blueprint.width, outputs: blueprint.outputs(), words }
-    }
-
-    /// Bytes at the end of a row that follow from the rest of it and may change without it.
-    fn derived(&self) -> usize {
-        if self.layout == RowLayout::Encoded { self.width * 4 } else { 0 }
-    }
-}
 
 /// A row read back.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +103,7 @@ pub(crate) fn decode(number: u64, shape: RowShape, bytes: &[u8]) -> Result<Store
 /// The hash of what a row holds, wherever it lies: the checksum in front depends on its number and is left out. So are
 /// features beside the words they were made from: a retrained encoder makes others of the same row.
 pub(crate) fn content(shape: RowShape, bytes: &[u8]) -> Hash {
-    let end = bytes.len().saturating_sub(shape.derived());
+    let end = bytes.len().saturating_sub(shape.derived_bytes());
     efface_receipt::sha256(bytes.get(CHECK..end).unwrap_or_default())
 }
 

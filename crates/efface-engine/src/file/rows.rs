@@ -7,26 +7,31 @@ use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordI
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::payload::{self, OutgoingRow, RowShape, StoredFeatures, StoredRow};
+use super::layout::{RowLayout, RowShape};
+use super::payload::{self, OutgoingRow, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
-use crate::codec::blueprint::RowLayout;
-use crate::codec::manifest::Manifest;
 
-/// The rows of a model file, inside a transaction that somebody else holds.
+/// Which rows of a file belong to its model, and what each of them looks like.
+#[derive(Debug, Clone)]
+pub(crate) struct RowOutline {
+    pub(crate) shape: RowShape,
+    /// Rows in the model.
+    pub(crate) rows: u64,
+    /// Whether rows have weights of their own.
+    pub(crate) weighted: bool,
+    /// The numbers of rows that are forgotten and wait to be scrubbed, ascending. They are no rows of the model.
+    pub(crate) hidden: Vec<u64>,
+}
+
+/// The rows of a model file, inside a transaction that the caller holds.
 pub(crate) struct StoreRows<'a> {
     store: &'a ModelStore,
-    shape: RowShape,
-    rows: usize,
-    weighted: bool,
-    /// Rows that are forgotten and wait to be scrubbed. For everybody who asks here they are gone.
-    hidden: Vec<u64>,
+    outline: RowOutline,
 }
 
 impl<'a> StoreRows<'a> {
-    pub(crate) fn new(store: &'a ModelStore, manifest: &Manifest) -> Self {
-        let weighted = manifest.blueprint.weight.is_some();
-        let shape = RowShape::of(&manifest.blueprint);
-        Self { store, shape, rows: manifest.rows as usize, weighted, hidden: manifest.hidden() }
+    pub(crate) fn new(store: &'a ModelStore, outline: RowOutline) -> Self {
+        Self { store, outline }
     }
 
     /// One row with its names.
@@ -36,10 +41,10 @@ impl<'a> StoreRows<'a> {
 
     /// One row with its names and the hash of its content.
     pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(StoredRow, Hash)>, FileFault> {
-        if self.hidden.binary_search(&number).is_ok() {
+        if self.outline.hidden.binary_search(&number).is_ok() {
             return Ok(None);
         }
-        self.store.raw(|connection| one(connection, self.shape, number))
+        self.store.raw(|connection| one(connection, self.outline.shape, number))
     }
 }
 
@@ -59,47 +64,41 @@ fn one(
     }
 }
 
-/// The rows that wait to be scrubbed: for whoever folds them out of the curvature, and nobody else.
+/// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read them.
 pub(crate) fn waiting(
     connection: &Connection,
-    manifest: &Manifest,
+    outline: &RowOutline,
 ) -> Result<Vec<(u64, StoredRow)>, FileFault> {
-    let shape = RowShape::of(&manifest.blueprint);
-    manifest
-        .hidden()
-        .into_iter()
-        .map(|number| match one(connection, shape, number)? {
-            Some((stored, _)) => Ok((number, stored)),
-            None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
-        })
-        .collect()
+    let read = |number: &u64| match one(connection, outline.shape, *number)? {
+        Some((stored, _)) => Ok((*number, stored)),
+        None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
+    };
+    outline.hidden.iter().map(read).collect()
 }
 
-/// The same rows as the mathematics wants them.
-pub(crate) fn waiting_rows(connection: &Connection, manifest: &Manifest) -> Result<Rows, FileFault> {
-    let mut gathered = RowCollector::new(RowShape::of(&manifest.blueprint));
-    for (number, row) in waiting(connection, manifest)? {
-        gathered.push(number, row);
+/// The rows that wait to be scrubbed, in the form that models take.
+pub(crate) fn waiting_rows(connection: &Connection, outline: &RowOutline) -> Result<Rows, FileFault> {
+    let mut collector = RowCollector::new(outline.shape);
+    for (number, row) in waiting(connection, outline)? {
+        collector.push(number, row);
     }
-    gathered
-        .finish(manifest.blueprint.weight.is_some())
-        .map_err(|error| FileFault::Damaged(error.to_string()))
+    collector.finish(outline.weighted).map_err(|error| FileFault::Damaged(error.to_string()))
 }
 
-/// Shows every row that is alive: its number, its names and the hash of its content. One row is in memory at a time.
-/// Those in `hidden`, a sorted list, are not alive.
+/// Shows every row of the model: its number, its names and the hash of its content. One row is in memory at a time.
 pub(crate) fn each(
     connection: &Connection,
-    shape: RowShape,
-    hidden: &[u64],
+    outline: &RowOutline,
     mut see: impl FnMut(u64, StoredRow, Hash) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
-        if bytes.iter().any(|byte| *byte != 0) && hidden.binary_search(&number).is_err() {
-            see(number, payload::decode(number, shape, bytes)?, payload::content(shape, bytes))?;
+        let number = row.get(0)?;
+        let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
+        if bytes.iter().any(|byte| *byte != 0) && outline.hidden.binary_search(&number).is_err() {
+            let row = payload::decode(number, outline.shape, bytes)?;
+            see(number, row, payload::content(outline.shape, bytes))?;
         }
     }
     Ok(())
@@ -107,23 +106,23 @@ pub(crate) fn each(
 
 impl RowStore for StoreRows<'_> {
     fn len(&self) -> usize {
-        self.rows
+        self.outline.rows as usize
     }
 
     fn width(&self) -> usize {
-        self.shape.width
+        self.outline.shape.width
     }
 
     fn outputs(&self) -> usize {
-        self.shape.outputs
+        self.outline.shape.outputs
     }
 
     fn is_sparse(&self) -> bool {
-        self.shape.layout.is_sparse()
+        self.outline.shape.layout.is_sparse()
     }
 
     fn holds_word_ids(&self) -> bool {
-        self.shape.layout == RowLayout::WordIds
+        self.outline.shape.layout == RowLayout::WordIds
     }
 
     fn contains(&self, id: RowId) -> efface::Result<bool> {
@@ -148,20 +147,20 @@ impl RowStore for StoreRows<'_> {
     }
 
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
-        let mut gathered = RowCollector::new(self.shape);
+        let mut collector = RowCollector::new(self.outline.shape);
         let read = self.store.raw(|connection| {
-            each(connection, self.shape, &self.hidden, |number, row, _| {
-                gathered.push(number, row);
+            each(connection, &self.outline, |number, row, _| {
+                collector.push(number, row);
                 Ok(())
             })?;
-            if gathered.ids.len() == self.rows {
+            if collector.ids.len() as u64 == self.outline.rows {
                 Ok(())
             } else {
-                damaged(format!("it holds {} rows where {} belong", gathered.ids.len(), self.rows))
+                damaged(format!("it holds {} rows where {} belong", collector.ids.len(), self.outline.rows))
             }
         });
         read.map_err(translate)?;
-        gathered.finish(self.weighted).map(Cow::Owned)
+        collector.finish(self.outline.weighted).map(Cow::Owned)
     }
 }
 

@@ -44,12 +44,6 @@ const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB 
 const TABLES: [&str; 11] =
     [CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
 
-/// Those of formats 1 and 2, which had no log.
-const OLD_TABLES: [&str; 5] = [FORGOTTEN, KEYS, META, PARTS, ROWS];
-
-/// The first format with a log.
-const LOGGED: u32 = 3;
-
 /// What makes an empty file ours.
 pub(super) fn stamp() -> String {
     format!(
@@ -59,26 +53,18 @@ pub(super) fn stamp() -> String {
     )
 }
 
-/// Gives a file of an older format the tables of the log. The manifest that is written next says the new format.
-pub(crate) fn extend(connection: &Connection) -> Result<(), FileFault> {
-    let missing: Vec<&str> = TABLES.iter().filter(|table| !OLD_TABLES.contains(table)).copied().collect();
-    Ok(connection.execute_batch(&missing.join(";"))?)
-}
-
 /// Refuses a file with other tables, or with triggers or views that would do more than we ask.
 pub(crate) fn check(connection: &Connection) -> Result<(), FileFault> {
-    let format: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let mut statement = connection.prepare("SELECT sql FROM sqlite_schema ORDER BY name")?;
     let found: Vec<Option<String>> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let tables: &[&str] = if format < LOGGED { &OLD_TABLES } else { &TABLES };
     let network = found.first().is_some_and(|table| table.as_deref() == Some(BACKBONE));
     let found = if network { &found[1..] } else { &found[..] };
-    if found.len() == tables.len()
-        && found.iter().zip(tables).all(|(found, table)| found.as_deref() == Some(table))
+    if found.len() == TABLES.len()
+        && found.iter().zip(TABLES).all(|(found, table)| found.as_deref() == Some(table))
     {
         return Ok(());
     }
-    damaged(format!("its tables are not those of format {format}"))
+    damaged(format!("its tables are not those of format {}", crate::FORMAT))
 }
 
 /// Writes `rows` and `keys` anew without the rows that were overwritten. The old pages are cleared.

@@ -6,54 +6,29 @@
 //! the model names it, the old one goes after that, so that a crash in between locks nobody out.
 
 use std::io::{ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use efface_receipt::{Hash, SecretKey};
 use zeroize::Zeroizing;
 
 use super::noise::NoiseSeed;
 use crate::error::{Error, Result};
-use crate::file::outputs::{self, DraftFile, PRIVATE_MODE};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE};
+use crate::file::paths::key_path;
+use crate::randomness::random_bytes;
 
 /// More than a file of ours ever has.
 const LARGEST: u64 = 64 * 1024;
 
-/// `houses.efface.key` for `houses.efface`; beside the file itself where `houses.efface` is a link to it.
-pub(crate) fn path(model: &Path) -> PathBuf {
-    let linked = model.is_symlink().then(|| outputs::resolve(model).ok()).flatten();
-    let mut name = linked.unwrap_or_else(|| model.to_owned()).into_os_string();
-    name.push(".key");
-    name.into()
-}
-
-/// Whether a line is a secret of a key file.
-pub(crate) fn is_secret_line(line: &[u8]) -> bool {
-    line.starts_with(b"PRIVATE+KEY+") || std::str::from_utf8(line).is_ok_and(NoiseSeed::is_line)
-}
-
-/// Random bytes of the operating system.
-pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>> {
-    let mut bytes = Zeroizing::new([0; N]);
-    match getrandom::fill(bytes.as_mut_slice()) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(Error::io("random numbers", std::io::Error::other(error.to_string()))),
-    }
-}
-
-/// A name for something new: hexadecimal digits drawn at random.
-pub(crate) fn name<const N: usize>() -> Result<String> {
-    Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// A new key for a log.
 pub(crate) fn draw(origin: &str) -> Result<SecretKey> {
-    SecretKey::from_seed(origin, &*random::<32>()?)
+    SecretKey::from_seed(origin, &*random_bytes::<32>()?)
         .map_err(|fault| Error::Key { path: origin.into(), problem: fault.to_string() })
 }
 
 /// The secret half of the key that a model names.
 pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
-    let path = path(model);
+    let path = key_path(model);
     let refuse = |problem: &str| Err(Error::Key { path: path.clone(), problem: problem.into() });
     let text = match read(&path) {
         Ok(text) => text,
@@ -75,7 +50,7 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
 
 /// The seed of the noise on exports whose hash this is.
 pub(crate) fn noise_seed(model: &Path, commitment: &Hash) -> Result<NoiseSeed> {
-    let path = path(model);
+    let path = key_path(model);
     let text = read(&path)?;
     let mut seeds = text.lines().filter(|line| NoiseSeed::is_line(line)).peekable();
     if seeds.peek().is_none() {
@@ -90,7 +65,7 @@ pub(crate) fn noise_seed(model: &Path, commitment: &Hash) -> Result<NoiseSeed> {
 
 /// Puts a key, and the seed of a new model, beside those that are there.
 pub(crate) fn add(model: &Path, secret: &SecretKey, seed: Option<&NoiseSeed>) -> Result<()> {
-    let path = path(model);
+    let path = key_path(model);
     let known = match read(&path) {
         Ok(text) => text,
         Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Zeroizing::new(String::new()),
@@ -103,7 +78,7 @@ pub(crate) fn add(model: &Path, secret: &SecretKey, seed: Option<&NoiseSeed>) ->
 /// Removes the other keys of this log, and what belongs to the log `replaced`: its model is gone. Keys of further models
 /// may lie here too, whose files were moved away; they stay.
 pub(crate) fn keep_only(model: &Path, secret: &SecretKey, replaced: Option<&str>) -> Result<()> {
-    let path = path(model);
+    let path = key_path(model);
     let known = read(&path)?;
     let key = secret.to_text();
     let stays = |line: &&str| match (NoiseSeed::parse(line), SecretKey::parse(line)) {
@@ -154,12 +129,6 @@ fn write(path: &Path, lines: &[&str]) -> Result<()> {
     draft.publish(true, PRIVATE_MODE).map_err(io)
 }
 
-/// A new name survives a power cut once its folder is on disk; where folders cannot be synced, so be it.
-pub(crate) fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +161,7 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let file = path(&model);
+            let file = key_path(&model);
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
             let error = load(&model, &public(&new)).unwrap_err().to_string();
@@ -200,7 +169,7 @@ mod tests {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         let secret = old.to_text();
-        std::fs::write(path(&model), format!("{}x\n", secret.as_str())).unwrap();
+        std::fs::write(key_path(&model), format!("{}x\n", secret.as_str())).unwrap();
         let error = load(&model, &public(&old)).unwrap_err().to_string();
         assert!(!error.contains(&secret[20..]), "{error}");
     }

@@ -14,7 +14,7 @@ mod release;
 pub(crate) mod requests;
 
 pub(crate) use account::PrivacyAccount;
-pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, parameters};
+pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
 pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf};
 pub(crate) use members::MemberTree;
 pub(crate) use release::{NoisePromise, PolicyState};
@@ -22,8 +22,7 @@ pub(crate) use release::{NoisePromise, PolicyState};
 use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::manifest::Manifest;
-use crate::error::{Error, Result};
+use crate::file::FileSalt;
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,14 +85,12 @@ fn epoch() -> Time {
     }
 }
 
-/// The ledger of a model; models of older formats have none before their first change.
-pub(crate) fn of<'a>(manifest: &'a Manifest, path: &std::path::Path) -> Result<&'a LedgerHead> {
-    manifest.ledger.as_ref().ok_or_else(|| Error::NoLog { path: path.to_owned() })
-}
+/// A state of a model as receipts name it: its training set and the hash of its parameters.
+pub(crate) type ModelState = (SetState, Hash);
 
 /// The secret of a model's commitments. It is derived, so that no commitment is also an entry of another table.
-pub(crate) fn salt(manifest: &Manifest) -> Salt {
+pub(crate) fn commitment_salt(salt: &FileSalt) -> Salt {
     let mut bytes = b"efface commitments v1\0".to_vec();
-    bytes.extend(manifest.salt().bytes());
+    bytes.extend(salt.bytes());
     Salt::new(sha256(&bytes).as_bytes())
 }

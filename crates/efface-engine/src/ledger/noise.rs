@@ -10,11 +10,9 @@ use efface_receipt::{Hash, SetState};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::key;
 use crate::error::Result;
-
-/// How the line of a seed begins in a key file.
-const PREFIX: &str = "NOISE+SEED+";
+use crate::file::paths::SEED_PREFIX;
+use crate::randomness::random_bytes;
 
 /// The setting of a first receipt that holds the hash of the seed.
 pub(crate) const SETTING: &str = "noise_seed";
@@ -28,7 +26,7 @@ pub(crate) struct NoiseSeed {
 impl NoiseSeed {
     /// A new seed for a log.
     pub(crate) fn draw(origin: &str) -> Result<Self> {
-        Ok(Self { origin: origin.to_owned(), bytes: key::random::<32>()? })
+        Ok(Self { origin: origin.to_owned(), bytes: random_bytes::<32>()? })
     }
 
     /// The log that it belongs to.
@@ -44,8 +42,8 @@ impl NoiseSeed {
     /// Its line in a key file.
     pub(crate) fn to_text(&self) -> Zeroizing<String> {
         // Room for all of it: growing would leave copies behind.
-        let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + self.origin.len() + 1 + 64));
-        text.push_str(PREFIX);
+        let mut text = Zeroizing::new(String::with_capacity(SEED_PREFIX.len() + self.origin.len() + 1 + 64));
+        text.push_str(SEED_PREFIX);
         text.push_str(&self.origin);
         text.push('+');
         text.push_str(&Zeroizing::new(Hash(*self.bytes).to_string()));
@@ -54,12 +52,12 @@ impl NoiseSeed {
 
     /// Whether a line of a key file is meant to be a seed.
     pub(crate) fn is_line(line: &str) -> bool {
-        line.starts_with(PREFIX)
+        line.starts_with(SEED_PREFIX)
     }
 
     /// Reads what [`NoiseSeed::to_text`] wrote; None for anything else.
     pub(crate) fn parse(line: &str) -> Option<Self> {
-        let (origin, digits) = line.strip_prefix(PREFIX)?.rsplit_once('+')?;
+        let (origin, digits) = line.strip_prefix(SEED_PREFIX)?.rsplit_once('+')?;
         let Hash(bytes) = Hash::from_hex(digits)?;
         Some(Self { origin: origin.to_owned(), bytes: Zeroizing::new(bytes) })
     }

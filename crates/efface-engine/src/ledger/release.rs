@@ -16,14 +16,11 @@ pub(crate) struct PolicyState {
     /// The standard deviation of noise on exported parameters, where it was chosen outright.
     pub(crate) noise: Option<f64>,
     /// What the noise has to hold, where it follows from a promise.
-    #[serde(default)]
     pub(crate) promise: Option<NoisePromise>,
     /// At most so far did the parameters move since the last export.
-    #[serde(default)]
     pub(crate) moved: f64,
     /// The same since the last export that had no noise. What noise hid must stay hidden: another export with less of
     /// it would show what the first one kept back.
-    #[serde(default)]
     pub(crate) unseen: f64,
     /// Requests since the last export.
     pub(crate) waiting: u64,
@@ -32,13 +29,10 @@ pub(crate) struct PolicyState {
     /// Whether anything was ever exported, so that there is something to compare with.
     pub(crate) published: bool,
     /// Forgotten rows that may wait to be scrubbed; 1 for none.
-    #[serde(default = "at_once")]
     pub(crate) settle_after: u64,
     /// Seconds after which they wait no longer.
-    #[serde(default)]
     pub(crate) settle_within_seconds: u64,
     /// What exports with noise have spent.
-    #[serde(default)]
     pub(crate) account: PrivacyAccount,
 }
 
@@ -48,10 +42,6 @@ pub(crate) struct NoisePromise {
     pub(crate) epsilon: f64,
     pub(crate) delta: f64,
     pub(crate) sensitivity: Option<f64>,
-}
-
-fn at_once() -> u64 {
-    1
 }
 
 impl Default for PolicyState {
@@ -66,7 +56,7 @@ impl Default for PolicyState {
             waiting: 0,
             since: None,
             published: false,
-            settle_after: at_once(),
+            settle_after: 1,
             settle_within_seconds: 0,
             account: PrivacyAccount::default(),
         }
@@ -95,13 +85,11 @@ impl PolicyState {
     pub(crate) fn export(&self) -> Result<Release, f64> {
         let mut release = self.release();
         let Some(NoisePromise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
-        // A file of an older efface knows the first of them only.
-        let unseen = self.moved.max(self.unseen);
         let hidden = match sensitivity {
             Some(allowed) if self.moved > allowed => return Err(allowed),
-            None if unseen == f64::MAX => return Err(0.0),
+            None if self.unseen == f64::MAX => return Err(0.0),
             Some(allowed) => allowed,
-            None => unseen,
+            None => self.unseen,
         };
         release.noise = Some(hidden * gaussian::deviation(epsilon, delta));
         if let Some(calibration) = &mut release.calibration {
@@ -152,8 +140,13 @@ impl PolicyState {
     /// Notes an export with this much noise.
     pub(crate) fn released(&mut self, noise: Option<f64>) {
         let hidden = noise.is_some_and(|deviation| deviation > 0.0);
-        self.unseen = if hidden { self.moved.max(self.unseen) } else { 0.0 };
-        (self.waiting, self.since, self.published, self.moved) = (0, None, true, 0.0);
+        if !hidden {
+            self.unseen = 0.0;
+        }
+        self.waiting = 0;
+        self.since = None;
+        self.published = true;
+        self.moved = 0.0;
     }
 }
 

@@ -7,6 +7,7 @@ use efface::{Aggregation, AnyRecipe, GaussianNb, Hint, MultinomialNb, Setting, S
 use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
 use crate::operations::request::{Choice, FitRequest, Likelihood, Sharding};
+use crate::randomness::random_bytes;
 
 impl Choice {
     /// Whether target values can only be classes.
@@ -90,12 +91,7 @@ fn natural(encoder: Option<&Encoder>) -> Likelihood {
     }
 }
 
-/// A seed that nobody can guess: noise that can be made again hides nothing. SQLite asks the operating system for it.
+/// A seed that nobody can guess: noise that can be made again hides nothing.
 fn secret() -> Result<u64> {
-    let drawn = rusqlite::Connection::open_in_memory()
-        .and_then(|memory| memory.query_row("SELECT randomblob(8)", [], |row| row.get::<_, [u8; 8]>(0)));
-    match drawn {
-        Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
-        Err(error) => Err(Error::io("random numbers", std::io::Error::other(error.to_string()))),
-    }
+    Ok(u64::from_le_bytes(*random_bytes::<8>()?))
 }

@@ -4,61 +4,48 @@
 use std::path::Path;
 use std::time::Instant;
 
-use efface::features::Encoder;
 use efface::{AnyModel, AnyRecipe, Fit, Form, Method, RowId, RowStore, Rows};
+use efface_receipt::Hash;
+use rusqlite::Connection;
 
-use crate::codec::blueprint::Blueprint;
+use super::choice;
+use super::ingest::{self, ReadPurpose, RowNames, RowReader};
+use super::network;
+use super::open_model::OpenModel;
+use super::prepared::{PreparedModel, working_recipe};
+use super::report::{FitReport, ModelSummary};
+use super::request::FitRequest;
+use super::summary::summary;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, Live};
-use crate::codec::network::{EncoderInfo, NetworkInfo};
-use crate::engine::Engine;
+use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, PlannedOutput};
-use crate::file::{self, FileSalt, ModelStore, OutgoingRow, RowShape, StoredArray};
-use crate::ledger::{self, MethodFindings, founding, key};
-use crate::operations::choice;
-use crate::operations::ingest::{self, ReadPurpose, RowNames};
-use crate::operations::network;
-use crate::operations::report::{FitReport, ModelSummary};
-use crate::operations::request::FitRequest;
+use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, StoredArray, paths};
+use crate::ledger::founding::FirstReceipt;
+use crate::ledger::{LedgerHead, MethodFindings, founding, key};
 use crate::progress::Progress;
-
-/// What a model file is made of.
-pub(crate) struct PreparedModel {
-    pub(crate) blueprint: Blueprint,
-    pub(crate) encoder: Option<Encoder>,
-    pub(crate) rows: Rows,
-    /// The words behind the rows of a network; empty where none are kept.
-    pub(crate) words: Vec<Vec<u32>>,
-    pub(crate) names: RowNames,
-    pub(crate) recipe: AnyRecipe,
-    pub(crate) model: Live,
-    pub(crate) network: Option<NetworkInfo>,
-    pub(crate) backbone: Option<Vec<u8>>,
-    /// Texts of which an encoder reads the beginning only.
-    pub(crate) cut: u64,
-}
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
 pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Progress) -> Result<FitReport> {
     let started = Instant::now();
-    outputs::check_outputs(&outputs(request, path), &[], overwrite)?;
-    let path = &outputs::resolve(path).map_err(|cause| Error::io(path, cause))?;
-    let prepared = match &request.network {
+    outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
+    let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
+    let mut prepared = match &request.network {
         Some(network) => network::prepare(request, network, progress)?,
         None => prepare(request, progress)?,
     };
-    let PreparedModel { blueprint, encoder, rows, words, names, mut recipe, .. } = prepared;
-    let PreparedModel { model: mut fitted, network, backbone, cut, .. } = prepared;
     // A request for nothing is how a model tells its bound.
-    let mut evidence = fitted.forget(&Method::default(), &rows, &[])?.evidence;
-    let state = model::settle(&mut fitted, &mut evidence)?;
-    if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) = (&mut recipe, &fitted)
+    let mut evidence = prepared.model.forget(&Method::default(), &prepared.rows, &[])?.evidence;
+    let state = model::settle(&mut prepared.model, &mut evidence)?;
+    if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) =
+        (&mut prepared.recipe, &prepared.model)
         && ridge.form == Form::Auto
     {
         ridge.form = fitted.form();
     }
-    drop(fitted);
+    let PreparedModel { blueprint, encoder, rows, words, names, recipe, network, backbone, cut, .. } =
+        prepared;
     progress.finish();
 
     let secrets = founding::draw()?;
@@ -66,59 +53,34 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let file = ModelStore::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
+    let head = model::head(recipe, state.details(), &evidence);
+    let ledger = LedgerHead::new(&secrets.key.public());
+    let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, ledger);
+    manifest.network = network;
+    let rows = NewRows { rows, words, names };
     file.with(|connection| {
-        let shape = RowShape::of(&blueprint);
-        let mut manifest = Manifest::new(
-            FileSalt::random(connection)?,
-            blueprint,
-            model::head(recipe, state.details(), &evidence),
-        );
-        manifest.network = network;
-        let total = rows.len() as u64;
-        (manifest.next_row, manifest.next_position) = (total, total);
-        let mut directory = manifest.directory(connection);
-        let salt = ledger::salt(&manifest);
-        let mut leaves = Vec::with_capacity(rows.len());
-        let mut buffer = Vec::new();
-        for (slot, row) in rows.iter().enumerate() {
-            let (id, subject) = (names.ids[slot].as_str(), names.subject(slot));
-            let words = words.get(slot).map_or(&[][..], Vec::as_slice);
-            let row = OutgoingRow {
-                id,
-                subject,
-                weight: row.weight,
-                targets: row.targets,
-                words,
-                features: row.features,
-            };
-            let content = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
-            leaves.push(salt.row(id.as_bytes(), &content));
-            progress.at(slot as u64);
-        }
-        for (slot, id) in names.ids.iter().enumerate() {
-            directory.insert(slot as u64, id, names.subject(slot))?;
-        }
-        (manifest.rows, manifest.tally) = (directory.rows, directory.tally);
+        let leaves = rows.write(connection, &mut manifest, progress)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
         evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
-        founding::found(connection, &mut manifest, &secrets, leaves, Some(findings), None)?;
+        let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };
+        founding::found(connection, &mut manifest.ledger, &secrets, first)?;
         manifest.save(connection)
     })?;
     transaction.commit()?;
     drop(file);
     progress.finish();
 
-    outputs::check_outputs(&outputs(request, path), &[], overwrite)?;
+    outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let replaced = origin(path);
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     key::add(path, &secrets.key, Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
     key::keep_only(path, &secrets.key, replaced.as_deref())?;
-    let summary = Engine::open_read_only(path)?.summary()?;
+    let summary = summary(&OpenModel::open(path, false)?)?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
         summary,
@@ -127,6 +89,52 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         seconds: started.elapsed().as_secs_f64(),
         cut,
     })
+}
+
+/// The rows of a new file.
+struct NewRows {
+    rows: Rows,
+    words: Vec<Vec<u32>>,
+    names: RowNames,
+}
+
+impl NewRows {
+    /// Writes all rows and their list; gives their leaves in the training set.
+    fn write(
+        &self,
+        connection: &Connection,
+        manifest: &mut Manifest,
+        progress: &dyn Progress,
+    ) -> std::result::Result<Vec<Hash>, FileFault> {
+        let salt = manifest.commitments();
+        let shape = manifest.blueprint.shape();
+        let mut directory = manifest.directory(connection);
+        let mut leaves = Vec::with_capacity(self.rows.len());
+        let mut buffer = Vec::new();
+        for (slot, row) in self.rows.iter().enumerate() {
+            let id = self.names.ids[slot].as_str();
+            let row = OutgoingRow {
+                id,
+                subject: self.names.subject(slot),
+                weight: row.weight,
+                targets: row.targets,
+                words: self.words.get(slot).map_or(&[][..], Vec::as_slice),
+                features: row.features,
+            };
+            let content = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
+            leaves.push(salt.row(id.as_bytes(), &content));
+            progress.at(slot as u64);
+        }
+        // All entries of one table after all of the other: each table lies in one piece.
+        for (slot, id) in self.names.ids.iter().enumerate() {
+            directory.insert(slot as u64, id, self.names.subject(slot))?;
+        }
+        manifest.rows = directory.rows;
+        manifest.tally = directory.tally;
+        manifest.next_row = directory.rows;
+        manifest.next_position = directory.rows;
+        Ok(leaves)
+    }
 }
 
 /// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.
@@ -145,7 +153,7 @@ fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
 /// The rows of a file and a model of them.
 fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
     let (mut blueprint, encoder) = ingest::observe(request, progress)?;
-    let reader = encoder.as_ref().into();
+    let reader = RowReader::new(None, encoder.as_ref());
     let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
     let numbers = (0..batch.len() as u64).map(RowId).collect();
@@ -154,21 +162,23 @@ fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedMode
 
     progress.start("fitting", None);
     let recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
-    let model = Live::Plain(working(&recipe).fit(&rows)?);
-    let (words, network, backbone) = (Vec::new(), None, None);
-    Ok(PreparedModel { blueprint, encoder, rows, words, names, recipe, model, network, backbone, cut: 0 })
-}
-
-/// The recipe in the form that the fit works in; the file holds the same in every form.
-pub(crate) fn working(recipe: &AnyRecipe) -> AnyRecipe {
-    match recipe {
-        AnyRecipe::Ridge(ridge) => AnyRecipe::Ridge(ridge.form(model::working_form(ridge.form))),
-        other => other.clone(),
-    }
+    let model = Live::Plain(working_recipe(&recipe).fit(&rows)?);
+    Ok(PreparedModel {
+        blueprint,
+        encoder,
+        rows,
+        words: Vec::new(),
+        names,
+        recipe,
+        model,
+        network: None,
+        backbone: None,
+        cut: 0,
+    })
 }
 
 /// The files that a fit writes: a model with its key, and the checkpoint of a training.
-fn outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>> {
+fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>> {
     let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_deref());
     std::iter::once(PlannedOutput::model(path)).chain(checkpoint.map(PlannedOutput::resumed)).collect()
 }
@@ -176,7 +186,7 @@ fn outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>
 /// The log of the model that is about to be replaced; None where there is none, or none that can be read.
 fn origin(path: &Path) -> Option<String> {
     let manifest = ModelStore::open(path, false).ok()?.with(Manifest::load).ok()?;
-    manifest.ledger.map(|ledger| ledger.origin)
+    Some(manifest.ledger.origin)
 }
 
 /// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
@@ -197,7 +207,7 @@ impl ModelDraft {
         }
         outputs::set_mode(&self.0.file, mode).map_err(io)?;
         std::fs::rename(&self.0.path, path).map_err(io)?;
-        key::sync_folder(path);
+        outputs::sync_folder(path);
         Ok(())
     }
 }

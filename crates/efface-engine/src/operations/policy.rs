@@ -5,14 +5,14 @@ use efface_receipt::{Kind, Outcome, PrivacyTotal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::change::OpenedChange;
+use super::open_model::OpenModel;
+use super::settle;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
 use crate::ledger::{NoisePromise, ReceiptDraft, founding};
-use crate::operations::change::Change;
-use crate::operations::upkeep;
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
 const MOST_WAITING: u64 = 10_000;
@@ -111,43 +111,47 @@ impl From<&Manifest> for ReleasePolicy {
     }
 }
 
-pub(crate) fn policy(engine: &Engine) -> Result<ReleasePolicy> {
-    let _transaction = engine.store.begin(false)?;
-    Ok(ReleasePolicy::from(&engine.snapshot()?.manifest))
+pub(crate) fn policy(model: &OpenModel) -> Result<ReleasePolicy> {
+    let _transaction = model.store.begin(false)?;
+    Ok(ReleasePolicy::from(&model.snapshot()?.manifest))
 }
 
-pub(crate) fn set(engine: &Engine, asked: &PolicyChange) -> Result<ReleasePolicy> {
+pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePolicy> {
     check(asked)?;
-    let mut change = Change::begin(engine, true)?;
+    let mut change = OpenedChange::begin(model, true)?;
+    let signer = change.signing_key()?;
     let policy = &mut change.manifest.policy;
     policy.minimum_batch = asked.minimum_batch.unwrap_or(policy.minimum_batch);
     policy.delay_seconds = asked.delay_seconds.unwrap_or(policy.delay_seconds);
     if let Some(noise) = asked.noise {
-        (policy.noise, policy.promise) = match noise {
-            ExportNoise::None => (None, None),
-            ExportNoise::Deviation { deviation } => ((deviation > 0.0).then_some(deviation), None),
+        policy.noise = match noise {
+            ExportNoise::Deviation { deviation } if deviation > 0.0 => Some(deviation),
+            _ => None,
+        };
+        policy.promise = match noise {
             ExportNoise::Calibrated { epsilon, delta, sensitivity } => {
-                (None, Some(NoisePromise { epsilon, delta, sensitivity }))
+                Some(NoisePromise { epsilon, delta, sensitivity })
             }
+            _ => None,
         };
     }
     (policy.settle_after, policy.settle_within_seconds) =
         settling((policy.settle_after, policy.settle_within_seconds), asked);
     if policy.noise.is_some() || policy.promise.is_some() {
         // Better found out now than at an export.
-        founding::noise_seed(&engine.store, &change.manifest)?;
+        founding::noise_seed(&model.store, &change.manifest.ledger)?;
     }
     let found = ReleasePolicy::from(&change.manifest);
-    let mut entry = ReceiptDraft::new(Kind::Policy, Outcome::Done, change.received_at());
-    entry.release = Some(change.manifest.policy.release());
-    entry.settings = settings(&found);
-    let mut entries = vec![entry];
-    // Rows that wait and by the new rules may not any more.
-    if upkeep::due(&change.manifest) {
-        entries.extend(change.scrub()?);
-    }
-    let stage = change.standing();
-    change.note_all(&stage, entries)?;
+    let mut draft = ReceiptDraft::new(Kind::Policy, Outcome::Done, change.received_at);
+    draft.release = Some(change.manifest.policy.release());
+    draft.settings = settings(&found);
+    let mut drafts = vec![draft];
+    // Rows that wait may by the new rules have waited long enough.
+    let is_due = settle::is_due(&change.manifest);
+    let mut change = if is_due { change.scrub()? } else { change.unscrubbed() };
+    drafts.extend(change.draft.take());
+    let unchanged = change.opened.unchanged();
+    change.sign(&signer, &unchanged, drafts)?.commit()?;
     Ok(found)
 }
 

@@ -3,8 +3,7 @@
 use efface::{AnyRecipe, Certificate, Evidence, NotCovered};
 use serde::Serialize;
 
-use crate::codec::network::NetworkInfo;
-use crate::ledger::noise::NormalStream;
+use crate::codec::network_info::NetworkInfo;
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,10 +135,10 @@ pub struct ModelSummary {
     pub unscrubbed_since: Option<String>,
     /// Changes since the fit.
     pub generation: u64,
-    /// Receipts in the log; 0 where an older efface wrote the file.
+    /// Receipts in the log.
     pub receipts: u64,
-    /// The public key that signs; None where there is no log yet.
-    pub public_key: Option<String>,
+    /// The public key that signs.
+    pub public_key: String,
     /// Exports that are in use, and those that a forget withdrew.
     pub exports: (u64, u64),
     /// The distance bound of the last change.
@@ -205,15 +204,4 @@ pub struct ExportedModel {
     pub warning: Option<String>,
     /// The receipt.
     pub receipt: ReceiptPlace,
-}
-
-impl Parameters {
-    /// Adds noise to every number.
-    pub(crate) fn blur(&mut self, deviation: f64, normals: &mut NormalStream) {
-        let vectors = self.vectors.iter_mut().map(|(_, values)| values);
-        let tables = self.tables.iter_mut().flat_map(|(_, lines)| lines);
-        for value in vectors.chain(tables).flatten() {
-            *value += deviation * normals.draw();
-        }
-    }
 }

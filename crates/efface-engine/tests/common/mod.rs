@@ -36,18 +36,6 @@ pub fn lend_key(bench: &Bench, model: &str, to: &str) {
     std::fs::copy(key(model), key(to)).unwrap();
 }
 
-/// Takes a file back to a format that had no log.
-pub fn without_log(path: &Path, format: u32) {
-    change_manifest(path, |manifest| {
-        manifest.as_object_mut().unwrap().remove("ledger");
-        manifest.as_object_mut().unwrap().remove("policy");
-    });
-    let tables = ["cells", "copies", "members", "nodes", "receipts", "requests"];
-    let drops: String = tables.map(|table| format!("DROP TABLE {table};")).concat();
-    let head = "DELETE FROM meta WHERE key = 'checkpoint'";
-    hasty(path).execute_batch(&format!("{drops} {head}; PRAGMA user_version = {format}")).unwrap();
-}
-
 pub fn csv(text: &str) -> Source {
     Source::from_bytes("table.csv", text, None).unwrap()
 }

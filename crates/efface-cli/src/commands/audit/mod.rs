@@ -62,7 +62,7 @@ fn request(args: &Audit) -> Result<AuditRequest> {
     } else if let Some(count) = args.sample {
         AuditRows::Sample(count)
     } else if let Some(file) = &args.file {
-        AuditRows::Gone(Source::open(file, None)?)
+        AuditRows::Gone(Source::open(file, None)?.into())
     } else {
         AuditRows::Present(RowSelection::Ids(args.forget.clone()))
     };
@@ -74,7 +74,7 @@ fn request(args: &Audit) -> Result<AuditRequest> {
             .map(|name| named_method(name, &[]))
             .collect::<std::result::Result<_, _>>()?,
         with_twins: args.with_twins,
-        held_out,
+        held_out: held_out.map(Into::into),
         oracles: args.oracles,
         keep: args.keep,
         seed: args.seed,

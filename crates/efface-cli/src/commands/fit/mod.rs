@@ -92,7 +92,7 @@ fn request(args: Fit) -> Result<FitRequest> {
         return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
     }
     Ok(FitRequest {
-        source,
+        source: source.into(),
         targets: args.targets,
         text: args.text,
         categorical: args.categorical,

@@ -17,7 +17,7 @@ use efface_nn::NetworkRecipe;
 use rusqlite::Connection;
 
 use crate::codec::manifest::{Details, Manifest, ModelHead};
-use crate::codec::network::NetworkInfo;
+use crate::codec::network_info::NetworkInfo;
 use crate::codec::pack;
 use crate::error::{Error, Result};
 use crate::file::{self, ArrayHead, FileFault, ModelStore, StoredArray, damaged, parts};
@@ -180,7 +180,8 @@ fn plain(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result
         })?;
         let model = match &manifest.waiting {
             Some(_) => {
-                let gone = store.with(|connection| file::rows::waiting_rows(connection, manifest))?;
+                let gone =
+                    store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
                 RidgeModel::from_state_without(&state, rows, &gone)?
             }
             None => RidgeModel::from_state(&state, rows)?,

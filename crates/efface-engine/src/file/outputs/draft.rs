@@ -6,15 +6,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::{PRIVATE_MODE, folder_of, resolve};
-use crate::ledger::key;
+use super::PRIVATE_MODE;
+use crate::file::paths::{folder_of, resolve};
+use crate::randomness::random_name;
 
 /// The end of every temporary name of ours.
 pub(super) const SUFFIX: &str = ".efface-tmp";
 
 /// A name for a temporary file beside `path`: hidden, never used before, and known to be ours.
 fn temporary_name(path: &Path) -> io::Result<PathBuf> {
-    let random = key::name::<8>().map_err(|error| io::Error::other(error.to_string()))?;
+    let random = random_name::<8>().map_err(|error| io::Error::other(error.to_string()))?;
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{random}{SUFFIX}"));
@@ -87,7 +88,7 @@ impl DraftFile {
             take_name(&temporary, &self.path)?;
         }
         self.temporary = None;
-        key::sync_folder(&self.path);
+        sync_folder(&self.path);
         Ok(())
     }
 
@@ -155,6 +156,11 @@ fn take_name(temporary: &Path, path: &Path) -> io::Result<()> {
         // A file system without second names, such as FAT.
         Err(_) => std::fs::rename(temporary, path),
     }
+}
+
+/// A new name survives a power cut once its folder is on disk; where folders cannot be synced, so be it.
+pub(crate) fn sync_folder(path: &Path) {
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
 /// A file in this folder that has no name, for its owner alone; None where the system has none such.

@@ -8,7 +8,7 @@ mod draft;
 mod sweep;
 
 pub use draft::DraftFile;
-pub(crate) use draft::{LockedName, set_mode};
+pub(crate) use draft::{LockedName, set_mode, sync_folder};
 pub use sweep::sweep;
 
 use std::fs::{File, FileType, Metadata};
@@ -16,17 +16,14 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::file;
-use crate::ledger::key;
+use crate::file::paths::{folder_of, resolve};
+use crate::file::{self, paths};
 
 /// Who may read a file that nobody chose a mode for: its owner alone.
 pub const PRIVATE_MODE: u32 = 0o600;
 
 /// More than the lines of a key file ever take.
 const START: u64 = 64 * 1024;
-
-/// How many links are followed before they are called a circle, as the kernel does.
-const MOST_LINKS: usize = 40;
 
 /// What lies at a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +55,7 @@ impl FileNature {
         if file::is_model(&start) {
             return Ok(Self::Model);
         }
-        let has_key = start.split(|byte| *byte == b'\n').any(key::is_secret_line);
+        let has_key = start.split(|byte| *byte == b'\n').any(paths::is_secret_line);
         Ok(if has_key { Self::Key } else { Self::Plain })
     }
 
@@ -131,7 +128,7 @@ impl<'a> PlannedOutput<'a> {
             return Err(Error::Exists { path: path.to_owned() });
         }
         if kind == OutputKind::Model {
-            let path = key::path(path);
+            let path = paths::key_path(path);
             let what = match FileNature::of(&path).map_err(|cause| Error::io(&path, cause))? {
                 FileNature::Absent | FileNature::Key => return Ok(()),
                 other => other.protected().unwrap_or("no key file, and the key of the model belongs there"),
@@ -157,7 +154,7 @@ pub fn check_outputs(outputs: &[PlannedOutput<'_>], inputs: &[&Path], overwrite:
         output.check(overwrite)?;
         let mut names = vec![output.path.to_owned()];
         if output.kind == OutputKind::Model {
-            names.push(key::path(output.path));
+            names.push(paths::key_path(output.path));
         }
         for name in names {
             let identity = FileIdentity::of(&name).map_err(|cause| Error::io(&name, cause))?;
@@ -190,7 +187,7 @@ pub fn check_folder(folder: &Path, extensions: &[&str], inputs: &[&Path]) -> Res
 
 /// Where the key of a model lies.
 pub fn key_path(model: &Path) -> PathBuf {
-    key::path(model)
+    paths::key_path(model)
 }
 
 /// What makes two paths one file: the same inode, or, where there is none yet, the same name in the same folder.
@@ -219,28 +216,6 @@ impl FileIdentity {
     fn existing(path: &Path, _: &Metadata) -> io::Result<Self> {
         Ok(Self::Name(std::fs::canonicalize(path)?))
     }
-}
-
-/// The path that a file is written to: links followed, also those that point at nothing yet. The folder must be there.
-pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Some(name) = path.file_name().map(ToOwned::to_owned) else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file name"));
-        };
-        let folder = std::fs::canonicalize(folder_of(&path))?;
-        path = match std::fs::read_link(&path) {
-            Ok(target) => folder.join(target),
-            Err(_) => return Ok(folder.join(name)),
-        };
-    }
-    Err(io::Error::new(ErrorKind::InvalidInput, "its links lead in a circle"))
-}
-
-/// The folder that a file is in.
-pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 #[cfg(test)]

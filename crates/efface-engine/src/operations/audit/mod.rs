@@ -5,9 +5,11 @@
 //! the distance to the retrained model, how soon it would know the rows again, what is left of an injected feature, what it
 //! costs the others, and what attackers can tell, which takes many models (the oracles) and most of the time.
 
+mod record;
 mod report;
 mod whole;
 
+pub(crate) use record::record_audit;
 pub use report::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 
 use std::collections::HashSet;
@@ -21,10 +23,12 @@ use efface::methods::table;
 use efface::{AnyModel, AnyRecipe, Fit, Hint, Method, NotCovered, RowId, RowStore, Rows, Setting};
 
 use crate::codec::model::Live;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::operations::change::Change;
-use crate::operations::look;
+use crate::operations::change::OpenedChange;
+use crate::operations::forget::selected_rows;
+use crate::operations::naming::family_name;
+use crate::operations::open_model::OpenModel;
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 use whole::WholeNetwork;
 
@@ -50,7 +54,7 @@ struct AuditSubject {
 }
 
 pub(crate) fn audit(
-    engine: &Engine,
+    model: &OpenModel,
     request: &AuditRequest,
     progress: &(dyn Progress + Sync),
 ) -> Result<AuditReport> {
@@ -60,7 +64,7 @@ pub(crate) fn audit(
         known.retain(|name| *name != Method::RetrainHead.name());
         return Err(Error::UnknownMethod { name: Method::RetrainHead.name().into(), known });
     }
-    let mut subject = read(engine, request, progress)?;
+    let mut subject = read(model, request, progress)?;
     let ways = subject.ways(request)?;
     progress.start("retraining and forgetting", None);
     let mut states = subject.states(&ways, request)?;
@@ -73,7 +77,7 @@ pub(crate) fn audit(
     let membership = subject.membership(&ways, request, progress)?;
     let AuditSubject { rows, gone, .. } = &subject;
     Ok(AuditReport {
-        model: look::name(&subject.recipe),
+        model: family_name(&subject.recipe),
         task: subject.task,
         rows: rows.len(),
         features: rows.width(),
@@ -91,26 +95,26 @@ pub(crate) fn audit(
 }
 
 /// Reads the model and everything about it in one transaction, which ends here: others may write while the audit works.
-fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditSubject> {
-    let change = Change::begin(engine, false)?;
+fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditSubject> {
+    let change = OpenedChange::begin(model, false)?;
     let recipe = change.manifest.model.recipe.clone();
     let task = match (&recipe, change.manifest.blueprint.classes()) {
         (AnyRecipe::KMeans(_), _) => Task::Clusters,
         (_, Some(_)) => Task::Classes,
         (_, None) => Task::Regression,
     };
-    let Live::Plain(model) = change.model()?.as_ref().clone() else {
+    let Live::Plain(fitted) = change.current_model()?.as_ref().clone() else {
         let reason = "an oracle would train the network of every shard anew; audit a network in one piece";
         return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
     };
     let mut rows = change.rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
-    let stage = change.stage()?;
-    let mut whole = WholeNetwork::read(&engine.store, &change.manifest, &change.rows(), &request.methods)?;
+    let texts = change.text_encoder()?;
+    let mut whole = WholeNetwork::read(&model.store, &change.manifest, &change.rows(), &request.methods)?;
     let mut left_out = Vec::new();
     let mut next = change.manifest.next_row;
-    let mut from_file = |source, what: &str| -> Result<(Rows, Vec<Vec<u32>>)> {
-        let mut batch = change.gather(source, stage.as_ref(), progress)?;
+    let mut from_file = |source: &RowSource, what: &str| -> Result<(Rows, Vec<Vec<u32>>)> {
+        let mut batch = change.gather(source, texts.as_ref(), progress)?;
         if batch.unknown > 0 {
             left_out.push(format!(
                 "{} words or levels of the {what}: the model has no feature for them, or none any more",
@@ -125,12 +129,13 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
         }
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
-        let (rows, _, words) = change.encoded(batch, numbers, stage.as_ref(), progress)?;
-        Ok((rows, words))
+        let read = change.encoded(batch, numbers, texts.as_ref(), progress)?;
+        Ok((read.rows, read.words))
     };
-    let (mut gone, mut gone_before) = (Vec::new(), false);
+    let mut gone = Vec::new();
+    let mut gone_before = false;
     match &request.rows {
-        AuditRows::Present(who) => gone = change.meant(who)?,
+        AuditRows::Present(who) => gone = selected_rows(&change, who)?,
         AuditRows::Sample(count) => gone = sample(&rows, *count, request.seed)?,
         AuditRows::Gone(source) => {
             if whole.is_some() {
@@ -170,7 +175,7 @@ fn read(engine: &Engine, request: &AuditRequest, progress: &(dyn Progress + Sync
     Ok(AuditSubject {
         recipe,
         task,
-        model,
+        model: fitted,
         rows,
         gone,
         gone_before,

@@ -2,11 +2,11 @@
 
 use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility};
 use efface::{Evidence, Method};
-use efface_io::Source;
 use efface_receipt::Audit;
 use serde::Serialize;
 
 use crate::operations::request::RowSelection;
+use crate::operations::row_source::RowSource;
 
 /// What an audit is asked to do.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct AuditRequest {
     /// Whether rows that are equal to those to forget go with them.
     pub with_twins: bool,
     /// Rows that the model never saw, for accuracy and for the population attack on the model itself.
-    pub held_out: Option<Source>,
+    pub held_out: Option<RowSource>,
     /// Models to fit for the attacks; 0 leaves the attacks out, else 16 or more.
     pub oracles: usize,
     /// The share of the other rows that each of them sees; above 0 and below 1.
@@ -36,8 +36,8 @@ pub enum AuditRows {
     Present(RowSelection),
     /// So many rows of the model, at random.
     Sample(usize),
-    /// Rows that the model has forgotten already, from a file.
-    Gone(Source),
+    /// Rows that the model has forgotten already, given once more.
+    Gone(RowSource),
 }
 
 impl AuditRequest {

@@ -5,105 +5,136 @@
 use std::sync::Arc;
 
 use efface::{Amend, Evidence};
-use efface_receipt::{Kind, Outcome, Settled, Time};
+use efface_receipt::{Kind, Outcome, SecretKey, Settled, Time};
+use rusqlite::Connection;
 
-use super::Change;
+use super::opened::OpenedChange;
+use super::report::idle_evidence;
+use super::signed::SignedChange;
 use crate::clock;
-use crate::codec::manifest::{Details, ScrubQueue};
+use crate::codec::manifest::{Details, Manifest, ScrubQueue};
 use crate::codec::model::{self, Live};
 use crate::error::Result;
-use crate::file;
-use crate::ledger::ReceiptDraft;
+use crate::file::{self, FileFault};
+use crate::ledger::{ModelTransition, ReceiptDraft};
 
 /// What the first step stores of a model.
-pub(crate) struct DeferredModel {
-    pub(crate) theta: Vec<f64>,
-    pub(crate) details: Details,
+pub(super) struct DeferredModel {
+    pub(super) theta: Vec<f64>,
+    pub(super) details: Details,
 }
 
 /// The receipt of a settle that scrubs what these receipts left behind.
-pub(crate) fn entry(received_at: Time, now: Time, run: Settled) -> ReceiptDraft {
-    let mut entry = ReceiptDraft::new(Kind::Settle, Outcome::Done, received_at);
-    (entry.scrubbed_at, entry.settles) = (Some(now), Some(run));
-    entry
+pub(super) fn settle_draft(received_at: Time, now: Time, run: Settled) -> ReceiptDraft {
+    let mut draft = ReceiptDraft::new(Kind::Settle, Outcome::Done, received_at);
+    draft.scrubbed_at = Some(now);
+    draft.settles = Some(run);
+    draft
 }
 
-impl Change<'_> {
-    /// Whether the rows that leave may wait to be scrubbed; notes them if so. `receipts` will tell of them.
+/// A change in which the rows that had waited are folded out of the sums and overwritten.
+pub(crate) struct ScrubbedChange<'a> {
+    pub(crate) opened: OpenedChange<'a>,
+    /// The receipt of the scrubbing; None where no row waited.
+    pub(crate) draft: Option<ReceiptDraft>,
+    /// The model without the waiting update; None where no row waited.
+    model: Option<Live>,
+}
+
+impl<'a> ScrubbedChange<'a> {
+    /// Receipts for something that leaves the parameters as they are.
+    pub(crate) fn sign(
+        self,
+        signer: &SecretKey,
+        transition: &ModelTransition,
+        drafts: Vec<ReceiptDraft>,
+    ) -> Result<SignedChange<'a>> {
+        SignedChange::new(self.opened, signer, transition, drafts, self.model)
+    }
+}
+
+impl<'a> OpenedChange<'a> {
+    /// Whether the rows that leave may wait to be scrubbed; queues them if so. `receipts` will tell of them.
     pub(super) fn defer(
         &mut self,
+        gone: &[u64],
         model: &Live,
         evidence: &mut Evidence,
         receipts: u64,
     ) -> Option<DeferredModel> {
-        let newest = self.newest();
+        let ledger = &self.manifest.ledger;
         let policy = &self.manifest.policy;
-        let (mut rows, since) = match &self.manifest.waiting {
-            Some(waiting) => (waiting.rows.clone(), waiting.since),
-            None => (Vec::new(), newest),
-        };
-        rows.extend(self.gone.iter().map(|leaver| leaver.row.0));
+        let queue = self.manifest.waiting.as_ref();
+        let mut rows = queue.map_or_else(Vec::new, |queue| queue.rows.clone());
+        let since = queue.map_or(ledger.newest, |queue| queue.since);
+        let first = queue.map_or(ledger.size, |queue| queue.first);
+        rows.extend(gone);
         rows.sort_unstable();
         if rows.len() as u64 >= policy.settle_after
-            || old(since, clock::milliseconds(), policy.settle_within_seconds)
+            || waited_long_enough(since, clock::milliseconds(), policy.settle_within_seconds)
         {
             return None;
         }
-        let (theta, optimum) = model::quick(model, self.gone.len(), evidence)?;
+        let (theta, optimum) = model::quick(model, gone.len(), evidence)?;
         let mut details = self.manifest.model.details.clone();
         let Details::Sums { at_optimum, .. } = &mut details else { return None };
         *at_optimum = optimum;
-        let size = self.manifest.ledger.as_ref()?.size;
-        let first = self.manifest.waiting.as_ref().map_or(size, |waiting| waiting.first);
-        self.manifest.waiting = Some(ScrubQueue { rows, first, last: size + receipts.max(1) - 1, since });
-        // As from the file: what comes first is all that was there before.
+        let last = ledger.size + receipts.max(1) - 1;
+        self.manifest.waiting = Some(ScrubQueue { rows, first, last, since });
+        // A model that is read from the file keeps the first precomputed step alone; what is told now agrees with that.
         evidence.precomputed.truncate(1);
         Some(DeferredModel { theta, details })
     }
 
-    /// Overwrites rows that waited.
-    pub(super) fn overwrite(&mut self, rows: &[u64]) -> Result<()> {
-        self.manifest.husks += rows.len() as u64;
-        self.store.with(|connection| rows.iter().try_for_each(|row| file::rows::erase(connection, *row)))
+    /// Leaves the rows that wait where they are.
+    pub(crate) fn unscrubbed(self) -> ScrubbedChange<'a> {
+        ScrubbedChange { opened: self, draft: None, model: None }
     }
 
-    /// Folds the rows that wait out of the stored sums and overwrites them; gives the receipt to be. None when none wait.
-    /// The parameters stay as they are, to the bit.
-    pub(crate) fn scrub(&mut self) -> Result<Option<ReceiptDraft>> {
-        if self.manifest.waiting.is_none() {
-            return Ok(None);
-        }
-        let mut model = Arc::unwrap_or_clone(self.model()?);
+    /// Folds the rows that wait out of the stored sums and overwrites them. The parameters stay as they are, to the bit.
+    pub(crate) fn scrub(mut self) -> Result<ScrubbedChange<'a>> {
+        let Some(queue) = self.manifest.waiting.clone() else { return Ok(self.unscrubbed()) };
+        let mut model = Arc::unwrap_or_clone(self.current_model()?);
         model.settle()?;
         let state = model::state(&model)?;
-        let mut evidence = super::forget::idle(self);
+        let mut evidence = idle_evidence(&self.manifest);
         model.update_evidence(&mut evidence);
-        let Some(ScrubQueue { rows, first, last, .. }) = self.manifest.waiting.take() else {
-            return Ok(None);
-        };
-        self.overwrite(&rows)?;
-        let Self { store, manifest, encoder, .. } = self;
-        let head = &mut manifest.model;
-        head.details = state.details();
-        (head.bound, head.relative_bound) = (finite(evidence.bound), finite(evidence.relative_bound));
+        let store = self.store();
+        let manifest = &mut self.manifest;
+        let encoder = self.encoder.as_ref();
+        manifest.waiting = None;
+        manifest.model.details = state.details();
+        manifest.model.bound = finite(evidence.bound);
+        manifest.model.relative_bound = finite(evidence.relative_bound);
         store.with(|connection| {
+            overwrite_rows(connection, manifest, &queue.rows)?;
             if manifest.husks > manifest.rows {
                 file::compact(connection)?;
                 manifest.husks = 0;
             }
-            manifest.parts = model::save(connection, &state, encoder.as_ref(), &manifest.parts)?;
+            manifest.parts = model::save(connection, &state, encoder, &manifest.parts)?;
             Ok(())
         })?;
-        let now = self.manifest.ledger.as_mut().map_or(self.received_at, |ledger| ledger.now());
-        self.settled = Some(model);
-        Ok(Some(entry(self.received_at, now, Settled { first, last })))
+        let run = Settled { first: queue.first, last: queue.last };
+        let draft = settle_draft(self.received_at, manifest.ledger.now(), run);
+        Ok(ScrubbedChange { opened: self, draft: Some(draft), model: Some(model) })
     }
 }
 
-/// Whether rows that wait since then have waited long enough by the clock as it is. The log's own time does not go back
-/// with the clock, and would stand still; when the clock says that rows wait since a time to come, nobody knows how long
-/// they have, so that they are scrubbed.
-pub(crate) fn old(since: i64, clock: i64, within_seconds: u64) -> bool {
+/// Overwrites the bytes of rows. They leave husks, which a later compaction gives back.
+pub(super) fn overwrite_rows(
+    connection: &Connection,
+    manifest: &mut Manifest,
+    rows: &[u64],
+) -> std::result::Result<(), FileFault> {
+    manifest.husks += rows.len() as u64;
+    rows.iter().try_for_each(|row| file::rows::erase(connection, *row))
+}
+
+/// Whether rows that wait since then have waited long enough by the clock. The log's own time never runs backwards and
+/// would stand still with a clock that was set back, so that the clock itself is asked. When it says that the rows wait
+/// since a time to come, nobody knows how long they have waited, and they are scrubbed.
+pub(crate) fn waited_long_enough(since: i64, clock: i64, within_seconds: u64) -> bool {
     clock < since || clock.saturating_sub(since) as u64 / 1000 >= within_seconds
 }
 

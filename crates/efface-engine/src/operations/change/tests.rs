@@ -3,7 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use super::*;
+use efface::Method;
+use efface_io::Source;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::file::{ModelStore, journal};
 use crate::operations::request::{FitRequest, RowSelection};
 use crate::progress::Silent;
 
@@ -18,7 +23,7 @@ pub(super) fn interrupt(store: &ModelStore) -> Result<()> {
         // What a crash would leave on disk, the cache having been written back in the middle of the transaction.
         store.with(|connection| Ok(connection.cache_flush()?))?;
         std::fs::copy(store.path(), &path).unwrap();
-        std::fs::copy(file::journal(store.path()), file::journal(&path)).unwrap();
+        std::fs::copy(journal(store.path()), journal(&path)).unwrap();
     }
     if FAIL.get() { Err(Error::EmptyRequest) } else { Ok(()) }
 }
@@ -50,7 +55,7 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert!(!file::journal(&path).exists());
+    assert!(!journal(&path).exists());
     // The same engine goes on as if nothing had happened.
     assert_eq!(engine.forget(&who, &Method::default(), false).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
@@ -69,7 +74,7 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         FAIL.set(true);
         assert!(engine.forget(&RowSelection::Ids(vec!["r7".into()]), &Method::default(), false).is_err());
         FAIL.set(false);
-        assert!(file::journal(&copy).exists());
+        assert!(journal(&copy).exists());
         assert_ne!(std::fs::read(&copy).unwrap(), before);
         let opened = if write { Engine::open(&copy) } else { Engine::open_read_only(&copy) };
         assert_eq!(opened.unwrap().summary().unwrap().rows, 40);

@@ -1,11 +1,12 @@
 //! All rows of a file in memory, as the model wants them.
 
 use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
-use efface_io::Source;
 
 use super::{ExampleContent, ReadPurpose, RowReader, each};
-use crate::codec::blueprint::{Blueprint, RowLayout};
+use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
+use crate::file::RowLayout;
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
 /// The rows of a file. All lists run in parallel; a list that the model has no use for is empty.
@@ -82,7 +83,7 @@ impl FeatureTable {
 
 /// Reads a file into memory. Ids that occur twice are an error.
 pub(crate) fn gather(
-    source: &Source,
+    source: &RowSource,
     blueprint: &Blueprint,
     reader: RowReader<'_>,
     purpose: ReadPurpose,
@@ -114,7 +115,7 @@ pub(crate) fn gather(
         Ok(())
     })?;
     if rows == 0 {
-        return Err(Error::NoRows { file: source.path().to_owned() });
+        return Err(Error::NoRows { file: source.name() });
     }
     batch.check_ids()?;
     Ok(batch)

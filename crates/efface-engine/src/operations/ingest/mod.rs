@@ -1,4 +1,4 @@
-//! From a file to rows. A fit reads its file twice: [`observe`] finds out what the columns are, [`gather`] turns rows
+//! From a file, or records in memory, to rows. A fit reads its file twice: [`observe`] finds out what the columns are, [`gather`] turns rows
 //! into features. Memory goes to what is kept and to nothing else.
 
 mod batch;
@@ -13,11 +13,11 @@ pub(crate) use observe::observe;
 pub(crate) use texts::observe as observe_texts;
 
 use efface::features::Encoder;
-use efface_io::Source;
 
 use crate::codec::blueprint::Blueprint;
-use crate::codec::network::TextEncoder;
+use crate::codec::text_encoder::TextEncoder;
 use crate::error::Result;
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
 /// What rows are read for.
@@ -31,7 +31,7 @@ pub(crate) enum ReadPurpose {
     Predict,
 }
 
-/// One row of a file, ready for the model.
+/// One row, ready for the model.
 pub(crate) struct EncodedExample<'a> {
     pub(crate) line: u64,
     pub(crate) id: Option<String>,
@@ -64,15 +64,20 @@ pub(crate) enum RowReader<'a> {
     Indices,
 }
 
-impl<'a> From<Option<&'a Encoder>> for RowReader<'a> {
-    fn from(encoder: Option<&'a Encoder>) -> Self {
-        encoder.map_or(Self::Indices, Self::Columns)
+impl<'a> RowReader<'a> {
+    /// A network reads texts, a model of a table its columns, and any other model indices.
+    pub(crate) fn new(texts: Option<&'a TextEncoder>, encoder: Option<&'a Encoder>) -> Self {
+        match (texts, encoder) {
+            (Some(texts), _) => Self::Texts(texts),
+            (None, Some(encoder)) => Self::Columns(encoder),
+            (None, None) => Self::Indices,
+        }
     }
 }
 
-/// Shows every row of the file, in order; returns how many there were.
+/// Shows every row of the source, in order; returns how many there were.
 pub(crate) fn each(
-    source: &Source,
+    source: &RowSource,
     blueprint: &Blueprint,
     reader: RowReader<'_>,
     purpose: ReadPurpose,
@@ -81,7 +86,7 @@ pub(crate) fn each(
 ) -> Result<u64> {
     match reader {
         RowReader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
-        RowReader::Texts(stage) => texts::each(source, blueprint, stage, purpose, progress, see),
+        RowReader::Texts(encoder) => texts::each(source, blueprint, encoder, purpose, progress, see),
         RowReader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
     }
 }
@@ -89,21 +94,23 @@ pub(crate) fn each(
 /// Tells `progress` now and then how far a pass over `source` has come.
 pub(crate) struct ReadTicker<'a> {
     progress: &'a dyn Progress,
-    bytes: efface_io::Progress,
+    /// How far a pass over a file has come, in bytes. Rows in memory are counted instead.
+    bytes: Option<efface_io::Progress>,
     rows: u64,
 }
 
 impl<'a> ReadTicker<'a> {
-    pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &Source) -> Self {
+    pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &RowSource) -> Self {
         let bytes = source.progress();
-        progress.start(what, Some(bytes.size()));
+        progress.start(what, bytes.as_ref().map(efface_io::Progress::size));
         Self { progress, bytes, rows: 0 }
     }
 
     pub(crate) fn row(&mut self) {
         self.rows += 1;
         if self.rows.is_multiple_of(1024) {
-            self.progress.at(self.bytes.bytes_read());
+            let done = self.bytes.as_ref().map_or(self.rows, efface_io::Progress::bytes_read);
+            self.progress.at(done);
         }
     }
 

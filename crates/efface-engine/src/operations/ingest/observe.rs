@@ -9,8 +9,9 @@ use efface_io::{Record, SparseRecord};
 use super::ReadTicker;
 use super::labels::TargetObserver;
 use super::table::place;
-use crate::codec::blueprint::{Blueprint, LABEL, RowLayout, TargetGoal};
+use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
 use crate::error::{Error, Result};
+use crate::file::RowLayout;
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
 
@@ -115,7 +116,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.path().to_owned() });
+        return Err(Error::NoRows { file: request.source.name() });
     }
     let encoder = builder.finish()?;
     let mut goals =
@@ -127,7 +128,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         weight: request.weight.clone(),
         // Several targets are all numbers, so that any of the goals speaks for all.
         goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
-        layout: RowLayout::of(&encoder),
+        layout: layout_of(&encoder),
         width: encoder.width(),
         first_index: None,
         texts: None,
@@ -154,7 +155,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.path().to_owned() });
+        return Err(Error::NoRows { file: request.source.name() });
     }
     let Some((least, most)) = indices else {
         return Err(efface::features::FeatureError::NoFeatures.into());

@@ -1,17 +1,18 @@
 //! Rows of an svmlight file: features are the indices as written, less the first one.
 
 use efface::features::Cell;
-use efface_io::{Source, SparseRecord};
+use efface_io::SparseRecord;
 
 use super::labels::LabelReader;
 use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, LABEL};
 use crate::error::{Error, Result};
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
 /// See [`super::each`].
 pub(super) fn each(
-    source: &Source,
+    source: &RowSource,
     blueprint: &Blueprint,
     purpose: ReadPurpose,
     progress: &dyn Progress,

@@ -1,12 +1,13 @@
 //! Rows of a table. Columns are found by name, so that their order may change from file to file.
 
 use efface::features::{Cell, Encoder, FeatureError};
-use efface_io::{Record, Source};
+use efface_io::Record;
 
 use super::labels::LabelReader;
 use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
 use crate::codec::blueprint::{Blueprint, TargetGoal, finite, text};
 use crate::error::{Error, Result};
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
 /// Where a column stands in this table.
@@ -91,7 +92,7 @@ impl<'a> ColumnRoles<'a> {
 
 /// See [`super::each`].
 pub(super) fn each(
-    source: &Source,
+    source: &RowSource,
     blueprint: &Blueprint,
     encoder: &Encoder,
     purpose: ReadPurpose,

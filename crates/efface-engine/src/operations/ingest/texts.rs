@@ -2,15 +2,17 @@
 
 use efface::features::{Cell, VocabularyLearner};
 use efface::{Hint, Setting};
-use efface_io::{Record, Source};
+use efface_io::Record;
 
 use super::labels::TargetObserver;
 use super::table::{ColumnRoles, RowIdentity, place};
 use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
-use crate::codec::blueprint::{Blueprint, RowLayout, TextColumns};
-use crate::codec::network::TextEncoder;
+use crate::codec::blueprint::{Blueprint, TextColumns};
+use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
+use crate::file::RowLayout;
 use crate::operations::request::FitRequest;
+use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
 /// The text of one row: its columns, one after the other. A cell of nothing is no text.
@@ -60,7 +62,7 @@ pub(crate) fn observe(
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.path().to_owned() });
+        return Err(Error::NoRows { file: request.source.name() });
     }
     let words = match (learner, most) {
         (Some(learner), Some(most)) => {
@@ -117,9 +119,9 @@ fn check(request: &FitRequest) -> Result<()> {
 
 /// See [`super::each`].
 pub(super) fn each(
-    source: &Source,
+    source: &RowSource,
     blueprint: &Blueprint,
-    stage: &TextEncoder,
+    encoder: &TextEncoder,
     purpose: ReadPurpose,
     progress: &dyn Progress,
     see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
@@ -138,8 +140,8 @@ pub(super) fn each(
     while table.read(&mut record)? {
         let line = record.line;
         joined(&record.cells, &places, &mut text);
-        let (ids, cut) = stage.ids(&text, texts.max_tokens);
-        let unknown = stage.unknown(&ids);
+        let (ids, cut) = encoder.ids(&text, texts.max_tokens);
+        let unknown = encoder.unknown(&ids);
         let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
         let content = ExampleContent::WordIds(&ids);
         see(EncodedExample { line, id, subject, weight, targets: &numbers, content, unknown, cut })?;

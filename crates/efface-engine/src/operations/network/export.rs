@@ -2,7 +2,7 @@
 
 use efface_nn::onnx;
 
-use crate::codec::network::TextEncoder;
+use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::operations::report::Parameters;
 

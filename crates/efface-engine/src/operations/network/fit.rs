@@ -10,13 +10,14 @@ use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, Checkpoint, Embedding, Head, HeadRecipe, NetworkRecipe};
 
 use super::{core_recipe, train};
-use crate::codec::blueprint::{Blueprint, MOST_TOKENS, RowLayout};
+use crate::codec::blueprint::{Blueprint, MOST_TOKENS};
 use crate::codec::model::{Live, working_form};
-use crate::codec::network::TextEncoder;
-use crate::codec::network::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
+use crate::codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
+use crate::codec::text_encoder::{TextEncoder, word_lists};
 use crate::error::{Error, Result};
-use crate::operations::fit::PreparedModel;
+use crate::file::RowLayout;
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowReader};
+use crate::operations::prepared::{PreparedModel, working_recipe};
 use crate::operations::request::{EncoderChoice, FitRequest, NetworkRequest, Sharding, Vectors};
 use crate::progress::Progress;
 
@@ -75,7 +76,7 @@ fn minilm(
     let (rows, words) = stage.rows(&ids, progress)?;
     progress.start("fitting", None);
     let recipe = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
-    let model = Live::Plain(crate::operations::fit::working(&recipe).fit(&rows)?);
+    let model = Live::Plain(working_recipe(&recipe).fit(&rows)?);
     Ok(batch.prepared(NetworkParts { blueprint, rows, words, recipe, model, info, backbone: None }))
 }
 
@@ -112,7 +113,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
     let (backbone, head) = trained.network.into_parts();
     (blueprint.layout, blueprint.width) = (RowLayout::Encoded, backbone.width());
-    let words = crate::codec::network::stage::word_lists(&ids)?;
+    let words = word_lists(&ids)?;
     let info = NetworkInfo {
         encoder: describe(&backbone, &trained.checkpoint, interrupted),
         max_tokens,

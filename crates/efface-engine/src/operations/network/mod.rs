@@ -22,7 +22,7 @@ use efface::methods::table;
 use efface::{AnyModel, AnyRecipe, Hint, Method, Outcome, RowId, RowStore, Setting};
 
 use crate::codec::model::Live;
-use crate::codec::network::{EncoderInfo, NetworkInfo};
+use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::error::{Error, Result};
 use crate::operations::request::ForgetRequest;
 

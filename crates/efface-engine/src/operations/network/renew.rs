@@ -11,8 +11,8 @@ use super::fit::{describe, live};
 use super::train;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::Live;
-use crate::codec::network::stage::{PART, word_lists};
-use crate::codec::network::{EncoderInfo, NetworkInfo};
+use crate::codec::network_info::{EncoderInfo, NetworkInfo};
+use crate::codec::text_encoder::{PART, word_lists};
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, StoreRows, StoredArray, damaged, parts, rows};
 use crate::progress::Progress;
@@ -123,9 +123,9 @@ impl NetworkRenewal {
         connection: &rusqlite::Connection,
         manifest: &mut Manifest,
     ) -> std::result::Result<(), FileFault> {
-        let shape = crate::file::RowShape::of(&manifest.blueprint);
+        let outline = manifest.outline();
         let mut fresh = Vec::with_capacity(self.encoded.len());
-        rows::each(connection, shape, &[], |number, stored, _| {
+        rows::each(connection, &outline, |number, stored, _| {
             if self.encoded.get(RowId(number)).is_some() {
                 fresh.push((number, stored));
             }
@@ -136,7 +136,7 @@ impl NetworkRenewal {
         }
         for (number, stored) in &fresh {
             if let Some(view) = self.encoded.get(RowId(*number)) {
-                rows::renew(connection, *number, shape.layout, stored, view.features)?;
+                rows::renew(connection, *number, outline.shape.layout, stored, view.features)?;
             }
         }
         let head = parts::save_lasting(connection, StoredArray::Bytes(PART, &self.backbone))?;

@@ -1,19 +1,21 @@
 //! What a caller asks for.
 
+mod forget;
 mod network;
 
+pub use forget::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
 use efface::features::{EncoderOptions, WordSource};
-use efface::{Aggregation, KMeans, Logistic, Method, Ridge, Softmax};
-use efface_io::Source;
-use efface_receipt::Time;
+use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
+
+use crate::operations::row_source::RowSource;
 
 /// What a fit is asked to do.
 #[derive(Debug, Clone)]
 pub struct FitRequest {
-    /// The file with the rows.
-    pub source: Source,
+    /// The rows: a file, or records in memory.
+    pub source: RowSource,
     /// The columns to predict, one or many. Must be empty for svmlight, whose target is in the line, and for k-means.
     pub targets: Vec<String>,
     /// Columns read as words.
@@ -51,10 +53,10 @@ pub struct FitRequest {
 
 impl FitRequest {
     /// A regression on every column of `source` but the target, which is still to be named.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: impl Into<RowSource>) -> Self {
         let EncoderOptions { words, max_levels, .. } = EncoderOptions::default();
         Self {
-            source,
+            source: source.into(),
             targets: Vec::new(),
             text: Vec::new(),
             categorical: Vec::new(),
@@ -142,50 +144,4 @@ pub enum Likelihood {
     Multinomial,
     /// As numbers.
     Gaussian,
-}
-
-/// The rows that a forget is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RowSelection {
-    /// These rows.
-    Ids(Vec<String>),
-    /// All rows of one person.
-    Subject {
-        /// The model's subject column.
-        column: String,
-        /// The person, as that column names them.
-        value: String,
-    },
-}
-
-/// A request to forget.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ForgetRequest {
-    /// The rows.
-    pub who: RowSelection,
-    /// The method, with its settings.
-    pub method: Method,
-    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method too.
-    pub clear_dead_columns: bool,
-    /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
-    /// is in the log whatever it is.
-    pub id: Option<String>,
-    /// Whether rows that are not here are passed over. Otherwise they are an error, and nothing happens.
-    pub allow_missing: bool,
-    /// When the person asked.
-    pub requested_at: Option<Time>,
-}
-
-impl ForgetRequest {
-    /// By the method that suits the model, with nothing special about it.
-    pub fn new(who: RowSelection) -> Self {
-        Self {
-            who,
-            method: Method::default(),
-            clear_dead_columns: false,
-            id: None,
-            allow_missing: false,
-            requested_at: None,
-        }
-    }
 }

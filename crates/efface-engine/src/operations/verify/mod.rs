@@ -1,5 +1,7 @@
 //! Whether a model file is what its log says: everything that can be recomputed from what is stored, is.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use efface_receipt::{
@@ -10,10 +12,10 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
-use crate::engine::{Engine, ModelSnapshot};
 use crate::error::Result;
-use crate::file::{self, FileFault, RowShape, damaged, parts};
+use crate::file::{self, FileFault, damaged, parts};
 use crate::ledger::{self, LedgerHead, ReceiptLog, requests};
+use crate::operations::open_model::{ModelSnapshot, OpenModel};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,10 +57,14 @@ struct LogSummary {
 /// Checks a model file. `key` is the public key that the log began with, as the caller knows it; without one the file's
 /// own is taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
 /// its rows again; None does so where that is no trouble.
-pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>) -> Result<Vec<FileCheck>> {
-    let transaction = engine.store.begin(false)?;
-    let ModelSnapshot { manifest, .. } = engine.snapshot()?;
-    let ledger = ledger::of(&manifest, engine.store.path())?;
+pub(crate) fn verify(
+    model: &OpenModel,
+    key: Option<&PublicKey>,
+    rows: Option<bool>,
+) -> Result<Vec<FileCheck>> {
+    let transaction = model.store.begin(false)?;
+    let ModelSnapshot { manifest, .. } = model.snapshot()?;
+    let ledger = &manifest.ledger;
     let mut checks = Vec::new();
     let mut left = BTreeMap::new();
     let (mut last, mut unscrubbed, mut tolerance) = (None, None, None);
@@ -71,7 +77,7 @@ pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>
         };
         checks.push(FileCheck { check, passed, known, found });
     };
-    let whole = |work: &mut dyn FnMut(&Connection) -> CheckOutcome| engine.store.raw(work);
+    let whole = |work: &mut dyn FnMut(&Connection) -> CheckOutcome| model.store.raw(work);
     note("file", whole(&mut |connection| file(connection)));
     note(
         "log",
@@ -88,8 +94,8 @@ pub(crate) fn model(engine: &Engine, key: Option<&PublicKey>, rows: Option<bool>
     note("requests", whole(&mut |connection| asked(connection)));
     note("suppression list", whole(&mut |connection| suppressed(connection, &manifest, &left)));
     let tolerance = tolerance.unwrap_or(0.0);
-    note("bound", rows::bound(engine, &manifest, tolerance));
-    note("rows", rows::against(engine, &manifest, tolerance, rows));
+    note("bound", rows::bound(model, &manifest, tolerance));
+    note("rows", rows::against(model, &manifest, tolerance, rows));
     drop(transaction);
     Ok(checks)
 }
@@ -141,7 +147,7 @@ fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) 
     for part in &manifest.parts {
         parts::check(connection, &manifest.parts, part.name())?;
     }
-    let hash = ledger::parameters(&manifest.parts);
+    let hash = manifest.parameters();
     match last {
         Some(last) if last.parameters.after == hash => holds(format!("{hash}, as the last receipt says")),
         Some(_) => damaged("they are not those of the last receipt"),
@@ -156,10 +162,9 @@ fn set(
     ledger: &LedgerHead,
     last: Option<&Receipt>,
 ) -> CheckOutcome {
-    let salt = ledger::salt(manifest);
+    let salt = manifest.commitments();
     let mut leaves: Vec<Hash> = Vec::new();
-    let hidden = manifest.hidden();
-    file::rows::each(connection, RowShape::of(&manifest.blueprint), &hidden, |_, row, content| {
+    file::rows::each(connection, &manifest.outline(), |_, row, content| {
         leaves.push(salt.row(row.id.as_bytes(), &content));
         Ok(())
     })?;
@@ -199,8 +204,9 @@ fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>
             return damaged("the rows that wait to be scrubbed do so since another time than its log says");
         }
     }
-    let hidden = manifest.hidden();
-    file::rows::waiting(connection, manifest)?;
+    let outline = manifest.outline();
+    file::rows::waiting(connection, &outline)?;
+    let hidden = outline.hidden;
     let sql = r#"SELECT rows.row FROM "rows" JOIN "keys" ON keys.row = rows.row
                  WHERE keys.key = zeroblob(32) AND rows.payload <> zeroblob(length(rows.payload)) ORDER BY rows.row"#;
     let mut statement = connection.prepare(sql)?;
@@ -253,13 +259,8 @@ fn suppressed(connection: &Connection, manifest: &Manifest, left: &BTreeMap<Stri
         return damaged("rows that the log says were forgotten are not on the list, or under another time");
     }
     let told: u64 = left.values().sum();
-    match directory.sealed(&entries) {
-        Some(false) => damaged("an entry is not the one that was made"),
-        Some(true) => holds(format!("{listed} rows that must not come back, {told} of them in this log")),
-        None => holds(format!(
-            "{listed} rows that must not come back, {told} of them in this log; an older efface kept no checksum"
-        )),
+    if !directory.is_sealed(&entries) {
+        return damaged("an entry is not the one that was made");
     }
+    holds(format!("{listed} rows that must not come back, {told} of them in this log"))
 }
-
-mod rows;

@@ -6,10 +6,10 @@ use efface::{AnyModel, AnyRecipe, Fit, Method, RidgeModel, RidgeState};
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, State};
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::file::{FileFault, StoreRows, damaged};
-use crate::operations::look;
+use crate::operations::open_model::OpenModel;
+use crate::operations::parameters;
 
 /// Numbers in the rows that are read without being asked: a few seconds.
 const SMALL: u64 = 20_000_000;
@@ -25,9 +25,9 @@ fn fault(error: impl Into<Error>) -> FileFault {
 }
 
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
-pub(super) fn bound(engine: &Engine, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
-    let rows = StoreRows::new(&engine.store, manifest);
-    let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
+pub(super) fn bound(open: &OpenModel, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
+    let rows = StoreRows::new(&open.store, manifest.outline());
+    let found = model::load(&open.store, manifest, &rows).map_err(fault)?;
     let evidence = found.forget(&Method::default(), &rows, &[]).map_err(fault)?.evidence;
     judge(evidence.relative_bound, manifest, tolerance, "the stored model")
 }
@@ -56,7 +56,7 @@ fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOut
 
 /// Sums, parameters and bound from the rows themselves.
 pub(super) fn against(
-    engine: &Engine,
+    open: &OpenModel,
     manifest: &Manifest,
     tolerance: f64,
     asked: Option<bool>,
@@ -69,14 +69,14 @@ pub(super) fn against(
             "the model was not computed from its rows; verifying with rows does it".into(),
         ));
     }
-    let rows = StoreRows::new(&engine.store, manifest);
+    let rows = StoreRows::new(&open.store, manifest.outline());
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
         return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
     }
     match &manifest.model.recipe {
-        AnyRecipe::Ridge(_) => ridge(engine, manifest, tolerance, &rows),
+        AnyRecipe::Ridge(_) => ridge(open, manifest, tolerance, &rows),
         AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
-            let found = model::load(&engine.store, manifest, &rows).map_err(fault)?;
+            let found = model::load(&open.store, manifest, &rows).map_err(fault)?;
             let newton = Newton { measure: true, ..Newton::default() }.into();
             let evidence = found.forget(&newton, &rows, &[]);
             // A model that publishes behind noise has no Newton step to measure with.
@@ -90,8 +90,8 @@ pub(super) fn against(
         recipe @ (AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_)) => {
             let all = efface::RowStore::all(&rows).map_err(fault)?;
             let fresh = recipe.fit(&all).map_err(fault)?;
-            let (kept, fresh) =
-                (look::numbers(&engine.store, manifest).map_err(fault)?, look::numbers_of(&fresh));
+            let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;
+            let fresh = parameters::numbers_of(&fresh);
             let far =
                 kept.iter().zip(&fresh).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f64::max);
             if kept.len() == fresh.len() && far <= 1e-9 {
@@ -105,8 +105,8 @@ pub(super) fn against(
     }
 }
 
-fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
-    let mut model = model::load(&engine.store, manifest, rows).map_err(fault)?;
+fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
+    let mut model = model::load(&open.store, manifest, rows).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
     let State::Ridge(kept) = model::state(&model).map_err(fault)? else {
         return damaged("its recipe and its state are of different models");
@@ -117,7 +117,8 @@ fn ridge(engine: &Engine, manifest: &Manifest, tolerance: f64, rows: &StoreRows<
         ));
     }
     let fresh = kept.resummed(rows).map_err(fault)?;
-    let (a, b) = (apart(&kept.a, &fresh.a), apart(&kept.b, &fresh.b));
+    let a = apart(&kept.a, &fresh.a);
+    let b = apart(&kept.b, &fresh.b);
     // Both are at most so far from the true sums. Half of a symmetric matrix is kept, so that this allows for more.
     let charge = SLACK * (kept.accuracy.charge + fresh.accuracy.charge);
     let square: f64 = kept.spread.iter().map(|s| s * s).sum();

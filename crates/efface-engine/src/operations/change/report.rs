@@ -1,11 +1,13 @@
 //! What the caller of a change is told.
 
-use efface::{AnyRecipe, Evidence, Method};
+use efface::{Claim, Evidence, Method};
 use efface_receipt::Signed;
 
+use crate::codec::manifest::Manifest;
 use crate::operations::report::{ChangeReport, ReceiptPlace};
 
-pub(super) fn report(
+/// The report of a change that was made, or would be in a dry run.
+pub(crate) fn change_report(
     evidence: Evidence,
     seconds: f64,
     dry_run: bool,
@@ -34,27 +36,43 @@ pub(super) fn report(
     }
 }
 
-pub(super) fn logged(signed: &Signed) -> ReceiptPlace {
+/// Where a receipt stands in the log.
+pub(crate) fn receipt_place(signed: &Signed) -> ReceiptPlace {
     ReceiptPlace { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
 }
 
-pub(super) fn empty() -> efface_receipt::SetState {
-    efface_receipt::training_set::Node::EMPTY.state()
-}
-
-/// What counts as equal for a model, where the request does not say.
-pub(super) fn tolerance(recipe: &AnyRecipe) -> f64 {
-    match recipe {
-        AnyRecipe::Ridge(ridge) => ridge.tolerance,
-        AnyRecipe::Logistic(logistic) => logistic.tolerance,
-        AnyRecipe::Softmax(softmax) => softmax.tolerance,
-        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) | AnyRecipe::KMeans(_) => 1e-9,
-        AnyRecipe::Sisa(sisa) => tolerance(&sisa.recipe.clone().into()),
+/// The record of a change that left the model as it was.
+pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
+    Evidence {
+        method: "none".into(),
+        reason: None,
+        promise: Claim::Approximate,
+        tolerance: None,
+        forgotten: 0,
+        learned: 0,
+        rows: manifest.rows as usize,
+        rows_read: 0,
+        largest_leverage: None,
+        condition: None,
+        directions_dropped: 0,
+        iterations: 0,
+        refinements: 0,
+        refactored: false,
+        resummed: false,
+        gradient_norm: None,
+        convexity: 0.0,
+        bound: manifest.model.bound.unwrap_or(f64::INFINITY),
+        relative_bound: manifest.model.relative_bound.unwrap_or(f64::INFINITY),
+        bound_source: efface::BoundSource::Carried,
+        certificate: None,
+        cleared: None,
+        precomputed: Vec::new(),
+        not_covered: Vec::new(),
     }
 }
 
 /// A tolerance that was asked for also holds once the change is folded into the curvature, which rounds too.
-pub(super) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
+pub(crate) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Result<()> {
     let Some(asked) = method.tolerance().filter(|_| evidence.tolerance_missed()) else { return Ok(()) };
     let bound = evidence.relative_bound;
     Err(efface::Error::Unsupported {

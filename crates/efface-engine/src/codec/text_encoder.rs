@@ -6,7 +6,7 @@ use efface::{Features, Rows};
 use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, NetworkRecipe, UNKNOWN, encoded_rows};
 
-use super::info::EncoderInfo;
+use super::network_info::EncoderInfo;
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::file::{ModelStore, parts};

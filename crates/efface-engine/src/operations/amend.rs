@@ -1,0 +1,85 @@
+//! Rows of the model that are replaced by corrected ones.
+
+use std::collections::HashSet;
+
+use efface::{Amend, Method, Outcome, RowId, RowStore, Rows};
+use efface_receipt::Kind;
+
+use super::change::{OpenedChange, RowChange, change_report, receipt_place};
+use super::open_model::OpenModel;
+use super::report::ChangeReport;
+use super::row_source::RowSource;
+use crate::codec::model::{self, Live};
+use crate::error::{Error, Result};
+use crate::ledger::ReceiptDraft;
+use crate::progress::Progress;
+
+/// Replaces rows of the model by the rows of the same ids.
+pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progress) -> Result<ChangeReport> {
+    let change = OpenedChange::begin(model, true)?;
+    let signer = change.signing_key()?;
+    if change.manifest.blueprint.id.is_none() {
+        return Err(Error::NoIds);
+    }
+    let texts = change.text_encoder()?;
+    let batch = change.gather(source, texts.as_ref(), progress)?;
+    let gone = change.find(&batch.ids)?;
+    // An amended row gets a new number in the file. A model that goes by numbers must hear of it.
+    let renumbered = model::knows_numbers(&change.manifest);
+    let mut numbers = gone.clone();
+    if renumbered {
+        numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
+    }
+    let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
+    let rows = change.rows();
+    let amended = change.current_model().and_then(|model| {
+        if renumbered {
+            replaced(&model, &rows, &gone, &new.rows)
+        } else {
+            Ok(model.amend(&rows, &new.rows)?)
+        }
+    });
+    let outcome = amended.map_err(|error| change.name_rows(error))?;
+    let mut planned = change.plan(RowChange {
+        outcome,
+        gone,
+        forgets: false,
+        new: Some(new),
+        renewal: None,
+        deferrable: None,
+    })?;
+    let mut draft = ReceiptDraft::new(Kind::Amend, efface_receipt::Outcome::Done, planned.opened.received_at);
+    draft.gone = planned.departed();
+    draft.findings = Some(planned.findings(&Method::default()));
+    let started = planned.opened.started;
+    let dropped = planned.dropped;
+    // What a row said before can be read off two versions like a row that left.
+    let newest = planned.opened.manifest.ledger.newest;
+    planned.opened.manifest.policy.count(1, newest);
+    draft.release = Some(planned.opened.manifest.policy.release());
+    let applied = planned.apply()?;
+    draft.come = applied.come.clone();
+    let evidence = applied.evidence.clone();
+    let withdrawn = applied.withdrawn;
+    let signed = applied.sign(&signer, vec![draft])?.commit()?;
+    let mut report = change_report(evidence, started.elapsed().as_secs_f64(), false, dropped);
+    report.withdrawn = withdrawn;
+    report.receipt = signed.first().map(receipt_place);
+    Ok(report)
+}
+
+/// The model with rows taken out and others put in under numbers of their own.
+fn replaced(model: &Live, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Live>> {
+    let out: HashSet<RowId> = gone.iter().copied().collect();
+    let retained = rows.all()?.filter(|id| !out.contains(&id));
+    if retained.is_empty() {
+        // Without these rows the model would have none, and no model can be made of none: it is amended in one step.
+        return Ok(model.amend(rows, new)?);
+    }
+    let without = model.forget(&Method::default(), rows, gone)?;
+    let mut outcome = without.model.learn(&retained, new)?;
+    outcome.evidence.method = "amend".into();
+    outcome.evidence.forgotten = gone.len();
+    outcome.evidence.rows_read += without.evidence.rows_read;
+    Ok(outcome)
+}

@@ -1,0 +1,187 @@
+//! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
+
+use efface::Evidence;
+use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, Settled};
+use rusqlite::Connection;
+
+use super::opened::{ArrivingRows, OpenedChange};
+use super::planned::{LeavingRow, PlannedChange, StoredForm};
+use super::scrub::{overwrite_rows, settle_draft};
+use super::signed::SignedChange;
+use crate::codec::manifest::Manifest;
+use crate::codec::model::{self, Live};
+use crate::error::Result;
+use crate::file::{self, FileFault, OutgoingRow, RowDirectory};
+use crate::ledger::{self, MemberTree, ModelState, ModelTransition, ReceiptDraft, copies};
+use crate::operations::parameters;
+
+/// A change that is written and not yet signed.
+pub(crate) struct AppliedChange<'a> {
+    opened: OpenedChange<'a>,
+    model: Live,
+    before: ModelState,
+    /// Whether rows left, so that what was exported before still holds them.
+    rows_left: bool,
+    /// Receipts whose rows had waited and are overwritten now.
+    settles: Option<Settled>,
+    pub(crate) evidence: Evidence,
+    /// The leaves in the training set of the rows that came.
+    pub(crate) come: Vec<Hash>,
+    /// Exports that this change withdrew.
+    pub(crate) withdrawn: usize,
+    /// Whether the rows that left are overwritten.
+    pub(crate) scrubbed: bool,
+}
+
+impl<'a> AppliedChange<'a> {
+    fn new(planned: PlannedChange<'a>) -> Result<Self> {
+        let PlannedChange { mut opened, evidence, model, form, gone, forgets, new, renewal, .. } = planned;
+        let PlannedChange { before, published, scrubbing, .. } = planned;
+        let store = opened.store();
+        let manifest = &mut opened.manifest;
+        let encoder = opened.encoder.as_ref();
+        let scrubbed = matches!(form, StoredForm::Settled(_));
+        let waited = scrubbing.as_ref().map_or(&[][..], |queue| queue.rows.as_slice());
+        let mut come = Vec::new();
+        let mut withdrawn = 0;
+        store.with(|connection| {
+            overwrite_rows(connection, manifest, waited)?;
+            let mut directory = manifest.directory(connection);
+            take_out(manifest, &mut directory, &gone, forgets)?;
+            if scrubbed {
+                let numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
+                overwrite_rows(connection, manifest, &numbers)?;
+            }
+            if let Some(new) = &new {
+                come = put_in(connection, manifest, &mut directory, new)?;
+            }
+            manifest.rows = directory.rows;
+            manifest.tally = directory.tally;
+            manifest.seal = directory.seal;
+            match &form {
+                StoredForm::Settled(state) => {
+                    if manifest.husks > manifest.rows {
+                        file::compact(connection)?;
+                        manifest.husks = 0;
+                    }
+                    if let Some(renewal) = renewal {
+                        renewal.put_down(connection, manifest)?;
+                    }
+                    manifest.parts = model::save(connection, state, encoder, &manifest.parts)?;
+                }
+                StoredForm::Deferred(deferred) => {
+                    file::parts::replace(connection, &mut manifest.parts, "theta", &deferred.theta)?;
+                }
+            }
+            let leaves: Vec<Hash> = gone.iter().map(|leaving| leaving.commitment).collect();
+            MemberTree(connection).change(&mut manifest.ledger, &leaves, &come)?;
+            // What was exported before still holds the rows as they were.
+            if !gone.is_empty() {
+                withdrawn = copies::withdraw(connection, manifest.ledger.newest)?;
+            }
+            Ok(())
+        })?;
+        if let Some(old) = published {
+            let new = parameters::numbers(store, manifest)?;
+            let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
+        }
+        let settles = scrubbing.map(|queue| Settled { first: queue.first, last: queue.last });
+        let rows_left = !gone.is_empty();
+        Ok(Self { opened, model, before, rows_left, settles, evidence, come, withdrawn, scrubbed })
+    }
+
+    /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows them.
+    pub(crate) fn sign(
+        mut self,
+        signer: &SecretKey,
+        mut drafts: Vec<ReceiptDraft>,
+    ) -> Result<SignedChange<'a>> {
+        let manifest = &mut self.opened.manifest;
+        let after = manifest.parameters();
+        let now = manifest.ledger.now();
+        for draft in &mut drafts {
+            draft.forgotten_at = (!draft.gone.is_empty()).then_some(now);
+            draft.scrubbed_at = draft.forgotten_at.filter(|_| self.scrubbed);
+        }
+        drafts.extend(self.settles.map(|run| settle_draft(self.opened.received_at, now, run)));
+        let made_at = ledger::at(manifest.ledger.version_at);
+        manifest.ledger.version_at = manifest.ledger.newest;
+        let withdrawn = KnownCopy {
+            number: manifest.generation - 1,
+            kind: CopyKind::Version,
+            state: CopyState::Withdrawn,
+            parameters: self.before.1,
+            made_at,
+            withdrawn_at: Some(now),
+        };
+        let live = KnownCopy {
+            number: manifest.generation,
+            kind: CopyKind::Version,
+            state: CopyState::Live,
+            parameters: after,
+            made_at: now,
+            withdrawn_at: None,
+        };
+        let after = (manifest.ledger.set, after);
+        let mut copies = if self.rows_left { self.opened.store().with(copies::list)? } else { Vec::new() };
+        copies.extend([withdrawn, live]);
+        let transition = ModelTransition { before: Some(self.before), after, copies };
+        SignedChange::new(self.opened, signer, &transition, drafts, Some(self.model))
+    }
+}
+
+impl<'a> PlannedChange<'a> {
+    /// Writes rows, arrays and training set.
+    pub(crate) fn apply(self) -> Result<AppliedChange<'a>> {
+        AppliedChange::new(self)
+    }
+}
+
+/// Takes rows off the list of rows; those that are forgotten go on the list of what must not come back.
+fn take_out(
+    manifest: &Manifest,
+    directory: &mut RowDirectory<'_>,
+    gone: &[LeavingRow],
+    forgets: bool,
+) -> std::result::Result<(), FileFault> {
+    for LeavingRow { row, id, subject, .. } in gone {
+        directory.erase(row.0, id, subject.as_deref())?;
+        if forgets {
+            directory.remember(id, &manifest.changed_at)?;
+        }
+    }
+    Ok(())
+}
+
+/// Appends rows; gives their leaves in the training set.
+fn put_in(
+    connection: &Connection,
+    manifest: &mut Manifest,
+    directory: &mut RowDirectory<'_>,
+    new: &ArrivingRows,
+) -> std::result::Result<Vec<Hash>, FileFault> {
+    let salt = manifest.commitments();
+    let shape = manifest.blueprint.shape();
+    let mut leaves = Vec::with_capacity(new.names.ids.len());
+    let mut buffer = Vec::new();
+    for (slot, row) in new.rows.iter().enumerate() {
+        let id = new.names.ids[slot].as_str();
+        let subject = new.names.subject(slot);
+        let row = OutgoingRow {
+            id,
+            subject,
+            weight: row.weight,
+            targets: row.targets,
+            words: new.words.get(slot).map_or(&[][..], Vec::as_slice),
+            features: row.features,
+        };
+        // An amended row gets a new number too: it may have another length, and is never moved in place.
+        let number = manifest.next_row;
+        manifest.next_row += 1;
+        let content = file::rows::insert(connection, number, shape, &row, &mut buffer)?;
+        leaves.push(salt.row(id.as_bytes(), &content));
+        directory.insert(number, id, subject)?;
+    }
+    Ok(leaves)
+}

@@ -1,0 +1,197 @@
+//! The second phase of a change: the new model and the rows that come and go are known, and nothing is written.
+
+use efface::{Evidence, Method, NotCovered, Outcome, RowId, Rows};
+use efface_receipt::Hash;
+
+use super::opened::{ArrivingRows, OpenedChange};
+use super::scrub::DeferredModel;
+use crate::clock;
+use crate::codec::manifest::ScrubQueue;
+use crate::codec::model::{self, Live, State};
+use crate::error::Result;
+use crate::ledger::{MethodFindings, ModelState};
+use crate::operations::network::NetworkRenewal;
+use crate::operations::parameters;
+
+/// What an operation worked out: the model that its method gave, and the rows that come and go with it.
+pub(crate) struct RowChange {
+    pub(crate) outcome: Outcome<Live>,
+    /// The rows that leave.
+    pub(crate) gone: Vec<RowId>,
+    /// Whether the ids of the rows that leave must not come back.
+    pub(crate) forgets: bool,
+    /// The rows that come.
+    pub(crate) new: Option<ArrivingRows>,
+    /// A whole network that was trained anew or further.
+    pub(crate) renewal: Option<NetworkRenewal>,
+    /// How many receipts will tell of the rows that leave, where policy and model may let those rows wait to be scrubbed.
+    /// None where the rows must be overwritten in this change.
+    pub(crate) deferrable: Option<u64>,
+}
+
+/// A row that leaves.
+pub(super) struct LeavingRow {
+    pub(super) row: RowId,
+    pub(super) id: String,
+    pub(super) subject: Option<String>,
+    /// Its leaf in the training set.
+    pub(super) commitment: Hash,
+}
+
+/// How the new model is stored.
+pub(super) enum StoredForm {
+    /// Whole, with its curvature up to date.
+    Settled(State),
+    /// New parameters beside the sums of before; the rows that left wait to be folded out of the sums.
+    Deferred(DeferredModel),
+}
+
+/// A change whose result is known. The manifest in memory already says what the file will.
+pub(crate) struct PlannedChange<'a> {
+    pub(crate) opened: OpenedChange<'a>,
+    pub(crate) evidence: Evidence,
+    /// Names of features that no row has any more.
+    pub(crate) dropped: usize,
+    pub(super) model: Live,
+    pub(super) form: StoredForm,
+    pub(super) gone: Vec<LeavingRow>,
+    pub(super) forgets: bool,
+    pub(super) new: Option<ArrivingRows>,
+    pub(super) renewal: Option<NetworkRenewal>,
+    pub(super) before: ModelState,
+    /// The exported numbers of before, where something was exported that the new ones can be compared with.
+    pub(super) published: Option<Vec<f64>>,
+    /// Rows that had waited to be scrubbed and are overwritten by this change.
+    pub(super) scrubbing: Option<ScrubQueue>,
+}
+
+impl<'a> PlannedChange<'a> {
+    fn new(mut opened: OpenedChange<'a>, change: RowChange) -> Result<Self> {
+        let RowChange { outcome, gone, forgets, new, renewal, deferrable } = change;
+        let Outcome { mut model, mut evidence } = outcome;
+        let mut published = None;
+        if opened.manifest.policy.published {
+            published = Some(parameters::numbers(opened.store(), &opened.manifest)?);
+        }
+        // Arrivals are counted first, so that a word that is in the old and in the new version of a row keeps its name.
+        if let Some(new) = &new {
+            opened.count_arrivals(&new.rows);
+        }
+        let (gone, dropped) = opened.count_departures(&gone)?;
+        let deferred = deferrable.and_then(|receipts| {
+            let rows: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
+            opened.defer(&rows, &model, &mut evidence, receipts)
+        });
+        let form = match deferred {
+            Some(deferred) => StoredForm::Deferred(deferred),
+            None => StoredForm::Settled(model::settle(&mut model, &mut evidence)?),
+        };
+        if let Some(renewal) = &renewal {
+            renewal.limit(&mut evidence);
+        }
+        let before = opened.manifest.state();
+        let forgotten = if forgets { gone.len() } else { 0 };
+        opened.update_manifest(&form, &evidence, forgotten, dropped);
+        let scaled = match &form {
+            StoredForm::Settled(state) => state.scaled(),
+            StoredForm::Deferred(_) => {
+                opened.store().with(|connection| model::scaled(connection, &opened.manifest))?
+            }
+        };
+        let scrubbing = match &form {
+            StoredForm::Settled(_) => opened.manifest.waiting.take(),
+            StoredForm::Deferred(_) => None,
+        };
+        evidence.not_covered = model::not_covered(&opened.manifest, opened.encoder.as_ref(), scaled);
+        if renewal.is_some() || gone.is_empty() {
+            // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
+            // further says what it left in words of its own.
+            evidence.not_covered.retain(|what| *what != NotCovered::EncoderTraining);
+        }
+        if let Some(unknown) = new.as_ref().map(|new| new.unknown).filter(|unknown| *unknown > 0) {
+            evidence.not_covered.push(NotCovered::UnknownNames { names: unknown as usize });
+        }
+        Ok(Self {
+            opened,
+            evidence,
+            dropped,
+            model,
+            form,
+            gone,
+            forgets,
+            new,
+            renewal,
+            before,
+            published,
+            scrubbing,
+        })
+    }
+
+    /// What the receipts of this change say of the method.
+    pub(crate) fn findings(&self, method: &Method) -> MethodFindings {
+        let manifest = &self.opened.manifest;
+        MethodFindings::new(&self.evidence, &manifest.model.recipe, method)
+            .with_network(manifest.network.as_ref())
+    }
+
+    /// The leaves in the training set of the rows that leave, in the order in which they were named.
+    pub(crate) fn departed(&self) -> Vec<Hash> {
+        self.gone.iter().map(|leaving| leaving.commitment).collect()
+    }
+
+    /// Whether this change overwrites the rows that leave; if not, they wait for the next settle.
+    pub(crate) fn is_scrubbing(&self) -> bool {
+        matches!(self.form, StoredForm::Settled(_))
+    }
+}
+
+impl<'a> OpenedChange<'a> {
+    /// The model that a method gave becomes the plan of this change.
+    pub(crate) fn plan(self, change: RowChange) -> Result<PlannedChange<'a>> {
+        PlannedChange::new(self, change)
+    }
+
+    /// Takes the words and classes of new rows into account.
+    fn count_arrivals(&mut self, new: &Rows) {
+        for row in new.iter() {
+            if let Some(encoder) = &mut self.encoder {
+                encoder.learn_row(&row.features.entries());
+            }
+            self.manifest.blueprint.count(row.targets, true);
+        }
+    }
+
+    /// Takes the words and classes of rows that leave into account; gives the rows, and how many features lost their name.
+    fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
+        let rows = self.rows();
+        let salt = self.manifest.commitments();
+        let mut leaving = Vec::with_capacity(gone.len());
+        let mut dropped = 0;
+        for &row in gone {
+            let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
+            let (stored, content) = stored.ok_or(efface::Error::UnknownRow(row))?;
+            let commitment = salt.row(stored.id.as_bytes(), &content);
+            if let Some(encoder) = &mut self.encoder {
+                dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
+            }
+            self.manifest.blueprint.count(&stored.targets, false);
+            leaving.push(LeavingRow { row, id: stored.id, subject: stored.subject, commitment });
+        }
+        Ok((leaving, dropped))
+    }
+
+    fn update_manifest(&mut self, form: &StoredForm, evidence: &Evidence, forgotten: usize, dropped: usize) {
+        let manifest = &mut self.manifest;
+        manifest.forgotten += forgotten as u64;
+        manifest.erased += dropped as u64;
+        manifest.generation += 1;
+        manifest.version = env!("CARGO_PKG_VERSION").into();
+        manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());
+        let details = match form {
+            StoredForm::Settled(state) => state.details(),
+            StoredForm::Deferred(deferred) => deferred.details.clone(),
+        };
+        // The recipe stays the model's, in whatever form this change worked.
+        manifest.model = model::head(manifest.model.recipe.clone(), details, evidence);
+    }
+}

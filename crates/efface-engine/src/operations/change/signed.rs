@@ -1,0 +1,97 @@
+//! The last phase of a change: the receipts are in the log, and the manifest is written. What is left is to commit.
+
+use efface_receipt::{Hash, SecretKey, Signed};
+
+use super::opened::OpenedChange;
+use super::report::receipt_place;
+use crate::codec::model::Live;
+use crate::error::{Error, Result};
+use crate::file::ModelStore;
+use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog};
+use crate::operations::report::ReceiptPlace;
+
+/// A change that is written and signed. It is undone unless it is committed.
+pub(crate) struct SignedChange<'a> {
+    opened: OpenedChange<'a>,
+    receipts: Vec<Signed>,
+    /// The root of the log before this change.
+    old_root: Hash,
+    /// The new model; None where the change left it as it was.
+    new_model: Option<Live>,
+}
+
+impl<'a> SignedChange<'a> {
+    pub(super) fn new(
+        mut opened: OpenedChange<'a>,
+        signer: &SecretKey,
+        transition: &ModelTransition,
+        drafts: Vec<ReceiptDraft>,
+        new_model: Option<Live>,
+    ) -> Result<Self> {
+        let old_root = opened.manifest.ledger.root;
+        let store = opened.store();
+        let manifest = &mut opened.manifest;
+        let receipts = store.with(|connection| {
+            let signed = ReceiptLog(connection).append(&mut manifest.ledger, signer, transition, drafts)?;
+            manifest.save(connection)?;
+            Ok(signed)
+        })?;
+        Ok(Self { opened, receipts, old_root, new_model })
+    }
+
+    /// The receipts, in the order of their drafts.
+    pub(crate) fn receipts(&self) -> &[Signed] {
+        &self.receipts
+    }
+
+    /// The file, for what belongs to the receipts and is no part of the manifest.
+    pub(crate) fn store(&self) -> &'a ModelStore {
+        self.opened.store()
+    }
+
+    /// Another key signs the head of the log from here on. The last receipt says so.
+    pub(crate) fn hand_over(mut self, next: &SecretKey) -> Result<Self> {
+        let store = self.opened.store();
+        let manifest = &mut self.opened.manifest;
+        manifest.ledger.rotations.extend(self.receipts.last().map(|signed| signed.receipt.sequence));
+        manifest.ledger.key = next.public().to_string();
+        store.with(|connection| {
+            ReceiptLog(connection).seal(&manifest.ledger, next)?;
+            manifest.save(connection)
+        })?;
+        Ok(self)
+    }
+
+    /// Makes the change last, and keeps the model for the next change. Gives the receipts.
+    pub(crate) fn commit(self) -> Result<Vec<Signed>> {
+        #[cfg(test)]
+        super::tests::interrupt(self.opened.store())?;
+        let OpenedChange { model, transaction, manifest, .. } = self.opened;
+        transaction.commit()?;
+        match self.new_model {
+            Some(new) => model.remember(manifest.ledger.root, new),
+            None => model.move_root(&self.old_root, manifest.ledger.root),
+        }
+        Ok(self.receipts)
+    }
+
+    /// Commits, and gives the place of the last receipt.
+    pub(crate) fn commit_last(self) -> Result<ReceiptPlace> {
+        let path = self.store().path().to_owned();
+        let receipts = self.commit()?;
+        let lost = || Error::Damaged { path, what: "its log took no receipt".into() };
+        receipts.last().map(receipt_place).ok_or_else(lost)
+    }
+}
+
+impl<'a> OpenedChange<'a> {
+    /// Signs receipts for something that leaves the model as it is.
+    pub(crate) fn sign(
+        self,
+        signer: &SecretKey,
+        transition: &ModelTransition,
+        drafts: Vec<ReceiptDraft>,
+    ) -> Result<SignedChange<'a>> {
+        SignedChange::new(self, signer, transition, drafts, None)
+    }
+}

@@ -1,0 +1,101 @@
+//! The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
+//! all the same, one that is written is never missing.
+
+use efface_receipt::{Kind, Label, Outcome};
+
+use super::change::OpenedChange;
+use super::network;
+use super::open_model::OpenModel;
+use super::parameters;
+use super::report::{ExportedModel, Parameters};
+use crate::codec::manifest::Manifest;
+use crate::codec::network_info::NetworkInfo;
+use crate::error::{Error, Result};
+use crate::ledger::noise::{self, NormalStream};
+use crate::ledger::{ReceiptDraft, copies, founding};
+
+/// Exports the parameters in a format. `destination` is kept as a commitment.
+pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>) -> Result<ExportedModel> {
+    let change = OpenedChange::begin(model, true)?;
+    let signer = change.signing_key()?;
+    // A word that only forgotten rows held must not leave with the others.
+    let mut change = change.scrub()?;
+    let mut drafts: Vec<ReceiptDraft> = change.draft.take().into_iter().collect();
+    let opened = &mut change.opened;
+    let store = opened.store();
+    let manifest = &mut opened.manifest;
+    let mut parameters = parameters::parameters_of(store, manifest, opened.encoder.as_ref())?;
+    let now = manifest.ledger.newest;
+    let more = manifest.policy.held(now);
+    if more > 0 {
+        return Err(Error::Held { more });
+    }
+    let state = manifest.state();
+    let salt = manifest.commitments();
+    let destination = destination.map(|name| salt.commit(Label::RowId, name.as_bytes()));
+    let moved = manifest.policy.moved;
+    let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
+    let version = noise::version(&manifest.ledger.origin, &state);
+    let sequence = manifest.ledger.size + drafts.len() as u64;
+    let now_with = release.noise.unwrap_or(0.0);
+    manifest
+        .policy
+        .account
+        .charge(&version, sequence, &mut release)
+        .map_err(|before| Error::OtherNoise { before, now_with })?;
+    let warning = release.warnings.first().cloned();
+    let deviation = release.noise.filter(|deviation| *deviation > 0.0);
+    if let Some(deviation) = deviation {
+        let seed = founding::noise_seed(store, &manifest.ledger)?;
+        blur(&mut parameters, deviation, &mut seed.normals(&version, deviation));
+    }
+    let file = network_file(model, manifest, &parameters, format, deviation.is_some())?;
+    manifest.policy.released(release.noise);
+    let number =
+        store.with(|connection| copies::add(connection, format, destination.as_ref(), &state.1, now))?;
+    let mut draft = ReceiptDraft::new(Kind::Export, Outcome::Done, opened.received_at);
+    draft.release = Some(release);
+    drafts.push(draft);
+    let mut transition = opened.unchanged();
+    transition.copies = store.with(copies::list)?;
+    let receipt = change.sign(&signer, &transition, drafts)?.commit_last()?;
+    Ok(ExportedModel { parameters, file, number, warning, receipt })
+}
+
+/// The whole file, where the format takes the encoder of a network along; None where it holds the parameters alone.
+fn network_file(
+    model: &OpenModel,
+    manifest: &Manifest,
+    parameters: &Parameters,
+    format: &str,
+    blurred: bool,
+) -> Result<Option<Vec<u8>>> {
+    let Some(encoder) = model.text_encoder(manifest)? else {
+        if format == "onnx" {
+            return Err(Error::request(
+                "onnx is for networks, whose encoder goes along",
+                "use json, safetensors or npz",
+            ));
+        }
+        return Ok(None);
+    };
+    let file = network::export(&encoder, parameters, format)?;
+    let trained = manifest.network.as_ref().is_some_and(NetworkInfo::holds_rows);
+    if file.is_some() && blurred && trained {
+        let reason = format!(
+            "{format} takes the encoder along, which was trained on rows and gets no noise; json and npz hold the head \
+             alone, and a policy without noise publishes both as they are"
+        );
+        return Err(efface::Error::Unsupported { method: "export", reason }.into());
+    }
+    Ok(file)
+}
+
+/// Adds noise to every number.
+fn blur(parameters: &mut Parameters, deviation: f64, normals: &mut NormalStream) {
+    let vectors = parameters.vectors.iter_mut().map(|(_, values)| values);
+    let tables = parameters.tables.iter_mut().flat_map(|(_, lines)| lines);
+    for value in vectors.chain(tables).flatten() {
+        *value += deviation * normals.draw();
+    }
+}

@@ -1,0 +1,100 @@
+//! What is told of a request, and what is kept of that for the same request when it comes again.
+
+use efface::Evidence;
+use efface_receipt::{Outcome, Signed};
+use serde::{Deserialize, Serialize};
+
+use super::plan::ForgetPlan;
+use crate::codec::pack;
+use crate::error::Result;
+use crate::ledger::requests::{self, AnsweredRequest};
+use crate::operations::change::{OpenedChange, SignedChange, change_report, receipt_place};
+use crate::operations::report::{ChangeReport, ReceiptPlace};
+
+/// What is kept of an answer.
+#[derive(Serialize, Deserialize)]
+pub(super) struct KeptAnswer {
+    /// The id of the receipt.
+    pub(super) id: String,
+    pub(super) outcome: String,
+    pub(super) reason: Option<String>,
+    pub(super) missing: usize,
+    pub(super) withdrawn: usize,
+    pub(super) dropped: usize,
+    pub(super) scrubbed: bool,
+    pub(super) evidence: Evidence,
+}
+
+impl KeptAnswer {
+    /// The answer to a request that changed nothing; the fields tell what else came of it.
+    pub(super) fn new(outcome: Outcome, plan: &ForgetPlan, evidence: Evidence) -> Self {
+        Self {
+            id: String::new(),
+            outcome: word(outcome).into(),
+            reason: plan.reason(outcome),
+            missing: plan.missing,
+            withdrawn: 0,
+            dropped: 0,
+            scrubbed: true,
+            evidence,
+        }
+    }
+
+    fn into_report(self, seconds: f64, dry_run: bool) -> ChangeReport {
+        ChangeReport {
+            outcome: self.outcome,
+            reason: self.reason,
+            missing: self.missing,
+            withdrawn: self.withdrawn,
+            scrubbed: self.scrubbed,
+            ..change_report(self.evidence, seconds, dry_run, self.dropped)
+        }
+    }
+}
+
+/// The reports of answers, each with the receipt of the same place.
+pub(super) fn reports(
+    kept: Vec<KeptAnswer>,
+    receipts: &[Signed],
+    seconds: f64,
+    dry_run: bool,
+) -> Vec<ChangeReport> {
+    let report = |(at, answer): (usize, KeptAnswer)| ChangeReport {
+        receipt: receipts.get(at).map(receipt_place),
+        ..answer.into_report(seconds, dry_run)
+    };
+    kept.into_iter().enumerate().map(report).collect()
+}
+
+/// Keeps the answers of requests that have names.
+pub(super) fn record(change: &SignedChange<'_>, plans: &[ForgetPlan], kept: &mut [KeptAnswer]) -> Result<()> {
+    for ((plan, answer), signed) in plans.iter().zip(kept).zip(change.receipts()) {
+        answer.id = signed.receipt.id.clone();
+        let Some(name) = plan.name else { continue };
+        let answered = AnsweredRequest {
+            body: name.body,
+            sequence: signed.receipt.sequence,
+            result: pack::write(&*answer)?,
+        };
+        change.store().with(|connection| requests::record(connection, &name.commitment, &answered))?;
+    }
+    Ok(())
+}
+
+/// The first answer again.
+pub(super) fn replay(change: &OpenedChange<'_>, known: &AnsweredRequest) -> Result<ChangeReport> {
+    let kept: KeptAnswer = pack::read(&known.result).map_err(|fault| fault.at(change.store().path()))?;
+    let receipt = Some(ReceiptPlace { id: kept.id.clone(), sequence: known.sequence });
+    let report = kept.into_report(change.started.elapsed().as_secs_f64(), false);
+    Ok(ChangeReport { replayed: true, receipt, ..report })
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Erased => "erased",
+        Outcome::Partial => "partial",
+        Outcome::NotFound => "not_found",
+        Outcome::Refused => "refused",
+        Outcome::Done => "done",
+    }
+}

@@ -1,0 +1,214 @@
+//! Requests to forget: which rows are meant, what came of it, and one effect for each name that a caller gave. Requests
+//! that wait together and ask for the same method are one change, with a receipt each.
+
+mod answer;
+mod identity;
+mod method;
+mod plan;
+mod sort;
+
+use efface::{Outcome as Model, RowId};
+use efface_receipt::{Kind, Outcome, SecretKey};
+
+use self::answer::KeptAnswer;
+use self::plan::ForgetPlan;
+use self::sort::SortedRequests;
+use super::change::{OpenedChange, RowChange, check_asked, idle_evidence};
+use super::network::{self, NetworkRenewal};
+use super::open_model::OpenModel;
+use super::report::ChangeReport;
+use super::request::{ForgetOptions, ForgetRequest};
+use crate::codec::model::Live;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::ReceiptDraft;
+
+pub(crate) use self::plan::selected_rows;
+
+/// Answers requests in their order. Neighbours that ask for the same method are applied as one change.
+pub(crate) fn forget(
+    model: &OpenModel,
+    requests: &[ForgetRequest],
+    options: &ForgetOptions<'_>,
+) -> Vec<Result<ChangeReport>> {
+    let mut answers = Vec::with_capacity(requests.len());
+    for together in requests.chunk_by(asks_alike) {
+        match forget_together(model, together, options) {
+            Ok(group) => answers.extend(group),
+            // One of them spoils it for all: each has to stand for itself.
+            Err(Error::Core(_)) if together.len() > 1 => {
+                for request in together {
+                    answers.extend(forget(model, std::slice::from_ref(request), options));
+                }
+            }
+            // The file cannot be changed, whichever request asks; trying each would only take as many times as long.
+            Err(error) => {
+                answers.extend(together[1..].iter().map(|_| Err(error.again())));
+                answers.push(Err(error));
+            }
+        }
+    }
+    answers
+}
+
+/// Whether two requests ask for the same method with the same settings.
+fn asks_alike(a: &ForgetRequest, b: &ForgetRequest) -> bool {
+    a.method == b.method && a.clear_dead_columns == b.clear_dead_columns
+}
+
+/// Answers requests as one change. All must ask for the same method.
+fn forget_together(
+    model: &OpenModel,
+    requests: &[ForgetRequest],
+    options: &ForgetOptions<'_>,
+) -> Result<Vec<Result<ChangeReport>>> {
+    let Some(first) = requests.first() else { return Ok(Vec::new()) };
+    let mut change = OpenedChange::begin(model, !options.dry_run)?;
+    let signer = if options.dry_run { None } else { Some(change.signing_key()?) };
+    let SortedRequests { plans, mut answers, twins } = sort::sort_out(&change, requests)?;
+    let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
+    let group = RequestGroup { requests, plans: &plans, signer: signer.as_ref() };
+    let reports = if plans.is_empty() {
+        Vec::new()
+    } else if gone.is_empty() {
+        group.nothing_found(change)?
+    } else {
+        let worked = method::without(&mut change, first, &gone, options.progress);
+        match worked.map_err(|error| change.name_rows(error)) {
+            Ok((outcome, renewal)) => group.erase(change, gone, outcome, renewal)?,
+            // Which of them is at fault only shows when each stands for itself.
+            Err(error) if requests.len() > 1 => return Err(error),
+            Err(error) => group.refuse(change, error)?,
+        }
+    };
+    for (plan, report) in plans.iter().zip(reports) {
+        answers[plan.at] = Some(Ok(report));
+    }
+    for (at, twin) in twins {
+        if let Some(Some(Ok(report))) = answers.get(twin) {
+            answers[at] = Some(Ok(ChangeReport { replayed: true, ..report.clone() }));
+        }
+    }
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Err(Error::EmptyRequest))).collect())
+}
+
+/// Requests that are applied as one change.
+struct RequestGroup<'a> {
+    requests: &'a [ForgetRequest],
+    /// What is to be done for those of them that were not answered before.
+    plans: &'a [ForgetPlan],
+    /// None in a dry run, which writes nothing.
+    signer: Option<&'a SecretKey>,
+}
+
+impl RequestGroup<'_> {
+    /// Takes the rows out of model and file.
+    fn erase(
+        &self,
+        change: OpenedChange<'_>,
+        gone: Vec<RowId>,
+        outcome: Model<Live>,
+        renewal: Option<NetworkRenewal>,
+    ) -> Result<Vec<ChangeReport>> {
+        let started = change.started;
+        let received_at = change.received_at;
+        let first = &self.requests[self.plans[0].at];
+        let erased = self.plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
+        let deferrable = Some(erased);
+        let mut planned =
+            change.plan(RowChange { outcome, gone, forgets: true, new: None, renewal, deferrable })?;
+        check_asked(&planned.evidence, &first.method)?;
+        let manifest = &mut planned.opened.manifest;
+        manifest.policy.count(erased, manifest.ledger.newest);
+        let release = manifest.policy.release();
+        let tuning = network::tuning_record(&first.method, manifest.network.as_ref());
+        let findings =
+            planned.findings(&first.method).with_tuning(tuning).with_cleared(first.clear_dead_columns);
+        let mut leaves = planned.departed().into_iter();
+        let mut drafts = Vec::with_capacity(self.plans.len());
+        let mut kept = Vec::with_capacity(self.plans.len());
+        for plan in self.plans {
+            let outcome = plan.outcome();
+            let mut draft = self.draft(plan, outcome, received_at);
+            if !plan.rows.is_empty() {
+                draft.gone = leaves.by_ref().take(plan.rows.len()).collect();
+                draft.findings = Some(findings.clone());
+                draft.release = Some(release.clone());
+            }
+            drafts.push(draft);
+            let mut evidence = planned.evidence.clone();
+            evidence.forgotten = plan.rows.len();
+            let mut answer = KeptAnswer::new(outcome, plan, evidence);
+            answer.dropped = planned.dropped;
+            answer.scrubbed = planned.is_scrubbing();
+            kept.push(answer);
+        }
+        let Some(signer) = self.signer else {
+            return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
+        };
+        let applied = planned.apply()?;
+        for answer in &mut kept {
+            answer.withdrawn = applied.withdrawn;
+        }
+        let signed = applied.sign(signer, drafts)?;
+        answer::record(&signed, self.plans, &mut kept)?;
+        let receipts = signed.commit()?;
+        Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
+    }
+
+    /// None of the rows was there: the log says so, and the model stays as it is.
+    fn nothing_found(&self, change: OpenedChange<'_>) -> Result<Vec<ChangeReport>> {
+        let evidence = idle_evidence(&change.manifest);
+        let mut drafts = Vec::with_capacity(self.plans.len());
+        let mut kept = Vec::with_capacity(self.plans.len());
+        for plan in self.plans {
+            drafts.push(self.draft(plan, Outcome::NotFound, change.received_at));
+            kept.push(KeptAnswer::new(Outcome::NotFound, plan, evidence.clone()));
+        }
+        self.note(change, kept, drafts)
+    }
+
+    /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
+    fn refuse(&self, change: OpenedChange<'_>, error: Error) -> Result<Vec<ChangeReport>> {
+        let [plan] = self.plans else { return Err(error) };
+        // Whoever stopped a training may ask again, under the same name.
+        if matches!(error, Error::Interrupted)
+            || plan.name.is_none()
+            || error.kind() != ErrorKind::Refused
+            || self.signer.is_none()
+        {
+            return Err(error);
+        }
+        let mut draft = self.draft(plan, Outcome::Refused, change.received_at);
+        draft.reason = Some(error.to_string());
+        let mut answer = KeptAnswer::new(Outcome::Refused, plan, idle_evidence(&change.manifest));
+        answer.reason = draft.reason.clone();
+        self.note(change, vec![answer], vec![draft])
+    }
+
+    /// Writes receipts that change nothing else.
+    fn note(
+        &self,
+        change: OpenedChange<'_>,
+        mut kept: Vec<KeptAnswer>,
+        drafts: Vec<ReceiptDraft>,
+    ) -> Result<Vec<ChangeReport>> {
+        let started = change.started;
+        let Some(signer) = self.signer else {
+            return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
+        };
+        let unchanged = change.unchanged();
+        let signed = change.sign(signer, &unchanged, drafts)?;
+        answer::record(&signed, self.plans, &mut kept)?;
+        let receipts = signed.commit()?;
+        Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
+    }
+
+    fn draft(&self, plan: &ForgetPlan, outcome: Outcome, received_at: efface_receipt::Time) -> ReceiptDraft {
+        let mut draft = ReceiptDraft::new(Kind::Forget, outcome, received_at);
+        draft.request = plan.name.map(|name| name.commitment);
+        draft.requested_at = self.requests[plan.at].requested_at;
+        draft.subject = plan.subject;
+        draft.reason = plan.reason(outcome);
+        draft
+    }
+}

@@ -1,0 +1,114 @@
+//! Which rows a request is about.
+
+use std::collections::HashSet;
+
+use efface::RowId;
+use efface_receipt::{Hash, Outcome};
+
+use crate::error::{Error, Result};
+use crate::file::FoundRows;
+use crate::operations::change::OpenedChange;
+use crate::operations::request::{ForgetRequest, RowSelection};
+
+/// The name of a request, as the file keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RequestName {
+    /// A commitment to the name that the caller gave.
+    pub(super) commitment: Hash,
+    /// A commitment to what was asked.
+    pub(super) body: Hash,
+}
+
+/// A request and the rows that it is about.
+pub(super) struct ForgetPlan {
+    /// The place of the request among those that came together.
+    pub(super) at: usize,
+    pub(super) name: Option<RequestName>,
+    pub(super) subject: Option<Hash>,
+    pub(super) rows: Vec<RowId>,
+    /// Rows that were named and are not in the model.
+    pub(super) missing: usize,
+}
+
+impl ForgetPlan {
+    pub(super) fn outcome(&self) -> Outcome {
+        match (self.rows.len(), self.missing) {
+            (0, _) => Outcome::NotFound,
+            (_, 0) => Outcome::Erased,
+            _ => Outcome::Partial,
+        }
+    }
+
+    /// Why a request came to this outcome, where the outcome does not say it.
+    pub(super) fn reason(&self, outcome: Outcome) -> Option<String> {
+        let named = self.missing + self.rows.len();
+        match (outcome, self.subject) {
+            (Outcome::Partial, _) => Some(format!("{} of {named} rows were not there", self.missing)),
+            (Outcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
+            (Outcome::NotFound, None) => Some("none of these rows is in the model".into()),
+            _ => None,
+        }
+    }
+}
+
+/// The rows of a selection, all of which must be in the model.
+pub(crate) fn selected_rows(change: &OpenedChange<'_>, who: &RowSelection) -> Result<Vec<RowId>> {
+    let request = ForgetRequest::new(who.clone());
+    let found = look_up(change, std::slice::from_ref(&request))?;
+    let (rows, _) = resolve(change, &request, &found, &HashSet::new())?;
+    Ok(rows)
+}
+
+/// All names of all requests in one pass over the list of rows.
+pub(super) fn look_up(change: &OpenedChange<'_>, requests: &[ForgetRequest]) -> Result<FoundRows> {
+    let mut ids = Vec::new();
+    let mut subjects = Vec::new();
+    for request in requests {
+        match &request.who {
+            RowSelection::Ids(list) => ids.extend(list.iter().map(|id| id.trim())),
+            RowSelection::Subject { value, .. } => subjects.push(value.trim()),
+        }
+    }
+    change.directory(|directory| directory.look_up(&ids, &subjects))
+}
+
+/// The rows that a request is about, and how many of those that it names are not in the model.
+pub(super) fn resolve(
+    change: &OpenedChange<'_>,
+    request: &ForgetRequest,
+    found: &FoundRows,
+    taken: &HashSet<RowId>,
+) -> Result<(Vec<RowId>, usize)> {
+    match &request.who {
+        RowSelection::Ids(ids) if ids.is_empty() => Err(Error::EmptyRequest),
+        RowSelection::Ids(ids) => {
+            let mut seen = HashSet::new();
+            let mut rows = Vec::with_capacity(ids.len());
+            for id in ids.iter().map(|id| id.trim()) {
+                if !seen.insert(id) {
+                    return Err(Error::NamedTwice { id: id.into() });
+                }
+                match found.ids.get(id).map(|row| RowId(*row)).filter(|row| !taken.contains(row)) {
+                    Some(row) => rows.push(row),
+                    None if request.allow_missing => {}
+                    None => return Err(change.absent(id)?),
+                }
+            }
+            let missing = ids.len() - rows.len();
+            Ok((rows, missing))
+        }
+        RowSelection::Subject { column, value } => {
+            let has = &change.manifest.blueprint.subject;
+            if has.as_ref() != Some(column) {
+                return Err(Error::SubjectColumn { asked: column.clone(), has: has.clone() });
+            }
+            let all = found.subjects.get(value.trim()).map_or(&[][..], Vec::as_slice);
+            let rows: Vec<RowId> =
+                all.iter().map(|row| RowId(*row)).filter(|row| !taken.contains(row)).collect();
+            if rows.is_empty() && !request.allow_missing && request.id.is_none() {
+                return Err(Error::UnknownSubject { column: column.clone(), value: value.clone() });
+            }
+            Ok((rows, 0))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which requests are new, and which were answered before.
+
+use std::collections::{HashMap, HashSet};
+
+use efface::RowId;
+use efface_receipt::{Hash, Label};
+
+use super::answer::replay;
+use super::identity::{check_name, identity};
+use super::plan::{ForgetPlan, RequestName, look_up, resolve};
+use crate::error::{Error, Result};
+use crate::ledger::requests;
+use crate::operations::change::OpenedChange;
+use crate::operations::report::ChangeReport;
+use crate::operations::request::{ForgetRequest, RowSelection};
+
+/// Requests after a first look at the file.
+pub(super) struct SortedRequests {
+    /// Those that are to be carried out. Requests that find rows come first: all of them start from the model as it was.
+    pub(super) plans: Vec<ForgetPlan>,
+    /// For each request its answer, where it is known already.
+    pub(super) answers: Vec<Option<Result<ChangeReport>>>,
+    /// Requests that came twice in one group: the place of the second, and that of the first.
+    pub(super) twins: Vec<(usize, usize)>,
+}
+
+/// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
+pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) -> Result<SortedRequests> {
+    let salt = change.manifest.commitments();
+    let found = look_up(change, requests)?;
+    let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
+    let mut taken: HashSet<RowId> = HashSet::new();
+    let mut sorted = SortedRequests {
+        plans: Vec::new(),
+        answers: requests.iter().map(|_| None).collect(),
+        twins: Vec::new(),
+    };
+    for (at, request) in requests.iter().enumerate() {
+        let mut name = None;
+        if let Some(id) = &request.id {
+            let id = match check_name(id) {
+                Ok(id) => id,
+                Err(error) => {
+                    sorted.answers[at] = Some(Err(error));
+                    continue;
+                }
+            };
+            let commitment = salt.commit(Label::Request, id.as_bytes());
+            let body = salt.commit(Label::Request, &identity(request)?);
+            let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
+            let known = change.store().with(|connection| requests::find(connection, &commitment))?;
+            if let Some(known) = known {
+                let answer = if known.body == body { replay(change, &known) } else { Err(reused()) };
+                sorted.answers[at] = Some(answer);
+                continue;
+            }
+            if let Some((twin, asked)) = named.get(&commitment) {
+                if *asked == body {
+                    sorted.twins.push((at, *twin));
+                } else {
+                    sorted.answers[at] = Some(Err(reused()));
+                }
+                continue;
+            }
+            named.insert(commitment, (at, body));
+            name = Some(RequestName { commitment, body });
+        }
+        match resolve(change, request, &found, &taken) {
+            Ok((rows, missing)) => {
+                taken.extend(&rows);
+                let subject = match &request.who {
+                    RowSelection::Subject { value, .. } => {
+                        Some(salt.commit(Label::Subject, value.trim().as_bytes()))
+                    }
+                    RowSelection::Ids(_) => None,
+                };
+                sorted.plans.push(ForgetPlan { at, name, subject, rows, missing });
+            }
+            Err(error) => sorted.answers[at] = Some(Err(error)),
+        }
+    }
+    sorted.plans.sort_by_key(|plan| plan.rows.is_empty());
+    Ok(sorted)
+}

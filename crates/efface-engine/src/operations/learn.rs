@@ -1,0 +1,63 @@
+//! Rows that join the model.
+
+use efface::{Amend, Method, RowId, RowStore};
+use efface_receipt::{Kind, Outcome};
+
+use super::change::{OpenedChange, RowChange, change_report, receipt_place};
+use super::ingest::RowBatch;
+use super::open_model::OpenModel;
+use super::report::ChangeReport;
+use super::row_source::RowSource;
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::ledger::ReceiptDraft;
+use crate::progress::Progress;
+
+/// Adds rows to the model.
+pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progress) -> Result<ChangeReport> {
+    let mut change = OpenedChange::begin(model, true)?;
+    let signer = change.signing_key()?;
+    let texts = change.text_encoder()?;
+    let mut batch = change.gather(source, texts.as_ref(), progress)?;
+    batch.number(change.manifest.next_position);
+    check_new(&change, &batch)?;
+    let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
+    let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
+    let rows = change.rows();
+    let learned = change.current_model().and_then(|model| Ok(model.learn(&rows, &new.rows)?));
+    let outcome = learned.map_err(|error| change.name_rows(error))?;
+    change.manifest.next_position += new.rows.len() as u64;
+    let planned = change.plan(RowChange {
+        outcome,
+        gone: Vec::new(),
+        forgets: false,
+        new: Some(new),
+        renewal: None,
+        deferrable: None,
+    })?;
+    let mut draft = ReceiptDraft::new(Kind::Learn, Outcome::Done, planned.opened.received_at);
+    draft.findings = Some(planned.findings(&Method::default()));
+    let started = planned.opened.started;
+    let dropped = planned.dropped;
+    let applied = planned.apply()?;
+    draft.come = applied.come.clone();
+    let evidence = applied.evidence.clone();
+    let signed = applied.sign(&signer, vec![draft])?.commit()?;
+    let mut report = change_report(evidence, started.elapsed().as_secs_f64(), false, dropped);
+    report.receipt = signed.first().map(receipt_place);
+    Ok(report)
+}
+
+/// Rows to learn must be new, and must not be rows that had to go.
+fn check_new(change: &OpenedChange<'_>, batch: &RowBatch) -> Result<()> {
+    let found = change.directory(|directory| directory.find(&batch.ids))?;
+    for ((id, row), &line) in batch.ids.iter().zip(found).zip(&batch.lines) {
+        if row.is_some() {
+            return Err(Error::AlreadyThere { id: id.clone(), line });
+        }
+        if let Some(at) = change.directory(|directory| directory.forgotten(id))? {
+            return Err(Error::ComesBack { id: id.clone(), on: clock::date(&at).into(), line });
+        }
+    }
+    Ok(())
+}

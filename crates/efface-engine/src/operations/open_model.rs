@@ -1,0 +1,85 @@
+//! An open model file, as every operation works on it: the connection, and the model that the last change left in
+//! memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use efface::features::Encoder;
+use efface_receipt::Hash;
+
+use crate::codec::manifest::Manifest;
+use crate::codec::model::{self, Live};
+use crate::codec::text_encoder::{self, TextEncoder};
+use crate::error::Result;
+use crate::file::{self, ModelStore, outputs, paths};
+
+/// A model file that is open.
+pub(crate) struct OpenModel {
+    pub(crate) store: ModelStore,
+    /// The model as the last change of this process left it, with the root of the log after that change. If another
+    /// process has changed the file since, the root in the file differs, and the model is read again.
+    last: Mutex<Option<(Hash, Arc<Live>)>>,
+    /// Where a pretrained encoder is, if not where it was at the fit.
+    encoder_folder: Option<PathBuf>,
+}
+
+/// What a model file says of itself inside one transaction.
+pub(crate) struct ModelSnapshot {
+    pub(crate) manifest: Manifest,
+    pub(crate) encoder: Option<Encoder>,
+}
+
+impl OpenModel {
+    pub(crate) fn open(path: &Path, write: bool) -> Result<Self> {
+        // Drafts that a killed process left hold rows and keys, which no forget reaches.
+        if let Ok(path) = paths::resolve(path) {
+            outputs::sweep(&paths::folder_of(&path));
+        }
+        let store = ModelStore::open(path, write)?;
+        // A file that cannot be read is better found out now than in the middle of a change.
+        store.with(Manifest::load)?;
+        Ok(Self { store, last: Mutex::new(None), encoder_folder: None })
+    }
+
+    pub(crate) fn set_encoder_folder(&mut self, folder: &Path) {
+        self.encoder_folder = Some(folder.to_owned());
+    }
+
+    /// The model that was left in memory when the log had this root; None when there is none.
+    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<Live>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(of, _)| of == root).map(|(_, model)| model.clone())
+    }
+
+    /// Keeps a model for the next change.
+    pub(crate) fn remember(&self, root: Hash, model: Live) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, Arc::new(model)));
+    }
+
+    /// Keeps the model in memory under another root: the log grew from `old` to `new`, and the model stayed the same.
+    pub(crate) fn move_root(&self, old: &Hash, new: Hash) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((root, _)) = last.as_mut().filter(|(root, _)| root == old) {
+            *root = new;
+        }
+    }
+
+    /// Reads the manifest and the encoder of columns. The caller holds a transaction.
+    pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
+        self.store.with(|connection| {
+            let manifest = Manifest::load(connection)?;
+            let mut encoder = model::encoder(connection, &manifest)?;
+            if let (Some(encoder), Some(_)) = (&mut encoder, &manifest.waiting) {
+                for (_, row) in file::rows::waiting(connection, &manifest.outline())? {
+                    encoder.forget_row(&row.features.as_ref().entries());
+                }
+            }
+            Ok(ModelSnapshot { manifest, encoder })
+        })
+    }
+
+    /// The encoder that texts go through; None for a model that is no network.
+    pub(crate) fn text_encoder(&self, manifest: &Manifest) -> Result<Option<TextEncoder>> {
+        text_encoder::open(&self.store, manifest, self.encoder_folder.as_deref())
+    }
+}

@@ -1,0 +1,113 @@
+//! What a caller says of the rows to forget.
+
+use efface::Method;
+use efface_receipt::Time;
+
+use crate::error::{Error, Result};
+use crate::operations::report::ChangeReport;
+use crate::progress::{Progress, Silent};
+
+/// The rows that a forget is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowSelection {
+    /// These rows.
+    Ids(Vec<String>),
+    /// All rows of one person.
+    Subject {
+        /// The model's subject column.
+        column: String,
+        /// The person, as that column names them.
+        value: String,
+    },
+}
+
+/// A request to forget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForgetRequest {
+    /// The rows.
+    pub who: RowSelection,
+    /// The method, with its settings.
+    pub method: Method,
+    /// Whether the weights of columns that no retained row has are set to 0 after an approximate method too.
+    pub clear_dead_columns: bool,
+    /// The caller's name for the request. A request of this name has one effect, however often it comes, and its outcome
+    /// is in the log whatever it is.
+    pub id: Option<String>,
+    /// Whether rows that are not here are passed over. Otherwise they are an error, and nothing happens.
+    pub allow_missing: bool,
+    /// When the person asked.
+    pub requested_at: Option<Time>,
+}
+
+impl ForgetRequest {
+    /// By the method that suits the model, with nothing special about it.
+    pub fn new(who: RowSelection) -> Self {
+        Self {
+            who,
+            method: Method::default(),
+            clear_dead_columns: false,
+            id: None,
+            allow_missing: false,
+            requested_at: None,
+        }
+    }
+}
+
+/// How [`Engine::forget`](crate::Engine::forget) works, beside what is asked.
+#[derive(Clone, Copy)]
+pub struct ForgetOptions<'a> {
+    /// Whether everything is computed and nothing is written.
+    pub dry_run: bool,
+    /// Where long work reports, such as the training of a network. If it asks to stop, nothing has changed, and the same
+    /// request may come again.
+    pub progress: &'a dyn Progress,
+}
+
+impl Default for ForgetOptions<'_> {
+    fn default() -> Self {
+        Self { dry_run: false, progress: &Silent }
+    }
+}
+
+impl ForgetOptions<'_> {
+    /// Everything is computed and nothing is written.
+    pub fn dry_run() -> Self {
+        Self { dry_run: true, ..Self::default() }
+    }
+}
+
+/// What [`Engine::forget`](crate::Engine::forget) takes: one request, or requests that wait together.
+pub trait ForgetOrder {
+    /// One answer to one request; a list of answers, in the order of the requests, to several.
+    type Answer;
+
+    /// The requests.
+    fn requests(&self) -> &[ForgetRequest];
+
+    /// The answers to the requests, in the form of the order.
+    fn answer(answers: Vec<Result<ChangeReport>>) -> Self::Answer;
+}
+
+impl ForgetOrder for ForgetRequest {
+    type Answer = Result<ChangeReport>;
+
+    fn requests(&self) -> &[ForgetRequest] {
+        std::slice::from_ref(self)
+    }
+
+    fn answer(mut answers: Vec<Result<ChangeReport>>) -> Self::Answer {
+        answers.pop().unwrap_or(Err(Error::EmptyRequest))
+    }
+}
+
+impl ForgetOrder for [ForgetRequest] {
+    type Answer = Vec<Result<ChangeReport>>;
+
+    fn requests(&self) -> &[ForgetRequest] {
+        self
+    }
+
+    fn answer(answers: Vec<Result<ChangeReport>>) -> Self::Answer {
+        answers
+    }
+}

@@ -1,0 +1,289 @@
+//! Where rows come from: a file, or memory. A server holds rows that never were a file; both go the same way from here on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use efface::features::Cell;
+use efface_io::{Fault, Record, Source, SparseRecord};
+
+use crate::error::{Error, Result};
+
+/// What errors call rows that have no file.
+const IN_MEMORY: &str = "rows in memory";
+
+/// Rows to fit, learn, amend, audit or score. It can be read in any number of passes, and is cheap to clone.
+#[derive(Debug, Clone)]
+pub enum RowSource {
+    /// A file, or bytes that are read like one.
+    File(Source),
+    /// Records of named cells.
+    Records(RecordTable),
+    /// Rows of index–value pairs, as in an svmlight file.
+    Sparse(SparseRows),
+}
+
+impl From<Source> for RowSource {
+    fn from(source: Source) -> Self {
+        Self::File(source)
+    }
+}
+
+impl From<&Source> for RowSource {
+    fn from(source: &Source) -> Self {
+        Self::File(source.clone())
+    }
+}
+
+impl From<RecordTable> for RowSource {
+    fn from(records: RecordTable) -> Self {
+        Self::Records(records)
+    }
+}
+
+impl From<&RecordTable> for RowSource {
+    fn from(records: &RecordTable) -> Self {
+        Self::Records(records.clone())
+    }
+}
+
+impl From<SparseRows> for RowSource {
+    fn from(rows: SparseRows) -> Self {
+        Self::Sparse(rows)
+    }
+}
+
+impl From<&SparseRows> for RowSource {
+    fn from(rows: &SparseRows) -> Self {
+        Self::Sparse(rows.clone())
+    }
+}
+
+impl From<&RowSource> for RowSource {
+    fn from(rows: &RowSource) -> Self {
+        rows.clone()
+    }
+}
+
+/// Records in memory: cells under the names of their columns. Errors count records from 1, as lines of a file.
+///
+/// ```
+/// use efface::features::Cell;
+/// use efface_engine::RecordTable;
+///
+/// let text = |text: &str| Cell::Text(text.into());
+/// let first = vec![("city".to_owned(), text("Lyon")), ("rooms".to_owned(), Cell::Number(3.0))];
+/// let second = vec![("rooms".to_owned(), Cell::Number(4.0))];
+/// let records = RecordTable::from_records(vec![first, second])?;
+/// assert_eq!(records.columns(), ["city", "rooms"]);
+/// assert_eq!(records.len(), 2);
+/// # Ok::<(), efface_engine::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RecordTable {
+    columns: Arc<[String]>,
+    rows: Arc<[Vec<Cell>]>,
+}
+
+impl RecordTable {
+    /// Rows with one cell for each column.
+    ///
+    /// # Errors
+    /// Two columns have one name, or a row has more or fewer cells than there are columns.
+    pub fn new(columns: Vec<String>, rows: Vec<Vec<Cell>>) -> Result<Self> {
+        let mut sorted: Vec<&String> = columns.iter().collect();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(fault(Fault::DuplicateColumns(vec![twice[0].clone()])));
+        }
+        if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
+            let problem =
+                format!("the row has {} cells where there are {} columns", rows[at].len(), columns.len());
+            return Err(Error::Line {
+                line: at as u64 + 1,
+                problem,
+                hint: Some("give one cell for each column".into()),
+            });
+        }
+        Ok(Self { columns: columns.into(), rows: rows.into() })
+    }
+
+    /// Records that name their cells themselves, as JSON objects do. Columns stand in the order in which their names first
+    /// appear; a record without a column has nothing there.
+    ///
+    /// # Errors
+    /// A record names a column twice.
+    pub fn from_records(records: Vec<Vec<(String, Cell)>>) -> Result<Self> {
+        let mut columns: Vec<String> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut rows = Vec::with_capacity(records.len());
+        for record in records {
+            let mut row: Vec<Option<Cell>> = vec![None; columns.len()];
+            for (name, cell) in record {
+                let place = *places.entry(name.clone()).or_insert(columns.len());
+                if place == columns.len() {
+                    columns.push(name);
+                    row.push(Some(cell));
+                } else if row[place].is_none() {
+                    row[place] = Some(cell);
+                } else {
+                    return Err(fault(Fault::DuplicateColumns(vec![name])));
+                }
+            }
+            rows.push(row.into_iter().map(|cell| cell.unwrap_or(Cell::Missing)).collect::<Vec<_>>());
+        }
+        for row in &mut rows {
+            row.resize(columns.len(), Cell::Missing);
+        }
+        Self::new(columns, rows)
+    }
+
+    /// The names of the columns.
+    #[must_use]
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// Sparse rows in memory: a target, which a prediction ignores, and entries with increasing indices. Errors count rows from
+/// 1, as lines of a file.
+#[derive(Debug, Clone)]
+pub struct SparseRows {
+    rows: Arc<[SparseRow]>,
+}
+
+/// A target, and entries of an index and a value.
+type SparseRow = (f64, Vec<(u32, f64)>);
+
+impl SparseRows {
+    /// Rows of a target and entries.
+    ///
+    /// # Errors
+    /// The indices of a row do not increase.
+    pub fn new(rows: Vec<(f64, Vec<(u32, f64)>)>) -> Result<Self> {
+        let unsorted = |(_, entries): &SparseRow| !entries.is_sorted_by(|a, b| a.0 < b.0);
+        if let Some(at) = rows.iter().position(unsorted) {
+            return Err(Error::Line {
+                line: at as u64 + 1,
+                problem: "the indices do not increase".into(),
+                hint: Some("sort the entries by index, and name every index once".into()),
+            });
+        }
+        Ok(Self { rows: rows.into() })
+    }
+}
+
+impl RowSource {
+    /// Whether rows are index–value pairs.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        match self {
+            Self::File(source) => source.is_sparse(),
+            Self::Records(_) => false,
+            Self::Sparse(_) => true,
+        }
+    }
+
+    /// What errors call the source.
+    pub(crate) fn name(&self) -> PathBuf {
+        match self {
+            Self::File(source) => source.path().to_owned(),
+            Self::Records(_) | Self::Sparse(_) => Path::new(IN_MEMORY).to_owned(),
+        }
+    }
+
+    /// Begins a pass over rows of cells.
+    pub(super) fn table(&self) -> Result<TablePass> {
+        match self {
+            Self::File(source) => Ok(TablePass::File(Box::new(source.table()?))),
+            Self::Records(records) => Ok(TablePass::Memory { records: records.clone(), next: 0 }),
+            Self::Sparse(_) => Err(fault(Fault::Shape { found: "sparse vectors", wanted: "a table" })),
+        }
+    }
+
+    /// Begins a pass over sparse rows.
+    pub(super) fn sparse(&self) -> Result<SparsePass> {
+        match self {
+            Self::File(source) => Ok(SparsePass::File(Box::new(source.sparse()?))),
+            Self::Records(_) => Err(fault(Fault::Shape { found: "a table", wanted: "sparse vectors" })),
+            Self::Sparse(rows) => Ok(SparsePass::Memory { rows: rows.clone(), next: 0 }),
+        }
+    }
+
+    /// How far passes go, and how far the latest has come: bytes of a file, which rows in memory do not have.
+    pub(super) fn progress(&self) -> Option<efface_io::Progress> {
+        match self {
+            Self::File(source) => Some(source.progress()),
+            Self::Records(_) | Self::Sparse(_) => None,
+        }
+    }
+}
+
+fn fault(fault: Fault) -> Error {
+    efface_io::Error { file: IN_MEMORY.into(), fault: Box::new(fault) }.into()
+}
+
+/// A pass over rows of cells.
+pub(super) enum TablePass {
+    File(Box<efface_io::Table>),
+    Memory { records: RecordTable, next: usize },
+}
+
+impl TablePass {
+    pub(super) fn columns(&self) -> &[String] {
+        match self {
+            Self::File(table) => table.columns(),
+            Self::Memory { records, .. } => records.columns(),
+        }
+    }
+
+    /// Reads the next row into `record`; false at the end.
+    pub(super) fn read(&mut self, record: &mut Record) -> Result<bool> {
+        match self {
+            Self::File(table) => Ok(table.read(record)?),
+            Self::Memory { records, next } => {
+                let Some(cells) = records.rows.get(*next) else { return Ok(false) };
+                *next += 1;
+                record.line = *next as u64;
+                record.cells.clone_from(cells);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A pass over sparse rows.
+pub(super) enum SparsePass {
+    File(Box<efface_io::SparseTable>),
+    Memory { rows: SparseRows, next: usize },
+}
+
+impl SparsePass {
+    /// Reads the next row into `record`; false at the end.
+    pub(super) fn read(&mut self, record: &mut SparseRecord) -> Result<bool> {
+        match self {
+            Self::File(table) => Ok(table.read(record)?),
+            Self::Memory { rows, next } => {
+                let Some((target, entries)) = rows.rows.get(*next) else { return Ok(false) };
+                *next += 1;
+                record.line = *next as u64;
+                record.target = *target;
+                record.qid = None;
+                record.entries.clone_from(entries);
+                Ok(true)
+            }
+        }
+    }
+}

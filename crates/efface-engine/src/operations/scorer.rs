@@ -1,0 +1,182 @@
+//! Scores. A [`Scorer`] is loaded once and holds all that a score needs, so that it can be shared between threads and does
+//! not keep others from changing the file.
+
+use std::sync::Arc;
+
+use efface::features::Encoder;
+use efface::{AnyModel, Predict};
+
+use super::ingest::{self, EncodedExample, FeatureTable, ReadPurpose, RowReader};
+use super::naming::output_names;
+use super::open_model::{ModelSnapshot, OpenModel};
+use super::report::Prediction;
+use super::row_source::RowSource;
+use crate::codec::blueprint::Blueprint;
+use crate::codec::model::{self, Live};
+use crate::codec::text_encoder::TextEncoder;
+use crate::error::Result;
+use crate::file::StoreRows;
+use crate::progress::Silent;
+
+/// Rows that are scored together: some models make tables first, which is too much for every single row.
+const ROWS_AT_ONCE: usize = 512;
+
+/// A model that scores rows, as it was when it was loaded. Clones share it, and any number of threads may use it at once.
+/// A change of the file does not reach it: after a forget, a server loads another one and drops this one.
+///
+/// ```
+/// use efface::features::Cell;
+/// use efface_engine::{Engine, FitRequest, RecordTable, Silent, fit};
+/// use efface_io::Source;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("houses.efface");
+/// let mut request = FitRequest::new(Source::from_bytes("houses.csv", "rooms,price\n3,210\n5,340\n2,150\n", None)?);
+/// request.targets = vec!["price".into()];
+/// fit(&request, &path, false, &Silent)?;
+///
+/// let scorer = Engine::open_read_only(&path)?.scorer()?;
+/// let asked = RecordTable::new(vec!["rooms".into()], vec![vec![Cell::Number(4.0)]])?;
+/// let thread = std::thread::spawn({
+///     let scorer = scorer.clone();
+///     let asked = asked.clone();
+///     move || scorer.predict_all(&asked)
+/// });
+/// let here = scorer.predict_all(&asked)?;
+/// let there = thread.join().map_err(|_| "the thread panicked")??;
+/// assert_eq!(here[0].scores, there[0].scores);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Scorer {
+    loaded: Arc<LoadedModel>,
+}
+
+/// What a score needs of a model file.
+struct LoadedModel {
+    model: Live,
+    blueprint: Blueprint,
+    encoder: Option<Encoder>,
+    texts: Option<TextEncoder>,
+    outputs: Vec<String>,
+    generation: u64,
+}
+
+impl Scorer {
+    /// Loads the model as it is now.
+    pub(crate) fn load(model: &OpenModel) -> Result<Self> {
+        let _transaction = model.store.begin(false)?;
+        let ModelSnapshot { manifest, encoder } = model.snapshot()?;
+        let rows = StoreRows::new(&model.store, manifest.outline());
+        let loaded = LoadedModel {
+            model: model::scorer(&model.store, &manifest, &rows)?,
+            texts: model.text_encoder(&manifest)?,
+            outputs: output_names(&manifest),
+            generation: manifest.generation,
+            blueprint: manifest.blueprint,
+            encoder,
+        };
+        Ok(Self { loaded: Arc::new(loaded) })
+    }
+
+    /// Changes of the file between the fit and this model. A file whose summary says more has changed since.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.loaded.generation
+    }
+
+    /// The names of the scores: outputs, classes or clusters.
+    #[must_use]
+    pub fn outputs(&self) -> &[String] {
+        &self.loaded.outputs
+    }
+
+    /// The names of the classes; None for a model that is no classifier.
+    #[must_use]
+    pub fn classes(&self) -> Option<&[String]> {
+        self.loaded.blueprint.classes().map(|classes| classes.names())
+    }
+
+    /// Calls `see` with the scores of every row, in order; returns how many rows there were. Memory does not grow with
+    /// their number.
+    ///
+    /// # Errors
+    /// A row cannot be read, or does not have the columns of the model; what `see` returns.
+    pub fn predict(
+        &self,
+        rows: impl Into<RowSource>,
+        see: &mut dyn FnMut(Prediction) -> Result<()>,
+    ) -> Result<u64> {
+        let loaded = &*self.loaded;
+        let reader = RowReader::new(loaded.texts.as_ref(), loaded.encoder.as_ref());
+        let mut buffer = ScoreBuffer::new(loaded);
+        let mut score = |example: EncodedExample<'_>| buffer.push(example, see);
+        let purpose = ReadPurpose::Predict;
+        let count = ingest::each(&rows.into(), &loaded.blueprint, reader, purpose, &Silent, &mut score)?;
+        buffer.flush(see)?;
+        Ok(count)
+    }
+
+    /// The scores of all rows, in order.
+    ///
+    /// # Errors
+    /// See [`Scorer::predict`].
+    pub fn predict_all(&self, rows: impl Into<RowSource>) -> Result<Vec<Prediction>> {
+        let mut all = Vec::new();
+        self.predict(rows, &mut |prediction| {
+            all.push(prediction);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+/// Rows that wait to be scored together.
+struct ScoreBuffer<'a> {
+    loaded: &'a LoadedModel,
+    features: FeatureTable,
+    names: Vec<(Option<String>, u64)>,
+}
+
+impl<'a> ScoreBuffer<'a> {
+    fn new(loaded: &'a LoadedModel) -> Self {
+        Self { loaded, features: FeatureTable::to_score(&loaded.blueprint), names: Vec::new() }
+    }
+
+    fn push(
+        &mut self,
+        example: EncodedExample<'_>,
+        see: &mut dyn FnMut(Prediction) -> Result<()>,
+    ) -> Result<()> {
+        self.features.push(example.content)?;
+        self.names.push((example.id, example.line));
+        if self.names.len() == ROWS_AT_ONCE { self.flush(see) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
+        let LoadedModel { model, blueprint, texts, .. } = self.loaded;
+        let gathered = std::mem::replace(&mut self.features, FeatureTable::to_score(blueprint));
+        let mut features = gathered.into_features()?;
+        if let Some(texts) = texts {
+            features = texts.features(features, &Silent)?;
+        }
+        let all = model.predict(&features)?;
+        for (slot, (id, line)) in self.names.drain(..).enumerate() {
+            let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
+            let label = match (blueprint.classes(), model) {
+                (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
+                (None, Live::Plain(AnyModel::KMeans(_))) => {
+                    nearest(&scores).map(|cluster| cluster.to_string())
+                }
+                (None, _) => None,
+            };
+            see(Prediction { id, line, scores, label })?;
+        }
+        Ok(())
+    }
+}
+
+/// The place of the least distance; the first of several.
+fn nearest(distances: &[f64]) -> Option<usize> {
+    (0..distances.len()).reduce(|best, at| if distances[at] < distances[best] { at } else { best })
+}

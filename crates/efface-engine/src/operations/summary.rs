@@ -1,0 +1,106 @@
+//! What a model file says of itself.
+
+use efface::AnyRecipe;
+use efface::features::Encoder;
+
+use super::naming::{lambda, output_names, title};
+use super::open_model::{ModelSnapshot, OpenModel};
+use super::report::ModelSummary;
+use crate::clock;
+use crate::codec::blueprint::Blueprint;
+use crate::codec::findings::without_secret;
+use crate::codec::manifest::{Details, Manifest, ModelHead};
+use crate::codec::model;
+use crate::error::{Error, Result};
+use crate::file::RowLayout;
+use crate::ledger::copies;
+
+/// What the file holds.
+pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
+    let _transaction = model.store.begin(false)?;
+    let ModelSnapshot { manifest, encoder } = model.snapshot()?;
+    let (subjects, forgotten, scaled) = model.store.with(|connection| {
+        let directory = manifest.directory(connection);
+        Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
+    })?;
+    let exports = model.store.with(copies::count)?;
+    let path = model.store.path();
+    let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
+    let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
+    let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
+    let outputs = output_names(&manifest);
+    let Manifest {
+        blueprint,
+        ledger,
+        waiting,
+        network,
+        model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
+        ..
+    } = manifest;
+    Ok(ModelSummary {
+        model: title(network.as_ref(), &recipe),
+        version: manifest.version,
+        format: crate::FORMAT,
+        rows: manifest.rows as usize,
+        features: blueprint.width.saturating_sub(manifest.erased as usize),
+        outputs,
+        classes: blueprint.classes().map(|classes| classes.names().to_vec()),
+        lambda: lambda(&recipe),
+        intercept: intercept(&recipe),
+        form: match &recipe {
+            AnyRecipe::Ridge(ridge) => Some(format!("{:?}", ridge.form).to_lowercase()),
+            _ => None,
+        },
+        recipe: without_secret(recipe),
+        network,
+        certificate,
+        // Rows of words are as long as their texts, which nobody would call dense.
+        sparse: blueprint.layout.is_sparse() || blueprint.layout == RowLayout::WordIds,
+        target: blueprint.targets,
+        id: blueprint.id,
+        subject: blueprint.subject,
+        subjects,
+        feature_columns,
+        forgotten,
+        unscrubbed: waiting.as_ref().map_or(0, |waiting| waiting.rows.len()),
+        unscrubbed_since: waiting.map(|waiting| clock::stamp(waiting.since)),
+        generation: manifest.generation,
+        receipts: ledger.size,
+        public_key: ledger.key,
+        exports,
+        bound: bound.unwrap_or(f64::INFINITY),
+        relative_bound: relative_bound.unwrap_or(f64::INFINITY),
+        refactorisations: match details {
+            Details::Sums { refactorisations, .. } | Details::Classifier { refactorisations, .. } => {
+                refactorisations
+            }
+            Details::Packed => 0,
+        },
+        file_bytes,
+        not_covered,
+        created_at: manifest.created_at,
+        changed_at: manifest.changed_at,
+    })
+}
+
+fn feature_columns(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(String, String, usize)> {
+    match encoder {
+        Some(encoder) => {
+            encoder.columns().iter().map(|c| (c.name().into(), c.kind().into(), c.width())).collect()
+        }
+        None => match &blueprint.texts {
+            Some(texts) => vec![(texts.columns.join(" "), "encoded".into(), blueprint.width)],
+            None => vec![("index".into(), "numeric".into(), blueprint.width)],
+        },
+    }
+}
+
+fn intercept(recipe: &AnyRecipe) -> Option<bool> {
+    match recipe {
+        AnyRecipe::Ridge(ridge) => Some(ridge.intercept),
+        AnyRecipe::Logistic(logistic) => Some(logistic.intercept),
+        AnyRecipe::Softmax(softmax) => Some(softmax.intercept),
+        AnyRecipe::Sisa(sisa) => intercept(&sisa.recipe.clone().into()),
+        _ => None,
+    }
+}
