@@ -84,7 +84,9 @@ impl Frame {
         clear(&mut theta, &body.unsupported(None));
         body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
         // Well below the tolerance, so that requests to come have room.
-        if body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance * ROOM {
+        let enough = self.settings.tolerance * ROOM;
+        let has_room = body.ledger.relative(&self.basis, &theta) <= enough;
+        if has_room && body.large_request_charge(&self.basis, &theta) <= enough {
             return Ok(Built { body, theta, reread: None });
         }
         let Some(rows) = rows()? else {
@@ -251,6 +253,23 @@ impl DenseBody {
         Ok(())
     }
 
+    /// The relative distance that a typical row's forgetting is charged for errors of the sums.
+    fn request_charge(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
+        let quality = &self.ledger.quality;
+        // A column that every row has, such as the intercept's, counts the rows. Fewer make the charge larger.
+        let rows = self.sums.support.iter().copied().max().unwrap_or(0).max(1) as f64;
+        let leverage = (theta.nrows() as f64 / rows).min(1.0);
+        let residual = self.sums.target_spread / rows.sqrt();
+        let charge = quality.sums_error * leverage.sqrt() * residual * quality.distance_of_energy();
+        charge / basis.caller_norm(theta).max(f64::MIN_POSITIVE)
+    }
+
+    /// What a large request is charged: one of an eighth as many rows as there are columns. The charge grows with the rows,
+    /// because what is wrong with a sum is assumed to be against all of them at once.
+    fn large_request_charge(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
+        self.request_charge(basis, theta) * (theta.nrows() as f64 / 8.0).max(1.0)
+    }
+
     fn pass_facts(&self, weight: f64, residual: f64) -> PassFacts<'_> {
         PassFacts { spread: &self.sums.spread, weight, targets: self.sums.target_spread, residual }
     }
@@ -342,17 +361,25 @@ impl Reading<'_> {
         probes: &Probes,
     ) -> Result<()> {
         let tolerance = self.frame.settings.tolerance;
+        let enough = tolerance * ROOM;
         let mut probed = false;
         if !self.body.ledger.quality.is_trusted() {
             self.probe_sums(kept_factor, probes)?;
             probed = true;
         }
         if self.body.ledger.quality.is_trusted() {
-            self.refine_by_rows(theta)?;
-            // Requests to come are charged with the error of the sums. Where that is too much for them, the sums get second
-            // words; where they cannot, it is worth a pass to find out how good they really are.
-            if self.request_charge(theta) > tolerance * ROOM && !self.lengthen_sums()? && !probed {
+            if self.body.ledger.relative(&self.frame.basis, theta) > enough {
+                self.refine_by_rows(theta)?;
+            }
+            // Requests to come are charged with the error of the sums, at first by the number of their terms. Where that is too
+            // much, a pass finds out how good the sums really are; it costs a small part of a fit. Where they are not good
+            // enough, they get second words, which costs several fits.
+            let basis = &self.frame.basis;
+            if !probed && self.body.large_request_charge(basis, theta) > enough {
                 self.probe_sums(kept_factor, probes)?;
+            }
+            if self.body.request_charge(basis, theta) > enough {
+                self.lengthen_sums()?;
             }
         }
         let reached = self.body.ledger.relative(&self.frame.basis, theta);
@@ -372,26 +399,15 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn lengthen_sums(&mut self) -> Result<bool> {
+    fn lengthen_sums(&mut self) -> Result<()> {
         let Frame { basis, penalty, .. } = self.frame;
         let mut sums = (*self.body.sums).clone();
-        if !sums.lengthen(self.pass.kept, basis, &penalty.values, self.par)? {
-            return Ok(false);
+        if sums.lengthen(self.pass.kept, basis, &penalty.values, self.par)? {
+            let quality = &mut self.body.ledger.quality;
+            quality.sums_error = sums.charge * basis.width() as f64 * quality.spread_norm;
+            self.body.sums = Arc::new(sums);
         }
-        let quality = &mut self.body.ledger.quality;
-        quality.sums_error = sums.charge * basis.width() as f64 * quality.spread_norm;
-        self.body.sums = Arc::new(sums);
-        Ok(true)
-    }
-
-    /// The relative distance that a typical row's forgetting is charged for errors of the sums.
-    fn request_charge(&self, theta: &Mat<f64>) -> f64 {
-        let quality = &self.body.ledger.quality;
-        let rows = self.pass.count() as f64;
-        let leverage = (theta.nrows() as f64 / rows).min(1.0);
-        let residual = self.body.sums.target_spread / rows.sqrt();
-        let charge = quality.sums_error * leverage.sqrt() * residual * quality.distance_of_energy();
-        charge / self.frame.basis.caller_norm(theta).max(f64::MIN_POSITIVE)
+        Ok(())
     }
 
     fn refine_by_rows(&mut self, theta: &mut Mat<f64>) -> Result<()> {

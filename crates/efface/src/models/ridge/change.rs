@@ -254,24 +254,39 @@ impl Change {
         let size = norm(coefficients);
         let rows = self.energy_of_rows();
         let missed = (quality.error() + quality.kept_error + waiting_error) * rows * size;
-        let hat = self.inner_products(quality) * self.core.trace.abs() * size;
+        let hat = self.inner_products(quality, self.most_entries()) * self.core.trace.abs() * size;
         let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
         let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, spread);
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 
-    /// What an inner product of two vectors of energy norm 1 can lose by rounding.
-    fn inner_products(&self, quality: &CurvatureQuality) -> f64 {
-        let width = self.zt.nrows() as f64;
+    /// What an inner product of two vectors of energy norm 1 can lose by rounding, at most `entries` entries of one of them
+    /// being other than 0. A product with 0 is 0, and adding it is exact, so that the other entries cost nothing; and
+    /// Σ|xⱼzⱼ| ≤ (Σ xⱼ²/sⱼ²)^½ (Σ sⱼ²zⱼ²)^½, of which each term of the first sum is at most 1.
+    fn inner_products(&self, quality: &CurvatureQuality, entries: usize) -> f64 {
+        let entries = entries as f64;
         // Those of few rows are made in sixteen lanes, others by a matrix product in any order.
-        let terms = if self.rows.signs.len() <= 2 { width / 16.0 + 20.0 } else { width };
-        terms * UNIT * (quality.spread_norm * width).sqrt()
+        let terms = if self.rows.signs.len() <= 2 { entries.min(entries / 16.0 + 20.0) } else { entries };
+        terms * UNIT * (quality.spread_norm * entries).sqrt()
+    }
+
+    /// The most entries of a row that can be other than 0.
+    fn most_entries(&self) -> usize {
+        let width = self.zt.nrows();
+        let Some(places) = &self.rows.places else { return width };
+        places
+            .iter()
+            .map(|places| places.as_ref().map_or(width, |places| places.len()))
+            .max()
+            .unwrap_or(width)
     }
 
     /// The fraction of its result that solving through this change adds to what a solve misses: the small matrix
     /// I − H is known to the rounding of H alone, which its inverse amplifies.
     pub(crate) fn solve_error(&self, quality: &CurvatureQuality) -> f64 {
-        4.0 * self.inner_products(quality) * self.core.norm.max(1.0) * self.core.trace.abs().max(1.0)
+        4.0 * self.inner_products(quality, self.zt.nrows())
+            * self.core.norm.max(1.0)
+            * self.core.trace.abs().max(1.0)
     }
 
     /// At least the energy norm of X̂ᵀv for a v of norm 1: √‖H‖.
