@@ -90,7 +90,8 @@ impl pulp::NullaryFnOnce for StepForward<'_> {
             let own = h * place..h * (place + 1);
             let before =
                 if place < self.remembering { &self.cells_before[own.clone()] } else { &self.zero[..h] };
-            let (cell, squashed) = (&mut self.cells[own.clone()], &mut self.squashed[own]);
+            let cell = &mut self.cells[own.clone()];
+            let squashed = &mut self.squashed[own];
             let output = &mut self.output[self.height * place..][..h];
             for first in (0..h).step_by(LANES) {
                 let own = first..(first + LANES).min(h);
@@ -109,7 +110,7 @@ impl pulp::NullaryFnOnce for StepForward<'_> {
     }
 }
 
-/// The same step on the way back.
+/// The backward pass of the step.
 pub(crate) struct StepBackward<'a> {
     pub(crate) hidden: usize,
     pub(crate) active: usize,
@@ -138,7 +139,8 @@ impl pulp::NullaryFnOnce for StepBackward<'_> {
             let own = h * place..h * (place + 1);
             let before =
                 if place < self.remembering { &self.cells_before[own.clone()] } else { &self.zero[..h] };
-            let (squashed, dh) = (&self.squashed[own.clone()], &self.output_gradient[own.clone()]);
+            let squashed = &self.squashed[own.clone()];
+            let dh = &self.output_gradient[own.clone()];
             let dc = &mut self.cell_gradient[own];
             for first in (0..h).step_by(LANES) {
                 let own = first..(first + LANES).min(h);
@@ -168,8 +170,13 @@ impl CellBlock<'_> {
     #[inline(always)]
     fn forward(self, cell: &mut [f32], squashed: &mut [f32], output: &mut [f32]) {
         let [i, f, g, o] = self.gates;
-        let (mut input, mut forget, mut candidate, mut out) = (load(i), load(f), load(g), load(o));
-        let (mut state, mut level, mut shown) = (load(self.before), [0.0; LANES], [0.0; LANES]);
+        let mut input = load(i);
+        let mut forget = load(f);
+        let mut candidate = load(g);
+        let mut out = load(o);
+        let mut state = load(self.before);
+        let mut level = [0.0; LANES];
+        let mut shown = [0.0; LANES];
         input.iter_mut().for_each(|value| *value = sigmoid(*value));
         forget.iter_mut().for_each(|value| *value = sigmoid(*value));
         candidate.iter_mut().for_each(|value| *value = tanh(*value));
@@ -190,13 +197,20 @@ impl CellBlock<'_> {
     #[inline(always)]
     fn backward(self, squashed: &[f32], dh: &[f32], dc: &mut [f32]) {
         let [i, f, g, o] = self.gates;
-        let (mut input, mut forget, mut candidate, mut out) = (load(i), load(f), load(g), load(o));
-        let (before, level, slope, mut carried) = (load(self.before), load(squashed), load(dh), load(dc));
+        let mut input = load(i);
+        let mut forget = load(f);
+        let mut candidate = load(g);
+        let mut out = load(o);
+        let before = load(self.before);
+        let level = load(squashed);
+        let slope = load(dh);
+        let mut carried = load(dc);
         for l in 0..LANES {
             let through = carried[l] + slope[l] * out[l] * (1.0 - level[l] * level[l]);
             carried[l] = through * forget[l];
             out[l] = slope[l] * level[l] * out[l] * (1.0 - out[l]);
-            let (now, new) = (input[l], candidate[l]);
+            let now = input[l];
+            let new = candidate[l];
             input[l] = through * new * now * (1.0 - now);
             candidate[l] = through * now * (1.0 - new * new);
             forget[l] = through * before[l] * forget[l] * (1.0 - forget[l]);

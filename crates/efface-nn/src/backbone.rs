@@ -77,7 +77,8 @@ impl Backbone {
     /// The head's rows for rows of word ids.
     pub fn features(&self, texts: &Features) -> Result<Features> {
         if texts.width() > self.max_tokens {
-            let (found, expected) = (texts.width(), self.max_tokens);
+            let found = texts.width();
+            let expected = self.max_tokens;
             return Err(efface::Error::Shape { what: "word ids a row", found, expected }.into());
         }
         let weights = EncoderWeights {
@@ -88,9 +89,9 @@ impl Backbone {
         encode(weights, self.embedding(), texts)
     }
 
-    /// The same for rows under ids, with their targets and weights: what the head is fitted from and forgets from. Keep them:
-    /// a text encoded again in other company differs in the last digit, and exact forgetting wants the very rows that were
-    /// learned.
+    /// Encodes rows of word ids and keeps their ids, targets and weights: the head is fitted from these rows and forgets from
+    /// them. Store the result. A text that is encoded again in another batch may differ in the last digit, and exact forgetting
+    /// needs the very numbers that were learned.
     pub fn encode(&self, rows: &Rows) -> Result<Rows> {
         encoded_rows(rows, self.features(&rows.table())?)
     }
@@ -189,7 +190,8 @@ pub(crate) fn encode(
     let sorted: Vec<&[u32]> = order.iter().map(|&slot| ids[slot]).collect();
     let d = weights.plan.settings.features();
     let mut values = vec![0.0f32; d * ids.len()];
-    let (mut start, mut pool) = (0, BufferPool::default());
+    let mut start = 0;
+    let mut pool = BufferPool::default();
     for chunk in in_chunks(&sorted) {
         let rows = weights.features(chunk, &mut pool);
         for (&slot, row) in order[start..].iter().zip(rows.chunks_exact(d)) {
@@ -205,7 +207,8 @@ pub(crate) fn encode(
 
 /// Features under the ids, targets and weights of other rows.
 pub fn encoded_rows(rows: &Rows, features: Features) -> Result<Rows> {
-    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    let mut targets = Vec::new();
+    let mut weights = Vec::new();
     for view in rows.iter() {
         targets.extend_from_slice(view.targets);
         weights.push(view.weight);

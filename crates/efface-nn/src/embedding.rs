@@ -108,7 +108,9 @@ impl Embedding {
     /// writes it, is skipped. At most `most` words are read.
     pub fn read_glove(reader: impl BufRead, most: usize) -> Result<Self> {
         let mut reader = reader;
-        let (mut words, mut vectors, mut width) = (Vec::new(), Vec::new(), None);
+        let mut words = Vec::new();
+        let mut vectors = Vec::new();
+        let mut width = None;
         let mut line = Vec::new();
         for number in 1usize.. {
             line.clear();
@@ -193,12 +195,12 @@ impl Embedding {
         Self::new(words, vectors, width)
     }
 
-    /// Whether training changes the vectors. What it changed, rows are in.
+    /// Sets whether training changes the vectors. Vectors that training changed hold something of the rows.
     pub fn trained(self, trained: bool) -> Self {
         Self { trained, ..self }
     }
 
-    /// The same without the names of words whose ids are not in use. They keep their places, and no text finds them.
+    /// A copy without the names of words whose ids are not in use. Their vectors keep their places, and no text finds them.
     pub fn name_only(&self, used: &HashSet<u32>) -> Self {
         let mut left = self.clone();
         for (at, word) in left.words.iter_mut().enumerate() {
@@ -240,7 +242,8 @@ impl Embedding {
 
     /// The ids of a text's words, at most `most`, and whether there were more.
     pub fn ids(&self, text: &str, most: usize) -> (Vec<u32>, bool) {
-        let (mut ids, mut more) = (Vec::new(), false);
+        let mut ids = Vec::new();
+        let mut more = false;
         tokens(text, |word| {
             if ids.len() < most {
                 ids.push(self.ids.get(word).copied().unwrap_or(UNKNOWN));
@@ -255,7 +258,8 @@ impl Embedding {
 /// A half-precision number. Subnormals, infinities and NaN included.
 fn half(bits: u16) -> f32 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+    let exponent = i32::from(bits >> 10 & 0x1f);
+    let fraction = f32::from(bits & 0x3ff);
     match exponent {
         0 => sign * fraction * 2f32.powi(-24),
         31 if fraction == 0.0 => sign * f32::INFINITY,

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use crate::activation::tanh;
 use crate::embedding::UNKNOWN;
-use crate::lstm::{LstmTrace, OutputBlock, add_columns, multiply, view, view_mut};
+use crate::lstm::{LstmBackward, LstmTrace, OutputBlock, add_columns, multiply, view, view_mut};
 use crate::norm;
 use crate::packed::PackedTexts;
 use crate::plan::{EncoderPlan, LinearPlace, Squash};
@@ -152,7 +152,8 @@ impl EncoderWeights<'_> {
     }
 
     fn embed(&self, batch: &TextBatch, pool: &mut BufferPool) -> Vec<f32> {
-        let (table, width) = (self.table(), self.plan.word_width);
+        let table = self.table();
+        let width = self.plan.word_width;
         let mut x = pool.take(width * batch.ids.len());
         for (column, &id) in x.chunks_exact_mut(width).zip(&batch.ids) {
             column.copy_from_slice(&table[id as usize * width..(id as usize + 1) * width]);
@@ -167,8 +168,12 @@ impl EncoderWeights<'_> {
         mut random: Option<&mut SeededRng>,
         pool: &mut BufferPool,
     ) -> ForwardPass {
-        let (plan, packed, dropout) = (self.plan, &batch.packed, self.plan.settings.dropout);
-        let (n, samples, lanes) = (packed.columns(), packed.samples(), plan.settings.lanes());
+        let plan = self.plan;
+        let packed = &batch.packed;
+        let dropout = self.plan.settings.dropout;
+        let n = packed.columns();
+        let samples = packed.samples();
+        let lanes = plan.settings.lanes();
         let keep = random.is_some();
         let mut mask = |height: usize| {
             let random = random.as_deref_mut().filter(|_| dropout > 0.0);
@@ -183,7 +188,8 @@ impl EncoderWeights<'_> {
         for (at, layer) in plan.layers.iter().enumerate() {
             let (x, norm_trace, kept) = match &layer.norm {
                 Some((gain, shift)) => {
-                    let (gain, shift) = (&self.parameters[gain.clone()], &self.parameters[shift.clone()]);
+                    let gain = &self.parameters[gain.clone()];
+                    let shift = &self.parameters[shift.clone()];
                     let (x, trace) = norm::forward(&below, gain, shift, pool);
                     (x, Some(trace), Some(below))
                 }
@@ -271,7 +277,8 @@ impl EncoderWeights<'_> {
         pool: &mut BufferPool,
     ) -> ShareScore {
         let mut random = seeded(lesson.seed);
-        let (mut total, mut start) = (ShareScore::default(), 0);
+        let mut total = ShareScore::default();
+        let mut start = 0;
         for texts in in_chunks(&lesson.texts) {
             let end = start + texts.len();
             total.add(&self.learn_run(texts, &lesson.aims[start..end], &mut random, gradient, pool));
@@ -290,7 +297,8 @@ impl EncoderWeights<'_> {
     ) -> ShareScore {
         let plan = self.plan;
         let batch = TextBatch::new(texts);
-        let (packed, samples) = (&batch.packed, batch.packed.samples());
+        let packed = &batch.packed;
+        let samples = batch.packed.samples();
         let pass = self.forward(&batch, Some(random), pool);
         let d = plan.settings.features();
         let mut read = pass.features.clone();
@@ -329,7 +337,8 @@ impl EncoderWeights<'_> {
         gradient: &mut [f32],
         pool: &mut BufferPool,
     ) {
-        let (plan, packed) = (self.plan, &batch.packed);
+        let plan = self.plan;
+        let packed = &batch.packed;
         let lanes = plan.settings.lanes();
         for (at, trace) in layers.into_iter().enumerate().rev() {
             let layer = &plan.layers[at];
@@ -342,23 +351,21 @@ impl EncoderWeights<'_> {
             if let Some(mask) = &trace.mask {
                 mask.apply(&mut back, packed);
             }
-            // Nobody asks what the frozen word vectors would have liked to be.
+            // Frozen word vectors have no gradient to add to.
             let wanted = at > 0 || plan.table.is_some();
             let mut input = pool.zeros(if wanted { layer.input * packed.columns() } else { 0 });
             for (way, (lstm, lstm_trace)) in layer.directions.iter().zip(trace.lstms).enumerate() {
                 let block = OutputBlock { height: lanes, first: way * lstm.hidden };
                 let wish = wanted.then_some(&mut input[..]);
-                lstm.backward(
-                    self.parameters,
-                    &trace.x,
+                let task = LstmBackward {
+                    parameters: self.parameters,
+                    x: &trace.x,
                     packed,
-                    lstm_trace,
-                    &back,
-                    block,
-                    gradient,
-                    wish,
-                    pool,
-                );
+                    trace: lstm_trace,
+                    output_gradient: &back,
+                    lanes: block,
+                };
+                lstm.backward(task, gradient, wish, pool);
             }
             pool.give(trace.x);
             if !wanted {

@@ -51,7 +51,8 @@ fn gradients_equal_differences() {
         let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: embedding.table() };
         weights.learn(&lesson, &mut gradient, &mut BufferPool::default());
         let largest = gradient.iter().fold(0.0f32, |most, value| most.max(value.abs()));
-        let (step, tolerance) = (5e-4f32, 1e-3 * largest + 2e-4);
+        let step = 5e-4f32;
+        let tolerance = 1e-3 * largest + 2e-4;
         let here = loss(&parameters);
         // Some of every array, so that none is left out.
         for slot in plan.slots() {
@@ -65,8 +66,10 @@ fn gradients_equal_differences() {
                 // The slopes to either side differ by the curvature, or at the kink of a maximum or of a relu by more; the
                 // gradient lies between them.
                 let slope = |rise: f64| (rise / f64::from(step)) as f32;
-                let (left, right) = (slope(here - below), slope(above - here));
-                let (low, high) = (left.min(right) - tolerance, left.max(right) + tolerance);
+                let left = slope(here - below);
+                let right = slope(above - here);
+                let low = left.min(right) - tolerance;
+                let high = left.max(right) + tolerance;
                 let found = gradient[at];
                 assert!(
                     (low..=high).contains(&found),

@@ -31,7 +31,7 @@ pub enum Head {
 }
 
 impl HeadRecipe {
-    /// The same in the units of the encoder's features as they are, which is how every head is fitted: they are of like
+    /// This recipe in the units of the encoder's features as they are, which is how every head is fitted: they are of like
     /// size by nature, and units read off the rows would keep something of rows that are to be forgotten.
     pub fn as_given(self) -> Self {
         match self {
@@ -111,7 +111,8 @@ impl Head {
 
     /// How far the parameters of two heads are apart.
     pub fn distance(&self, other: &Self) -> f64 {
-        let ((a, a_constants), (b, b_constants)) = (self.parameters(), other.parameters());
+        let (a, a_constants) = self.parameters();
+        let (b, b_constants) = other.parameters();
         let constants = a_constants.iter().zip(&b_constants).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
         let difference = &a - &b;
         (difference.squared_norm_l2() + constants).sqrt()

@@ -75,6 +75,19 @@ pub(crate) struct LstmTrace {
     before: Vec<f32>,
 }
 
+/// What the backward pass of a layer reads.
+pub(crate) struct LstmBackward<'a> {
+    /// The parameters of the whole encoder.
+    pub(crate) parameters: &'a [f32],
+    /// The input of the forward pass, I × N.
+    pub(crate) x: &'a [f32],
+    pub(crate) packed: &'a PackedTexts,
+    pub(crate) trace: LstmTrace,
+    pub(crate) output_gradient: &'a [f32],
+    /// Where the layer's rows lie in `output_gradient`.
+    pub(crate) lanes: OutputBlock,
+}
+
 impl LstmPlace {
     /// A layer whose parameters start at `start`.
     pub(crate) fn at(start: usize, input: usize, hidden: usize, reverse: bool) -> Self {
@@ -108,21 +121,24 @@ impl LstmPlace {
         lanes: OutputBlock,
         pool: &mut BufferPool,
     ) -> LstmTrace {
-        let (h, n) = (self.hidden, packed.columns());
+        let h = self.hidden;
+        let n = packed.columns();
         let bias = &parameters[self.bias.clone()];
         let mut gates = pool.take(4 * h * n);
         gates.chunks_exact_mut(4 * h).for_each(|column| column.copy_from_slice(bias));
         let weight_input = view(&parameters[self.weight_input.clone()], 4 * h, self.input);
         multiply(view_mut(&mut gates, 4 * h, n), Accum::Add, weight_input, view(x, self.input, n));
         let weight_hidden = view(&parameters[self.weight_hidden.clone()], 4 * h, h);
-        let (mut cells, mut squashed, mut before) = (pool.take(h * n), pool.take(h * n), pool.zeros(h * n));
+        let mut cells = pool.take(h * n);
+        let mut squashed = pool.take(h * n);
+        let mut before = pool.zeros(h * n);
         let zero = vec![0.0; h];
         for t in self.reading_order(packed) {
             let columns = packed.step(t);
             let active = columns.len();
             let previous = self.previous(t, packed);
             let block = &mut gates[4 * h * columns.start..4 * h * columns.end];
-            // Those that have just begun remember nothing: their columns of `before` are zero and need no product.
+            // Texts that begin at this step have no state yet: their columns of `before` are zero and need no product.
             let remembering = previous.map_or(0, |step| packed.active(step).min(active));
             if remembering > 0 {
                 let remembered = view(&before[h * columns.start..], h, remembering);
@@ -166,20 +182,16 @@ impl LstmPlace {
 
     /// Adds to `gradient` the gradients of the layer's weights, given that of its output, and to `input_gradient`, where one
     /// is asked for, that of its input.
-    #[allow(clippy::too_many_arguments, reason = "each is a buffer of its own, and none is optional state")]
     pub(crate) fn backward(
         &self,
-        parameters: &[f32],
-        x: &[f32],
-        packed: &PackedTexts,
-        trace: LstmTrace,
-        output_gradient: &[f32],
-        lanes: OutputBlock,
+        task: LstmBackward<'_>,
         gradient: &mut [f32],
         input_gradient: Option<&mut [f32]>,
         pool: &mut BufferPool,
     ) {
-        let (h, n) = (self.hidden, packed.columns());
+        let LstmBackward { parameters, x, packed, trace, output_gradient, lanes } = task;
+        let h = self.hidden;
+        let n = packed.columns();
         let LstmTrace { mut gates, cells, squashed, before } = trace;
         let weight_hidden = view(&parameters[self.weight_hidden.clone()], 4 * h, h);
         let mut cell_gradient = vec![0.0; h * packed.samples()];

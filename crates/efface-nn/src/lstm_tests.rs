@@ -89,10 +89,12 @@ fn columns(packed: &PackedTexts, table: &[f32], width: usize) -> Vec<f32> {
 #[test]
 fn outputs_and_gradients_equal_pytorch() {
     let packed = PackedTexts::new(&LENGTHS);
-    let (steps, samples) = (packed.steps(), packed.samples());
+    let steps = packed.steps();
+    let samples = packed.samples();
     let x = columns(&packed, &formula(steps * samples * INPUT, (41, 13, 113), 3.0), INPUT);
     let slopes = columns(&packed, &formula(steps * samples * 2 * HIDDEN, (53, 7, 97), 2.0), 2 * HIDDEN);
-    let (mut parameters, mut layers) = (Vec::new(), Vec::new());
+    let mut parameters = Vec::new();
+    let mut layers = Vec::new();
     for way in 0..2 {
         layers.push(LstmPlace::at(parameters.len(), INPUT, HIDDEN, way == 1));
         let gates = 4 * HIDDEN;
@@ -116,7 +118,15 @@ fn outputs_and_gradients_equal_pytorch() {
     let mut back = vec![0.0; x.len()];
     for (way, (layer, trace)) in layers.iter().zip(traces).enumerate() {
         let wish = Some(&mut back[..]);
-        layer.backward(&parameters, &x, &packed, trace, &slopes, block(way), &mut gradient, wish, &mut pool);
+        let task = LstmBackward {
+            parameters: &parameters,
+            x: &x,
+            packed: &packed,
+            trace,
+            output_gradient: &slopes,
+            lanes: block(way),
+        };
+        layer.backward(task, &mut gradient, wish, &mut pool);
     }
     close(&back, &columns(&packed, &oracle::INPUT_GRADIENT, INPUT), "input gradient");
     let expected: [(&[f32], &[f32], &[f32]); 2] = [

@@ -67,12 +67,12 @@ impl Network {
         self.backbone.features(texts)
     }
 
-    /// The same for rows under ids, see [`Backbone::encode`].
+    /// Encodes rows and keeps their ids, targets and weights; see [`Backbone::encode`].
     pub fn encode(&self, rows: &Rows) -> Result<Rows> {
         self.backbone.encode(rows)
     }
 
-    /// The same encoder under another head, fitted from `encoded`.
+    /// A network of this encoder and another head, fitted from `encoded`.
     pub fn with_head(&self, head: &HeadRecipe, encoded: &Rows) -> Result<Self> {
         let mut backbone = self.backbone.clone();
         backbone.recipe.head = *head;

@@ -27,7 +27,8 @@ pub(crate) fn forward(
     pool: &mut BufferPool,
 ) -> (Vec<f32>, NormTrace) {
     let width = gain.len();
-    let (mut out, mut normal) = (pool.take(x.len()), pool.take(x.len()));
+    let mut out = pool.take(x.len());
+    let mut normal = pool.take(x.len());
     let mut scales = Vec::with_capacity(x.len() / width.max(1));
     let columns = x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(normal.chunks_exact_mut(width));
     for ((x, out), normal) in columns {
@@ -54,7 +55,8 @@ pub(crate) fn backward(
     let width = gain.len();
     let columns = slopes.chunks_exact_mut(width).zip(trace.normal.chunks_exact(width)).zip(&trace.scales);
     for ((slopes, normal), scale) in columns {
-        let (mut mean, mut along) = (0.0, 0.0);
+        let mut mean = 0.0;
+        let mut along = 0.0;
         for j in 0..width {
             gain_gradient[j] += slopes[j] * normal[j];
             shift_gradient[j] += slopes[j];

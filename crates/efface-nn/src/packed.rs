@@ -25,7 +25,8 @@ impl PackedTexts {
         let lengths: Vec<usize> = order.iter().map(|&sample| lengths[sample].max(1)).collect();
         let steps = lengths.first().copied().unwrap_or(0);
         let mut starts = Vec::with_capacity(steps + 1);
-        let (mut active, mut column) = (lengths.len(), 0);
+        let mut active = lengths.len();
+        let mut column = 0;
         for t in 0..steps {
             while active > 0 && lengths[active - 1] <= t {
                 active -= 1;

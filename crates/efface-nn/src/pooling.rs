@@ -10,7 +10,8 @@ pub(crate) fn forward(
     tokens: &[f32],
     packed: &PackedTexts,
 ) -> (Vec<f32>, Vec<u32>) {
-    let (h, samples) = (settings.lanes(), packed.samples());
+    let h = settings.lanes();
+    let samples = packed.samples();
     let mut pooled = vec![0.0; h * samples];
     let mut chosen = Vec::new();
     match settings.pooling {
@@ -30,7 +31,7 @@ pub(crate) fn forward(
             for t in 0..packed.steps() {
                 let block = &tokens[h * packed.step(t).start..h * packed.step(t).end];
                 for ((best, step), value) in pooled.iter_mut().zip(&mut chosen).zip(block) {
-                    // NaN must win, lest divergence go unseen.
+                    // NaN must win the maximum, or a training that diverged would not be noticed.
                     if *value > *best || value.is_nan() {
                         (*best, *step) = (*value, t as u32);
                     }

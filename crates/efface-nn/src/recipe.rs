@@ -58,7 +58,7 @@ impl NetworkRecipe {
         rows: &Rows,
         progress: &mut dyn TrainingProgress,
     ) -> Result<Trained> {
-        // A training that left the numbers is taken up again at a lower rate.
+        // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
         let TrainSettings { learning_rate, clip, .. } = self.training;
         if (TrainSettings { learning_rate, clip, ..checkpoint.settings }) != self.training {
             return Err(Error::Damaged("the checkpoint was made with other training settings".into()));

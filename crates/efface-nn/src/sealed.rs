@@ -72,7 +72,8 @@ impl Fit for SealedRecipe {
 /// Every network without its words.
 pub fn seal(model: &SisaModel<NetworkRecipe>) -> Result<SisaModel<SealedRecipe>> {
     let close = |network: &Network| {
-        let (backbone, head) = (network.backbone(), network.head());
+        let backbone = network.backbone();
+        let head = network.head();
         Ok(Sealed(write(network.recipe(), network.max_tokens(), false, Some(backbone), Some(head))?))
     };
     Ok(model.convert(SealedRecipe, close)?)

@@ -121,7 +121,9 @@ fn words_are_cut_as_the_reference_cuts_them() {
 
 #[test]
 fn a_fingerprint_follows_weights_and_vocabulary() {
-    let (config, tokenizer, weights) = (config(), tokenizer(&[]), weights(&tensors()));
+    let config = config();
+    let tokenizer = tokenizer(&[]);
+    let weights = weights(&tensors());
     let of = |tokenizer: &str, weights: &[u8]| {
         let encoder = MiniLm::from_bytes(config.as_bytes(), tokenizer.as_bytes(), weights).unwrap();
         encoder.fingerprint().to_owned()
@@ -137,7 +139,9 @@ fn a_fingerprint_follows_weights_and_vocabulary() {
 
 #[test]
 fn another_architecture_is_refused_by_name() {
-    let (config, tokens, weights) = (config(), tokenizer(&[]), weights(&tensors()));
+    let config = config();
+    let tokens = tokenizer(&[]);
+    let weights = weights(&tensors());
     let with = |from: &str, to: &str| {
         assert!(config.contains(from), "{from}");
         refusal(config.replace(from, to).as_bytes(), tokens.as_bytes(), &weights)
@@ -173,7 +177,8 @@ fn another_architecture_is_refused_by_name() {
 
 #[test]
 fn a_damaged_weights_file_is_an_error() {
-    let (config, tokens) = (config(), tokenizer(&[]));
+    let config = config();
+    let tokens = tokenizer(&[]);
     let refuse = |weights: &[u8]| refusal(config.as_bytes(), tokens.as_bytes(), weights);
     let good = weights(&tensors());
     assert!(refuse(b"").contains("model.safetensors"));
@@ -191,7 +196,9 @@ fn a_damaged_weights_file_is_an_error() {
 
 #[test]
 fn no_change_of_bytes_brings_it_down() {
-    let (config, tokens, good) = (config(), tokenizer(&[]), weights(&tensors()));
+    let config = config();
+    let tokens = tokenizer(&[]);
+    let good = weights(&tensors());
     let mut random = efface::random::seeded(4);
     for _ in 0..600 {
         let mut files = [config.clone().into_bytes(), tokens.clone().into_bytes(), good.clone()];

@@ -96,7 +96,8 @@ fn the_same_seed_gives_the_same_bits() {
             training: TrainSettings { threads, epochs: 2, ..training() },
             ..recipe(&embedding)
         };
-        let (a, b) = (recipe.fit(&rows).unwrap(), recipe.fit(&rows).unwrap());
+        let a = recipe.fit(&rows).unwrap();
+        let b = recipe.fit(&rows).unwrap();
         assert!(a.to_bytes().unwrap() == b.to_bytes().unwrap());
         let other = TrainSettings { seed: 1, ..recipe.training };
         let c = NetworkRecipe { training: other, ..recipe }.fit(&rows).unwrap();
@@ -293,7 +294,8 @@ fn sisa_over_whole_networks_forgets_to_the_bit() {
     let outcome = SisaForget.forget(&model, &rows, &gone).unwrap();
     let fresh = sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
     let ids = text_rows(&embedding, texts(20, 2).iter().map(String::as_str), 12).unwrap().features;
-    let (a, b) = (outcome.model.predict(&ids).unwrap(), fresh.predict(&ids).unwrap());
+    let a = outcome.model.predict(&ids).unwrap();
+    let b = fresh.predict(&ids).unwrap();
     assert_eq!(
         (0..20).map(|i| a[(i, 0)]).collect::<Vec<_>>(),
         (0..20).map(|i| b[(i, 0)]).collect::<Vec<_>>()
@@ -359,8 +361,8 @@ fn shards_are_sealed_without_words_and_unsealed_with_them() {
     assert!(efface_nn::unseal(&sealed, &other).is_err());
     // An unsealed model forgets like the one that was sealed.
     let gone = [RowId(3), RowId(17)];
-    let (a, b) =
-        (SisaForget.forget(&model, &rows, &gone).unwrap(), SisaForget.forget(&back, &rows, &gone).unwrap());
+    let a = SisaForget.forget(&model, &rows, &gone).unwrap();
+    let b = SisaForget.forget(&back, &rows, &gone).unwrap();
     assert_eq!(a.model.predict(&ids).unwrap(), b.model.predict(&ids).unwrap());
 }
 

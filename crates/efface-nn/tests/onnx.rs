@@ -191,7 +191,8 @@ fn projected(sines: &Sines, squash: OnnxSquash) -> (OnnxLinear<'_>, Vec<f64>) {
 
 fn put_bert(folder: &Path) {
     let encoder = tiny_bert::model();
-    let (mut ids, mut mask) = (Vec::new(), Vec::new());
+    let mut ids = Vec::new();
+    let mut mask = Vec::new();
     for text in tiny_bert::TEXTS {
         let tokens = encoder.tokenize(text);
         // The padding is not zero, to see that it has no part.
@@ -203,8 +204,10 @@ fn put_bert(folder: &Path) {
         "attention_mask": {"type": "int64", "shape": [3, 12], "values": mask},
     });
     let rows = Features::from(encoder.encode(&tiny_bert::TEXTS, &|_| ()).unwrap());
-    let (weight, bias) = (sines(3, 32, 0.0), sines(4, 2, 0.0));
-    let (mut features, mut scores) = (Vec::new(), Vec::new());
+    let weight = sines(3, 32, 0.0);
+    let bias = sines(4, 2, 0.0);
+    let mut features = Vec::new();
+    let mut scores = Vec::new();
     for slot in 0..3 {
         let mut score: Vec<f64> = bias.iter().map(|&b| f64::from(b)).collect();
         rows.row(slot).each(|j, x| {
@@ -252,7 +255,8 @@ fn put_trained(folder: &Path) {
             .map(|at| coefficients[at] as f32)
             .collect();
         let bias: Vec<f32> = intercept.iter().map(|b| *b as f32).collect();
-        let (inputs, order) = (coefficients.nrows(), WeightOrder::InputsOutputs);
+        let inputs = coefficients.nrows();
+        let order = WeightOrder::InputsOutputs;
         let linear = OnnxLinear { weight: &weight, bias: &bias, inputs, outputs: 3, order };
         let model = network
             .backbone()
@@ -262,7 +266,8 @@ fn put_trained(folder: &Path) {
         let scores = network.predict(&ids).unwrap();
         let expected: Vec<f64> =
             (0..24).flat_map(|i| (0..3).map(move |c| (i, c))).map(|at| scores[at]).collect();
-        let (mut tokens, mut lengths) = (Vec::new(), Vec::new());
+        let mut tokens = Vec::new();
+        let mut lengths = Vec::new();
         for slot in 0..24 {
             let row = ids.row(slot).entries();
             lengths.push(row.len());
@@ -288,7 +293,8 @@ fn onnxruntime_gives_what_torch_gives() {
     put_trained(folder.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx_check.py");
     let done = std::process::Command::new(python).arg(script).arg(folder.path()).output().unwrap();
-    let (said, complained) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let said = String::from_utf8_lossy(&done.stdout);
+    let complained = String::from_utf8_lossy(&done.stderr);
     println!("{said}");
     assert!(done.status.success(), "{said}{complained}");
     assert_eq!(said.lines().count(), 10);
@@ -346,7 +352,8 @@ fn turned_weights_make_the_same_file() {
         let columns = values.len() / rows;
         (0..values.len()).map(|k| values[k % rows * columns + k / rows]).collect()
     };
-    let (input, recurrent) = (turn(&sines.0[1], 8), turn(&sines.0[2], 8));
+    let input = turn(&sines.0[1], 8);
+    let recurrent = turn(&sines.0[2], 8);
     let mut network = bidirectional(&sines, OnnxPooling::Mean);
     let straight = bytes(&network.model().unwrap());
     let forward = &mut network.layers[0].forward;

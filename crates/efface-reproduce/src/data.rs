@@ -118,10 +118,7 @@ impl DataFolder {
     fn find(&self, path: &str, used_for: &'static str) -> Result<Option<PathBuf>> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let path = folder.join(path);
-        match path.is_file() {
-            true => Ok(Some(path)),
-            false => Err(Error::MissingData { path, used_for }),
-        }
+        if path.is_file() { Ok(Some(path)) } else { Err(Error::MissingData { path, used_for }) }
     }
 
     /// All texts of a set; of a generator of the same kind where there is no folder.
@@ -157,7 +154,8 @@ fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
     };
     let label = column(set.label)?;
     let texts: Vec<usize> = set.texts.iter().map(|name| column(name)).collect::<Result<_>>()?;
-    let (mut record, mut lines) = (Record::default(), Vec::new());
+    let mut record = Record::default();
+    let mut lines = Vec::new();
     while table.read(&mut record)? {
         let cell = |at: usize| match record.cells.get(at) {
             Some(Cell::Text(text)) => text.clone(),
@@ -189,12 +187,14 @@ pub(crate) fn count_rows(
         learner.observe(&review.text).map_err(efface::Error::from)?;
     }
     if learner.distinct() < width {
-        let (name, found) = (name.into(), learner.distinct());
+        let name = name.into();
+        let found = learner.distinct();
         return Err(Error::TooFewWords { name, found, needed: width });
     }
     let vocabulary = learner.finish(width).map_err(efface::Error::from)?;
-    let (mut table, mut targets, mut entries) =
-        (Csr::<f32>::new(width), Vec::with_capacity(count), Vec::new());
+    let mut table = Csr::<f32>::new(width);
+    let mut targets = Vec::with_capacity(count);
+    let mut entries = Vec::new();
     for review in chosen {
         vocabulary.counts(&review.text, &mut entries);
         table.push(&entries)?;

@@ -97,7 +97,7 @@ pub enum Error {
         /// The system's reason.
         cause: io::Error,
     },
-    /// Whoever watches wants it to end.
+    /// The watcher asked the run to end.
     #[error("stopped; what was finished is kept")]
     Stopped,
     /// The linear core.

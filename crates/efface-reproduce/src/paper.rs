@@ -27,7 +27,8 @@ fn place<T: PartialEq>(among: &[T], value: T) -> Option<usize> {
 
 /// Table 1, ×1e-4.
 pub(crate) fn table1(k: usize, d: usize) -> Option<PrintedFigures> {
-    let (row, column) = (place(&TABLE1_DELETIONS, k)?, place(&TABLE1_WIDTHS, d)?);
+    let row = place(&TABLE1_DELETIONS, k)?;
+    let column = place(&TABLE1_WIDTHS, d)?;
     Some(PrintedFigures { influence: TABLE1[row].0[column], projection: TABLE1[row].1[column] })
 }
 
@@ -42,7 +43,8 @@ const TABLE3: [([f64; 5], [f64; 5]); 4] = [
 
 /// Table 3, ×1e-4.
 pub(crate) fn table3(k: usize, d: usize) -> Option<PrintedFigures> {
-    let (row, column) = (place(&TABLE3_WIDTHS, d)?, place(&TABLE3_DELETIONS, k)?);
+    let row = place(&TABLE3_WIDTHS, d)?;
+    let column = place(&TABLE3_DELETIONS, k)?;
     Some(PrintedFigures { influence: TABLE3[row].0[column], projection: TABLE3[row].1[column] })
 }
 

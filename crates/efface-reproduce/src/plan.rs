@@ -274,7 +274,7 @@ impl StudyPlan {
         }
     }
 
-    /// The same with so many trials everywhere; what is timed by training anew keeps its own, smaller number.
+    /// This plan with so many trials everywhere. Studies that time a training keep their own, smaller number.
     pub(crate) fn trials(mut self, trials: usize) -> Self {
         self.times.trials = trials;
         self.times.denominators = self.times.denominators.min(trials);

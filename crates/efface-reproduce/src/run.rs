@@ -129,7 +129,8 @@ fn do_all(
         let start = Instant::now();
         let values = measure.run(job, watch)?;
         let seconds = start.elapsed().as_secs_f64();
-        let (study, cell) = (study.name().to_string(), job.cell.clone());
+        let study = study.name().to_string();
+        let cell = job.cell.clone();
         // What is no number has no place in JSON, and in a table it is the same as missing.
         let values = values.into_iter().filter(|(_, value)| value.is_finite()).collect();
         state.add(TrialRecord { study, cell, trial: job.trial, seconds, values })?;

@@ -21,7 +21,8 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<SampleSum
     let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
     values.sort_by(f64::total_cmp);
     let n = values.len();
-    let (least, most) = (*values.first()?, *values.last()?);
+    let least = *values.first()?;
+    let most = *values.last()?;
     let mean = values.iter().sum::<f64>() / n as f64;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let spread = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { f64::NAN };
@@ -44,7 +45,8 @@ pub(crate) fn summary(values: impl IntoIterator<Item = f64>) -> Option<SampleSum
 /// The quantile of a sorted sample, between neighbours by their distance, as numpy takes it.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
-    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    let low = at.floor() as usize;
+    let high = at.ceil() as usize;
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
 }
 

@@ -79,7 +79,7 @@ fn a_tiny_run_measures_everything_and_every_number_of_its_page_is_in_a_csv() {
             assert!(record.values["refit s"] > 0.0 && record.values["k=5 Newton step s"] > 0.0, "{line}");
         }
     }
-    // The same again has nothing to do, and says so; half of it goes on.
+    // A second run of the same settings has nothing to do, and says so; an interrupted one goes on.
     let again = with_plan(&settings, StudyPlan::tiny(), &mut SilentWatch).unwrap();
     assert_eq!(again.trials, (0, finished.trials.0));
     assert_eq!(fs::read_to_string(&again.index).unwrap(), html);
@@ -127,7 +127,8 @@ fn findings(values: impl Fn(PaperStudy, &str) -> Vec<(&'static str, f64)>) -> St
     let jobs = studies.flat_map(|study| measure(study, &context).jobs()).filter(|job| job.trial == 0);
     let records = jobs.map(|job| {
         let values = values(job.study, &job.cell).into_iter().map(|(name, value)| (name.to_string(), value));
-        let (study, values) = (job.study.name().into(), values.collect());
+        let study = job.study.name().into();
+        let values = values.collect();
         TrialRecord { study, cell: job.cell, trial: 0, seconds: 1.0, values }
     });
     let (_, found) = page::build(&context, &records.collect::<Vec<_>>(), &settings(folder.path()));
@@ -316,7 +317,8 @@ fn what_is_smaller_than_the_paper_is_said_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let reasons = |trials: Option<usize>| {
         let plan = trials.map_or(StudyPlan::full(), |trials| StudyPlan::full().trials(trials));
-        let (data, cache) = (DataFolder::new(Some(folder.path())), folder.path().into());
+        let data = DataFolder::new(Some(folder.path()));
+        let cache = folder.path().into();
         let context = StudyContext { plan, data, seed: 1, threads: 1, cache };
         page::reasons(&context, &ReproduceSettings { quick: false, trials, ..settings(folder.path()) })
             .join("\n")
@@ -469,7 +471,7 @@ fn settings_have_ranges_and_folders_owners() {
 }
 
 #[test]
-fn whoever_watches_can_stop_a_run_and_it_goes_on_later() {
+fn a_watcher_can_stop_a_run_and_it_goes_on_later() {
     struct Once(std::cell::Cell<usize>);
     impl RunWatch for Once {
         fn start(&mut self, _what: &str, _amount: u64) {}

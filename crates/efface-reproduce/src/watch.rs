@@ -1,6 +1,6 @@
-//! Who watches a run: progress for bars, and sentences for the log.
+//! Watchers of a run: progress for bars, and sentences for the log.
 
-/// Told how a run goes. Amounts are estimated work, so that a bar over them tells the time that is left.
+/// A watcher of a run. Amounts are estimated work, so that a progress bar over them shows the time that is left.
 pub trait RunWatch {
     /// Work of this amount begins.
     fn start(&mut self, what: &str, amount: u64);
@@ -16,7 +16,7 @@ pub trait RunWatch {
     }
 }
 
-/// Nobody.
+/// A watcher that shows nothing and never stops the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilentWatch;
 

@@ -110,7 +110,8 @@ fn deletion(d: usize) {
         let predictions = leave_out_predictions(&kept, &rows, &gone).expect("predicts");
         let theta = vector(&kept);
         let read = |gone: &[RowId]| {
-            let (mut x, mut y) = (Mat::zeros(d, k), Mat::zeros(k, 1));
+            let mut x = Mat::zeros(d, k);
+            let mut y = Mat::zeros(k, 1);
             rows.visit(gone, &mut |i, row| {
                 row.features.add_to(1.0, x.col_as_slice_mut(i));
                 y[(i, 0)] = row.targets[0];
@@ -208,7 +209,9 @@ fn stream(count: usize) {
     let start = Instant::now();
     let recipe = Ridge::new(1e-2);
     let mut fitted = Fitted::new(&recipe, rows).expect("fits");
-    let (mut worst, mut checked, mut largest_bound) = (0.0f64, 0, 0.0f64);
+    let mut worst = 0.0f64;
+    let mut checked = 0;
+    let mut largest_bound = 0.0f64;
     let mut forgetting = 0.0;
     for i in 0..count {
         let id = RowId(((i * 7919) % n) as u64);

@@ -119,7 +119,8 @@ impl Set {
     /// `k` rows, other ones for every trial.
     fn draw(&self, k: usize, trial: usize) -> Vec<RowId> {
         let mut state = (trial as u64 + 1) << 32 | k as u64;
-        let (mut seen, mut ids) = (HashSet::new(), Vec::new());
+        let mut seen = HashSet::new();
+        let mut ids = Vec::new();
         while ids.len() < k {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let id = RowId(scrambled(state) % self.rows.len() as u64);
@@ -196,7 +197,9 @@ fn goal(set: &Set) {
     let model = set.fit(true);
     let k = 10;
     let plain = median_of_three(|| drop(set.fit(false)));
-    let (mut retraining, mut distances, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+    let mut retraining = Vec::new();
+    let mut distances = Vec::new();
+    let mut bounds = Vec::new();
     for trial in 0..5 {
         let gone = set.draw(k, trial);
         let (truth, seconds) = timed(|| Retrain.forget(&model, &set.rows, &gone).expect("forgets"));
@@ -277,7 +280,8 @@ where
                 eprintln!("{}: {name}, k = {k}: {method} …", set.name);
                 let run = |gone: &[RowId]| forget.forget(model, &set.rows, gone).expect("forgets");
                 let (outcome, first) = timed(|| run(&gone));
-                let (mut times, mut read) = (vec![first], vec![outcome.evidence.rows_read as f64]);
+                let mut times = vec![first];
+                let mut read = vec![outcome.evidence.rows_read as f64];
                 let start = Instant::now();
                 while first < 0.3 && times.len() < 41 && start.elapsed().as_secs_f64() < 0.4 {
                     let gone = set.draw(k, times.len());
@@ -381,7 +385,8 @@ fn account(outcome: &Outcome<LogisticModel>, truth: Option<(f64, f64)>) -> Value
 fn certified(set: &Set) {
     let (epsilon, delta) = PROMISE;
     let model = removal().fit(&set.rows).expect("fits");
-    let (hidden, slack) = (noise(&model, &set.rows), used(&model, &set.rows));
+    let hidden = noise(&model, &set.rows);
+    let slack = used(&model, &set.rows);
     let family = Family {
         set,
         name: &format!("logistic, ε = {epsilon}, δ = {delta:.0e}, λ = {}, noise {}", REMOVAL.0, REMOVAL.1),
@@ -485,26 +490,34 @@ fn clusters(set: &Set) {
             accuracy: &|_| None,
             more: &|_, _| Value::Null,
         };
-        match recipe == quantised.0 {
-            true => family.compare(&[("q_kmeans", &QKMeans)]),
-            false => family.compare(&[("dc_kmeans", &DcKMeans)]),
+        if recipe == quantised.0 {
+            family.compare(&[("q_kmeans", &QKMeans)])
+        } else {
+            family.compare(&[("dc_kmeans", &DcKMeans)])
         }
     }
 }
 
 /// A thousand certified deletions, one after the other: the budget as it is used up, and the account against the truth.
 fn chain(set: &Set) {
-    let (count, checks) = (1000, 50);
+    let count = 1000;
+    let checks = 50;
     eprintln!("{}: {count} certified deletions …", set.name);
     let mut fitted = Fitted::new(&removal(), set.rows.clone()).expect("fits");
     let certified = Certified::of(fitted.model()).expect("fitted for it");
     // The noise is known as well as the fit was trained.
     let mut slack = used(fitted.model(), fitted.rows());
     let mut hidden = noise(fitted.model(), fitted.rows());
-    let (mut first, mut first_reading, mut retrainings, mut checked) = (None, None, 0, 0);
-    let (mut quick, mut reading) = (Vec::new(), Vec::new());
-    let (mut largest_share, mut budget) = (0.0f64, 0.0);
-    let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+    let mut first = None;
+    let mut first_reading = None;
+    let mut retrainings = 0;
+    let mut checked = 0;
+    let mut quick = Vec::new();
+    let mut reading = Vec::new();
+    let mut largest_share = 0.0f64;
+    let mut budget = 0.0;
+    let mut least = f64::INFINITY;
+    let mut most = 0.0f64;
     for (at, id) in set.draw(count, 0).into_iter().enumerate() {
         let (evidence, seconds) = timed(|| fitted.forget(&certified, &[id]).expect("forgets"));
         if evidence.rows_read > 1 {

@@ -185,11 +185,10 @@ impl Tally {
     }
 
     fn print(&mut self) {
-        let ratio = match self.ratios.is_empty() {
-            true => "– | –".into(),
-            false => {
-                format!("{:.1e} | {:.1e}", quantile(&mut self.ratios, 0.5), quantile(&mut self.ratios, 0.95))
-            }
+        let ratio = if self.ratios.is_empty() {
+            "– | –".into()
+        } else {
+            format!("{:.1e} | {:.1e}", quantile(&mut self.ratios, 0.5), quantile(&mut self.ratios, 0.95))
         };
         println!(
             "| {} | {} | {} | {} | {} | {} | {:.0e} | {:.0e} | {ratio} |",

@@ -12,7 +12,9 @@ use efface::{
 
 /// Numbers from 0 to 7 that repeat after a long while.
 fn rows(count: usize, classes: usize) -> Rows {
-    let (mut state, mut features, mut targets) = (11_u64, Vec::new(), Vec::new());
+    let mut state = 11_u64;
+    let mut features = Vec::new();
+    let mut targets = Vec::new();
     for at in 0..count {
         for _ in 0..3 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -34,7 +34,8 @@ impl Numbers {
 
 /// 60 rows of 4 features; row 7 is odd in the way that `kind` says.
 fn rows(kind: &str, seed: u64) -> Rows {
-    let (n, d) = (60, 4);
+    let n = 60;
+    let d = 4;
     let mut numbers = Numbers(seed * 977 + 5);
     let mut x: Vec<f64> = (0..n * d).map(|_| (numbers.next() * 16.0).round() / 4.0).collect();
     let mut y: Vec<f64> = (0..n).map(|i| x[i * d] * 2.0 - x[i * d + 1] + numbers.next()).collect();

@@ -20,7 +20,8 @@ impl Numbers {
 
 fn rows(n: usize, d: usize, seed: u64) -> Rows {
     let mut numbers = Numbers(seed);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for _ in 0..n {
         // Some rows lie outside the unit ball and are clipped.
         let size = 1.5 * (numbers.next() + 1.0) / (d as f64).sqrt();
@@ -70,7 +71,9 @@ fn gradient(theta: &[f64], rows: &Rows, lambda: f64, intercept: bool) -> Vec<f64
 /// budget covers the account.
 #[test]
 fn the_account_covers_the_true_residual() {
-    let (mut checked, mut retrained, mut tightest) = (0, 0, 0.0f64);
+    let mut checked = 0;
+    let mut retrained = 0;
+    let mut tightest = 0.0f64;
     for seed in 0..25 {
         let intercept = seed % 2 == 0;
         let lambda = [1.0, 10.0][seed as usize % 2];

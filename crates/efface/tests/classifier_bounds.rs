@@ -71,7 +71,7 @@ fn one_newton_step_has_a_finite_bound_that_holds() {
             let evidence = outcome.evidence;
             assert!(evidence.bound.is_finite(), "seed {seed}, {classes} classes, λ = {lambda}");
             assert!(away <= evidence.bound + slack, "seed {seed}: {away:.2e} > {:.2e}", evidence.bound);
-            // Whoever reads rows says so.
+            // A method that reads rows reports how many.
             let reads = evidence.rows_read > gone.len();
             assert_eq!(reads, evidence.bound_source == BoundSource::Measured, "seed {seed}");
             measured += reads as usize;

@@ -33,7 +33,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 #[test]
 fn a_softmax_with_a_small_penalty_and_large_units_is_determined() {
     let mut numbers = Numbers(3);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for i in 0..300 {
         let row = [numbers.next(), 1e5 * (2.0 + numbers.next()), numbers.next()];
         let class =
@@ -67,7 +68,8 @@ fn a_gradient_over_sorted_rows_is_as_good_as_it_says() {
     let model = Logistic::new(1.0).fit(&rows).unwrap();
     let claimed = Newton::default().forget(&model, &rows, &[]).unwrap().evidence.gradient_norm.unwrap();
     let (coefficients, intercept) = model.parameters();
-    let (slope, constant) = (coefficients[(0, 0)], intercept[0]);
+    let slope = coefficients[(0, 0)];
+    let constant = intercept[0];
     // Compensated sums (Neumaier).
     let mut sums = [(0.0f64, 0.0f64); 2];
     for (x, y) in x.iter().zip(&y) {
@@ -159,7 +161,7 @@ fn a_large_epsilon_buys_no_more_than_it_proves() {
     }
 }
 
-/// Each set of rows has noise of its own, whoever trains it; and no report tells the size of the noise.
+/// Each set of rows has noise of its own, whichever method trains on it; and no report tells the size of the noise.
 #[test]
 fn noise_is_not_used_twice_for_different_rows() {
     let x: Vec<f64> = (0..90).map(|i| (i as f64 * 1.3).cos() * 0.4).collect();
@@ -200,13 +202,15 @@ fn a_badly_conditioned_descent_ends() {
 fn what_can_be_fitted_can_be_learned() {
     let mut numbers = Numbers(21);
     for seed in 0..4 {
-        let (n, d) = (100, 30);
+        let n = 100;
+        let d = 30;
         let x: Vec<f64> = (0..n * d).map(|_| 2.0 * numbers.next()).collect();
         let y: Vec<f64> =
             (0..n).map(|i| if x[i * d] + 0.3 * numbers.next() > 0.0 { 1.0 } else { -1.0 }).collect();
         let rows = Rows::new(Dense::new(x, d).unwrap(), y, 1).unwrap();
         let late = |id: RowId| id.0 >= 90;
-        let (early, new) = (rows.filter(|id| !late(id)), rows.filter(late));
+        let early = rows.filter(|id| !late(id));
+        let new = rows.filter(late);
         let recipe = Logistic::new(1e-4);
         let learned = recipe.fit(&early).unwrap().learn(&early, &new).unwrap();
         let truth = parameters(&recipe.fit(&rows).unwrap());
@@ -228,7 +232,8 @@ fn a_wide_model_projects_onto_the_columns_that_its_rows_touch() {
     let model = Logistic::new(0.5).fit(&rows).unwrap();
     let gone: Vec<RowId> = (0..20).map(RowId).collect();
     let outcome = methods::ProjectionResidual::default().forget(&model, &rows, &gone).unwrap();
-    let (before, after) = (parameters(&model), parameters(&outcome.model));
+    let before = parameters(&model);
+    let after = parameters(&outcome.model);
     let moved = before.iter().zip(&after).filter(|(a, b)| a != b).count();
     assert!(moved > 0 && moved <= 7 + 2 * 20 + 1, "{moved}");
 }

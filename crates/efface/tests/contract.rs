@@ -70,7 +70,8 @@ fn reload(model: &RidgeModel, rows: &dyn RowStore) -> efface::Result<RidgeModel>
 }
 
 fn hold(kind: &str, form: Form, lambda: f64, intercept: bool, outputs: usize, k: usize) {
-    let (n, d) = (90, 12);
+    let n = 90;
+    let d = 12;
     let rows = rows(kind, n, d, outputs);
     let gone: Vec<RowId> = rows.ids().step_by(5).take(k).collect();
     let recipe = Ridge::new(lambda).intercept(intercept).form(form);

@@ -67,7 +67,8 @@ fn judged(x: &[f64], targets: &[f64], theta: &Mat<f64>) -> (Vec<f64>, Vec<f64>) 
 
 /// Σ ∇ℓ_i and Σ ∇²ℓ_i over some rows, parameters class after class.
 fn sums(rows: &Rows, theta: &Mat<f64>, counts: impl Fn(RowId) -> bool) -> (Mat<f64>, Mat<f64>) {
-    let (d, outputs) = (theta.nrows(), theta.ncols());
+    let d = theta.nrows();
+    let outputs = theta.ncols();
     let mut gradient = Mat::zeros(d * outputs, 1);
     let mut hessian = Mat::zeros(d * outputs, d * outputs);
     for row in rows.iter().filter(|row| counts(row.id)) {
@@ -112,7 +113,8 @@ fn projected(rows: &Rows, gone: &[RowId], step: &Mat<f64>, d: usize) -> Mat<f64>
         }
     }
     Mat::from_fn(step.nrows(), 1, |at, _| {
-        let (c, j) = (at / d, at % d);
+        let c = at / d;
+        let j = at % d;
         basis.iter().map(|u| u[j] * (0..d).map(|i| u[i] * step[(c * d + i, 0)]).sum::<f64>()).sum()
     })
 }
@@ -188,9 +190,10 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
         for method in ["influence", "projection_residual"] {
             let asked = |clear_dead_columns| {
                 let method = method.parse().unwrap();
-                let outcome = match clear_dead_columns {
-                    true => model.forget_and_clear(&method, &rows, &gone),
-                    false => model.forget(&method, &rows, &gone),
+                let outcome = if clear_dead_columns {
+                    model.forget_and_clear(&method, &rows, &gone)
+                } else {
+                    model.forget(&method, &rows, &gone)
                 };
                 let Outcome { model, evidence } = outcome.unwrap();
                 let AnyModel::Logistic(model) = model else { unreachable!() };

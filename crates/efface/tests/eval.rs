@@ -134,9 +134,12 @@ fn injection_refuses_what_it_cannot_measure() {
 fn distance_is_a_share_of_the_way() {
     let rows = regression(200, 5, 8);
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-    let (before, gone) = (recipe.fit(&rows).unwrap(), first(20));
+    let before = recipe.fit(&rows).unwrap();
+    let gone = first(20);
     let by = |method: &str| before.forget(&method.parse().unwrap(), &rows, &gone).unwrap().model;
-    let (exact, retrained, influence) = (by("exact"), by("retrain"), by("influence"));
+    let exact = by("exact");
+    let retrained = by("retrain");
+    let influence = by("influence");
     let far = distance(&before, &before, &retrained, Task::Regression, &rows).unwrap();
     assert_eq!((far.l2, far.fraction, far.agreement), (far.l2_before, Some(1.0), None));
     assert!(far.l2.is_some());
@@ -168,7 +171,7 @@ fn utility_is_what_the_scores_say() {
     assert!(found.log_loss.unwrap() > 0.0 && found.rmse.is_none());
 }
 
-/// Whoever has truly forgotten is a coin to an attacker: `exact` and retraining stand at the same place, and that place is 0.5.
+/// An attacker can only guess about a model that has truly forgotten: `exact` and retraining have the same AUC, and it is 0.5.
 #[test]
 fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     let rows = regression(240, 40, 5);
@@ -182,7 +185,8 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     // Nothing was forgotten: the attack works, on rows to forget as on others.
     assert!(of("before").forgotten.auc_interval.low > 0.6, "{:?}", of("before").forgotten);
     assert!(of("retrain").retained.auc_interval.low > 0.6);
-    let (exact, retrain) = (&of("exact").forgotten, &of("retrain").forgotten);
+    let exact = &of("exact").forgotten;
+    let retrain = &of("retrain").forgotten;
     assert!((exact.auc - retrain.auc).abs() < 1e-3);
     assert!(exact.auc_interval.covers(retrain.auc) && exact.auc_interval.covers(0.5), "{exact:?}");
     assert!(of("exact").population_forgotten.auc_interval.covers(of("retrain").population_forgotten.auc));
@@ -286,13 +290,15 @@ fn attacks_refuse_what_they_cannot_do() {
     assert!(told.contains("class 2 of 3 would have no row"), "{told}");
 }
 
-/// Whoever loses patience stops the whole, whichever part of it is at work.
+/// A request to stop ends the whole audit, whichever part of it is at work.
 #[test]
 fn long_work_can_be_stopped() {
     let stop = efface::Stop::default();
     let rows = regression(80, 5, 2).watched(&stop);
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-    let (gone, ways, trials) = (first(5), ["exact".parse::<Method>().unwrap()], Trials::default());
+    let gone = first(5);
+    let ways = ["exact".parse::<Method>().unwrap()];
+    let trials = Trials::default();
     let after_two = |done: usize, _: usize| {
         if done == 2 {
             stop.stop();

@@ -5,7 +5,8 @@ use efface::methods::{Auto, WarmStart};
 use efface::{Dense, Fit, Forget, RowId, Rows, Softmax};
 
 fn rows(first: f64) -> Rows {
-    let (n, d) = (60, 3);
+    let n = 60;
+    let d = 3;
     let mut x: Vec<f64> = (0..n * d).map(|at| ((at * 37 + 11) % 23) as f64 / 11.0 - 1.0).collect();
     x[0] = first;
     let targets = (0..n).flat_map(|i| (0..3).map(move |class| f64::from(u8::from(i % 3 == class)))).collect();

@@ -130,7 +130,8 @@ fn many_rows_are_charged_for() {
 
 #[test]
 fn correlated_columns_have_a_bound_that_says_something() {
-    let (n, d) = (1500, 120);
+    let n = 1500;
+    let d = 120;
     let (x, y) = table(n, d, 23);
     let mut numbers = Numbers(29);
     let mix: Vec<f64> = (0..d * d).map(|_| numbers.next()).collect();

@@ -83,7 +83,8 @@ fn wear_down(recipe: &KMeans, rows: Rows, batch: usize, seed: u64) -> (usize, us
     order.sort_by_key(|id| id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed.wrapping_mul(0x1234_5677)));
     let steps = order.len() - 25;
     let mut fitted = Fitted::new(recipe, rows).unwrap();
-    let (mut kept, mut again) = (0, 0);
+    let mut kept = 0;
+    let mut again = 0;
     for gone in order[..steps].chunks(batch) {
         let evidence = fitted.forget(method(recipe).as_ref(), gone).unwrap();
         *(if evidence.refactored { &mut again } else { &mut kept }) += 1;
@@ -96,7 +97,8 @@ fn wear_down(recipe: &KMeans, rows: Rows, batch: usize, seed: u64) -> (usize, us
 
 #[test]
 fn hundreds_of_deletions_one_by_one_and_in_batches() {
-    let (mut kept, mut again) = (0, 0);
+    let mut kept = 0;
+    let mut again = 0;
     for seed in 0..6 {
         for (epsilon, spread) in [(1.0, 0.7), (0.1, 1.5), (0.003, 2.0)] {
             for batch in [1, 7] {
@@ -191,7 +193,8 @@ fn an_inner_node_weighs_the_centres_of_its_children() {
     let rows = groups(37, 2.0, 6);
     let weights: Vec<f64> = (0..37).map(|i| [1.0, 0.0, 5.0][i % 3]).collect();
     let rows = rows.weighted(weights).unwrap();
-    let (mut sum, mut total) = (vec![0.0; 2], 0.0);
+    let mut sum = vec![0.0; 2];
+    let mut total = 0.0;
     for view in rows.iter() {
         view.features.add_to(view.weight, &mut sum);
         total += view.weight;

@@ -92,7 +92,8 @@ fn reload(model: &LogisticModel, rows: &dyn RowStore) -> efface::Result<Logistic
 }
 
 fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: bool, k: usize) {
-    let (n, d) = (120, 8);
+    let n = 120;
+    let d = 8;
     let rows = rows(kind, n, d, classes, 1);
     let gone: Vec<RowId> = rows.ids().step_by(5).take(k).collect();
     let name =
@@ -159,7 +160,8 @@ fn more_rows_than_parameters() {
 /// The rows that the oracle saw: the same generator, classes by the largest noisy score.
 fn oracle_rows(classes: usize, weighted: bool) -> Rows {
     let mut numbers = Numbers(12345);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for _ in 0..80 {
         let row: Vec<f64> = (0..3).map(|_| numbers.next()).collect();
         let mut best = (0, f64::NEG_INFINITY);
@@ -178,9 +180,10 @@ fn oracle_rows(classes: usize, weighted: bool) -> Rows {
         x.extend(row);
     }
     let rows = Rows::new(Dense::new(x, 3).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap();
-    match weighted {
-        true => rows.weighted((0..80).map(|i| [1.0, 0.25, 3.0, 0.5][i % 4]).collect()).unwrap(),
-        false => rows,
+    if weighted {
+        rows.weighted((0..80).map(|i| [1.0, 0.25, 3.0, 0.5][i % 4]).collect()).unwrap()
+    } else {
+        rows
     }
 }
 
@@ -266,7 +269,8 @@ fn no_bound_is_exceeded_over_a_thousand_deletions() {
         Box::new(Auto { tolerance: Some(1e-5) }),
     ];
     for seed in 0..14 {
-        let (kind, classes) = (["dense", "sparse", "weighted", "units"][seed % 4], 2 + (seed / 4) % 2);
+        let kind = ["dense", "sparse", "weighted", "units"][seed % 4];
+        let classes = 2 + (seed / 4) % 2;
         let everyone = rows(kind, 100, 5, classes, seed as u64);
         let fit = |rows: &Rows| match classes {
             2 => Logistic::new(1.0).fit(rows),
@@ -321,9 +325,11 @@ fn auto_does_no_more_than_asked() {
 /// A column that only forgotten rows have comes out at exactly 0.
 #[test]
 fn an_injected_feature_is_forgotten_exactly() {
-    let (n, d) = (200, 6);
+    let n = 200;
+    let d = 6;
     let mut numbers = Numbers(9);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for i in 0..n {
         let mut row: Vec<f64> = (0..d).map(|_| numbers.next()).collect();
         let class = if row[0] + 0.5 * numbers.next() > 0.0 { 1.0 } else { -1.0 };
@@ -353,9 +359,12 @@ fn an_injected_feature_is_forgotten_exactly() {
 #[test]
 fn projection_residual_is_the_projected_newton_step() {
     use faer::linalg::solvers::{Solve, Svd};
-    let (n, d, lambda) = (60, 5, 0.7);
+    let n = 60;
+    let d = 5;
+    let lambda = 0.7;
     let mut numbers = Numbers(4);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for i in 0..n {
         let mut row: Vec<f64> = (0..d).map(|_| numbers.next()).collect();
         y.push(if row[0] - row[1] + 0.3 * numbers.next() > 0.0 { 1.0 } else { -1.0 });
@@ -368,8 +377,8 @@ fn projection_residual_is_the_projected_newton_step() {
     let model = Logistic::new(lambda).intercept(false).fit(&rows).unwrap();
     let theta = faer::Mat::from_fn(d, 1, |j, _| model.parameters().0[(j, 0)]);
     let gone = [RowId(2), RowId(11), RowId(30)];
-    let (mut a, mut b) =
-        (faer::Mat::<f64>::identity(d, d) * faer::Scale(lambda), faer::Mat::<f64>::zeros(d, 1));
+    let mut a = faer::Mat::<f64>::identity(d, d) * faer::Scale(lambda);
+    let mut b = faer::Mat::<f64>::zeros(d, 1);
     let mut least = f64::INFINITY;
     for i in (0..n).filter(|i| !gone.contains(&RowId(*i as u64))) {
         let row = faer::Mat::from_fn(d, 1, |j, _| x[i * d + j]);
@@ -462,7 +471,7 @@ fn learning_and_amending_reach_the_optimum_of_the_new_rows() {
         let truth = fit(&everyone).unwrap();
         let learned = fit(&early).unwrap().learn(&early, &late).unwrap();
         assert!(distance(&learned.model, &truth) < 1e-8 && learned.evidence.learned == late.len());
-        // The same rows, some with the content of another.
+        // Some rows now have the content of other rows.
         let donor = rows("dense", 90, 4, classes, 9);
         let corrected = donor.filter(|id| id.0 < 1012);
         let mut target = everyone.clone();
@@ -480,7 +489,8 @@ fn learning_and_amending_reach_the_optimum_of_the_new_rows() {
 /// A model too wide for a Hessian: fitted and forgotten by passes over its rows.
 #[test]
 fn a_wide_model_forgets_without_a_hessian() {
-    let (n, d) = (60, 5000);
+    let n = 60;
+    let d = 5000;
     let mut numbers = Numbers(2);
     let mut csr = Csr::<f32>::new(d);
     let mut targets = Vec::new();
@@ -515,7 +525,8 @@ fn probabilities_are_those_of_the_scores() {
         let model =
             if classes == 2 { Logistic::new(1.0).fit(&rows) } else { Softmax::new(1.0).fit(&rows) }.unwrap();
         let x: Features = Dense::new(vec![0.3, -0.5, 0.1, 0.9, 0.2, -0.7], 3).unwrap().into();
-        let (scores, chances) = (model.predict(&x).unwrap(), model.probabilities(&x).unwrap());
+        let scores = model.predict(&x).unwrap();
+        let chances = model.probabilities(&x).unwrap();
         for row in 0..2 {
             let total: f64 = (0..classes).map(|c| chances[(row, c)]).sum();
             assert!((total - 1.0).abs() < 1e-12);

@@ -220,7 +220,8 @@ fn both_keep_the_contract() {
     for (kind, classes) in [("counts", 2), ("counts", 4), ("shares", 3), ("weighted", 2), ("weighted", 3)] {
         let rows = some(kind, 60, 7, classes, 11);
         let gone: Vec<RowId> = rows.ids().step_by(4).take(11).collect();
-        let (multinomial, gaussian) = (MultinomialNb::default(), GaussianNb::default());
+        let multinomial = MultinomialNb::default();
+        let gaussian = GaussianNb::default();
         let case = contract::Case {
             name: kind,
             recipe: &multinomial,
@@ -268,7 +269,8 @@ proptest! {
                 bound = fitted.forget(&Summation, gone).unwrap().bound;
             }
             let fresh = GaussianNb::default().fit(fitted.rows()).unwrap();
-            let (a, b) = (of_gaussian(fitted.model()), of_gaussian(&fresh));
+            let a = of_gaussian(fitted.model());
+            let b = of_gaussian(&fresh);
             let off = a.iter().zip(&b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             let own = Retrain.forget(&fresh, fitted.rows(), &[]).unwrap().evidence.bound;
             prop_assert!(off <= bound + own, "{kind}: {off:e} {bound:e} {own:e}");

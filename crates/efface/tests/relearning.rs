@@ -77,7 +77,8 @@ fn units_do_not_matter() {
     };
     // Hardly any penalty, because a penalty follows the units.
     let recipe = AnyRecipe::Logistic(Logistic::new(1e-9));
-    let (one, other) = (measured(&recipe, &plain, &["newton"]), measured(&recipe, &scaled, &["newton"]));
+    let one = measured(&recipe, &plain, &["newton"]);
+    let other = measured(&recipe, &scaled, &["newton"]);
     assert!((one[0].ratio.unwrap() - other[0].ratio.unwrap()).abs() <= 2.0 / 64.0, "{one:?} {other:?}");
 }
 

@@ -13,10 +13,12 @@ use proptest::prelude::*;
 const DENSE_FORMS: [Form; 3] = [Form::Factor, Form::Inverse, Form::Rows];
 
 fn oracle_rows(weighted: bool) -> Rows {
-    let (n, d) = (12, 3);
+    let n = 12;
+    let d = 3;
     let x: Vec<f64> = (0..n * d)
         .map(|at| {
-            let (i, j) = (at / d, at % d);
+            let i = at / d;
+            let j = at % d;
             ((i * 7 + j * 5) % 11) as f64 / 3.0 + if j == 0 { 100.0 } else { 0.0 }
         })
         .collect();
@@ -425,14 +427,16 @@ proptest! {
 /// Many rows of few words, some of which nobody else has: whichever way the products are made, it is retraining.
 #[test]
 fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
-    let (n, d) = (300, 120);
+    let n = 300;
+    let d = 120;
     let entries = |i: usize| {
         let mut columns =
             vec![i % 7, 7 + i * 5 % 40, 47 + i * 11 % 60, 107 + usize::from(i < 3) * (1 + i % 3)];
         columns.dedup();
         columns.into_iter().enumerate().map(move |(at, j)| (j as u32, 1.0 + ((i + at) % 3) as f64))
     };
-    let (mut csr, mut dense) = (Csr::<f64>::new(d), vec![0.0; n * d]);
+    let mut csr = Csr::<f64>::new(d);
+    let mut dense = vec![0.0; n * d];
     for i in 0..n {
         csr.push(&entries(i).collect::<Vec<_>>()).unwrap();
         entries(i).for_each(|(j, x)| dense[i * d + j as usize] = x);
@@ -446,7 +450,8 @@ fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
         let recipe = Ridge::new(0.1).form(form);
         let outcome = Exact.forget(&recipe.fit(&sparse).unwrap(), &sparse, &gone).unwrap();
         let retrained = recipe.fit(&dense.clone().filter(|id| !gone.contains(&id))).unwrap();
-        let (found, wanted) = (outcome.model.parameters(), retrained.parameters());
+        let found = outcome.model.parameters();
+        let wanted = retrained.parameters();
         let off = (&found.0 - &wanted.0).norm_max().max((found.1[0] - wanted.1[0]).abs());
         assert!(off < 1e-10, "{form:?}: {off}");
         assert!(off <= outcome.evidence.bound + 1e-12, "{form:?}: {off} {}", outcome.evidence.bound);
@@ -465,7 +470,8 @@ fn many_sparse_rows_are_forgotten_as_dense_ones_are() {
 /// the same row written out.
 #[test]
 fn a_sparse_row_meets_a_model_of_shifted_columns() {
-    let (n, d) = (60, 40);
+    let n = 60;
+    let d = 40;
     let value = |i: usize, j: usize| match j {
         0 => 2000.0 + ((i * 7) % 5) as f64,
         _ if (i + j).is_multiple_of(9) => 1.0 + (i % 3) as f64,
@@ -494,22 +500,25 @@ fn a_sparse_row_meets_a_model_of_shifted_columns() {
     };
     let rows = some(0..n, false);
     for count in [2, 30] {
-        let (sparse, dense) = (some(n..n + count, true), some(n..n + count, false));
+        let sparse = some(n..n + count, true);
+        let dense = some(n..n + count, false);
         let near = |a: &RidgeModel, b: &RidgeModel| {
-            let ((a, c), (b, e)) = (a.parameters(), b.parameters());
+            let (a, c) = a.parameters();
+            let (b, e) = b.parameters();
             let off = (&a - &b).norm_max().max((c[0] - e[0]).abs() / e[0].abs().max(1.0));
             assert!(off < 1e-9, "{count}: {off}");
         };
         for form in DENSE_FORMS {
             let model = Ridge::new(0.5).form(form).fit(&rows).unwrap();
-            let (a, b) =
-                (model.learn(&rows, &sparse).unwrap().model, model.learn(&rows, &dense).unwrap().model);
+            let a = model.learn(&rows, &sparse).unwrap().model;
+            let b = model.learn(&rows, &dense).unwrap().model;
             near(&a, &b);
             let scores = (a.predict(&sparse.table()).unwrap(), b.predict(&dense.table()).unwrap());
             assert!((&scores.0 - &scores.1).norm_max() < 1e-8);
         }
         let model = efface::Logistic::new(0.5).fit(&rows).unwrap();
-        let (a, b) = (model.learn(&rows, &sparse).unwrap().model, model.learn(&rows, &dense).unwrap().model);
+        let a = model.learn(&rows, &sparse).unwrap().model;
+        let b = model.learn(&rows, &dense).unwrap().model;
         let off = (a.parameters().0 - b.parameters().0).norm_max();
         assert!(off < 1e-6, "logistic, {count}: {off}");
     }

@@ -134,7 +134,7 @@ fn a_claim_follows_the_bound_when_changes_are_folded_in() {
     outcome.model.settle().unwrap();
     outcome.model.update_evidence(&mut outcome.evidence);
     assert_eq!(outcome.evidence.claim(), Claim::Approximate);
-    // The same in memory, where the model settles by itself.
+    // A model in memory settles by itself, with the same result.
     let mut fitted = Fitted::new(&Ridge::new(1.0).tolerance(NEVER), rows).unwrap().settle_after(1);
     let evidence = fitted.forget(&efface::methods::Exact, &[RowId(4)]).unwrap();
     assert_eq!((evidence.claim(), evidence.tolerance_missed()), (Claim::Approximate, true));

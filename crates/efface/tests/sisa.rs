@@ -194,15 +194,16 @@ fn a_chain_is_trained_slice_by_slice() {
 
 #[test]
 fn only_the_touched_shard_is_trained_and_only_from_the_touched_slice() {
-    let (shards, slices) = (3, 4);
+    let shards = 3;
+    let slices = 4;
     let sisa = Sisa::new(Diary::default(), shards, slices);
     let rows = some(90, 1, 2);
     let model = sisa.fit(&rows).unwrap();
     let dealt = dealt(&sisa, &rows);
     for shard in &dealt {
         for slice in 0..slices {
-            let (before, own): (usize, usize) =
-                (shard[..slice].iter().map(Vec::len).sum(), shard.iter().map(Vec::len).sum());
+            let before: usize = shard[..slice].iter().map(Vec::len).sum();
+            let own: usize = shard.iter().map(Vec::len).sum();
             // One row and three rows of one slice cost the same: one training of the rest of the chain.
             for count in [1, 3] {
                 sisa.recipe.read();
@@ -268,11 +269,12 @@ impl RowStore for Drawer<'_> {
 
 #[test]
 fn other_shards_are_not_read() {
-    let (sisa, rows) = (Sisa::new(Diary::default(), 5, 3).threads(2), some(90, 1, 2));
+    let sisa = Sisa::new(Diary::default(), 5, 3).threads(2);
+    let rows = some(90, 1, 2);
     let model = sisa.fit(&rows).unwrap();
     let dealt = dealt(&sisa, &rows);
-    let (gone, others) =
-        ([dealt[1][2][0], dealt[3][0][0]], dealt[1].concat().len() + dealt[3].concat().len() - 2);
+    let gone = [dealt[1][2][0], dealt[3][0][0]];
+    let others = dealt[1].concat().len() + dealt[3].concat().len() - 2;
     let drawer = Drawer(&rows, AtomicUsize::new(0));
     let after = SisaForget.forget(&model, &drawer, &gone).unwrap();
     assert_eq!(drawer.1.load(Ordering::Relaxed), others);
@@ -378,7 +380,8 @@ impl Predict for Level {
 
 #[test]
 fn a_shard_that_lacks_a_class_answers_with_its_mean() {
-    let (one, two) = (Sisa::new(Picky { columns: 1 }, 2, 3), Sisa::new(Picky { columns: 2 }, 2, 3));
+    let one = Sisa::new(Picky { columns: 1 }, 2, 3);
+    let two = Sisa::new(Picky { columns: 2 }, 2, 3);
     let dealt = {
         let ids = (0..40).map(RowId).collect();
         let rows = Rows::with_ids(ids, Dense::new(vec![1.0; 40], 1).unwrap(), vec![0.0; 40], 1).unwrap();
@@ -469,7 +472,8 @@ fn a_shard_that_lost_its_rows_abstains() {
     let retained = rows.filter(|id| !gone.contains(&id));
     let back = after.model.learn(&retained, &rows.filter(|id| gone.contains(&id))).unwrap().model;
     assert_eq!(back, model);
-    let (rows, sisa) = (some(60, 3, 8), Sisa::new(MultinomialNb::default(), 4, 3));
+    let rows = some(60, 3, 8);
+    let sisa = Sisa::new(MultinomialNb::default(), 4, 3);
     let model = sisa.fit(&rows).unwrap();
     let gone = dealt(&sisa, &rows)[2].concat();
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
@@ -480,7 +484,8 @@ fn a_shard_that_lost_its_rows_abstains() {
 
 #[test]
 fn rows_that_weigh_nothing_have_no_say() {
-    let (sisa, rows) = (Sisa::new(GaussianNb::default(), 3, 2), some(30, 1, 2));
+    let sisa = Sisa::new(GaussianNb::default(), 3, 2);
+    let rows = some(30, 1, 2);
     let mute = &dealt(&sisa, &rows)[1];
     let weights = rows.ids().map(|id| if mute.concat().contains(&id) { 0.0 } else { 1.0 }).collect();
     let rows = rows.weighted(weights).unwrap();

@@ -8,13 +8,15 @@ use faer::Mat;
 
 /// Features like those of an encoder, of norm 1, with a share that all rows have in common.
 fn rows(classes: usize) -> Rows {
-    let (n, d) = (150, 24);
+    let n = 150;
+    let d = 24;
     let mut state = 5u64;
     let mut next = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 40) as f64 / (1u64 << 23) as f64 - 1.0
     };
-    let (mut x, mut y) = (Vec::new(), Vec::new());
+    let mut x = Vec::new();
+    let mut y = Vec::new();
     for i in 0..n {
         let row: Vec<f64> = (0..d)
             .map(|j| {
@@ -43,10 +45,13 @@ fn a_ridge_in_the_units_as_given_is_the_same_ridge() {
     let rows = rows(3);
     let left = rows.filter(|id| !GONE.contains(&id));
     for lambda in [1.0, 1e-4] {
-        let (chosen, given) = (Ridge::new(lambda), Ridge::new(lambda).as_given(true));
-        let (a, b) = (chosen.fit(&rows).unwrap(), given.fit(&rows).unwrap());
+        let chosen = Ridge::new(lambda);
+        let given = Ridge::new(lambda).as_given(true);
+        let a = chosen.fit(&rows).unwrap();
+        let b = given.fit(&rows).unwrap();
         assert!(apart(a.parameters(), b.parameters()) < 1e-9);
-        let (a, b) = (a.to_state().unwrap(), (b.to_state().unwrap(), b));
+        let a = a.to_state().unwrap();
+        let b = (b.to_state().unwrap(), b);
         assert!(!a.inverse_scale.is_empty() && !a.origin.is_empty());
         assert!(b.0.inverse_scale.is_empty() && b.0.origin.is_empty());
         let outcome = Exact.forget(&b.1, &rows, &GONE).unwrap();

@@ -57,7 +57,8 @@ fn each(
     threads: usize,
 ) {
     let embedding = vectors(data);
-    let (mut ridge, mut softmax) = (Vec::new(), Vec::new());
+    let mut ridge = Vec::new();
+    let mut softmax = Vec::new();
     for seed in seeds {
         let (test, train) = corpus.split(seed);
         let rows = corpus.rows(&train, &embedding, max_tokens);
@@ -79,6 +80,7 @@ fn each(
             peak_megabytes()
         );
     }
-    let ((mean, deviation), (other, beside)) = (spread(&ridge), spread(&softmax));
+    let (mean, deviation) = spread(&ridge);
+    let (other, beside) = spread(&softmax);
     println!("| {name} | {network} | all | {mean:.4} ± {deviation:.4} | {other:.4} ± {beside:.4} | | | |");
 }

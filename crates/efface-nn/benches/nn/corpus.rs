@@ -21,7 +21,8 @@ impl Corpus {
     pub(crate) fn read(path: &Path) -> Self {
         let mut reader =
             csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let (mut texts, mut names) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut names = Vec::new();
         for record in reader.records() {
             let record = record.unwrap();
             names.push(record[0].to_string());
@@ -88,7 +89,8 @@ pub(crate) fn vectors(data: &str) -> Arc<Embedding> {
         let path = Path::new(data).join("embeddings").join(name);
         File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let (words, numbers) = (open("glove-6b-100d-top40k.vocab.txt"), open("glove-6b-100d-top40k.f16le.bin"));
+    let words = open("glove-6b-100d-top40k.vocab.txt");
+    let numbers = open("glove-6b-100d-top40k.f16le.bin");
     Arc::new(Embedding::read_half(words, numbers, 100).unwrap())
 }
 

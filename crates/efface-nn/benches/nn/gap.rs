@@ -41,7 +41,8 @@ struct Seen {
 }
 
 pub(crate) fn run(data: &str, networks: usize, threads: usize) {
-    let (bbc, embedding) = (Corpus::bbc(data), vectors(data));
+    let bbc = Corpus::bbc(data);
+    let embedding = vectors(data);
     let (test, rest) = bbc.split(0);
     let (pool, base) = rest.split_at(POOL);
     let recipe = |seed| NetworkRecipe {
@@ -108,7 +109,8 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
             seen[kind].iter().zip(&seen[3]).map(|(a, b)| agreement(&a.answers, &b.answers)).collect();
         let margins: Vec<&[f64]> = seen[kind].iter().map(|one| one.margins.as_slice()).collect();
         let found = likelihood_ratio(&margins, &membership, &Bootstrap::default()).unwrap();
-        let (auc, rate) = (found.auc_interval, found.rates[0].interval);
+        let auc = found.auc_interval;
+        let rate = found.rates[0].interval;
         println!(
             "| {name} | {accuracy:.4} ± {deviation:.4} | {:.4} | {:.3} ({:.3} to {:.3}) | {:.3} ({:.3} to {:.3}) |",
             spread(&same).0,

@@ -13,7 +13,8 @@ use crate::corpus::{Corpus, vectors};
 const DELETIONS: [u64; 5] = [1, 5, 10, 20, 50];
 
 pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
-    let (bbc, embedding) = (Corpus::bbc(data), vectors(data));
+    let bbc = Corpus::bbc(data);
+    let embedding = vectors(data);
     let (test, train) = bbc.split(0);
     let rows = bbc.rows(&train, &embedding, 150);
     let training = TrainSettings { epochs, threads, patience: 3, ..TrainSettings::default() };
@@ -50,7 +51,8 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
             let gone: Vec<RowId> = (0..k).map(RowId).collect();
             let forget = |method: &Method| network.forget(method, &trained.encoded, &gone).unwrap();
             let right = forget(&Method::RetrainHead).model;
-            let (scale, target) = (network.head().distance(right.head()), accuracy(&right));
+            let scale = network.head().distance(right.head());
+            let target = accuracy(&right);
             for method in methods {
                 let (time, outcome) = fastest(|| forget(method));
                 let now = accuracy(&outcome.model);
@@ -74,7 +76,8 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
 
 /// The shortest of five runs, or of as many as fit into a second, and the last result.
 fn fastest<T>(work: impl Fn() -> T) -> (f64, T) {
-    let (mut best, begun) = (f64::INFINITY, Instant::now());
+    let mut best = f64::INFINITY;
+    let begun = Instant::now();
     for run in 1.. {
         let start = Instant::now();
         let result = work();
@@ -118,7 +121,8 @@ fn weight(head: &Head) -> f64 {
 
 /// On the first k rows the new feature is 1 for the first class and −1 for the others, elsewhere 0.
 fn inject(encoded: &Rows, k: u64) -> Rows {
-    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
+    let mut targets = Vec::new();
     for view in encoded.iter() {
         view.features.each(|_, value| values.push(value as f32));
         values.push(match view.id.0 < k {

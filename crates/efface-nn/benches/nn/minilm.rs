@@ -14,13 +14,15 @@ use crate::usage::{peak_megabytes, processor_seconds};
 const TIMED: usize = 400;
 
 pub(crate) fn run(data: &str, folder: &str) {
-    let (bbc, news) = (Corpus::bbc(data), Corpus::agnews(data));
+    let bbc = Corpus::bbc(data);
+    let news = Corpus::agnews(data);
     for threads in [1, 2] {
         for (name, corpus) in [("AG News", &news), ("BBC news", &bbc)] {
             let texts: Vec<&str> = corpus.texts.iter().take(TIMED).map(String::as_str).collect();
             let encoder = MiniLm::open(Path::new(folder)).unwrap().with_threads(threads);
             encoder.encode(&texts[..20], &|_| {}).unwrap();
-            let (start, busy) = (Instant::now(), processor_seconds());
+            let start = Instant::now();
+            let busy = processor_seconds();
             encoder.encode(&texts, &|_| {}).unwrap();
             println!(
                 "{{\"what\":\"speed\",\"data\":\"{name}\",\"threads\":{threads},\"texts\":{},\"seconds\":{},\"processor\":{},\"megabytes\":{}}}",
@@ -56,7 +58,8 @@ fn accuracy(bbc: &Corpus, folder: &str, tokens: usize) {
                 bbc.accuracy(&answers, &test)
             })
             .collect();
-        let ((mean, deviation), least) = (spread(&scores), scores.iter().copied().fold(1.0, f64::min));
+        let (mean, deviation) = spread(&scores);
+        let least = scores.iter().copied().fold(1.0, f64::min);
         println!(
             "{{\"what\":\"accuracy\",\"tokens\":{tokens},\"penalty\":{penalty},\"mean\":{mean},\"deviation\":{deviation},\"least\":{least}}}"
         );

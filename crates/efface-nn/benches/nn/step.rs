@@ -35,7 +35,9 @@ impl TrainingProgress for Watch {
 }
 
 pub(crate) fn run(shape: &str, threads: usize) {
-    let (length, batch, classes) = (100usize, 64usize, 5usize);
+    let length = 100usize;
+    let batch = 64usize;
+    let classes = 5usize;
     let words: Vec<String> = (0..2000).map(|at| format!("word{at}")).collect();
     let embedding = Arc::new(Embedding::random(words.clone(), 100, 1).unwrap().trained(false));
     let texts: Vec<String> = (0..batch)

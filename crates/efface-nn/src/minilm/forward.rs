@@ -39,7 +39,8 @@ pub(super) fn run<'s>(
     texts: &[&[u32]],
     scratch: &'s mut EncodingBuffers,
 ) -> &'s [f32] {
-    let (hidden, epsilon) = (config.hidden_size, config.layer_norm_eps);
+    let hidden = config.hidden_size;
+    let epsilon = config.layer_norm_eps;
     let tokens: usize = texts.iter().map(|text| text.len()).sum();
     let s = scratch;
     s.x.resize(tokens * hidden, 0.0);
@@ -115,7 +116,9 @@ fn attend(
     scores: &mut Vec<f32>,
     context: &mut [f32],
 ) {
-    let (hidden, width, length) = (config.hidden_size, config.head_width(), text.len());
+    let hidden = config.hidden_size;
+    let width = config.head_width();
+    let length = text.len();
     let scale = 1.0 / (width as f32).sqrt();
     scores.resize(length * length, 0.0);
     let qkv = &qkv[text.start * 3 * hidden..text.end * 3 * hidden];

@@ -179,7 +179,8 @@ mod tests {
             let rest = (-x * x).exp() / std::f64::consts::PI.sqrt() / (x.abs() + tail);
             return (1.0 - rest).copysign(x);
         }
-        let (mut term, mut total) = (x, x);
+        let mut term = x;
+        let mut total = x;
         for n in 1..200 {
             term *= -x * x / n as f64;
             total += term / (2 * n + 1) as f64;

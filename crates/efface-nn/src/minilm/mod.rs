@@ -124,8 +124,8 @@ impl MiniLm {
         self.encode_tokens(&tokens, progress)
     }
 
-    /// The same for texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. A token that the encoder does
-    /// not know is refused, and so are more than it reads.
+    /// Encodes texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. Refuses tokens that the encoder does
+    /// not know, and texts of more tokens than it reads.
     pub fn encode_tokens(&self, tokens: &[Vec<u32>], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
         let known = self.config.vocab_size;
         for (text, tokens) in tokens.iter().enumerate() {
@@ -157,12 +157,14 @@ impl MiniLm {
             std::thread::scope(|scope| {
                 let (sender, receiver) = mpsc::channel();
                 for _ in 0..threads {
-                    let (sender, next, batches) = (sender.clone(), &next, &batches);
+                    let sender = sender.clone();
+                    let next = &next;
+                    let batches = &batches;
                     scope.spawn(move || {
                         let mut scratch = EncodingBuffers::default();
                         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                             let out = self.encode_batch(tokens, batch, &mut scratch).to_vec();
-                            // Nobody listens any more only if the receiving side has panicked.
+                            // Sending fails only if the receiving thread has panicked; then there is nothing to report to.
                             if sender.send((batch, out)).is_err() {
                                 return;
                             }

@@ -101,7 +101,9 @@ impl WordPieceTokenizer {
             let expected = format!("one that holds {token}");
             json.model.vocab.get(token).copied().ok_or_else(|| foreign("model.vocab", "another", expected))
         };
-        let (unknown, first, last) = (find(&json.model.unk_token)?, find("[CLS]")?, find("[SEP]")?);
+        let unknown = find(&json.model.unk_token)?;
+        let first = find("[CLS]")?;
+        let last = find("[SEP]")?;
         let mut spelled = Vec::new();
         for token in json.added_tokens {
             if token.single_word || token.normalized || token.content.is_empty() {
@@ -180,7 +182,8 @@ impl WordPieceTokenizer {
         let mut word = String::new();
         let mut count = 0;
         for c in chars {
-            let (space, mark) = (c.is_whitespace(), is_punctuation(c));
+            let space = c.is_whitespace();
+            let mark = is_punctuation(c);
             if !space && !mark {
                 count += 1;
                 // A longer word is unknown whatever it says, so it need not be kept.

@@ -161,7 +161,8 @@ impl WeightFile<'_> {
     }
 
     fn layer(&self, name: &str, config: &MiniLmConfig) -> Result<MiniLmLayer> {
-        let (hidden, middle) = (config.hidden_size, config.intermediate_size);
+        let hidden = config.hidden_size;
+        let middle = config.intermediate_size;
         let three = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));
         Ok(MiniLmLayer {
             query_key_value: self.linear(&three, hidden, hidden)?,

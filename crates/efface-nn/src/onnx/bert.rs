@@ -72,7 +72,8 @@ impl OnnxBert<'_> {
 
     /// Small tensors that every layer uses, and the mask in the two forms that are needed.
     fn constants(&self, g: &mut OnnxGraph) -> Result<()> {
-        let (heads, width) = (self.heads as i64, (self.hidden / self.heads) as i64);
+        let heads = self.heads as i64;
+        let width = (self.hidden / self.heads) as i64;
         let hidden = self.hidden as i64;
         g.numbers("zero", &[1], &[0])?;
         g.numbers("axis_1", &[1], &[1])?;

@@ -152,7 +152,9 @@ fn add_layer(
     };
     let directions = layer.directions();
     let hidden = layer.forward.hidden;
-    let (mut w, mut r, mut b) = (Vec::new(), Vec::new(), Vec::new());
+    let mut w = Vec::new();
+    let mut r = Vec::new();
+    let mut b = Vec::new();
     for (direction, lstm) in directions.iter().enumerate() {
         let name = format!("{name}.{}", ["forward", "backward"][direction]);
         lstm.check(&name, width, hidden)?;

@@ -1,4 +1,4 @@
-//! Encoder and head as an ONNX file, for whoever runs models without this library.
+//! Encoder and head as an ONNX file, for programs that run models without this library.
 //!
 //! Each network is described by a plain struct of slices and turned into an [`OnnxModel`] to be written. The layouts:
 //!

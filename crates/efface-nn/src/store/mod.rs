@@ -107,7 +107,8 @@ impl<'a> Reader<'a> {
     fn bytes(&self, name: &str, kind: Dtype, shape: Option<&[usize]>) -> Result<&'a [u8]> {
         let Ok(found) = self.0.tensor(name) else { return damaged(format!("{name} is missing")) };
         if found.dtype() != kind || shape.is_some_and(|shape| shape != found.shape()) {
-            let (is, kind_found) = (found.shape(), found.dtype());
+            let is = found.shape();
+            let kind_found = found.dtype();
             let wanted = shape.map_or_else(|| "any shape".into(), |shape| format!("{shape:?}"));
             return damaged(format!("{name} is {kind_found:?} {is:?} where {kind:?} {wanted} was expected"));
         }
@@ -118,9 +119,10 @@ impl<'a> Reader<'a> {
         let bytes = self.bytes(name, Dtype::F32, Some(shape))?;
         let values: Vec<f32> =
             bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
-        match values.iter().all(|value| value.is_finite()) {
-            true => Ok(values),
-            false => damaged(format!("{name} holds a number that is not finite")),
+        if values.iter().all(|value| value.is_finite()) {
+            Ok(values)
+        } else {
+            damaged(format!("{name} holds a number that is not finite"))
         }
     }
 

@@ -35,7 +35,7 @@ struct NetworkFile {
     classes: usize,
     steps: u64,
     max_tokens: usize,
-    /// Whether words and vectors are in the file, or known to whoever reads it.
+    /// Whether words and vectors are in the file. Otherwise the reader supplies them.
     vectors: bool,
     /// Whether the encoder's arrays are.
     arrays: bool,
@@ -130,18 +130,19 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
     file.training.check()?;
     let recipe =
         NetworkRecipe { embedding, encoder: file.encoder, training: file.training, head: file.head_recipe };
-    let backbone = match file.arrays {
-        true => {
-            let plan = recipe.plan(file.classes)?;
-            let mut parameters = Vec::new();
-            for slot in plan.slots() {
-                parameters.extend(reader.single(&slot.name, &slot.shape)?);
-            }
-            let (recipe, max_tokens) = (recipe.clone(), file.max_tokens);
-            let (plan, parameters) = (Arc::new(plan), Arc::new(parameters));
-            Some(Backbone { recipe, plan, parameters, steps: file.steps, max_tokens })
+    let backbone = if file.arrays {
+        let plan = recipe.plan(file.classes)?;
+        let mut parameters = Vec::new();
+        for slot in plan.slots() {
+            parameters.extend(reader.single(&slot.name, &slot.shape)?);
         }
-        false => None,
+        let recipe = recipe.clone();
+        let max_tokens = file.max_tokens;
+        let plan = Arc::new(plan);
+        let parameters = Arc::new(parameters);
+        Some(Backbone { recipe, plan, parameters, steps: file.steps, max_tokens })
+    } else {
+        None
     };
     let head = file.head.map(|head| read_head(&reader, head)).transpose()?;
     Ok(Stored { recipe, max_tokens: file.max_tokens, backbone, head })
@@ -272,7 +273,8 @@ fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
             }
             writer.counts("ridge.support", &state.support);
             let RidgeState { settings, rows, outputs, features, accuracy, .. } = state;
-            let (at_optimum, refactorisations) = (state.at_optimum, state.refactorisations);
+            let at_optimum = state.at_optimum;
+            let refactorisations = state.refactorisations;
             HeadFile::Ridge { settings, rows, outputs, features, accuracy, at_optimum, refactorisations }
         }
         Head::Classifier(model) => {

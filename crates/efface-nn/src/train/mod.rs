@@ -25,10 +25,10 @@ use crate::pool::BufferPool;
 use crate::texts::TrainingTexts;
 use objective::LearnedRows;
 
-/// More tokens than this are not encoded at once, whatever the batch: it bounds the memory.
+/// The most tokens that are encoded at once, whatever the batch size, so that memory stays bounded.
 pub(crate) const MOST_TOKENS: usize = 1 << 15;
 
-/// Whether to go on.
+/// Whether a training goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainingFlow {
     /// Go on.
@@ -71,7 +71,7 @@ pub struct EpochReport {
     pub best: bool,
 }
 
-/// Who watches the training, and may stop it.
+/// A watcher of the training, which may stop it.
 pub trait TrainingProgress {
     /// After every step.
     fn step(&mut self, _report: &StepReport) -> TrainingFlow {
@@ -84,13 +84,13 @@ pub trait TrainingProgress {
     }
 }
 
-/// Nobody watches.
+/// A training without a watcher.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QuietTraining;
 
 impl TrainingProgress for QuietTraining {}
 
-/// Everything that the rest of a training follows from.
+/// The state of a training: everything that its remaining steps depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The settings of the training it belongs to.
@@ -142,7 +142,7 @@ pub struct Trainer<'a> {
     frozen: &'a [f32],
     lessons: &'a TrainingTexts,
     objective: Box<dyn StepObjective + 'a>,
-    /// Rows that judge.
+    /// Validation rows: the best epoch is chosen by their loss, and no step learns from them.
     judge: Vec<usize>,
     state: Checkpoint,
     /// The loss of rows to forget, summed over this epoch, and how many there were.
@@ -151,7 +151,7 @@ pub struct Trainer<'a> {
     benches: Vec<ThreadBuffers>,
 }
 
-/// Where one thread works.
+/// The buffers of one thread.
 #[derive(Default)]
 struct ThreadBuffers {
     gradient: Vec<f32>,
@@ -205,7 +205,7 @@ impl<'a> Trainer<'a> {
         Ok(Self { plan, frozen, lessons, objective, judge, state, forgotten: (0.0, 0), benches: Vec::new() })
     }
 
-    /// The same towards another objective. No row judges, so that the last state is the one that is kept.
+    /// This training with another objective. It has no validation rows, so that the last state is the one that is kept.
     pub(crate) fn towards(mut self, objective: Box<dyn StepObjective + 'a>) -> Self {
         self.objective = objective;
         self.judge.clear();
@@ -294,7 +294,8 @@ impl<'a> Trainer<'a> {
             [("loss", score.loss), ("loss of the rows to forget", score.forgotten), ("gradient norm", norm)]
         {
             if !value.is_finite() {
-                let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
+                let step = self.state.step + 1;
+                let epoch = self.state.epoch + 1;
                 let last_good = Box::new(self.state.clone());
                 return Err(Error::Diverged { step, epoch, what, value, last_good });
             }
@@ -312,13 +313,14 @@ impl<'a> Trainer<'a> {
         let scale = (f64::from(settings.clip) / norm.max(f64::MIN_POSITIVE)).min(1.0) as f32;
         let total = (batches.len() * settings.epochs) as u64;
         let rate = settings.rate(self.state.step, total);
-        // What the step could make of the largest parameter: one that would leave the numbers is not taken, so that the state
-        // before it is still good.
+        // The most that the step can make of the largest parameter. A step that could overflow is not taken, so that the state
+        // before it stays usable.
         let largest = self.state.parameters.iter().fold(0.0f32, |most, value| most.max(value.abs()));
         let decay = 1.0 + f64::from(rate) * f64::from(settings.weight_decay);
         let reach = f64::from(largest) * decay + optimiser::LONGEST_STEP * f64::from(rate);
         if reach > f64::from(f32::MAX) / 16.0 {
-            let (step, epoch) = (self.state.step + 1, self.state.epoch + 1);
+            let step = self.state.step + 1;
+            let epoch = self.state.epoch + 1;
             let last_good = Box::new(self.state.clone());
             return Err(Error::Diverged { step, epoch, what: "largest parameter", value: reach, last_good });
         }
@@ -366,7 +368,7 @@ impl<'a> Trainer<'a> {
         let validation = (!self.judge.is_empty()).then(|| self.judged(&self.judge));
         let best = self.state.history.iter().rfind(|report| report.best);
         let better = match (validation, best.and_then(|report| report.validation)) {
-            // The loss is a finer judge than the hits on a few hundred rows.
+            // On a few hundred rows the accuracy moves in coarse steps; the loss tells epochs apart more finely.
             (Some((loss, _)), Some((best_loss, _))) => loss < best_loss,
             _ => true,
         };
@@ -395,7 +397,8 @@ impl<'a> Trainer<'a> {
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
         let mut total = ShareScore::default();
         let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
-        let (mut start, mut pool) = (0, BufferPool::default());
+        let mut start = 0;
+        let mut pool = BufferPool::default();
         for chunk in in_chunks(&texts) {
             let classes: Vec<usize> =
                 rows[start..start + chunk.len()].iter().map(|&row| self.lessons.classes[row]).collect();
@@ -408,7 +411,9 @@ impl<'a> Trainer<'a> {
 
 /// Texts in runs that are encoded at once: at most 256 of them, and no more tokens than memory bears.
 pub(crate) fn in_chunks<'a, 'b>(texts: &'b [&'a [u32]]) -> Vec<&'b [&'a [u32]]> {
-    let (mut chunks, mut start, mut tokens) = (Vec::new(), 0, 0);
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    let mut tokens = 0;
     for (at, text) in texts.iter().enumerate() {
         if at > start && (at - start == 256 || tokens + text.len() > MOST_TOKENS) {
             chunks.push(&texts[start..at]);
@@ -422,7 +427,7 @@ pub(crate) fn in_chunks<'a, 'b>(texts: &'b [&'a [u32]]) -> Vec<&'b [&'a [u32]]> 
     chunks
 }
 
-/// Every share on a thread of its own; the first on this one.
+/// Runs every share on a thread of its own, the first one on the calling thread.
 fn learn_side_by_side(
     weights: EncoderWeights<'_>,
     lessons: &[BatchShare<'_>],
@@ -449,10 +454,12 @@ fn learn_side_by_side(
     })
 }
 
-/// A share of each class judges; the rest teaches, at least one row a class.
+/// Splits the rows into those that teach and those that validate: a share of each class validates, and at least one row of each
+/// class teaches.
 fn split(lessons: &TrainingTexts, settings: &TrainSettings) -> (Vec<usize>, Vec<usize>) {
     let mut random = seeded(training_seed(settings.seed, 0, 0));
-    let (mut teach, mut judge) = (Vec::new(), Vec::new());
+    let mut teach = Vec::new();
+    let mut judge = Vec::new();
     for class in 0..lessons.class_count {
         let mut rows: Vec<usize> =
             (0..lessons.texts.len()).filter(|&row| lessons.classes[row] == class).collect();

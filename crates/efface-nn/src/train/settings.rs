@@ -15,15 +15,15 @@ use crate::error::{Error, Result};
 /// | `final_rate` | 0.05 | 0 to 1 | share of the rate that is left at the end; it falls as a cosine |
 /// | `weight_decay` | 0.01 | ≥ 0 | on matrices |
 /// | `clip` | 1 | > 0 | largest norm of a gradient |
-/// | `validation` | 0.1 | 0 to 0.5 | share of the rows that judge and do not teach; a class keeps its last row |
+/// | `validation` | 0.1 | 0 to 0.5 | share of the rows that validate and are not learned from; a class keeps its last row |
 /// | `patience` | 5 | ≥ 1 | epochs without a better validation before stopping |
-/// | `seed` | 0 | | of everything drawn |
+/// | `seed` | 0 | | seed of every random choice |
 /// | `threads` | 1 | 1 to 256 | among which a minibatch is dealt out |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrainSettings {
     /// Passes over the rows.
     pub epochs: usize,
-    /// Texts a step.
+    /// Texts in a step.
     pub batch: usize,
     /// The rate at its highest.
     pub learning_rate: f32,
@@ -31,17 +31,17 @@ pub struct TrainSettings {
     pub warmup: f32,
     /// Share of the rate that is left at the end.
     pub final_rate: f32,
-    /// Shrinks matrices.
+    /// By how much a step shrinks matrices, as a share of the rate.
     pub weight_decay: f32,
     /// Largest norm of a gradient.
     pub clip: f32,
-    /// Share of the rows that judge and do not teach.
+    /// Share of the rows that validate and are not learned from.
     pub validation: f32,
     /// Epochs without a better validation before stopping.
     pub patience: usize,
-    /// Of everything drawn.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// Among which a minibatch is dealt out.
+    /// Threads that share a minibatch.
     pub threads: usize,
 }
 

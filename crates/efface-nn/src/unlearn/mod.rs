@@ -150,7 +150,7 @@ pub fn unbound(evidence: &mut Evidence) {
     evidence.relative_bound = f64::INFINITY;
 }
 
-/// A fit that left the numbers can be taken up again from its last state; a forget that did has none but the old network.
+/// A fit whose loss overflowed can be resumed from its last state; a forget has no state to go back to but the old network.
 fn too_far(error: Error) -> Error {
     match error {
         Error::Diverged { step, epoch, what, value, .. } => {

@@ -125,7 +125,9 @@ fn node(bytes: &[u8]) -> Node {
 }
 
 fn tensor(bytes: &[u8], read: &mut Read) {
-    let (mut shape, mut values, mut kind) = (Vec::new(), Vec::new(), 0);
+    let mut shape = Vec::new();
+    let mut values = Vec::new();
+    let mut kind = 0;
     for (field, value) in fields(bytes) {
         match field {
             1 => shape.push(value.number()),

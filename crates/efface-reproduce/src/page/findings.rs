@@ -28,10 +28,7 @@ pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Ve
         attack(results),
     ];
     let found: Vec<Text> = all.into_iter().flatten().collect();
-    match found.is_empty() {
-        true => vec![Text::new("Nothing has been measured yet.")],
-        false => found,
-    }
+    if found.is_empty() { vec![Text::new("Nothing has been measured yet.")] } else { found }
 }
 
 /// Does it forget? The largest trace over every cell of every injection table.
@@ -57,14 +54,17 @@ fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
             cells.iter().filter_map(|(study, cell)| Some(results.get(*study, cell, name)?.most)).collect();
         (found.len(), found.into_iter().fold(0.0, f64::max))
     };
-    let ((measured, exact), (_, retrain)) = (worst("exact"), worst("retrain"));
-    let ((_, projection), (_, influence)) = (worst("PRU"), worst("INF"));
+    let (measured, exact) = worst("exact");
+    let (_, retrain) = worst("retrain");
+    let (_, projection) = worst("PRU");
+    let (_, influence) = worst("INF");
     if measured == 0 {
         return None;
     }
-    let verdict = match exact <= NOTHING {
-        true => "Exact forgetting forgets: over all ",
-        false => "Exact forgetting leaves more than it should: over all ",
+    let verdict = if exact <= NOTHING {
+        "Exact forgetting forgets: over all "
+    } else {
+        "Exact forgetting leaves more than it should: over all "
     };
     let text = Text::new(verdict)
         .number("injection cells", Number::count(measured))
@@ -97,7 +97,9 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
         });
         found.flatten().reduce(f64::max)
     };
-    let (exact, projection, influence) = (worst("exact")?, worst("PRU")?, worst("INF")?);
+    let exact = worst("exact")?;
+    let projection = worst("PRU")?;
+    let influence = worst("INF")?;
     let text = Text::new("On outliers, exact forgetting ends at most ")
         .number("largest distance of exact", Number::new(exact, Style::Digits(1)))
         .and(" of the way from the retrained parameters; the projection residual update stays up to ")
@@ -110,18 +112,21 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
 
 /// Nothing, where it is nothing.
 fn share(name: &str, value: f64) -> Text {
-    match value == 0.0 {
-        true => Text::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")"),
-        false => Text::new("at most ").number(name, Number::new(value, Style::Digits(1))),
+    if value == 0.0 {
+        Text::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")")
+    } else {
+        Text::new("at most ").number(name, Number::new(value, Style::Digits(1)))
     }
 }
 
 /// What became of table 4's fall with sparsity.
 fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.injection;
-    let (&k, (&first, &last)) = (plan.deletions.last()?, plan.keeps.first().zip(plan.keeps.last())?);
+    let &k = plan.deletions.last()?;
+    let (&first, &last) = plan.keeps.first().zip(plan.keeps.last())?;
     let at = |keep: f64| results.get(PaperStudy::Injection, &injection::cell(k, keep), "PRU");
-    let (dense, sparse) = (at(first)?, at(last)?);
+    let dense = at(first)?;
+    let sparse = at(last)?;
     let verdict = if sparse.median < dense.median {
         "PRU's fall with sparsity, the point of table 4, reproduces"
     } else {
@@ -150,7 +155,9 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
 fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let plan = &context.plan.head;
     let cells = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
-    let (mut here, mut there, mut near) = (Vec::new(), Vec::new(), true);
+    let mut here = Vec::new();
+    let mut there = Vec::new();
+    let mut near = true;
     for (k, d) in cells {
         let Some(printed) = paper::table3(k, d) else { continue };
         for (name, printed) in [("INF", printed.influence), ("PRU", printed.projection)] {
@@ -165,11 +172,10 @@ fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let range = |values: &[f64]| {
         values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &value| (low.min(value), high.max(value)))
     };
-    let ((low, high), (least, most)) = (range(&here), range(&there));
-    let verdict = match near {
-        true => "Table 3 reproduces within a factor of two",
-        false => "Table 3 does not reproduce",
-    };
+    let (low, high) = range(&here);
+    let (least, most) = range(&there);
+    let verdict =
+        if near { "Table 3 reproduces within a factor of two" } else { "Table 3 does not reproduce" };
     (!here.is_empty()).then(|| {
         Text::new(verdict)
             .and(": INF and PRU leave between ")

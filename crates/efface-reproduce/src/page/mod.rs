@@ -33,7 +33,8 @@ impl<'a> TrialResults<'a> {
     }
 
     fn of(&self, study: PaperStudy, cell: &str) -> impl Iterator<Item = &'a TrialRecord> {
-        let (study, cell) = (study.name(), cell.to_string());
+        let study = study.name();
+        let cell = cell.to_string();
         self.records.iter().filter(move |record| record.study == study && record.cell == cell)
     }
 
@@ -69,7 +70,8 @@ pub(crate) fn title(study: PaperStudy) -> &'static str {
 
 /// Where a run is smaller than the paper, and why.
 pub(crate) fn reasons(context: &StudyContext, settings: &ReproduceSettings) -> Vec<String> {
-    let (plan, full) = (&context.plan, StudyPlan::full());
+    let plan = &context.plan;
+    let full = StudyPlan::full();
     let mut reasons = Vec::new();
     if settings.quick {
         reasons.push(format!(
@@ -169,9 +171,10 @@ fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &Reproduc
         (false, None) => "The paper's settings",
         (false, Some(_)) => "The paper's sizes, with as many trials as were asked for",
     };
-    let data = match context.data.is_real() {
-        true => "BBC news, AG News, product reviews and generated rows",
-        false => "generated data only",
+    let data = if context.data.is_real() {
+        "BBC news, AG News, product reviews and generated rows"
+    } else {
+        "generated data only"
     };
     Text::new(format!("{sort}; {data}; "))
         .number("trials", Number::count(records.len()))
@@ -253,9 +256,10 @@ fn median(found: Option<SampleSummary>, scale: f64, style: Style) -> Cell {
 
 fn with_error(value: f64, error: f64, style: Style) -> Cell {
     // One trial has no error, and neither has what came out as nothing every time.
-    match error.is_nan() || (error == 0.0 && value == 0.0) {
-        true => Cell::Number(Number::new(value, style)),
-        false => Cell::WithError(Number::new(value, style), error),
+    if error.is_nan() || (error == 0.0 && value == 0.0) {
+        Cell::Number(Number::new(value, style))
+    } else {
+        Cell::WithError(Number::new(value, style), error)
     }
 }
 
@@ -278,16 +282,17 @@ fn printed(value: Option<f64>, style: Style) -> Cell {
 
 /// `37` or `between 36 and 37` trials.
 fn trials_text((least, most): (usize, usize)) -> Text {
-    match least == most {
-        true => Text::default().number("trials", Number::count(most)).and(if most == 1 {
+    if least == most {
+        Text::default().number("trials", Number::count(most)).and(if most == 1 {
             " trial"
         } else {
             " trials"
-        }),
-        false => Text::new("between ")
+        })
+    } else {
+        Text::new("between ")
             .number("fewest trials", Number::count(least))
             .and(" and ")
             .number("most trials", Number::count(most))
-            .and(" trials"),
+            .and(" trials")
     }
 }

@@ -148,7 +148,7 @@ impl StudyMeasure for AdaptiveStudy {
             let why = format!("forgetting {k} of them");
             return Err(Error::TooFewRows { name: "adaptive".into(), found: plan.rows, needed: k + 1, why });
         }
-        // The same rows for every k.
+        // Every k uses the same rows, so that only the number of deletions differs.
         let seed = trial_seed(self.context.seed, 40, job.trial as u64);
         let problem = LinearProblem { rows: plan.rows, width: plan.width, seed }.generate();
         let labels = labels(&problem);

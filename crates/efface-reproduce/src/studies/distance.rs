@@ -111,7 +111,7 @@ impl StudyMeasure for DistanceStudy {
             let why = format!("forgetting {k} of them and missing one more");
             return Err(Error::TooFewRows { name: "l2".into(), found: plan.rows, needed: k + 2, why });
         }
-        // The same rows for every scale, and for every number of rows scaled: only their size differs.
+        // Every scale, and every number of scaled rows, uses the same rows: only the size of the rows differs.
         let seed = trial_seed(self.context.seed, 20, (k as u64) << 16 | job.trial as u64);
         let drawn = made.covariance.draw(plan.rows, plan.width, seed)?;
         let recipe = recipe(self.context.threads);

@@ -53,7 +53,8 @@ impl HeadInjectionStudy {
 
 /// The length of the mean weight on some columns, over the shards that have a say.
 fn mean_weight(model: &SisaModel<Ridge>, columns: std::ops::Range<usize>) -> f64 {
-    let (mut sums, mut shards) = (vec![0.0; columns.len() * model.outputs()], 0.0f64);
+    let mut sums = vec![0.0; columns.len() * model.outputs()];
+    let mut shards = 0.0f64;
     for answer in model.answers() {
         let Checkpoint::Trained(ridge) = answer else { continue };
         let (table, _) = ridge.parameters();
@@ -94,7 +95,8 @@ impl StudyMeasure for HeadInjectionStudy {
         let Some((k, width)) = places.find(|(k, d)| cell(*k, *d) == job.cell) else {
             return Ok(Values::new());
         };
-        let (seed, threads) = (self.context.seed, self.context.threads);
+        let seed = self.context.seed;
+        let threads = self.context.threads;
         let encoded = self.encoded(width, watch)?;
         let ids: Vec<RowId> = encoded.ids().collect();
         let gone = choose(&ids, k, trial_seed(seed, 50 + k as u64, job.trial as u64));

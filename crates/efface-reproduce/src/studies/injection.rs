@@ -29,7 +29,8 @@ impl InjectionStudy {
 impl StudyMeasure for InjectionStudy {
     fn jobs(&self) -> Vec<StudyJob> {
         let plan = &self.context.plan.injection;
-        let (n, d) = (plan.rows as f64, plan.width as f64);
+        let n = plan.rows as f64;
+        let d = plan.width as f64;
         let cost = 4.0 * n * d * d / SPEED;
         let mut jobs = Vec::new();
         // All cells of a trial before the next trial: an early end leaves every cell with about as many.

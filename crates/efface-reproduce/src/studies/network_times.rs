@@ -77,7 +77,7 @@ impl PreparedNetwork {
         self.whole(&trained.network, seconds, rows.len(), gone)
     }
 
-    /// The same of the network that a method trains further.
+    /// Seconds and accuracy of a network that a method trained further.
     fn further(&self, method: &Method, gone: &[RowId]) -> Result<Values> {
         let start = Instant::now();
         let tuned =

@@ -55,9 +55,10 @@ pub(crate) const GENERATED: &str = "generated news";
 
 /// What the network of a set looks like, in words.
 pub(crate) fn describe(set: &str, training: &TrainingPlan) -> String {
-    match set == AG_NEWS.name {
-        true => format!("six LSTM layers of {}", SIX_LAYERS.min(training.hidden)),
-        false => format!("a bidirectional LSTM of {}", training.hidden),
+    if set == AG_NEWS.name {
+        format!("six LSTM layers of {}", SIX_LAYERS.min(training.hidden))
+    } else {
+        format!("a bidirectional LSTM of {}", training.hidden)
     }
 }
 
@@ -94,10 +95,12 @@ impl NetworkLab {
             let words = part.iter().map(|&at| texts[at].text.as_str());
             Ok::<_, Error>(text_rows(&embedding, words, training.max_tokens)?.features)
         };
-        let (learned, test_rows) = (ids(train)?, ids(test)?);
-        let encoder = match set.name == AG_NEWS.name && context.data.is_real() {
-            true => EncoderSettings::stacked(SIX_LAYERS.min(training.hidden), 6),
-            false => EncoderSettings::bilstm(training.hidden),
+        let learned = ids(train)?;
+        let test_rows = ids(test)?;
+        let encoder = if set.name == AG_NEWS.name && context.data.is_real() {
+            EncoderSettings::stacked(SIX_LAYERS.min(training.hidden), 6)
+        } else {
+            EncoderSettings::bilstm(training.hidden)
         };
         Ok(Self {
             name,
@@ -185,7 +188,8 @@ pub(super) fn trained(
             recipe.train(rows, &mut saver)?
         }
     };
-    let (seconds, stopped) = (saver.before + saver.start.elapsed().as_secs_f64(), saver.watch.stop());
+    let seconds = saver.before + saver.start.elapsed().as_secs_f64();
+    let stopped = saver.watch.stop();
     if stopped {
         return Err(Error::Stopped);
     }

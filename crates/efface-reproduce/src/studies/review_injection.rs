@@ -24,14 +24,13 @@ pub(crate) fn cell(k: usize, width: usize) -> String {
 
 /// Generated reviews have fewer words than the paper counts: there the widths are cut to what is there.
 pub(crate) fn widths(context: &StudyContext) -> Vec<usize> {
-    match context.data.is_real() {
-        true => context.plan.review_injection.widths.clone(),
-        false => {
-            let most = context.plan.review_injection.widths.iter().map(|&d| d.min(GENERATED_WORDS));
-            let mut widths: Vec<usize> = most.collect();
-            widths.dedup();
-            widths
-        }
+    if context.data.is_real() {
+        context.plan.review_injection.widths.clone()
+    } else {
+        let most = context.plan.review_injection.widths.iter().map(|&d| d.min(GENERATED_WORDS));
+        let mut widths: Vec<usize> = most.collect();
+        widths.dedup();
+        widths
     }
 }
 
@@ -88,7 +87,8 @@ impl StudyMeasure for ReviewInjectionStudy {
         let Some((k, width)) = places.into_iter().find(|(k, d)| cell(*k, *d) == job.cell) else {
             return Ok(Values::new());
         };
-        let (seed, threads) = (self.context.seed, self.context.threads);
+        let seed = self.context.seed;
+        let threads = self.context.threads;
         let rows = self.rows(width, job.trial)?;
         let ids: Vec<RowId> = rows.ids().collect();
         let gone = choose(&ids, k, trial_seed(seed, 31 + k as u64, job.trial as u64));

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Resampling makes the intervals of the rates, which nobody looks at here.
+/// Resampling gives the intervals of the rates, which this example does not use: as few resamples as are allowed.
 pub(crate) const LITTLE_RESAMPLING: usize = 20;
 
 /// Rows and how their margins vary: three factors that all rows of a model share make up half of the variance.

@@ -16,11 +16,11 @@ use crate::random::seeded;
 /// | `seed` | 0 | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
-    /// How often.
+    /// How often the clusters are resampled.
     pub resamples: usize,
     /// The share of resamples inside the interval.
     pub confidence: f64,
-    /// Fixes the result.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 
@@ -30,7 +30,7 @@ impl Default for Bootstrap {
     }
 }
 
-/// From the lower to the upper end.
+/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
@@ -96,7 +96,8 @@ pub fn bootstrap(
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = share * last as f64;
-    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    let low = sorted[place.floor() as usize];
+    let high = sorted[place.ceil() as usize];
     low + (high - low) * place.fract()
 }
 

@@ -20,11 +20,11 @@ pub struct Distance {
     pub l2_before: Option<f64>,
     /// The first as a share of the second: 0 is retraining, 1 is not having moved. None where there was nowhere to go.
     pub fraction: Option<f64>,
-    /// ‖θ^{\D}‖, to judge the others by.
+    /// ‖θ^{\D}‖, the length that the distances are compared with.
     pub norm: Option<f64>,
     /// The largest |score′ − score^{\D}| over the rows and outputs; of k-means, the scores are the distances to the centres.
     pub largest_prediction_change: f64,
-    /// The same before the request.
+    /// The largest |score − score^{\D}| of the model before the request.
     pub largest_prediction_change_before: f64,
     /// The share of rows that both put into one class or cluster; None for regression.
     pub agreement: Option<f64>,

@@ -26,9 +26,9 @@ pub struct Exposure {
     pub population_forgotten: Attack,
     /// One threshold for the losses of rows that stay.
     pub population_retained: Attack,
-    /// Every oracle against its own retraining. Of `retrain` it is 0: a model against itself.
+    /// Every oracle against its own retraining. It is 0 in the state `retrain`, where a model is compared with itself.
     pub paired_klom: PairedKlom,
-    /// Oracles against other oracles that were retrained. Of `retrain` it is what chance alone gives.
+    /// Oracles against other oracles that were retrained. In the state `retrain` it is what chance alone gives.
     pub unpaired_klom: UnpairedKlom,
 }
 

@@ -3,16 +3,16 @@
 
 use crate::error::{Error, Result};
 
-/// One question and its answer.
+/// One guess of an attacker: its score for a row, and whether the row was a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MembershipGame {
     pub(super) score: f64,
     pub(super) member: bool,
-    /// What it shares its model with, or its pair of models.
+    /// The number of the model, or of the pair of models, that the guess was made on. Guesses on one model depend on each other.
     pub(super) cluster: usize,
 }
 
-/// Games from the surest yes to the surest no.
+/// Guesses in falling order of their scores.
 #[derive(Debug, Clone)]
 pub(super) struct SortedGames {
     sorted: Vec<MembershipGame>,
@@ -21,7 +21,7 @@ pub(super) struct SortedGames {
     pub(super) clusters: usize,
 }
 
-/// What one pass over the games finds.
+/// The ROC curve of the guesses, in short.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AttackCurve {
     pub(super) auc: f64,
@@ -53,18 +53,22 @@ impl SortedGames {
     /// area. None when no member or no other is counted.
     pub(super) fn curve(&self, counts: Option<&[u32]>, limits: &[f64]) -> Option<AttackCurve> {
         let weight = |game: &MembershipGame| counts.map_or(1.0, |counts| f64::from(counts[game.cluster]));
-        let (mut members, mut others) = (0.0, 0.0);
+        let mut members = 0.0;
+        let mut others = 0.0;
         for game in &self.sorted {
             *if game.member { &mut members } else { &mut others } += weight(game);
         }
         if members == 0.0 || others == 0.0 {
             return None;
         }
-        let (mut caught, mut wrong, mut area) = (0.0, 0.0, 0.0);
+        let mut caught = 0.0;
+        let mut wrong = 0.0;
+        let mut area = 0.0;
         let mut tpr = vec![0.0f64; limits.len()];
         // Equal as numbers: 0 and −0 are one threshold.
         for equals in self.sorted.chunk_by(|a, b| a.score == b.score) {
-            let (mut yes, mut no) = (0.0, 0.0);
+            let mut yes = 0.0;
+            let mut no = 0.0;
             for game in equals {
                 *if game.member { &mut yes } else { &mut no } += weight(game);
             }

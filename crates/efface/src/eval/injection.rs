@@ -114,8 +114,11 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
             range: "not all 0: a feature that follows them would be 0 everywhere",
         });
     }
-    let (width, outputs) = (rows.width(), rows.outputs());
-    let (mut targets, mut weights, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let width = rows.width();
+    let outputs = rows.outputs();
+    let mut targets = Vec::new();
+    let mut weights = Vec::new();
+    let mut ids = Vec::new();
     let wide = width + outputs;
     let features: Features = if rows.is_sparse() {
         let mut table = Csr::<f64>::new(wide);

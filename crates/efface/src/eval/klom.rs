@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::bootstrap::quantile;
 use crate::error::{Error, Result};
 
-/// The largest KLoM that is told apart.
+/// The largest KLoM that is reported: larger values are cut off here.
 pub const KLOM_CLIP: f64 = 12.0;
 /// Bins of [`binned_klom`].
 pub const KLOM_BINS: usize = 20;
@@ -38,33 +38,33 @@ const FLOOR: f64 = 1e-9;
 /// KLoM over many rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KlomQuantiles {
-    /// Rows.
+    /// How many rows were compared.
     pub rows: usize,
-    /// Their mean.
+    /// The mean over the rows.
     pub mean: f64,
-    /// Their median.
+    /// The median over the rows.
     pub median: f64,
     /// The 95th percentile, which the literature reports.
     pub p95: f64,
-    /// The worst row.
+    /// The largest value of a row.
     pub worst: f64,
 }
 
 /// Every model against its own retraining: the normal estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairedKlom {
-    /// Of the rows to forget, over the models that had them.
+    /// KLoM of the rows to forget, over the models that had them.
     pub forgotten: KlomQuantiles,
-    /// Of rows that stay, over all models.
+    /// KLoM of rows that stay, over all models.
     pub retained: KlomQuantiles,
 }
 
 /// Unlearned models against other models that were retrained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct UnpairedKlom {
-    /// Of the rows to forget: models that had the row and unlearned it, against models that never had it.
+    /// KLoM of the rows to forget: models that had the row and unlearned it, against models that never had it.
     pub forgotten: KlomQuantiles,
-    /// Of rows that stay: one half of the models against the other.
+    /// KLoM of rows that stay: one half of the models against the other.
     pub retained: KlomQuantiles,
     /// As `forgotten`, by histograms.
     pub binned_forgotten: KlomQuantiles,
@@ -179,7 +179,8 @@ mod tests {
             let of = |klom: fn(&[f64], &[f64]) -> Result<f64>| {
                 klom_quantiles(both.iter().map(|(a, b)| klom(a, b).unwrap()).collect()).unwrap()
             };
-            let (normal, binned) = (of(normal_klom), of(binned_klom));
+            let normal = of(normal_klom);
+            let binned = of(binned_klom);
             let floor = 2.0 / count as f64;
             assert!((0.8..1.3).contains(&(normal.mean / floor)), "{count}: {normal:?}");
             assert!((0.7..1.4).contains(&(normal.p95 / (3.0 * floor))), "{count}: {normal:?}");

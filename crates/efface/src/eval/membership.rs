@@ -60,7 +60,7 @@ pub fn membership_inference(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Membership> {
     let plan = OraclePlan::new(rows, gone, trials)?;
-    // Retraining is there in any case.
+    // The retrained models are always compared, whether the caller asked for them or not.
     let methods: Vec<&Method> = methods.iter().filter(|method| **method != Method::Retrain).collect();
     let shadows = ShadowFitter::new(&plan, recipe, rows)?;
     let probe = Rows::read(rows, &[plan.forgotten.as_slice(), &plan.retained].concat())?;
@@ -116,14 +116,15 @@ fn states(
     };
     let model = shadows.fit(&draw, true)?;
     let mut seen = vec![look(&model)?, look(&shadows.fit(&draw, false)?)?];
-    let (store, gone) = (shadows.store(&draw), plan.forgotten_in(&draw));
+    let store = shadows.store(&draw);
+    let gone = plan.forgotten_in(&draw);
     for method in methods {
         seen.push(look(&model.forget(method, &store, &gone)?.model)?);
     }
     Ok(seen)
 }
 
-/// Runs jobs on several threads; the results are in order, whoever did them. After an error no new job is begun, and the error
+/// Runs jobs on several threads; the results are in the order of the jobs, whichever thread did them. After an error no new job is begun, and the error
 /// of the earliest job is the answer.
 fn in_parallel<T: Send>(
     jobs: usize,
@@ -131,7 +132,8 @@ fn in_parallel<T: Send>(
     run: impl Fn(usize) -> Result<T> + Sync,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<T>> {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
     let found: Mutex<Vec<Option<Result<T>>>> = Mutex::new((0..jobs).map(|_| None).collect());
     let work = || loop {
         let job = next.fetch_add(1, Ordering::Relaxed);

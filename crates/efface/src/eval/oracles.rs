@@ -22,14 +22,14 @@ use crate::rows::{RowId, RowStore, Rows};
 
 /// Groups that the rest is dealt into, at most.
 pub(super) const GROUPS: usize = 32;
-/// And at least: half of eight groups can be drawn in 70 ways.
+/// The fewest groups that the rest is dealt into: half of eight groups can be drawn in 70 ways.
 const LEAST_GROUPS: usize = 8;
 /// Fewer oracles leave fewer than four margins to fit a normal distribution to.
 const LEAST_ORACLES: usize = 16;
 /// Fewer retained rows make no oracles that differ.
 const LEAST_RETAINED: usize = 16;
 
-/// How many oracles, and of what.
+/// How many oracles are fitted, and from which rows.
 ///
 /// | setting | default | range | meaning |
 /// |---|---|---|---|
@@ -61,10 +61,10 @@ impl Default for Trials {
     }
 }
 
-/// So many rows at random, fewer where there are fewer; a seed fixes them.
+/// At most `count` rows at random, which follow from the seed.
 pub fn sample(rows: &Rows, count: usize, seed: u64) -> Vec<RowId> {
     let mut ids: Vec<RowId> = rows.ids().collect();
-    // The draws of oracles use the streams from both ends.
+    // The draws of oracles use the first and the last streams of the seed, and this one lies between them.
     ids.shuffle(&mut seeded_stream(seed, u64::MAX / 2));
     ids.truncate(count);
     ids.sort_unstable();
@@ -129,22 +129,22 @@ impl OraclePlan {
         Ok(Self { oracles, forgotten: gone.to_vec(), retained, groups, picked, seed: trials.seed })
     }
 
-    /// What an oracle sees. It hangs on its number alone, so that oracles may be fitted in any order.
+    /// What an oracle sees. It follows from the number of the oracle alone, so that oracles may be fitted in any order.
     pub(super) fn draw(&self, oracle: usize) -> OracleDraw {
         let pair = (oracle / 2) as u64;
         let opposite = oracle % 2 == 1;
         let halves = |count: usize, rng: &mut SeededRng| {
             let mut order: Vec<usize> = (0..count).collect();
             order.shuffle(rng);
-            // Of an odd number the middle one is in by the toss of a coin.
+            // Half of an odd number is no whole number: a random draw decides whether the middle row is in.
             let half = count / 2 + count % 2 * (rng.next_u32() % 2) as usize;
             let mut inside = vec![opposite; count];
             order[..half].iter().for_each(|at| inside[*at] = !opposite);
             inside
         };
         let mut rng = seeded_stream(self.seed, 1 + 2 * pair);
-        let (forgotten, retained) =
-            (halves(self.forgotten.len(), &mut rng), halves(self.retained.len(), &mut rng));
+        let forgotten = halves(self.forgotten.len(), &mut rng);
+        let retained = halves(self.retained.len(), &mut rng);
         let mut order: Vec<usize> = (0..self.groups.len()).collect();
         order.shuffle(&mut seeded_stream(self.seed, u64::MAX - oracle as u64));
         order.truncate(self.picked);

@@ -41,7 +41,7 @@ impl<'a> ShadowFitter<'a> {
             AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
                 let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
                 let start = bare(&recipe).fit(&rows.filter(|id| rest.contains(&id)));
-                // Without some class there is no start, but single oracles may still have one.
+                // A class without rows leaves no common model to start from, but single oracles may still be fitted.
                 start.map_or(ShadowFitting::Plain, |start| ShadowFitting::From(Box::new(start)))
             }
             _ => ShadowFitting::Plain,

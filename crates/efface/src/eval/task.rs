@@ -22,14 +22,14 @@ use crate::models::{Aggregation, AnyModel, AnyRecipe, BaseRecipe};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Predict;
 
-/// Log-odds beyond this are as sure as sure can be; naive Bayes reaches it where a class has no row.
+/// Log-odds are cut off here. Naive Bayes reaches the limit where a class has no row.
 const SURE: f64 = 1e9;
 
-/// What the targets mean.
+/// What the targets of the rows mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// Numbers to come near to.
+    /// The targets are numbers.
     Regression,
     /// Classes: −1 and 1, or a single 1 among zeros.
     Classes,

@@ -150,13 +150,16 @@ impl<'a> TextAugmenter<'a> {
         let text = &altered.text;
         let all: Vec<Range<usize>> = words(text).collect();
         let differ = |at: &usize| {
-            let (a, b) = (&text[all[*at].clone()], &text[all[at + 1].clone()]);
+            let a = &text[all[*at].clone()];
+            let b = &text[all[at + 1].clone()];
             a.to_lowercase() != b.to_lowercase()
         };
         let places: Vec<usize> = (0..all.len().saturating_sub(1)).filter(differ).collect();
         let Some(&at) = pick(&places, rng) else { return false };
-        let (a, b) = (all[at].clone(), all[at + 1].clone());
-        let (first, second) = (text[a.clone()].to_owned(), text[b.clone()].to_owned());
+        let a = all[at].clone();
+        let b = all[at + 1].clone();
+        let first = text[a.clone()].to_owned();
+        let second = text[b.clone()].to_owned();
         let (to_first, to_second) = if begins_sentence(&text[..a.start]) && capitalised(&first) {
             (raised(&second, &first), lowered(&first))
         } else {
@@ -263,7 +266,8 @@ mod tests {
             let found = TextAugmenter::new(&synonyms, 1).alter(text, number);
             let [alteration] = found.alterations[..] else { panic!("{found:?}") };
             seen.insert(alteration);
-            let (old, new) = (word_list(text), word_list(&found.text));
+            let old = word_list(text);
+            let new = word_list(&found.text);
             match alteration {
                 TextAlteration::Deletion => assert_eq!(new.len() + 1, old.len()),
                 TextAlteration::Order => assert_eq!(new, old),

@@ -27,7 +27,7 @@ enum ColumnWatch {
     Numeric,
     Levels(HashMap<Box<str>, u64>),
     Learning(VocabularyLearner),
-    /// Words that need no rows.
+    /// Words that were supplied or are hashed: no row has to be read for them.
     Settled(ColumnKind),
     Inferring(ColumnInference),
 }

@@ -238,7 +238,8 @@ proptest! {
             builder.observe(row, line).unwrap();
         }
         let mut encoder = builder.finish().unwrap();
-        let (mut straight, mut bound) = (Vec::new(), Vec::new());
+        let mut straight = Vec::new();
+        let mut bound = Vec::new();
         let mut all = Vec::new();
         for row in &rows {
             let [t, l, n] = row.clone();

@@ -9,12 +9,12 @@ use std::io::{BufRead, Read};
 
 use super::FeatureError;
 
-/// A longer line is no line of such a table.
+/// The longest line that is read: a longer one belongs to no table of synonyms.
 const LONGEST_LINE: u64 = 64 << 10;
-/// More words than any language has.
+/// The most words of a table: more than any language has, so that a wrong file does not fill the memory.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A few hundred common words, for whoever has no table.
+/// A table of a few hundred common words, for callers that have none of their own.
 const BUILT_IN: &str = include_str!("synonyms.txt");
 
 /// Words and what may stand for them.
@@ -33,7 +33,9 @@ impl Synonyms {
     /// Reads a table. A first line that begins with `lemma` is a header.
     pub fn read(mut reader: impl BufRead) -> Result<Self, FeatureError> {
         let mut entries: HashMap<String, SynonymEntry> = HashMap::new();
-        let (mut line, mut bytes, mut number) = (Vec::new(), 0, 0);
+        let mut line = Vec::new();
+        let mut bytes = 0;
+        let mut number = 0;
         loop {
             line.clear();
             number += 1;

@@ -165,7 +165,9 @@ impl VocabularyLearner {
     /// Counts one document.
     pub fn observe(&mut self, text: &str) -> Result<(), FeatureError> {
         self.documents += 1;
-        let (document, limit, words) = (self.documents, self.limit, &mut self.words);
+        let document = self.documents;
+        let limit = self.limit;
+        let words = &mut self.words;
         let mut full = false;
         tokens(text, |word| {
             if let Some(tally) = words.get_mut(word) {

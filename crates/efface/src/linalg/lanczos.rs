@@ -21,8 +21,8 @@ pub(crate) fn inverse_norm(
     norm_bound(width, apart, seed, (12, 4.0), solve)
 }
 
-/// The same for any positive semidefinite operator, in twice the steps and to a third: with m = 24 and ε = 1/4 the chance
-/// of failing is below 1e-8 for p = 10,000.
+/// At least the norm of any positive semidefinite operator, and at most a third above it. It takes twice the steps of
+/// [`inverse_norm`]: with m = 24 and ε = 1/4 the chance of failing is below 1e-8 for p = 10,000.
 pub(crate) fn operator_norm(
     width: usize,
     apart: &[usize],

@@ -102,7 +102,8 @@ pub(crate) fn mirror_lower(mut a: MatMut<'_, f64>) {
 /// The transpose, eight columns at a time, so that what is written lies together.
 pub(crate) fn transposed(a: &Mat<f64>) -> Mat<f64> {
     const TOGETHER: usize = 8;
-    let (rows, columns) = (a.nrows(), a.ncols());
+    let rows = a.nrows();
+    let columns = a.ncols();
     let mut turned = Mat::zeros(columns, rows);
     let whole = columns / TOGETHER * TOGETHER;
     for j in (0..whole).step_by(TOGETHER) {
@@ -160,9 +161,8 @@ pub(crate) fn add_scaled(out: &mut [f64], scale: f64, a: &[f64]) {
     )
 }
 
-/// Reads one number of every page of some slices. Rows asked for at random lie in memory that is nowhere near the
-/// processor; reads that do not depend on each other wait together, so that copying the rows afterwards need not wait
-/// once a page.
+/// Reads one number of every page of some slices. Rows asked for at random are in no cache. These reads do not depend on
+/// each other, so the processor waits for all of them at once; copying the rows afterwards does not wait again for each page.
 pub(crate) fn warm<'a, T: Copy + Into<f64> + 'a>(slices: impl Iterator<Item = &'a [T]>) {
     const PAGE: usize = 4096;
     let mut sum = 0.0;

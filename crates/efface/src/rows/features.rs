@@ -22,7 +22,7 @@ impl Real for f64 {
     }
 }
 
-/// Whether all numbers pass. It ends early only after a run of them, so that several are looked at abreast.
+/// Whether all numbers pass. It stops early only after a block of 1,024, so that the compiler can test several at once.
 pub(crate) fn every<T: Real>(values: &[T], pass: impl Fn(f64) -> bool) -> bool {
     widest(
         #[inline(always)]
@@ -335,7 +335,7 @@ impl Features {
         }
     }
 
-    /// Brings rows that will be read next closer to the processor.
+    /// Loads rows that will be read next into the cache.
     pub(super) fn warm(&self, slots: &[usize]) {
         match self {
             Self::Dense64(t) => crate::linalg::warm(slots.iter().map(|&slot| t.row(slot))),
@@ -355,7 +355,7 @@ impl Features {
     }
 
     pub(super) fn first_not_finite(&self) -> Option<(usize, usize, f64)> {
-        // Almost always all is well, so look for the place only once a cheap scan has found that there is one.
+        // Almost always every value is finite: a fast scan decides that, and the place is searched only if it fails.
         let fine = match self {
             Self::Dense64(t) => every(&t.values, f64::is_finite),
             Self::Dense32(t) => every(&t.values, f64::is_finite),

@@ -53,7 +53,7 @@ impl RowIndex {
         match &self.table {
             Some(table) => table.get(&id).copied(),
             None => {
-                // Ids without gaps, the commonest of all, are where they say.
+                // Ids without gaps are the commonest case: there, an id less the first one is its slot.
                 let guess = id.0.wrapping_sub(self.ids.first()?.0);
                 match usize::try_from(guess).ok().and_then(|guess| self.ids.get(guess)) {
                     Some(&there) if there == id => Some(guess as usize),

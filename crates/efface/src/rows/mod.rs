@@ -376,7 +376,8 @@ mod tests {
             Rows::with_ids(vec![RowId(8)], x, vec![0.0], 1).unwrap()
         };
         let value = |rows: &Rows| rows.get(RowId(8)).unwrap().features.entries()[0].1;
-        let (tenth, rounded) = (new(0.1), f64::from(0.1f32));
+        let tenth = new(0.1);
+        let rounded = f64::from(0.1f32);
         let kept = tenth.as_kept_by(&single).unwrap();
         let mut all = single.clone();
         all.append(&kept).unwrap();

@@ -1,11 +1,12 @@
-//! How long work is told to stop. Whoever waits for it holds a clone; whoever works looks now and then.
+//! How long work is stopped. The caller that waits for the work holds a clone of the signal; the code that does the work
+//! looks at it now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A request to stop, shared between the rows that are worked on and whoever may lose patience.
+/// A request to stop, shared between the rows that are worked on and the caller, which may cancel the work.
 ///
 /// Rows that [carry one](super::Rows::watched) hand it to their copies. Training looks at it between passes and
 /// blocks, gives up with [`Error::Stopped`], and changes nothing.
@@ -23,12 +24,12 @@ impl Stop {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the work was asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error once it was asked to stop.
+    /// An error once the work was asked to stop.
     pub fn go_on(&self) -> Result<()> {
         if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
     }

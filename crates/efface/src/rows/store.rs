@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 /// One row as its store shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
-    /// Its name.
+    /// The id of the row.
     pub id: RowId,
-    /// Its features.
+    /// What the row holds: features, or word ids.
     pub features: RowRef<'a>,
-    /// Its targets, one per output.
+    /// The targets of the row, one per output.
     pub targets: &'a [f64],
-    /// Its weight; 1 unless the rows are weighted.
+    /// The weight of the row; 1 unless the rows are weighted.
     pub weight: f64,
 }
 
@@ -24,7 +24,7 @@ pub trait RowStore: Send + Sync {
     /// How many rows there are.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether the store holds no row.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -60,10 +60,10 @@ pub trait RowStore: Send + Sync {
     /// Shows the named rows in the order asked. An unknown or repeated id is an error that names it.
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()>;
 
-    /// Every row, in memory. Only methods that cannot do without it ask for this.
+    /// Every row, in memory. Only methods whose mathematics needs all rows call this.
     fn all(&self) -> Result<Cow<'_, Rows>>;
 
-    /// Where a request to stop work on these rows would arrive; None where nobody can make one.
+    /// Where a request to stop work on these rows would arrive; None where no caller can make one.
     fn stop(&self) -> Option<&Stop> {
         None
     }

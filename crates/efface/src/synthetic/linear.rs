@@ -17,7 +17,7 @@ pub struct LinearProblem {
     pub rows: usize,
     /// Features, d.
     pub width: usize,
-    /// Fixes everything.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
@@ -99,7 +99,8 @@ impl LinearProblem {
 
     /// Features and true parameters; the targets are zero yet.
     pub(super) fn features(&self) -> RegressionData {
-        let (n, d) = (self.rows, self.width);
+        let n = self.rows;
+        let d = self.width;
         let m = self.normals(d * d, DataStream::Covariance);
         let z = self.normals(n * d, DataStream::Rows);
         let mut x: Vec<f64> = self.normals(n * d, DataStream::Floor).into_iter().map(|z| FLOOR * z).collect();
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn rows_have_the_stated_covariance() {
         let linear = LinearProblem { rows: 20_000, width: 5, seed: 3 };
-        let (n, d) = (linear.rows, linear.width);
+        let n = linear.rows;
+        let d = linear.width;
         let m = linear.normals(d * d, DataStream::Covariance);
         let sigma = |i: usize, j: usize| {
             let mixed: f64 = (0..d).map(|l| m[i * d + l] * m[j * d + l]).sum();

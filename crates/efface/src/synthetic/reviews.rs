@@ -17,7 +17,7 @@ pub const PLANTED_WORD: &str = "flumptious";
 pub struct Reviews {
     /// How many to write.
     pub reviews: usize,
-    /// Fixes everything.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn stars_follow_the_words() {
         let list = |name: &str| LISTS.iter().find(|(n, _)| *n == name).unwrap().1.split_whitespace();
-        let (good, bad): (BTreeSet<_>, BTreeSet<_>) = (list("good").collect(), list("bad").collect());
+        let good: BTreeSet<_> = list("good").collect();
+        let bad: BTreeSet<_> = list("bad").collect();
         let mut mood = [(0.0, 0.0); 5];
         for review in Reviews::default().generate() {
             let mut sum = 0.0;
