@@ -190,7 +190,8 @@ fn flat() -> Result<()> {
 fn fit() -> Result<()> {
     let theirs = parse(&python::script("linear.py", &["fit", "30000", "3000"], 2)?)?;
     let ours = measure("linear", &["fit", "30000", "3000"])?;
-    let (a, b) = (ours.first().context("no measurement")?, theirs.first().context("no measurement")?);
+    let a = ours.first().context("no measurement")?;
+    let b = theirs.first().context("no measurement")?;
     let square = number(a, "square_bytes");
     println!("\n## Fit, n = 30,000, d = 3,000, two threads\n");
     println!("| | seconds | peak memory beyond the data |\n|---|---|---|");

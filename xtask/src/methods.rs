@@ -19,7 +19,7 @@ impl Drop for Folder {
 }
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    // Training alone, for whoever changes it.
+    // Training alone: the part to run after a change to it.
     let only_training = args.first().is_some_and(|arg| arg == "training");
     let data = args.get(only_training as usize);
     let root = root()?;
@@ -64,8 +64,9 @@ fn training(arrays: &str) -> Result<()> {
     );
     for b in &theirs {
         let a = ours.iter().find(|a| a["set"] == b["set"]).context("a training time is missing")?;
-        let (plain, full, seconds) =
-            (number(a, "seconds"), number(a, "with_curvature"), number(b, "seconds"));
+        let plain = number(a, "seconds");
+        let full = number(a, "with_curvature");
+        let seconds = number(b, "seconds");
         let rough = number(a, "rough");
         println!(
             "| {} | {} × {} × {} | {rough:.2} s | {plain:.2} s | {full:.2} s | {seconds:.2} s | {:.3} | {:.3} | {:.3} | {:.0e} | \
@@ -89,8 +90,9 @@ fn training(arrays: &str) -> Result<()> {
 fn goal(arrays: &str) -> Result<()> {
     let all = measure("methods", &["goal", arrays])?;
     let v = all.first().context("no measurement")?;
-    let (newton, retraining, training) =
-        (number(v, "newton"), number(v, "retraining"), number(v, "training"));
+    let newton = number(v, "newton");
+    let retraining = number(v, "retraining");
+    let training = number(v, "training");
     println!("\n## newton, n = {}, d = {}, k = {}, two threads\n", v["rows"], v["width"], v["k"]);
     println!(
         "{:.2} ms, {:.0} times faster than retraining with the curvature ({retraining:.2} s) and {:.0} times faster than \
@@ -140,7 +142,8 @@ fn compare(arrays: &str, set: &str) -> Result<()> {
             println!("{lead} | skipped: {} | | | | | | |", text(v, "why"));
             continue;
         }
-        let (seconds, retraining) = (number(v, "seconds"), number(v, "retraining"));
+        let seconds = number(v, "seconds");
+        let retraining = number(v, "retraining");
         let time = match text(v, "method") {
             "retrain" => format!("{:.2} ({seconds:.3} s)", seconds / retraining),
             _ => format!("{:.1e}", seconds / retraining),

@@ -83,7 +83,8 @@ fn step() -> Result<()> {
             let ours = one(&measure(&["step", shape, &count])?)?;
             version = theirs["version"].as_str().unwrap_or("?").to_string();
             let pair = |key: &str, digits: usize| {
-                let (a, b) = (number(&ours, key), number(&theirs, key));
+                let a = number(&ours, key);
+                let b = number(&theirs, key);
                 format!("{a:.digits$} | {b:.digits$} | {:.2}", a / b)
             };
             println!(

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use efface_io::Limits;
+use efface_io::ReadLimits;
 
 use crate::failure::{Failure, Result};
 
@@ -29,14 +29,15 @@ const TABLE: u64 = 1 << 30;
 
 /// All of standard input. Lines, where the format has lines, are as long as in a file at most.
 pub(crate) fn table(has_lines: bool) -> Result<Vec<u8>> {
-    let longest = if has_lines { Limits::default().line_bytes as u64 } else { TABLE };
+    let longest = if has_lines { ReadLimits::default().line_bytes as u64 } else { TABLE };
     whole(std::io::stdin().lock(), longest, TABLE)
 }
 
 fn whole(mut reader: impl BufRead, longest: u64, most: u64) -> Result<Vec<u8>> {
     let name = Path::new("standard input");
     let mut all = Vec::new();
-    let (mut line, mut length) = (1u64, 0u64);
+    let mut line = 1u64;
+    let mut length = 0u64;
     loop {
         let some = match reader.fill_buf() {
             Ok(some) => some,
@@ -68,7 +69,8 @@ fn whole(mut reader: impl BufRead, longest: u64, most: u64) -> Result<Vec<u8>> {
 
 fn lines(mut reader: impl BufRead, name: &Path, longest: u64, most: u64) -> Result<Vec<String>> {
     let mut all = Vec::new();
-    let (mut line, mut read) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut read = 0;
     for number in 1u64.. {
         line.clear();
         // One byte more is enough to know that a line is too long.

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::terminal::Terminal;
 
 /// Standard output, or a file that is not there yet.
-pub(crate) enum Output {
+pub(crate) enum OutputFile {
     Stdout(BufWriter<io::Stdout>),
     File { writer: BufWriter<DraftFile>, path: PathBuf, force: bool, mode: u32 },
 }
@@ -20,7 +20,7 @@ pub(crate) fn check(path: &Path, inputs: &[&Path], force: bool) -> Result {
     Ok(check_outputs(&[PlannedOutput::file(path)], inputs, force)?)
 }
 
-impl Output {
+impl OutputFile {
     pub(crate) fn stdout() -> Self {
         Self::Stdout(BufWriter::new(io::stdout()))
     }
@@ -56,7 +56,7 @@ impl Output {
     }
 }
 
-impl Write for Output {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(writer) => writer.write(bytes),

@@ -13,7 +13,7 @@ use signal_hook::flag;
 use crate::failure::{Failure, Result};
 
 /// One bar at a time.
-pub(crate) struct Bars {
+pub(crate) struct ProgressBars {
     shown: bool,
     /// Whether what stays is told where no bar can be shown.
     told: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Bars {
     interrupted: Arc<AtomicBool>,
 }
 
-impl Bars {
+impl ProgressBars {
     pub(crate) fn new(shown: bool, told: bool) -> Self {
         Self { shown, told, bar: Mutex::new(None), interrupted: Arc::default() }
     }
@@ -45,7 +45,7 @@ impl Bars {
     }
 }
 
-impl Progress for Bars {
+impl Progress for ProgressBars {
     fn start(&self, what: &str, total: Option<u64>) {
         if !self.shown {
             return;
@@ -92,7 +92,7 @@ impl Progress for Bars {
     }
 }
 
-impl Drop for Bars {
+impl Drop for ProgressBars {
     fn drop(&mut self) {
         self.replace(None);
     }

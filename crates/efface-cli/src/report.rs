@@ -107,7 +107,8 @@ pub(crate) fn recipe(of: &AnyRecipe) -> String {
                 Aggregation::Vote => "vote",
                 Aggregation::Mean => "mean",
             };
-            let (shards, slices) = (count(sisa.shards, "shard"), count(sisa.slices, "slice"));
+            let shards = count(sisa.shards, "shard");
+            let slices = count(sisa.slices, "slice");
             format!("{shards} of {slices}, {how}; {}", recipe(&sisa.recipe.clone().into()))
         }
         AnyRecipe::MultinomialNb(bayes) => format!("smoothing {}", number(bayes.alpha)),

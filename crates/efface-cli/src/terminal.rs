@@ -9,7 +9,7 @@ use efface_engine::Engine;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-use crate::progress::Bars;
+use crate::progress::ProgressBars;
 
 /// How the user wants to be spoken to.
 #[derive(Debug, Clone, Copy)]
@@ -85,8 +85,8 @@ impl Terminal {
     }
 
     /// Progress bars on standard error, or none off a terminal and when quiet.
-    pub(crate) fn bars(&self) -> Bars {
-        Bars::new(self.shows_bars(), !self.quiet && !self.json)
+    pub(crate) fn bars(&self) -> ProgressBars {
+        ProgressBars::new(self.shows_bars(), !self.quiet && !self.json)
     }
 
     /// Whether there is somebody to look at bars.

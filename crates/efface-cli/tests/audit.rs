@@ -16,7 +16,9 @@ fn houses() -> Folder {
         (state >> 33) % below
     };
     for at in 0..60 {
-        let (rooms, age, luck) = (1 + next(9), next(100), next(60));
+        let rooms = 1 + next(9);
+        let age = next(100);
+        let luck = next(60);
         text += &format!("h{at},p{},{rooms},{age},{}\n", at % 12, 70 * rooms + 3 * luck - age / 2);
     }
     text += "h60,p99,3,20,200\nh61,p98,3,20,200\n";

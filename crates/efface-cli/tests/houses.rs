@@ -76,9 +76,11 @@ fn rows_are_learned_and_amended() {
 
     folder.write("all.csv", HOUSES.to_owned() + "h8,eve,Graz,2,170\n");
     folder.done("fit all.csv --target price --id house --subject owner");
-    let (changed, fitted) = (folder.json("export houses.efface"), folder.json("export all.efface"));
+    let changed = folder.json("export houses.efface");
+    let fitted = folder.json("export all.efface");
     for (name, value) in fitted["coefficients"].as_object().unwrap() {
-        let (a, b) = (value[0].as_f64().unwrap(), changed["coefficients"][name][0].as_f64().unwrap());
+        let a = value[0].as_f64().unwrap();
+        let b = changed["coefficients"][name][0].as_f64().unwrap();
         assert!((a - b).abs() < 1e-8 * a.abs().max(1.0), "{name}: {a} {b}");
     }
 }
@@ -251,7 +253,8 @@ fn a_large_target_leaves_no_trace() {
     let folder = Folder::new();
     let mut text = String::from("id,a,b,y\n");
     for i in 0..50 {
-        let (a, b) = (f64::from(i * 7 % 11) - 5.0, f64::from(i * 5 % 13) - 6.0);
+        let a = f64::from(i * 7 % 11) - 5.0;
+        let b = f64::from(i * 5 % 13) - 6.0;
         let y = if i == 9 { 1e12 } else { 2.0 * a - b + f64::from(i % 3) };
         text += &format!("r{i},{a},{b},{y}\n");
     }

@@ -38,7 +38,8 @@ fn a_receipt_is_checked_with_the_public_key_alone() {
 fn a_request_comes_twice() {
     let folder = with_log();
     let line = "forget houses.efface --ids h1 --request T-1 --json";
-    let (first, again) = (folder.json(line), folder.json(line));
+    let first = folder.json(line);
+    let again = folder.json(line);
     assert_eq!(first["receipt"], again["receipt"]);
     assert_eq!((&first["replayed"], &again["replayed"]), (&false.into(), &true.into()));
     folder.fails("forget houses.efface --ids h2 --request T-1", 5, &["T-1", "something else", "hint: "]);

@@ -65,7 +65,8 @@ fn the_demo_compares_every_method_with_retraining() {
     assert_eq!(names, Method::all_for(Family::Ridge).iter().map(Method::name).collect::<Vec<_>>());
     let retrained = methods[0]["relative_bound"].as_f64().unwrap();
     for method in methods {
-        let (claim, distance) = (method["claim"].as_str().unwrap(), method["distance"].as_f64().unwrap());
+        let claim = method["claim"].as_str().unwrap();
+        let distance = method["distance"].as_f64().unwrap();
         let bound = method["relative_bound"].as_f64().unwrap();
         assert!(claim != "exact" || distance < 1e-5, "{method}");
         // Both ends of the distance are known only up to their own bound.

@@ -485,12 +485,12 @@ impl Error {
     }
 }
 
-fn read_kind(fault: &efface_io::Fault) -> ErrorKind {
+fn read_kind(fault: &efface_io::ReadFault) -> ErrorKind {
     match fault {
-        efface_io::Fault::Open(_) | efface_io::Fault::Read { .. } => ErrorKind::Io,
-        efface_io::Fault::UnknownFormat
-        | efface_io::Fault::Shape { .. }
-        | efface_io::Fault::ParquetDisabled => ErrorKind::Usage,
+        efface_io::ReadFault::Open(_) | efface_io::ReadFault::Read { .. } => ErrorKind::Io,
+        efface_io::ReadFault::UnknownFormat
+        | efface_io::ReadFault::Shape { .. }
+        | efface_io::ReadFault::ParquetDisabled => ErrorKind::Usage,
         _ => ErrorKind::Data,
     }
 }

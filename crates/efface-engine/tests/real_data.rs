@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use efface::Method;
 use efface::features::{Cell, Synonyms, TextAugmenter, WordSource};
 use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, RowSelection, Silent, fit};
-use efface_io::{Record, Source};
+use efface_io::{Source, TableRecord};
 
 /// A file of the data folder: EFFACE_DATA, or `shared/data` beside the repository.
 fn data(name: &str) -> Option<PathBuf> {
@@ -27,7 +27,7 @@ fn without(path: &Path, gone: impl Fn(usize, &[Cell]) -> bool) -> String {
     let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut table = efface_io::open(path, None).unwrap().table().unwrap();
     let mut csv = table.columns().iter().map(|name| quote(name)).collect::<Vec<_>>().join(",") + "\n";
-    let mut record = Record { line: 0, cells: Vec::new() };
+    let mut record = TableRecord { line: 0, cells: Vec::new() };
     let mut at = 0;
     while table.read(&mut record).unwrap() {
         if !gone(at, &record.cells) {

@@ -50,12 +50,12 @@ impl Compression {
 /// How far the current pass over a source has come. Clones share one count, so that a progress bar on another
 /// thread can follow.
 #[derive(Debug, Clone, Default)]
-pub struct Progress {
+pub struct ReadProgress {
     read: Arc<AtomicU64>,
     size: u64,
 }
 
-impl Progress {
+impl ReadProgress {
     pub(crate) fn new(size: u64) -> Self {
         Self { read: Arc::default(), size }
     }
@@ -80,16 +80,16 @@ impl Progress {
     /// Sets the count back and lets `raw` drive it.
     pub(crate) fn count(&self, raw: impl Read + Send + 'static) -> Box<dyn Read + Send> {
         self.set(0);
-        Box::new(Counted { raw, read: Arc::clone(&self.read) })
+        Box::new(CountedReader { raw, read: Arc::clone(&self.read) })
     }
 }
 
-struct Counted<R> {
+struct CountedReader<R> {
     raw: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.raw.read(buffer)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);
@@ -105,7 +105,7 @@ mod tests {
     fn progress_counts_packed_bytes_and_starts_again() {
         let text = vec![b'a'; 100_000];
         let packed = zstd::encode_all(&text[..], 3).unwrap();
-        let progress = Progress::new(packed.len() as u64);
+        let progress = ReadProgress::new(packed.len() as u64);
         for _ in 0..2 {
             let mut reader =
                 Compression::Zstd.unpack(progress.count(io::Cursor::new(packed.clone()))).unwrap();

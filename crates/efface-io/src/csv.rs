@@ -8,16 +8,16 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use efface::features::Cell;
 
-use crate::Record;
-use crate::error::{Fault, Result};
-use crate::source::Input;
+use crate::TableRecord;
+use crate::error::{ReadFault, Result};
+use crate::source::SourceInput;
 use crate::table::set_text;
-use crate::text::Text;
+use crate::text::TextReader;
 
 pub(crate) struct CsvReader {
-    input: Input,
+    input: SourceInput,
     separator: u8,
-    text: Text,
+    text: TextReader,
     parser: Reader,
     /// The line that the next byte belongs to.
     line: u64,
@@ -29,10 +29,12 @@ pub(crate) struct CsvReader {
 
 impl CsvReader {
     /// Opens the input and reads the header.
-    pub(crate) fn open(input: &Input, separator: u8) -> Result<(Vec<String>, Self)> {
-        let text = Text::open(input)?;
+    pub(crate) fn open(input: &SourceInput, separator: u8) -> Result<(Vec<String>, Self)> {
+        let text = TextReader::open(input)?;
         let parser = ReaderBuilder::new().delimiter(separator).build();
-        let (input, content, ends) = (input.clone(), vec![0; 1 << 12], vec![0; 1 << 6]);
+        let input = input.clone();
+        let content = vec![0; 1 << 12];
+        let ends = vec![0; 1 << 6];
         let mut reader = Self { input, separator, text, parser, line: 1, content, ends };
         let columns = reader.header()?;
         Ok((columns, reader))
@@ -46,11 +48,11 @@ impl CsvReader {
     }
 
     fn header(&mut self) -> Result<Vec<String>> {
-        let Some((line, fields)) = self.next()? else { return Err(self.input.fault(Fault::Empty)) };
+        let Some((line, fields)) = self.next()? else { return Err(self.input.fault(ReadFault::Empty)) };
         let mut columns = Vec::with_capacity(fields);
         for bytes in split(&self.content, &self.ends[..fields]) {
             let Ok(name) = str::from_utf8(bytes) else {
-                return Err(self.input.fault(Fault::NotUtf8 { line, column: None }));
+                return Err(self.input.fault(ReadFault::NotUtf8 { line, column: None }));
             };
             columns.push(name.to_owned());
         }
@@ -58,11 +60,11 @@ impl CsvReader {
         Ok(columns)
     }
 
-    pub(crate) fn read(&mut self, columns: &[String], record: &mut Record) -> Result<bool> {
+    pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
         let Some((line, found)) = self.next()? else { return Ok(false) };
         let expected = columns.len();
         if found != expected {
-            return Err(self.input.fault(Fault::Ragged { line, found, expected }));
+            return Err(self.input.fault(ReadFault::Ragged { line, found, expected }));
         }
         record.line = line;
         record.cells.resize(expected, Cell::Missing);
@@ -73,7 +75,7 @@ impl CsvReader {
                 Ok(text) => set_text(cell, text),
                 Err(_) => {
                     let column = Some(column.clone());
-                    return Err(self.input.fault(Fault::NotUtf8 { line, column }));
+                    return Err(self.input.fault(ReadFault::NotUtf8 { line, column }));
                 }
             }
         }
@@ -85,7 +87,9 @@ impl CsvReader {
         self.skip_blank_lines()?;
         let start = self.line;
         let limits = self.input.limits;
-        let (mut taken, mut length, mut fields) = (0, 0, 0);
+        let mut taken = 0;
+        let mut length = 0;
+        let mut fields = 0;
         loop {
             let bytes = self.text.fill(self.line - 1)?;
             let at_end = bytes.is_empty();
@@ -94,7 +98,8 @@ impl CsvReader {
             }
             // A newline stands in for the one that the last line may lack; inside quotes it ends nothing.
             let bytes = if at_end { b"\n" } else { bytes };
-            let (output, ends) = (&mut self.content[length..], &mut self.ends[fields..]);
+            let output = &mut self.content[length..];
+            let ends = &mut self.ends[fields..];
             let (outcome, read, wrote, ended) = self.parser.read_record(bytes, output, ends);
             self.line += bytes[..read].iter().filter(|&&b| b == b'\n').count() as u64;
             if !at_end {
@@ -104,7 +109,7 @@ impl CsvReader {
             length += wrote;
             fields += ended;
             if taken > limits.line_bytes.saturating_add(2) {
-                let fault = Fault::LongLine { line: start, limit: limits.line_bytes };
+                let fault = ReadFault::LongLine { line: start, limit: limits.line_bytes };
                 return Err(self.input.fault(fault));
             }
             match outcome {
@@ -112,7 +117,7 @@ impl CsvReader {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::OutputFull => self.content.resize(self.content.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull if fields > limits.columns => {
-                    let fault = Fault::TooManyColumns { line: start, limit: limits.columns };
+                    let fault = ReadFault::TooManyColumns { line: start, limit: limits.columns };
                     return Err(self.input.fault(fault));
                 }
                 ReadRecordResult::OutputEndsFull => {
@@ -120,7 +125,7 @@ impl CsvReader {
                     self.ends.resize(room.max(self.ends.len() + 1), 0);
                 }
                 ReadRecordResult::InputEmpty if at_end => {
-                    return Err(self.input.fault(Fault::OpenQuote { line: start }));
+                    return Err(self.input.fault(ReadFault::OpenQuote { line: start }));
                 }
                 ReadRecordResult::InputEmpty => {}
             }
@@ -152,18 +157,18 @@ fn split<'a>(content: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Source};
+    use crate::{ReadLimits, Source};
 
     fn source(text: &[u8]) -> Source {
         Source::from_bytes("a.csv", text, None).unwrap()
     }
 
-    fn read(source: &Source) -> Result<(Vec<String>, Vec<Record>)> {
+    fn read(source: &Source) -> Result<(Vec<String>, Vec<TableRecord>)> {
         let table = source.table()?;
         Ok((table.columns().to_vec(), table.collect::<Result<_>>()?))
     }
 
-    fn fault(text: &[u8]) -> Fault {
+    fn fault(text: &[u8]) -> ReadFault {
         *read(&source(text)).unwrap_err().fault
     }
 
@@ -176,29 +181,29 @@ mod tests {
         let bytes = b"\xef\xbb\xbf\r\na,\"b \"\"c\"\"\"\r\n1,\r\n\r\n\"x\ny,\",2\r\n\"\",4";
         let (columns, records) = read(&source(bytes)).unwrap();
         assert_eq!(columns, ["a", "b \"c\""]);
-        assert_eq!(records[0], Record { line: 3, cells: vec![text("1"), Cell::Missing] });
-        assert_eq!(records[1], Record { line: 5, cells: vec![text("x\ny,"), text("2")] });
-        assert_eq!(records[2], Record { line: 7, cells: vec![Cell::Missing, text("4")] });
+        assert_eq!(records[0], TableRecord { line: 3, cells: vec![text("1"), Cell::Missing] });
+        assert_eq!(records[1], TableRecord { line: 5, cells: vec![text("x\ny,"), text("2")] });
+        assert_eq!(records[2], TableRecord { line: 7, cells: vec![Cell::Missing, text("4")] });
         assert_eq!(records.len(), 3);
     }
 
     #[test]
     fn tabs_separate_when_asked_and_a_header_alone_is_a_table() {
         let table =
-            Source::from_bytes("a.txt", "a\tb,c\n", Some(crate::Format::Tsv)).unwrap().table().unwrap();
+            Source::from_bytes("a.txt", "a\tb,c\n", Some(crate::FileFormat::Tsv)).unwrap().table().unwrap();
         assert_eq!(table.columns(), ["a", "b,c"]);
         assert_eq!(table.count(), 0);
     }
 
     #[test]
     fn broken_tables_are_named_by_place() {
-        assert!(matches!(fault(b"\n\r\n"), Fault::Empty));
-        assert!(matches!(fault(b"\xef\xbb\xbf"), Fault::Empty));
-        assert!(matches!(fault(b"a,b\n1,2\n1\n"), Fault::Ragged { line: 3, found: 1, expected: 2 }));
-        assert!(matches!(fault(b"a,b\n1,2,3\n"), Fault::Ragged { line: 2, found: 3, expected: 2 }));
-        assert!(matches!(fault(b"a,b\n1,\"2\n3,4\n"), Fault::OpenQuote { line: 2 }));
-        assert!(matches!(fault(b"a,\xff\n"), Fault::NotUtf8 { line: 1, column: None }));
-        let Fault::DuplicateColumns(names) = fault(b"a,b,a,c,b,a\n") else { panic!() };
+        assert!(matches!(fault(b"\n\r\n"), ReadFault::Empty));
+        assert!(matches!(fault(b"\xef\xbb\xbf"), ReadFault::Empty));
+        assert!(matches!(fault(b"a,b\n1,2\n1\n"), ReadFault::Ragged { line: 3, found: 1, expected: 2 }));
+        assert!(matches!(fault(b"a,b\n1,2,3\n"), ReadFault::Ragged { line: 2, found: 3, expected: 2 }));
+        assert!(matches!(fault(b"a,b\n1,\"2\n3,4\n"), ReadFault::OpenQuote { line: 2 }));
+        assert!(matches!(fault(b"a,\xff\n"), ReadFault::NotUtf8 { line: 1, column: None }));
+        let ReadFault::DuplicateColumns(names) = fault(b"a,b,a,c,b,a\n") else { panic!() };
         assert_eq!(names, ["a", "b"]);
         let message = read(&source(b"a,b\n1,2\nx,\xff\n")).unwrap_err().to_string();
         assert_eq!(message, "a.csv: line 3, column \"b\" is not UTF-8; convert the file to UTF-8");
@@ -206,15 +211,15 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let limits = Limits { line_bytes: 1000, columns: 80, name_bytes: 10, ..Limits::default() };
+        let limits = ReadLimits { line_bytes: 1000, columns: 80, name_bytes: 10, ..ReadLimits::default() };
         let fault = |text: String| *read(&source(text.as_bytes()).with_limits(limits)).unwrap_err().fault;
         let long = fault(format!("a\n1\n\"{}", "\n".repeat(2_000_000)));
-        assert!(matches!(long, Fault::LongLine { line: 3, limit: 1000 }));
+        assert!(matches!(long, ReadFault::LongLine { line: 3, limit: 1000 }));
         let wide = fault(format!("a{}\n", ",".repeat(80)));
-        assert!(matches!(wide, Fault::TooManyColumns { line: 1, limit: 80 }));
+        assert!(matches!(wide, ReadFault::TooManyColumns { line: 1, limit: 80 }));
         let wide = fault(format!("a\n{}\n", ",".repeat(900)));
-        assert!(matches!(wide, Fault::TooManyColumns { line: 2, limit: 80 }));
-        assert!(matches!(fault("a,bbbbbbbbbbb\n".to_owned()), Fault::LongName { line: 1, limit: 10 }));
+        assert!(matches!(wide, ReadFault::TooManyColumns { line: 2, limit: 80 }));
+        assert!(matches!(fault("a,bbbbbbbbbbb\n".to_owned()), ReadFault::LongName { line: 1, limit: 10 }));
         let fits = format!("a\n{}\n", "x".repeat(1000));
         assert_eq!(read(&source(fits.as_bytes()).with_limits(limits)).unwrap().1.len(), 1);
         let names: Vec<String> = (0..80).map(|i| i.to_string()).collect();
@@ -225,7 +230,7 @@ mod tests {
     #[test]
     fn a_second_pass_reads_the_same() {
         let mut table = source(b"a\n1\n2\n").table().unwrap();
-        let first: Vec<Record> = table.by_ref().map(|r| r.unwrap()).collect();
+        let first: Vec<TableRecord> = table.by_ref().map(|r| r.unwrap()).collect();
         table.rewind().unwrap();
         assert_eq!(table.map(|r| r.unwrap()).collect::<Vec<_>>(), first);
         assert_eq!(first.len(), 2);

@@ -11,14 +11,14 @@ pub struct Error {
     /// The file, as the caller named it.
     pub file: PathBuf,
     /// What is wrong with it.
-    pub fault: Box<Fault>,
+    pub fault: Box<ReadFault>,
 }
 
 /// The result of every reader.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    pub(crate) fn new(file: &Path, fault: Fault) -> Self {
+    pub(crate) fn new(file: &Path, fault: ReadFault) -> Self {
         Self { file: file.to_owned(), fault: Box::new(fault) }
     }
 }
@@ -26,7 +26,7 @@ impl Error {
 /// What can be wrong with a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ReadFault {
     /// The operating system refused to open the file.
     #[error("cannot be opened ({0}); check the path and its permissions")]
     Open(std::io::Error),
@@ -231,12 +231,12 @@ mod tests {
 
     #[test]
     fn a_message_names_the_file_the_place_and_the_remedy() {
-        let error = Error::new(Path::new("a.csv"), Fault::Ragged { line: 7, found: 3, expected: 4 });
+        let error = Error::new(Path::new("a.csv"), ReadFault::Ragged { line: 7, found: 3, expected: 4 });
         assert_eq!(
             error.to_string(),
             "a.csv: line 7 has 3 fields where the header has 4; quote fields that hold a separator"
         );
-        let many = Fault::DuplicateColumns((0..10).map(|i| format!("c{i}")).collect());
+        let many = ReadFault::DuplicateColumns((0..10).map(|i| format!("c{i}")).collect());
         assert!(many.to_string().contains("\"c7\" and 2 more;"));
     }
 }

@@ -8,7 +8,7 @@ use crate::Compression;
 
 /// How the records of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum FileFormat {
     /// Comma-separated values; the first line is the header.
     Csv,
     /// Tab-separated values; the first line is the header, quotes mean what they mean in CSV.
@@ -21,7 +21,7 @@ pub enum Format {
     Svmlight,
 }
 
-impl Format {
+impl FileFormat {
     /// Whether records are sparse vectors instead of rows of a table.
     #[must_use]
     pub fn is_sparse(self) -> bool {
@@ -44,7 +44,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for FileFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Csv => "csv",
@@ -61,7 +61,7 @@ impl fmt::Display for Format {
 #[error("{0:?} is no format; use csv, tsv, jsonl, parquet or svmlight")]
 pub struct UnknownFormat(String);
 
-impl FromStr for Format {
+impl FromStr for FileFormat {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
@@ -82,11 +82,11 @@ mod tests {
 
     #[test]
     fn names_tell_formats() {
-        let of = |name: &str| Format::of_path(Path::new(name));
-        assert_eq!(of("a.CSV"), Some(Format::Csv));
-        assert_eq!(of("dir.csv/a.tsv.gz"), Some(Format::Tsv));
-        assert_eq!(of("a.b.ndjson.zst"), Some(Format::JsonLines));
-        assert_eq!(of("a.libsvm"), Some(Format::Svmlight));
+        let of = |name: &str| FileFormat::of_path(Path::new(name));
+        assert_eq!(of("a.CSV"), Some(FileFormat::Csv));
+        assert_eq!(of("dir.csv/a.tsv.gz"), Some(FileFormat::Tsv));
+        assert_eq!(of("a.b.ndjson.zst"), Some(FileFormat::JsonLines));
+        assert_eq!(of("a.libsvm"), Some(FileFormat::Svmlight));
         assert_eq!(of("a.txt"), None);
         assert_eq!(of("csv"), None);
         assert_eq!(of("a.gz"), None);
@@ -94,9 +94,15 @@ mod tests {
 
     #[test]
     fn a_format_reads_back_its_own_name() {
-        for format in [Format::Csv, Format::Tsv, Format::JsonLines, Format::Parquet, Format::Svmlight] {
+        for format in [
+            FileFormat::Csv,
+            FileFormat::Tsv,
+            FileFormat::JsonLines,
+            FileFormat::Parquet,
+            FileFormat::Svmlight,
+        ] {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
-        assert!("xls".parse::<Format>().unwrap_err().to_string().contains("svmlight"));
+        assert!("xls".parse::<FileFormat>().unwrap_err().to_string().contains("svmlight"));
     }
 }

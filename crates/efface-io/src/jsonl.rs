@@ -9,21 +9,21 @@ use efface::features::Cell;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-use crate::Record;
-use crate::error::{Fault, Result};
-use crate::source::Input;
+use crate::TableRecord;
+use crate::error::{ReadFault, Result};
+use crate::source::SourceInput;
 use crate::table::integer;
-use crate::text::Lines;
+use crate::text::LineReader;
 
 pub(crate) struct JsonReader {
-    input: Input,
-    lines: Lines,
-    keys: Keys,
+    input: SourceInput,
+    lines: LineReader,
+    keys: KnownKeys,
 }
 
 /// The columns as they are known so far.
 #[derive(Default)]
-struct Keys {
+struct KnownKeys {
     places: HashMap<String, usize>,
     /// For each column the last line that filled it, which tells a repeated key.
     filled: Vec<u64>,
@@ -31,14 +31,15 @@ struct Keys {
 
 impl JsonReader {
     /// Opens the input, reads all of it once for its keys, and starts again.
-    pub(crate) fn open(input: &Input) -> Result<(Vec<String>, Self)> {
-        let mut reader = Self { input: input.clone(), lines: Lines::open(input)?, keys: Keys::default() };
+    pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
+        let mut reader =
+            Self { input: input.clone(), lines: LineReader::open(input)?, keys: KnownKeys::default() };
         let mut rows = 0_u64;
         while reader.next(true, |_, _| {})?.is_some() {
             rows += 1;
         }
         if rows == 0 {
-            return Err(input.fault(Fault::Empty));
+            return Err(input.fault(ReadFault::Empty));
         }
         let mut columns = vec![String::new(); reader.keys.filled.len()];
         for (key, &place) in &reader.keys.places {
@@ -49,12 +50,12 @@ impl JsonReader {
     }
 
     pub(crate) fn rewind(&mut self) -> Result<()> {
-        self.lines = Lines::open(&self.input)?;
+        self.lines = LineReader::open(&self.input)?;
         self.keys.filled.fill(0);
         Ok(())
     }
 
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool> {
+    pub(crate) fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
         record.cells.clear();
         record.cells.resize(self.keys.filled.len(), Cell::Missing);
         let cells = &mut record.cells;
@@ -73,7 +74,7 @@ impl JsonReader {
             }
             let mut take = |key: &str, value: Option<Cell>| {
                 let place = keys.place(input, learn, line, key)?;
-                let nested = || Fault::NestedValue { line, key: key.to_owned() };
+                let nested = || ReadFault::NestedValue { line, key: key.to_owned() };
                 put(place, value.ok_or_else(nested)?);
                 Ok(())
             };
@@ -86,29 +87,31 @@ impl JsonReader {
     }
 }
 
-impl Keys {
+impl KnownKeys {
     /// The column of a key, which has not been filled on this line before.
     fn place(
         &mut self,
-        input: &Input,
+        input: &SourceInput,
         learn: bool,
         line: u64,
         key: &str,
-    ) -> std::result::Result<usize, Fault> {
+    ) -> std::result::Result<usize, ReadFault> {
         if let Some(&place) = self.places.get(key) {
             if self.filled[place] == line {
-                return Err(Fault::RepeatedKey { line, key: key.to_owned() });
+                return Err(ReadFault::RepeatedKey { line, key: key.to_owned() });
             }
             self.filled[place] = line;
             return Ok(place);
         }
         let place = self.filled.len();
         match () {
-            () if !learn => Err(Fault::Changed),
+            () if !learn => Err(ReadFault::Changed),
             () if key.len() > input.limits.name_bytes => {
-                Err(Fault::LongName { line, limit: input.limits.name_bytes })
+                Err(ReadFault::LongName { line, limit: input.limits.name_bytes })
             }
-            () if place >= input.limits.keys => Err(Fault::TooManyColumns { line, limit: input.limits.keys }),
+            () if place >= input.limits.keys => {
+                Err(ReadFault::TooManyColumns { line, limit: input.limits.keys })
+            }
             () => {
                 self.places.insert(key.to_owned(), place);
                 self.filled.push(line);
@@ -119,16 +122,16 @@ impl Keys {
 }
 
 /// Takes a key and its cell, or `None` for an array or an object.
-type Take<'a> = &'a mut dyn FnMut(&str, Option<Cell>) -> std::result::Result<(), Fault>;
+type TakeCell<'a> = &'a mut dyn FnMut(&str, Option<Cell>) -> std::result::Result<(), ReadFault>;
 
-fn parse(line: u64, bytes: &[u8], keep: bool, take: Take<'_>) -> std::result::Result<(), Fault> {
-    let text = str::from_utf8(bytes).map_err(|_| Fault::NotUtf8 { line, column: None })?;
+fn parse(line: u64, bytes: &[u8], keep: bool, take: TakeCell<'_>) -> std::result::Result<(), ReadFault> {
+    let text = str::from_utf8(bytes).map_err(|_| ReadFault::NotUtf8 { line, column: None })?;
     if !text.trim_start().starts_with('{') {
-        return Err(Fault::NotAnObject { line });
+        return Err(ReadFault::NotAnObject { line });
     }
     let mut fault = None;
     let mut parser = serde_json::Deserializer::from_str(text);
-    let object = Object { keep, take, fault: &mut fault };
+    let object = ObjectVisitor { keep, take, fault: &mut fault };
     let outcome = parser.deserialize_map(object).and_then(|()| parser.end());
     match (fault, outcome) {
         (Some(fault), _) => Err(fault),
@@ -140,18 +143,18 @@ fn parse(line: u64, bytes: &[u8], keep: bool, take: Take<'_>) -> std::result::Re
                 Category::Data => "wrong type",
                 Category::Eof => "cut short",
             };
-            Err(Fault::BrokenJson { line, byte: error.column(), category })
+            Err(ReadFault::BrokenJson { line, byte: error.column(), category })
         }
     }
 }
 
-struct Object<'a> {
+struct ObjectVisitor<'a> {
     keep: bool,
-    take: Take<'a>,
-    fault: &'a mut Option<Fault>,
+    take: TakeCell<'a>,
+    fault: &'a mut Option<ReadFault>,
 }
 
-impl<'de> Visitor<'de> for Object<'_> {
+impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,8 +163,8 @@ impl<'de> Visitor<'de> for Object<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<(), M::Error> {
         let mut key = String::new();
-        while map.next_key_seed(Key(&mut key))?.is_some() {
-            let value = map.next_value_seed(Value { keep: self.keep })?;
+        while map.next_key_seed(KeySeed(&mut key))?.is_some() {
+            let value = map.next_value_seed(CellSeed { keep: self.keep })?;
             if let Err(fault) = (self.take)(&key, value) {
                 *self.fault = Some(fault);
                 return Err(de::Error::custom("refused"));
@@ -172,9 +175,9 @@ impl<'de> Visitor<'de> for Object<'_> {
 }
 
 /// Reads a key into memory that is used again.
-struct Key<'a>(&'a mut String);
+struct KeySeed<'a>(&'a mut String);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> std::result::Result<(), D::Error> {
@@ -182,7 +185,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl Visitor<'_> for Key<'_> {
+impl Visitor<'_> for KeySeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,11 +200,11 @@ impl Visitor<'_> for Key<'_> {
 }
 
 /// Reads a value; an array or an object is passed over and gives `None`.
-struct Value {
+struct CellSeed {
     keep: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Value {
+impl<'de> DeserializeSeed<'de> for CellSeed {
     type Value = Option<Cell>;
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> std::result::Result<Self::Value, D::Error> {
@@ -209,7 +212,7 @@ impl<'de> DeserializeSeed<'de> for Value {
     }
 }
 
-impl<'de> Visitor<'de> for Value {
+impl<'de> Visitor<'de> for CellSeed {
     type Value = Option<Cell>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -254,15 +257,15 @@ impl<'de> Visitor<'de> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Source};
+    use crate::{ReadLimits, Source};
 
-    fn read(text: &[u8]) -> Result<(Vec<String>, Vec<Record>)> {
-        let limits = Limits { line_bytes: 1000, keys: 4, name_bytes: 10, ..Limits::default() };
+    fn read(text: &[u8]) -> Result<(Vec<String>, Vec<TableRecord>)> {
+        let limits = ReadLimits { line_bytes: 1000, keys: 4, name_bytes: 10, ..ReadLimits::default() };
         let table = Source::from_bytes("a.jsonl", text, None)?.with_limits(limits).table()?;
         Ok((table.columns().to_vec(), table.collect::<Result<_>>()?))
     }
 
-    fn fault(text: &[u8]) -> Fault {
+    fn fault(text: &[u8]) -> ReadFault {
         *read(text).unwrap_err().fault
     }
 
@@ -288,30 +291,34 @@ mod tests {
 
     #[test]
     fn broken_lines_are_named_by_place() {
-        assert!(matches!(fault(b"\n \n"), Fault::Empty));
-        assert!(matches!(fault(b"{}\n[1]"), Fault::NotAnObject { line: 2 }));
-        assert!(matches!(fault(b"{\"a\": \"\xff\"}"), Fault::NotUtf8 { line: 1, column: None }));
-        assert!(matches!(fault(b"{}\n{\"a\": [{}]}"), Fault::NestedValue { line: 2, key } if key == "a"));
-        assert!(matches!(fault(b"{\"a\": {\"b\": [1]}}"), Fault::NestedValue { line: 1, key } if key == "a"));
-        assert!(matches!(fault(b"{\"a\": 1, \"a\": 2}"), Fault::RepeatedKey { line: 1, key } if key == "a"));
+        assert!(matches!(fault(b"\n \n"), ReadFault::Empty));
+        assert!(matches!(fault(b"{}\n[1]"), ReadFault::NotAnObject { line: 2 }));
+        assert!(matches!(fault(b"{\"a\": \"\xff\"}"), ReadFault::NotUtf8 { line: 1, column: None }));
+        assert!(matches!(fault(b"{}\n{\"a\": [{}]}"), ReadFault::NestedValue { line: 2, key } if key == "a"));
+        assert!(
+            matches!(fault(b"{\"a\": {\"b\": [1]}}"), ReadFault::NestedValue { line: 1, key } if key == "a")
+        );
+        assert!(
+            matches!(fault(b"{\"a\": 1, \"a\": 2}"), ReadFault::RepeatedKey { line: 1, key } if key == "a")
+        );
         let cut = fault(b"{\"a\": 1");
-        assert!(matches!(cut, Fault::BrokenJson { line: 1, byte: 7, category: "cut short" }), "{cut:?}");
+        assert!(matches!(cut, ReadFault::BrokenJson { line: 1, byte: 7, category: "cut short" }), "{cut:?}");
         let message = read(b"{\"a\": secret}").unwrap_err().to_string();
         let expected =
             "a.jsonl: line 1 is not one JSON object (syntax at byte 7); write one flat object a line";
         assert_eq!(message, expected);
-        assert!(matches!(fault(b"{} {}"), Fault::BrokenJson { category: "syntax", .. }));
-        assert!(matches!(fault(b"{\"a\": 1e999}"), Fault::BrokenJson { category: "syntax", .. }));
+        assert!(matches!(fault(b"{} {}"), ReadFault::BrokenJson { category: "syntax", .. }));
+        assert!(matches!(fault(b"{\"a\": 1e999}"), ReadFault::BrokenJson { category: "syntax", .. }));
     }
 
     #[test]
     fn memory_is_bounded() {
         let many = b"{\"a\":1,\"b\":1}\n{\"c\":1,\"d\":1,\"e\":1}";
-        assert!(matches!(fault(many), Fault::TooManyColumns { line: 2, limit: 4 }));
-        assert!(matches!(fault(b"{\"aaaaaaaaaaa\":1}"), Fault::LongName { line: 1, limit: 10 }));
+        assert!(matches!(fault(many), ReadFault::TooManyColumns { line: 2, limit: 4 }));
+        assert!(matches!(fault(b"{\"aaaaaaaaaaa\":1}"), ReadFault::LongName { line: 1, limit: 10 }));
         let long = format!("{{}}\n{{\"a\":\"{}\"}}", "x".repeat(1000));
-        assert!(matches!(fault(long.as_bytes()), Fault::LongLine { line: 2, limit: 1000 }));
+        assert!(matches!(fault(long.as_bytes()), ReadFault::LongLine { line: 2, limit: 1000 }));
         let deep = format!("{{\"a\":{}", "[".repeat(900));
-        assert!(matches!(fault(deep.as_bytes()), Fault::BrokenJson { .. }));
+        assert!(matches!(fault(deep.as_bytes()), ReadFault::BrokenJson { .. }));
     }
 }

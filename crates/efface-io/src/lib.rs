@@ -1,7 +1,7 @@
 //! Readers that stream records from files, one at a time and in bounded memory: CSV, TSV, JSON lines, Parquet
 //! and svmlight, the text formats also packed with gzip or zstd.
 //!
-//! A [`Source`] is a file that can be read as often as needed; each pass is a [`Table`] of cells or, for
+//! A [`Source`] is a file that can be read as often as needed; each pass is a [`RecordTable`] of cells or, for
 //! svmlight, a [`SparseTable`]. Nothing is interpreted here beyond what the file itself says: whether a
 //! column of text holds numbers is for a later layer to decide. Whatever the bytes are, the outcome is a
 //! record or an [`Error`] that names the place and repeats no content.
@@ -36,9 +36,9 @@ mod svmlight;
 mod table;
 mod text;
 
-pub use compression::{Compression, Progress};
-pub use error::{Error, Fault, Result};
-pub use format::{Format, UnknownFormat};
-pub use source::{Limits, Source, open};
-pub use svmlight::{Extent, SparseRecord, SparseTable};
-pub use table::{Record, Table};
+pub use compression::{Compression, ReadProgress};
+pub use error::{Error, ReadFault, Result};
+pub use format::{FileFormat, UnknownFormat};
+pub use source::{ReadLimits, Source, open};
+pub use svmlight::{SparseExtent, SparseRecord, SparseTable};
+pub use table::{RecordTable, TableRecord};

@@ -5,12 +5,12 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Fault, Result};
-use crate::{Compression, Extent, Format, Progress, SparseTable, Table};
+use crate::error::{Error, ReadFault, Result};
+use crate::{Compression, FileFormat, ReadProgress, RecordTable, SparseExtent, SparseTable};
 
 /// How much a reader may hold in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// Bytes of one line, or of one CSV record with its quoted newlines; 64 MiB.
     pub line_bytes: usize,
     /// Columns of a CSV or Parquet file; 1,000,000.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub name_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { line_bytes: 64 << 20, columns: 1_000_000, keys: 65_536, name_bytes: 1_024 }
     }
@@ -31,15 +31,15 @@ impl Default for Limits {
 ///
 /// # Errors
 /// The file cannot be opened or is empty, or its extension tells no format.
-pub fn open(path: &Path, format: Option<Format>) -> Result<Source> {
+pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Source> {
     Source::open(path, format)
 }
 
 /// A file that can be read in any number of passes, one after the other.
 #[derive(Debug, Clone)]
 pub struct Source {
-    format: Format,
-    input: Input,
+    format: FileFormat,
+    input: SourceInput,
 }
 
 impl Source {
@@ -47,13 +47,13 @@ impl Source {
     ///
     /// # Errors
     /// The file cannot be opened or is empty, or its extension tells no format.
-    pub fn open(path: &Path, format: Option<Format>) -> Result<Self> {
+    pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
         let opened = File::open(path).and_then(|file| file.metadata());
-        let metadata = opened.map_err(|e| Error::new(path, Fault::Open(e)))?;
+        let metadata = opened.map_err(|e| Error::new(path, ReadFault::Open(e)))?;
         if metadata.is_dir() {
-            return Err(Error::new(path, Fault::Open(io::ErrorKind::IsADirectory.into())));
+            return Err(Error::new(path, ReadFault::Open(io::ErrorKind::IsADirectory.into())));
         }
-        Self::new(path.to_owned(), Origin::File, metadata.len(), format)
+        Self::new(path.to_owned(), InputOrigin::File, metadata.len(), format)
     }
 
     /// Takes bytes as if they were the file `name`; the name tells compression and format as it does for
@@ -61,28 +61,29 @@ impl Source {
     ///
     /// # Errors
     /// There are no bytes, or the name tells no format.
-    pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Result<Self> {
+    pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>, format: Option<FileFormat>) -> Result<Self> {
         let bytes: Arc<[u8]> = bytes.into().into();
         let size = bytes.len() as u64;
-        Self::new(PathBuf::from(name), Origin::Memory(bytes), size, format)
+        Self::new(PathBuf::from(name), InputOrigin::Memory(bytes), size, format)
     }
 
-    fn new(path: PathBuf, origin: Origin, size: u64, format: Option<Format>) -> Result<Self> {
+    fn new(path: PathBuf, origin: InputOrigin, size: u64, format: Option<FileFormat>) -> Result<Self> {
         let compression = Compression::of_path(&path);
-        let format = format.or_else(|| Format::of_path(&path));
-        let progress = Progress::new(size);
-        let input = Input { path: path.into(), origin, compression, progress, limits: Limits::default() };
-        let Some(format) = format else { return Err(input.fault(Fault::UnknownFormat)) };
+        let format = format.or_else(|| FileFormat::of_path(&path));
+        let progress = ReadProgress::new(size);
+        let input =
+            SourceInput { path: path.into(), origin, compression, progress, limits: ReadLimits::default() };
+        let Some(format) = format else { return Err(input.fault(ReadFault::UnknownFormat)) };
         match (format, compression.name()) {
-            (Format::Parquet, Some(codec)) => Err(input.fault(Fault::CompressedParquet(codec))),
-            _ if size == 0 => Err(input.fault(Fault::Empty)),
+            (FileFormat::Parquet, Some(codec)) => Err(input.fault(ReadFault::CompressedParquet(codec))),
+            _ if size == 0 => Err(input.fault(ReadFault::Empty)),
             _ => Ok(Self { format, input }),
         }
     }
 
     /// Replaces the bounds on memory.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.input.limits = limits;
         self
     }
@@ -95,7 +96,7 @@ impl Source {
 
     /// The format, given or told by the extension.
     #[must_use]
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 
@@ -113,22 +114,22 @@ impl Source {
 
     /// How far the latest pass has come. The handle stays valid over passes, and each pass sets it back.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ReadProgress {
         self.input.progress.clone()
     }
 
     /// Starts a pass over rows of cells. For JSON lines this first reads the whole file to learn its keys;
-    /// [`Table::rewind`] does not do so again.
+    /// [`RecordTable::rewind`] does not do so again.
     ///
     /// # Errors
     /// The source is sparse, or the start of the file (for JSON lines, any of it) is not what the format
     /// wants.
-    pub fn table(&self) -> Result<Table> {
+    pub fn table(&self) -> Result<RecordTable> {
         if self.is_sparse() {
-            let fault = Fault::Shape { found: "sparse vectors", wanted: "a table" };
+            let fault = ReadFault::Shape { found: "sparse vectors", wanted: "a table" };
             return Err(self.input.fault(fault));
         }
-        Table::open(&self.input, self.format)
+        RecordTable::open(&self.input, self.format)
     }
 
     /// Starts a pass over sparse vectors.
@@ -137,7 +138,7 @@ impl Source {
     /// The source is a table, or it cannot be opened.
     pub fn sparse(&self) -> Result<SparseTable> {
         if !self.is_sparse() {
-            let fault = Fault::Shape { found: "a table", wanted: "sparse vectors" };
+            let fault = ReadFault::Shape { found: "a table", wanted: "sparse vectors" };
             return Err(self.input.fault(fault));
         }
         SparseTable::open(&self.input)
@@ -147,44 +148,44 @@ impl Source {
     ///
     /// # Errors
     /// Whatever [`SparseTable::read`] finds wrong.
-    pub fn scan(&self) -> Result<Extent> {
+    pub fn scan(&self) -> Result<SparseExtent> {
         self.sparse()?.extent()
     }
 }
 
 /// What every reader keeps of its source.
 #[derive(Debug, Clone)]
-pub(crate) struct Input {
+pub(crate) struct SourceInput {
     pub(crate) path: Arc<Path>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: InputOrigin,
     pub(crate) compression: Compression,
-    pub(crate) progress: Progress,
-    pub(crate) limits: Limits,
+    pub(crate) progress: ReadProgress,
+    pub(crate) limits: ReadLimits,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Origin {
+pub(crate) enum InputOrigin {
     File,
     Memory(Arc<[u8]>),
 }
 
-impl Input {
-    pub(crate) fn fault(&self, fault: Fault) -> Error {
+impl SourceInput {
+    pub(crate) fn fault(&self, fault: ReadFault) -> Error {
         Error::new(&self.path, fault)
     }
 
     /// The file, unless it is no longer the one that was opened first.
     pub(crate) fn open_file(&self) -> Result<File> {
-        let file = File::open(&self.path).map_err(|e| self.fault(Fault::Open(e)))?;
-        let metadata = file.metadata().map_err(|e| self.fault(Fault::Open(e)))?;
-        if metadata.len() == self.progress.size() { Ok(file) } else { Err(self.fault(Fault::Changed)) }
+        let file = File::open(&self.path).map_err(|e| self.fault(ReadFault::Open(e)))?;
+        let metadata = file.metadata().map_err(|e| self.fault(ReadFault::Open(e)))?;
+        if metadata.len() == self.progress.size() { Ok(file) } else { Err(self.fault(ReadFault::Changed)) }
     }
 
     /// The decompressed bytes from the start; the count of raw bytes starts again.
     pub(crate) fn open_text(&self) -> Result<Box<dyn Read + Send>> {
         let raw = match &self.origin {
-            Origin::File => self.progress.count(self.open_file()?),
-            Origin::Memory(bytes) => self.progress.count(Cursor::new(Arc::clone(bytes))),
+            InputOrigin::File => self.progress.count(self.open_file()?),
+            InputOrigin::Memory(bytes) => self.progress.count(Cursor::new(Arc::clone(bytes))),
         };
         self.compression.unpack(raw).map_err(|e| self.broken(e, 0))
     }
@@ -193,25 +194,27 @@ impl Input {
     /// else comes from the decoder, and then the stream is at fault and not the disk.
     pub(crate) fn broken(&self, cause: io::Error, line: u64) -> Error {
         match self.compression.name() {
-            Some(codec) if cause.raw_os_error().is_none() => self.fault(Fault::BrokenStream { codec, line }),
-            _ => self.fault(Fault::Read { line, cause }),
+            Some(codec) if cause.raw_os_error().is_none() => {
+                self.fault(ReadFault::BrokenStream { codec, line })
+            }
+            _ => self.fault(ReadFault::Read { line, cause }),
         }
     }
 
     /// Refuses column names that are too many, too long or not distinct; `line` is where they stand.
     pub(crate) fn check_names(&self, names: &[String], line: u64) -> Result<()> {
-        let Limits { columns, name_bytes, .. } = self.limits;
+        let ReadLimits { columns, name_bytes, .. } = self.limits;
         if names.len() > columns {
-            return Err(self.fault(Fault::TooManyColumns { line, limit: columns }));
+            return Err(self.fault(ReadFault::TooManyColumns { line, limit: columns }));
         }
         if names.iter().any(|name| name.len() > name_bytes) {
-            return Err(self.fault(Fault::LongName { line, limit: name_bytes }));
+            return Err(self.fault(ReadFault::LongName { line, limit: name_bytes }));
         }
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort_unstable();
         let twice = |pair: &[&String]| (pair[0] == pair[1]).then(|| pair[0].clone());
         let mut shared: Vec<String> = sorted.windows(2).filter_map(twice).collect();
         shared.dedup();
-        if shared.is_empty() { Ok(()) } else { Err(self.fault(Fault::DuplicateColumns(shared))) }
+        if shared.is_empty() { Ok(()) } else { Err(self.fault(ReadFault::DuplicateColumns(shared))) }
     }
 }

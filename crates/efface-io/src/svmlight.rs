@@ -1,10 +1,10 @@
 //! svmlight, also known as libsvm: `label [qid:n] index:value …`, one vector a line, `#` starts a comment.
 //! Indices are given as written and must increase along the line; whether they count from 0 or 1 shows in the
-//! [`Extent`] of the whole file.
+//! [`SparseExtent`] of the whole file.
 
-use crate::error::{Fault, Result};
-use crate::source::Input;
-use crate::text::Lines;
+use crate::error::{ReadFault, Result};
+use crate::source::SourceInput;
+use crate::text::LineReader;
 
 /// The largest index accepted, which leaves room for a width of `index + 1`.
 const LAST_INDEX: u32 = u32::MAX - 1;
@@ -24,7 +24,7 @@ pub struct SparseRecord {
 
 /// What one pass over a sparse file learns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct SparseExtent {
     /// Lines that hold a vector.
     pub rows: u64,
     /// Entries of all lines together.
@@ -36,14 +36,14 @@ pub struct Extent {
 /// A pass over the vectors of a file. As an iterator it yields records; [`read`](Self::read) reuses one
 /// instead. A pass is over after its first error.
 pub struct SparseTable {
-    input: Input,
-    lines: Lines,
+    input: SourceInput,
+    lines: LineReader,
     over: bool,
 }
 
 impl SparseTable {
-    pub(crate) fn open(input: &Input) -> Result<Self> {
-        Ok(Self { input: input.clone(), lines: Lines::open(input)?, over: false })
+    pub(crate) fn open(input: &SourceInput) -> Result<Self> {
+        Ok(Self { input: input.clone(), lines: LineReader::open(input)?, over: false })
     }
 
     /// Reads the next vector into `record`, whose memory is used again; false at the end.
@@ -74,7 +74,7 @@ impl SparseTable {
     /// The file cannot be opened again, or has another size.
     pub fn rewind(&mut self) -> Result<()> {
         self.over = true;
-        self.lines = Lines::open(&self.input)?;
+        self.lines = LineReader::open(&self.input)?;
         self.over = false;
         Ok(())
     }
@@ -83,8 +83,8 @@ impl SparseTable {
     ///
     /// # Errors
     /// Whatever [`read`](Self::read) finds wrong.
-    pub fn extent(&mut self) -> Result<Extent> {
-        let mut extent = Extent::default();
+    pub fn extent(&mut self) -> Result<SparseExtent> {
+        let mut extent = SparseExtent::default();
         let mut record = SparseRecord::default();
         while self.read(&mut record)? {
             extent.rows += 1;
@@ -123,12 +123,12 @@ impl Iterator for SparseTable {
     }
 }
 
-fn parse(line: u64, content: &[u8], record: &mut SparseRecord) -> std::result::Result<(), Fault> {
+fn parse(line: u64, content: &[u8], record: &mut SparseRecord) -> std::result::Result<(), ReadFault> {
     record.line = line;
     record.qid = None;
     record.entries.clear();
     let mut tokens = (1..).zip(content.split(u8::is_ascii_whitespace).filter(|t| !t.is_empty())).peekable();
-    let bad = |token, expected| Fault::BadToken { line, token, expected };
+    let bad = |token, expected| ReadFault::BadToken { line, token, expected };
 
     let label = tokens.next().and_then(|(_, label)| number(label));
     record.target = label.ok_or_else(|| bad(1, "a numeric label"))?;
@@ -139,15 +139,17 @@ fn parse(line: u64, content: &[u8], record: &mut SparseRecord) -> std::result::R
     }
     for (token, text) in tokens {
         let mut halves = text.splitn(2, |&b| b == b':');
-        let (index, value) = (halves.next().unwrap_or_default(), halves.next().and_then(number));
+        let index = halves.next().unwrap_or_default();
+        let value = halves.next().and_then(number);
         if index.is_empty() || !index.iter().all(u8::is_ascii_digit) {
             return Err(bad(token, "`index:value` with a whole index"));
         }
         let value = value.ok_or_else(|| bad(token, "`index:value` with a numeric value"))?;
         let index = str::from_utf8(index).ok().and_then(|digits| digits.parse().ok());
-        let index = index.filter(|&index| index <= LAST_INDEX).ok_or(Fault::IndexTooLarge { line, token })?;
+        let index =
+            index.filter(|&index| index <= LAST_INDEX).ok_or(ReadFault::IndexTooLarge { line, token })?;
         if record.entries.last().is_some_and(|&(before, _)| before >= index) {
-            return Err(Fault::IndexOrder { line, token });
+            return Err(ReadFault::IndexOrder { line, token });
         }
         record.entries.push((index, value));
     }
@@ -167,7 +169,7 @@ mod tests {
         Source::from_bytes("a.svm", text, None)?.sparse()?.collect()
     }
 
-    fn fault(text: &[u8]) -> Fault {
+    fn fault(text: &[u8]) -> ReadFault {
         *read(text).unwrap_err().fault
     }
 
@@ -187,14 +189,14 @@ mod tests {
     fn the_extent_tells_width_and_base() {
         let scan = |text: &str| Source::from_bytes("a.svm", text, None).unwrap().scan().unwrap();
         let extent = scan("1 3:1 9:1\n0 1:1\n0\n");
-        assert_eq!(extent, Extent { rows: 3, entries: 3, indices: Some((1, 9)) });
-        assert_eq!(scan("# nothing\n"), Extent::default());
+        assert_eq!(extent, SparseExtent { rows: 3, entries: 3, indices: Some((1, 9)) });
+        assert_eq!(scan("# nothing\n"), SparseExtent::default());
     }
 
     #[test]
     fn bad_tokens_are_named_by_place() {
         let token = |text: &[u8]| match fault(text) {
-            Fault::BadToken { line, token, .. } => (line, token),
+            ReadFault::BadToken { line, token, .. } => (line, token),
             other => panic!("{other:?}"),
         };
         assert_eq!(token(b"1 1:1\nsecret 1:1"), (2, 1));
@@ -215,10 +217,10 @@ mod tests {
 
     #[test]
     fn indices_increase_and_fit() {
-        assert!(matches!(fault(b"1 2:1 1:1"), Fault::IndexOrder { line: 1, token: 3 }));
-        assert!(matches!(fault(b"1 2:1 2:1"), Fault::IndexOrder { line: 1, token: 3 }));
-        assert!(matches!(fault(b"1 4294967295:1"), Fault::IndexTooLarge { line: 1, token: 2 }));
-        assert!(matches!(fault(b"1 99999999999999999999:1"), Fault::IndexTooLarge { line: 1, token: 2 }));
+        assert!(matches!(fault(b"1 2:1 1:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
+        assert!(matches!(fault(b"1 2:1 2:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
+        assert!(matches!(fault(b"1 4294967295:1"), ReadFault::IndexTooLarge { line: 1, token: 2 }));
+        assert!(matches!(fault(b"1 99999999999999999999:1"), ReadFault::IndexTooLarge { line: 1, token: 2 }));
         assert_eq!(read(b"1 4294967294:1").unwrap()[0].entries, [(u32::MAX - 1, 1.0)]);
     }
 

@@ -2,50 +2,56 @@
 
 use efface::features::Cell;
 
-use crate::Format;
+use crate::FileFormat;
 use crate::csv::CsvReader;
-use crate::error::{Fault, Result};
+use crate::error::{ReadFault, Result};
 use crate::jsonl::JsonReader;
 #[cfg(feature = "parquet")]
 use crate::parquet::ParquetReader;
-use crate::source::Input;
+use crate::source::SourceInput;
 
 /// One row of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Record {
+pub struct TableRecord {
     /// The line on which the row starts, counted from 1 with the header; for Parquet the number of the row.
     pub line: u64,
-    /// One cell for each of [`Table::columns`], in that order.
+    /// One cell for each of [`RecordTable::columns`], in that order.
     pub cells: Vec<Cell>,
 }
 
 /// A pass over the rows of a file. As an iterator it yields records; [`read`](Self::read) reuses one instead.
 /// A pass is over after its first error.
-pub struct Table {
-    input: Input,
+pub struct RecordTable {
+    input: SourceInput,
     columns: Vec<String>,
-    rows: Rows,
+    rows: RecordReader,
     over: bool,
 }
 
-enum Rows {
+enum RecordReader {
     Csv(Box<CsvReader>),
     Json(Box<JsonReader>),
     #[cfg(feature = "parquet")]
     Parquet(Box<ParquetReader>),
 }
 
-impl Table {
-    pub(crate) fn open(input: &Input, format: Format) -> Result<Self> {
+impl RecordTable {
+    pub(crate) fn open(input: &SourceInput, format: FileFormat) -> Result<Self> {
         let (columns, rows) = match format {
-            Format::JsonLines => JsonReader::open(input).map(|(c, r)| (c, Rows::Json(Box::new(r))))?,
+            FileFormat::JsonLines => {
+                JsonReader::open(input).map(|(c, r)| (c, RecordReader::Json(Box::new(r))))?
+            }
             #[cfg(feature = "parquet")]
-            Format::Parquet => ParquetReader::open(input).map(|(c, r)| (c, Rows::Parquet(Box::new(r))))?,
+            FileFormat::Parquet => {
+                ParquetReader::open(input).map(|(c, r)| (c, RecordReader::Parquet(Box::new(r))))?
+            }
             #[cfg(not(feature = "parquet"))]
-            Format::Parquet => return Err(input.fault(Fault::ParquetDisabled)),
-            Format::Tsv => CsvReader::open(input, b'\t').map(|(c, r)| (c, Rows::Csv(Box::new(r))))?,
-            Format::Csv | Format::Svmlight => {
-                CsvReader::open(input, b',').map(|(c, r)| (c, Rows::Csv(Box::new(r))))?
+            FileFormat::Parquet => return Err(input.fault(ReadFault::ParquetDisabled)),
+            FileFormat::Tsv => {
+                CsvReader::open(input, b'\t').map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
+            }
+            FileFormat::Csv | FileFormat::Svmlight => {
+                CsvReader::open(input, b',').map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
             }
         };
         Ok(Self { input: input.clone(), columns, rows, over: false })
@@ -62,15 +68,15 @@ impl Table {
     ///
     /// # Errors
     /// The next row is not what the format wants, or the file cannot be read further.
-    pub fn read(&mut self, record: &mut Record) -> Result<bool> {
+    pub fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
         if self.over {
             return Ok(false);
         }
         let outcome = match &mut self.rows {
-            Rows::Csv(reader) => reader.read(&self.columns, record),
-            Rows::Json(reader) => reader.read(record),
+            RecordReader::Csv(reader) => reader.read(&self.columns, record),
+            RecordReader::Json(reader) => reader.read(record),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(reader) => reader.read(&self.columns, record),
+            RecordReader::Parquet(reader) => reader.read(&self.columns, record),
         };
         self.over = !matches!(outcome, Ok(true));
         outcome
@@ -83,20 +89,20 @@ impl Table {
     pub fn rewind(&mut self) -> Result<()> {
         self.over = true;
         let same = match &mut self.rows {
-            Rows::Csv(reader) => reader.rewind()? == self.columns,
-            Rows::Json(reader) => reader.rewind().map(|()| true)?,
+            RecordReader::Csv(reader) => reader.rewind()? == self.columns,
+            RecordReader::Json(reader) => reader.rewind().map(|()| true)?,
             #[cfg(feature = "parquet")]
-            Rows::Parquet(reader) => {
+            RecordReader::Parquet(reader) => {
                 let (columns, fresh) = ParquetReader::open(&self.input)?;
                 **reader = fresh;
                 columns == self.columns
             }
         };
         self.over = !same;
-        if same { Ok(()) } else { Err(self.input.fault(Fault::Changed)) }
+        if same { Ok(()) } else { Err(self.input.fault(ReadFault::Changed)) }
     }
 
-    /// Bytes taken from the file in this pass, see [`Progress::bytes_read`](crate::Progress::bytes_read).
+    /// Bytes taken from the file in this pass, see [`ReadProgress::bytes_read`](crate::Progress::bytes_read).
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.input.progress.bytes_read()
@@ -109,11 +115,11 @@ impl Table {
     }
 }
 
-impl Iterator for Table {
-    type Item = Result<Record>;
+impl Iterator for RecordTable {
+    type Item = Result<TableRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut record = Record { line: 0, cells: Vec::with_capacity(self.columns.len()) };
+        let mut record = TableRecord { line: 0, cells: Vec::with_capacity(self.columns.len()) };
         match self.read(&mut record) {
             Ok(true) => Some(Ok(record)),
             Ok(false) => None,
@@ -146,7 +152,7 @@ mod tests {
     #[test]
     fn a_pass_can_move_to_another_thread() {
         fn moves<T: Send>() {}
-        moves::<Table>();
+        moves::<RecordTable>();
         moves::<crate::SparseTable>();
         moves::<crate::Source>();
     }

@@ -3,20 +3,20 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use crate::error::{Fault, Result};
-use crate::source::Input;
+use crate::error::{ReadFault, Result};
+use crate::source::SourceInput;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// The decompressed text of an input.
-pub(crate) struct Text {
-    input: Input,
+pub(crate) struct TextReader {
+    input: SourceInput,
     reader: BufReader<Box<dyn Read + Send>>,
 }
 
-impl Text {
+impl TextReader {
     /// Opens the input at its start, behind a byte order mark where there is one.
-    pub(crate) fn open(input: &Input) -> Result<Self> {
+    pub(crate) fn open(input: &SourceInput) -> Result<Self> {
         let mut reader = input.open_text()?;
         let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
         let took = (&mut reader).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start);
@@ -47,15 +47,15 @@ impl Text {
 }
 
 /// Lines of bounded length; CRLF and a missing last newline are accepted.
-pub(crate) struct Lines {
-    text: Text,
+pub(crate) struct LineReader {
+    text: TextReader,
     line: u64,
     buffer: Vec<u8>,
 }
 
-impl Lines {
-    pub(crate) fn open(input: &Input) -> Result<Self> {
-        Ok(Self { text: Text::open(input)?, line: 0, buffer: Vec::new() })
+impl LineReader {
+    pub(crate) fn open(input: &SourceInput) -> Result<Self> {
+        Ok(Self { text: TextReader::open(input)?, line: 0, buffer: Vec::new() })
     }
 
     /// The next line with its number, counted from 1.
@@ -73,7 +73,7 @@ impl Lines {
             let newline = bytes.iter().position(|&b| b == b'\n');
             let content = newline.unwrap_or(bytes.len());
             if self.buffer.len() + content > limit {
-                let fault = Fault::LongLine { line: self.line + 1, limit };
+                let fault = ReadFault::LongLine { line: self.line + 1, limit };
                 return Err(self.text.input.fault(fault));
             }
             self.buffer.extend_from_slice(&bytes[..content]);

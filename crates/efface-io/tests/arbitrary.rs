@@ -3,12 +3,12 @@
 
 use std::io::Write as _;
 
-use efface_io::{Format, Limits, Source};
+use efface_io::{FileFormat, ReadLimits, Source};
 use proptest::prelude::*;
 
-const LIMITS: Limits = Limits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30 };
+const LIMITS: ReadLimits = ReadLimits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30 };
 
-fn drive(name: &str, bytes: &[u8], format: Format) {
+fn drive(name: &str, bytes: &[u8], format: FileFormat) {
     let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
     for source in [source.clone(), source.with_limits(LIMITS)] {
         if source.is_sparse() {
@@ -30,7 +30,9 @@ fn drive_all(bytes: &[u8]) {
     encoder.write_all(bytes).unwrap();
     let gzip = encoder.finish().unwrap();
     let zstd = zstd::encode_all(bytes, 1).unwrap();
-    for format in [Format::Csv, Format::Tsv, Format::JsonLines, Format::Svmlight, Format::Parquet] {
+    for format in
+        [FileFormat::Csv, FileFormat::Tsv, FileFormat::JsonLines, FileFormat::Svmlight, FileFormat::Parquet]
+    {
         drive("a", bytes, format);
         drive("a.gz", bytes, format);
         drive("a.zst", bytes, format);

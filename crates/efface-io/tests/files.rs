@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use efface_io::{Compression, Fault, Format, Record, Source, open};
+use efface_io::{Compression, FileFormat, ReadFault, Source, TableRecord, open};
 use tempfile::TempDir;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn put(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-fn fault<T>(outcome: efface_io::Result<T>) -> Fault {
+fn fault<T>(outcome: efface_io::Result<T>) -> ReadFault {
     match outcome {
         Ok(_) => panic!("read without an error"),
         Err(error) => *error.fault,
@@ -43,18 +43,19 @@ fn packed_files_read_like_plain_ones() {
     let members = [gzip(head), gzip(tail)].concat();
     let frames = [zstd(head), zstd(tail)].concat();
     let plain = put(&folder, "a.csv", text.as_bytes());
-    let expected: Vec<Record> = open(&plain, None).unwrap().table().unwrap().map(|r| r.unwrap()).collect();
+    let expected: Vec<TableRecord> =
+        open(&plain, None).unwrap().table().unwrap().map(|r| r.unwrap()).collect();
     assert_eq!(expected.len(), 20_000);
 
     for (name, bytes, compression) in
         [("a.csv.gz", members, Compression::Gzip), ("a.csv.zst", frames, Compression::Zstd)]
     {
         let source = open(&put(&folder, name, &bytes), None).unwrap();
-        assert_eq!((source.format(), source.compression()), (Format::Csv, compression));
+        assert_eq!((source.format(), source.compression()), (FileFormat::Csv, compression));
         let progress = source.progress();
         let mut table = source.table().unwrap();
         for _ in 0..2 {
-            let records: Vec<Record> = table.by_ref().map(|r| r.unwrap()).collect();
+            let records: Vec<TableRecord> = table.by_ref().map(|r| r.unwrap()).collect();
             assert!(records == expected);
             assert_eq!(progress.bytes_read(), bytes.len() as u64);
             assert_eq!((table.bytes_read(), table.size()), (progress.bytes_read(), progress.size()));
@@ -79,12 +80,12 @@ fn broken_streams_are_not_blamed_on_the_disk() {
         [("a.csv.gz", "gzip", gzip(text.as_bytes())), ("a.csv.zst", "zstd", zstd(text.as_bytes()))]
     {
         let cut = Source::from_bytes(name, &bytes[..bytes.len() / 2], None).unwrap();
-        let outcome: efface_io::Result<Vec<Record>> = cut.table().and_then(Iterator::collect);
+        let outcome: efface_io::Result<Vec<TableRecord>> = cut.table().and_then(Iterator::collect);
         assert!(
-            matches!(fault(outcome), Fault::BrokenStream { codec: c, line } if c == codec && line < 20_000)
+            matches!(fault(outcome), ReadFault::BrokenStream { codec: c, line } if c == codec && line < 20_000)
         );
         let other = Source::from_bytes(name, "id,name\n1,2\n", None).unwrap();
-        assert!(matches!(fault(other.table()), Fault::BrokenStream { codec: c, line: 0 } if c == codec));
+        assert!(matches!(fault(other.table()), ReadFault::BrokenStream { codec: c, line: 0 } if c == codec));
     }
 }
 
@@ -94,10 +95,13 @@ fn a_file_that_unpacks_to_one_huge_line_is_refused() {
     assert!(bomb.len() < 1 << 20);
     for name in ["a.csv.gz", "a.jsonl.gz"] {
         let source = Source::from_bytes(name, bomb.clone(), None).unwrap();
-        assert!(matches!(fault(source.table()), Fault::LongLine { line: 1, limit: 67_108_864 }), "{name}");
+        assert!(
+            matches!(fault(source.table()), ReadFault::LongLine { line: 1, limit: 67_108_864 }),
+            "{name}"
+        );
     }
     let source = Source::from_bytes("a.svm.gz", bomb, None).unwrap();
-    assert!(matches!(fault(source.scan()), Fault::LongLine { line: 1, .. }));
+    assert!(matches!(fault(source.scan()), ReadFault::LongLine { line: 1, .. }));
 }
 
 #[test]
@@ -106,22 +110,22 @@ fn files_that_cannot_be_opened() {
     let absent = folder.path().join("absent.csv");
     let error = open(&absent, None).unwrap_err();
     assert!(error.to_string().contains("absent.csv: cannot be opened"));
-    assert!(matches!(*error.fault, Fault::Open(_)));
-    assert!(matches!(fault(open(folder.path(), Some(Format::Csv))), Fault::Open(_)));
-    assert!(matches!(fault(open(&put(&folder, "empty.csv", b""), None)), Fault::Empty));
+    assert!(matches!(*error.fault, ReadFault::Open(_)));
+    assert!(matches!(fault(open(folder.path(), Some(FileFormat::Csv))), ReadFault::Open(_)));
+    assert!(matches!(fault(open(&put(&folder, "empty.csv", b""), None)), ReadFault::Empty));
     let unknown = put(&folder, "a.txt", b"a\n1\n");
-    assert!(matches!(fault(open(&unknown, None)), Fault::UnknownFormat));
-    assert_eq!(open(&unknown, Some(Format::Csv)).unwrap().table().unwrap().count(), 1);
+    assert!(matches!(fault(open(&unknown, None)), ReadFault::UnknownFormat));
+    assert_eq!(open(&unknown, Some(FileFormat::Csv)).unwrap().table().unwrap().count(), 1);
     let packed = Source::from_bytes("a.parquet.gz", gzip(b"x"), None);
-    assert!(matches!(fault(packed), Fault::CompressedParquet("gzip")));
+    assert!(matches!(fault(packed), ReadFault::CompressedParquet("gzip")));
 }
 
 #[test]
 fn the_wrong_kind_of_pass_is_refused() {
     let table = Source::from_bytes("a.csv", "a\n", None).unwrap();
-    assert!(!table.is_sparse() && matches!(fault(table.sparse()), Fault::Shape { .. }));
+    assert!(!table.is_sparse() && matches!(fault(table.sparse()), ReadFault::Shape { .. }));
     let sparse = Source::from_bytes("a.svm", "1\n", None).unwrap();
-    assert!(sparse.is_sparse() && matches!(fault(sparse.table()), Fault::Shape { .. }));
+    assert!(sparse.is_sparse() && matches!(fault(sparse.table()), ReadFault::Shape { .. }));
     assert_eq!(sparse.path(), Path::new("a.svm"));
 }
 
@@ -131,21 +135,21 @@ fn a_file_that_changes_between_passes_is_refused() {
     let path = put(&folder, "a.csv", b"a,b\n1,2\n");
     let mut table = open(&path, None).unwrap().table().unwrap();
     fs::write(&path, "a,c\n1,2\n").unwrap();
-    assert!(matches!(fault(table.rewind()), Fault::Changed));
+    assert!(matches!(fault(table.rewind()), ReadFault::Changed));
     assert!(table.next().is_none());
     fs::write(&path, "a,b\n1,2\n3,4\n").unwrap();
-    assert!(matches!(fault(table.rewind()), Fault::Changed));
+    assert!(matches!(fault(table.rewind()), ReadFault::Changed));
 
     let path = put(&folder, "a.jsonl", b"{\"a\":1}\n");
     let mut table = open(&path, None).unwrap().table().unwrap();
     fs::write(&path, "{\"b\":1}\n").unwrap();
     table.rewind().unwrap();
-    assert!(matches!(fault(table.next().unwrap()), Fault::Changed));
+    assert!(matches!(fault(table.next().unwrap()), ReadFault::Changed));
 }
 
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn a_build_without_parquet_says_so() {
     let source = Source::from_bytes("a.parquet", "PAR1", None).unwrap();
-    assert!(matches!(fault(source.table()), Fault::ParquetDisabled));
+    assert!(matches!(fault(source.table()), ReadFault::ParquetDisabled));
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use efface::features::Cell;
-use efface_io::{Fault, Record, Source};
+use efface_io::{ReadFault, Source, TableRecord};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -70,8 +70,8 @@ fn source(bytes: impl Into<Vec<u8>>) -> Source {
     Source::from_bytes("a.parquet", bytes, None).unwrap()
 }
 
-fn fault(bytes: impl Into<Vec<u8>>) -> Fault {
-    let outcome: efface_io::Result<Vec<Record>> = source(bytes).table().and_then(Iterator::collect);
+fn fault(bytes: impl Into<Vec<u8>>) -> ReadFault {
+    let outcome: efface_io::Result<Vec<TableRecord>> = source(bytes).table().and_then(Iterator::collect);
     *outcome.unwrap_err().fault
 }
 
@@ -82,12 +82,12 @@ fn bare(columns: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-fn check(mut table: efface_io::Table) {
+fn check(mut table: efface_io::RecordTable) {
     let text = |value: &str| Cell::Text(value.to_owned());
     let names = ["id", "weight", "name", "member", "born", "seen", "price", "code", "key"];
     assert_eq!(table.columns(), names);
     for _ in 0..2 {
-        let records: Vec<Record> = table.by_ref().map(|r| r.unwrap()).collect();
+        let records: Vec<TableRecord> = table.by_ref().map(|r| r.unwrap()).collect();
         assert_eq!(records.iter().map(|r| r.line).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         let key = text("abababab-abab-abab-abab-abababababab");
         let first = [
@@ -135,14 +135,14 @@ fn columns_that_are_not_read_are_named() {
     assert_eq!(source(bare("required int32 a;")).table().unwrap().count(), 0);
     for nested in ["optional group tags { required int32 a; }", "repeated int32 tags;"] {
         assert!(
-            matches!(fault(bare(nested)), Fault::NestedColumn { column } if column == "tags"),
+            matches!(fault(bare(nested)), ReadFault::NestedColumn { column } if column == "tags"),
             "{nested}"
         );
     }
     let odd = fault(bare("required fixed_len_byte_array(12) gap (INTERVAL);"));
-    assert!(matches!(odd, Fault::UnsupportedColumn { column, .. } if column == "gap"));
+    assert!(matches!(odd, ReadFault::UnsupportedColumn { column, .. } if column == "gap"));
     let twice = fault(bare("required int32 a; required int32 a;"));
-    assert!(matches!(twice, Fault::DuplicateColumns(names) if names == ["a"]));
+    assert!(matches!(twice, ReadFault::DuplicateColumns(names) if names == ["a"]));
 }
 
 #[test]
@@ -150,18 +150,18 @@ fn bytes_that_are_not_text_are_named() {
     let mut bytes = sample(Compression::UNCOMPRESSED);
     let at = bytes.windows(5).position(|w| w == b"\x01\0\0\0x").unwrap();
     bytes[at + 4] = 0xff;
-    assert!(matches!(fault(bytes), Fault::NotUtf8 { line: 1, column: Some(c) } if c == "code"));
+    assert!(matches!(fault(bytes), ReadFault::NotUtf8 { line: 1, column: Some(c) } if c == "code"));
 }
 
 #[test]
 fn other_files_are_refused() {
-    assert!(matches!(fault("a,b\n1,2\n"), Fault::NotParquet));
-    assert!(matches!(fault("PAR1PAR1"), Fault::NotParquet));
+    assert!(matches!(fault("a,b\n1,2\n"), ReadFault::NotParquet));
+    assert!(matches!(fault("PAR1PAR1"), ReadFault::NotParquet));
     let bytes = sample(Compression::SNAPPY);
-    assert!(matches!(fault(&bytes[..bytes.len() - 9]), Fault::NotParquet));
+    assert!(matches!(fault(&bytes[..bytes.len() - 9]), ReadFault::NotParquet));
     let mut damaged = bytes.clone();
     damaged[4..40].fill(0xff);
-    assert!(matches!(fault(damaged), Fault::BrokenParquet { row: 0 }));
+    assert!(matches!(fault(damaged), ReadFault::BrokenParquet { row: 0 }));
 }
 
 proptest! {

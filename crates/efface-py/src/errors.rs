@@ -64,7 +64,7 @@ fn is_missing_file(error: &efface_engine::Error) -> bool {
     let cause = match error {
         Error::Io { cause, .. } => cause,
         Error::Read(error) => match error.fault.as_ref() {
-            efface_io::Fault::Open(cause) | efface_io::Fault::Read { cause, .. } => cause,
+            efface_io::ReadFault::Open(cause) | efface_io::ReadFault::Read { cause, .. } => cause,
             _ => return false,
         },
         Error::Encoder(efface_nn::minilm::MiniLmError::Read { source, .. }) => source,

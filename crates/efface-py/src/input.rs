@@ -51,7 +51,8 @@ where
     T: efface::rows::Real,
     Features: From<Csr<T>>,
 {
-    let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
+    let starts = starts.as_slice()?;
+    let columns = columns.as_slice()?;
     let table = py.detach(|| {
         let starts = starts.iter().map(|&start| start.max(0) as usize).collect();
         Csr::from_parts(starts, copied(columns), copied(values), width)
@@ -97,7 +98,8 @@ pub(crate) fn rows(
     weights: Option<&PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<Rows> {
     let features = features(py, x)?;
-    let (targets, outputs) = (y.as_slice()?, y.shape()[1]);
+    let targets = y.as_slice()?;
+    let outputs = y.shape()[1];
     let ids = ids.as_slice()?;
     let weights = weights.map(|weights| weights.as_slice()).transpose()?;
     let made = py.detach(|| {

@@ -19,7 +19,8 @@ pub(crate) fn head<'py>(
         "sigmoid" => OnnxActivation::Sigmoid,
         _ => OnnxActivation::None,
     };
-    let (outputs, inputs) = (coef.shape()[0], coef.shape()[1]);
+    let outputs = coef.shape()[0];
+    let inputs = coef.shape()[1];
     let linear = OnnxLinear {
         weight: coef.as_slice()?,
         bias: intercept.as_slice()?,

@@ -76,8 +76,10 @@ impl Tensors {
 }
 
 fn write_rows(rows: &Rows, out: &mut Tensors) {
-    let (mut doubles, mut singles) = (Vec::new(), Vec::new());
-    let (mut starts, mut columns) = (vec![0u64], Vec::new());
+    let mut doubles = Vec::new();
+    let mut singles = Vec::new();
+    let mut starts = vec![0u64];
+    let mut columns = Vec::new();
     let mut single = false;
     for view in rows.iter() {
         let (at, sparse): (&[u32], bool) = match view.features {
@@ -217,7 +219,9 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 fn read_rows(source: &Source<'_>) -> Result<Rows> {
     let shape = source.counts("rows.shape")?;
     let &[count, width, outputs] = shape.as_slice() else { return Err(damaged("the shape of its rows")) };
-    let (count, width, outputs) = (count as usize, width as usize, outputs as usize);
+    let count = count as usize;
+    let width = width as usize;
+    let outputs = outputs as usize;
     // Ids, targets and features are checked against each other below; a width that nothing backs is not.
     crate::input::room(width, outputs)?;
     let single = source.find("rows.values", Dtype::F32).ok().flatten();

@@ -1,7 +1,7 @@
 //! A receipt with everything that is needed to check it: what `efface verify receipt.json` reads.
 //!
-//! The file is one canonical JSON document. It is read as it was written, to the byte: a verifier that forgives
-//! spaces also forgives whoever put them there.
+//! The file is one canonical JSON document. It is read as it was written, to the byte: a verifier that accepts
+//! spaces where none belong would also accept what somebody hid in them.
 
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,8 @@ pub fn verify(bundle: &Bundle, keys: &KeyRing) -> Result<Verified, Fault> {
     let receipt = &bundle.signed.receipt;
     let checkpoint = Checkpoint::verify(&bundle.checkpoint, &keys)?;
     if receipt.origin != checkpoint.origin {
-        let (receipt, checkpoint) = (receipt.origin.clone(), checkpoint.origin);
+        let receipt = receipt.origin.clone();
+        let checkpoint = checkpoint.origin;
         return Err(Fault::Origin { receipt, checkpoint });
     }
     let proof = &bundle.inclusion;
@@ -126,7 +127,8 @@ pub fn verify_succession(
     proof: &ConsistencyProof,
     keys: &KeyRing,
 ) -> Result<(Checkpoint, Checkpoint), Fault> {
-    let (old, new) = (Checkpoint::verify(old, keys)?, Checkpoint::verify(new, keys)?);
+    let old = Checkpoint::verify(old, keys)?;
+    let new = Checkpoint::verify(new, keys)?;
     if old.origin != new.origin {
         return Err(Fault::Origin { receipt: old.origin, checkpoint: new.origin });
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// The canonical bytes of anything that serde can write.
 ///
-/// Numbers that are not finite become `null` on the way through `serde_json`; whoever has such fields checks them first.
+/// Numbers that are not finite become `null` on the way through `serde_json`; callers with such fields check them first.
 pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
     let value = serde_json::to_value(value).map_err(|_| Fault::Unwritable("serialisation failed"))?;
     write(&value)

@@ -57,7 +57,7 @@ pub enum BoundSource {
 pub struct Bound {
     /// An upper bound on ‖θ − θ′‖; null when nothing can be said.
     pub distance: Option<f64>,
-    /// The same as a fraction of the parameters' norm; null when nothing can be said.
+    /// The distance as a fraction of the parameters' norm; null when nothing can be said.
     pub relative: Option<f64>,
     /// How it was obtained.
     pub source: BoundSource,

@@ -55,7 +55,7 @@ impl Salt {
         self.open(label, value).commitment(label, value)
     }
 
-    /// What to show to whoever may check the commitment to this value.
+    /// What a person needs, beside the value, to check the commitment to it.
     pub fn open(&self, label: Label, value: &[u8]) -> Opening {
         Opening(hmac(&self.0, &[label.name().as_bytes(), &[0], value]))
     }
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn rows_are_a_set_with_a_count() {
-        let (a, b) = (Hash([1; 32]), Hash([2; 32]));
+        let a = Hash([1; 32]);
+        let b = Hash([2; 32]);
         assert_eq!(rows_commitment(&[a, b]), rows_commitment(&[b, a]));
         assert_ne!(rows_commitment(&[a]), rows_commitment(&[a, a]));
         assert_eq!(rows_commitment(&[]), None);

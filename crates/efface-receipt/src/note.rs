@@ -127,7 +127,8 @@ fn read(note: &str) -> Result<(Checkpoint, &str, Vec<Line>), Fault> {
     for line in rest.split('\n') {
         lines.push(signature_line(line)?);
         if lines.len() > MAX_NOTE_SIGNATURES {
-            let (size, limit) = (lines.len(), MAX_NOTE_SIGNATURES);
+            let size = lines.len();
+            let limit = MAX_NOTE_SIGNATURES;
             return Err(Fault::TooLarge { what: "the list of signatures", size, limit });
         }
     }
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn other_signatures_are_passed_over_but_own_ones_must_hold() {
-        let (key, witness) = (secret(), SecretKey::from_seed("witness.example", &[6; 32]).unwrap());
+        let key = secret();
+        let witness = SecretKey::from_seed("witness.example", &[6; 32]).unwrap();
         let note = Checkpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&key).unwrap();
         let line = note.lines().last().unwrap().to_owned();
         let other = line.replace("example.com/log", "witness.example");

@@ -306,7 +306,8 @@ impl Signed {
     /// Checks the receipt itself and its signature; gives the key that signed.
     pub fn verify<'k>(&self, keys: &'k KeyRing) -> Result<&'k PublicKey, Fault> {
         self.receipt.check()?;
-        let (name, id) = (&self.receipt.origin, self.receipt.key_id);
+        let name = &self.receipt.origin;
+        let id = self.receipt.key_id;
         let key = keys.active(name, id, self.receipt.sequence)?;
         if key.verifies(&message(&self.receipt)?, &self.signature) {
             Ok(key)
@@ -386,7 +387,8 @@ impl KeyRing {
             });
         }
         let known = self.get(&next.name, next.id).is_some();
-        let (id, sequence) = (receipt.key_id, receipt.sequence);
+        let id = receipt.key_id;
+        let sequence = receipt.sequence;
         for trusted in &mut self.keys {
             if trusted.key.id == id && trusted.key.name == receipt.origin {
                 match trusted.retired {

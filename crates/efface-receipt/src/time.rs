@@ -39,9 +39,13 @@ impl Time {
                 .iter()
                 .try_fold(0i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
         };
-        let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-        let (hour, minute, second, milli) =
-            (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
+        let year = number(0, 4)?;
+        let month = number(5, 7)?;
+        let day = number(8, 10)?;
+        let hour = number(11, 13)?;
+        let minute = number(14, 16)?;
+        let second = number(17, 19)?;
+        let milli = number(20, 23)?;
         if !(1..=12).contains(&month) || day < 1 || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
@@ -77,8 +81,11 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = civil_from_days(self.milliseconds.div_euclid(DAY));
         let clock = self.milliseconds.rem_euclid(DAY);
-        let (seconds, milli) = (clock / 1000, clock % 1000);
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let seconds = clock / 1000;
+        let milli = clock % 1000;
+        let hour = seconds / 3600;
+        let minute = seconds / 60 % 60;
+        let second = seconds % 60;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 }

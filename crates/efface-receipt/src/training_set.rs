@@ -168,7 +168,8 @@ pub fn bucket(key: &Hash, bits: u32) -> u64 {
 
 /// The first and the last key that could share the first `depth` bits of this one.
 pub fn range(key: &Hash, depth: u32) -> (Hash, Hash) {
-    let (mut low, mut high) = (*key, *key);
+    let mut low = *key;
+    let mut high = *key;
     for (i, (l, h)) in low.0.iter_mut().zip(high.0.iter_mut()).enumerate() {
         let kept = depth.saturating_sub(8 * i as u32).min(8);
         let mask = 0xffu8.checked_shr(kept).unwrap_or(0);

@@ -136,7 +136,8 @@ proptest! {
 
 #[test]
 fn sets_must_be_sorted_and_unique() {
-    let (a, b) = (Hash([1; 32]), Hash([2; 32]));
+    let a = Hash([1; 32]);
+    let b = Hash([2; 32]);
     assert_eq!(state_of(&[b, a]), Err(Fault::SetOrder));
     assert_eq!(state_of(&[a, a]), Err(Fault::SetOrder));
     assert_eq!(subtree(&[a, Hash([200; 32])], 1), Err(Fault::SetOrder));

@@ -184,7 +184,8 @@ fn forks_and_shrinking_are_named() {
     let shrunk = verify_succession(&late, &early, &log.tree.consistency(6).unwrap(), &keys);
     assert_eq!(shrunk, Err(Fault::Shrunk { old: 7, new: 6 }));
 
-    let (state, parameters) = (set(2..21), sha256(&[3]));
+    let state = set(2..21);
+    let parameters = sha256(&[3]);
     other.push(plain(6, Kind::Export, state, parameters), &new);
     let forked = other.checkpoint(&new);
     let empty = ConsistencyProof { old: 7, new: 7, path: Vec::new() };

@@ -112,7 +112,8 @@ fn tree_vectors() {
         let head = log.head();
         let inclusion: Vec<_> = (0..head.size).map(|index| log.inclusion(index).unwrap()).collect();
         let consistency: Vec<_> = (0..=head.size).map(|old| log.consistency(old).unwrap()).collect();
-        let (size, root) = (head.size, head.root);
+        let size = head.size;
+        let root = head.root;
         sizes.push(json!({"size": size, "root": root, "inclusion": inclusion, "consistency": consistency}));
     }
     compare("tree.json", &json!({"leaves": leaves, "sizes": sizes}));

@@ -4,7 +4,7 @@ use crate::csv::CsvFile;
 use crate::escape::{escape, slug};
 use crate::number::{Number, Style};
 use crate::svg;
-use crate::text::Text;
+use crate::text::RichText;
 
 /// How values lie along an axis.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,16 +132,16 @@ impl Panel {
 #[derive(Debug, Clone)]
 pub struct Figure {
     pub(crate) id: String,
-    pub(crate) caption: Text,
+    pub(crate) caption: RichText,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) panels: Vec<Panel>,
-    pub(crate) notes: Vec<Text>,
+    pub(crate) notes: Vec<RichText>,
 }
 
 impl Figure {
     /// An empty figure. `id` names its CSV and its place in the page.
-    pub fn new(id: &str, caption: impl Into<Text>) -> Self {
+    pub fn new(id: &str, caption: impl Into<RichText>) -> Self {
         Self {
             id: slug(id),
             caption: caption.into(),
@@ -176,7 +176,7 @@ impl Figure {
     }
 
     /// A sentence below the figure.
-    pub fn note(mut self, note: impl Into<Text>) -> Self {
+    pub fn note(mut self, note: impl Into<RichText>) -> Self {
         self.notes.push(note.into());
         self
     }
@@ -186,7 +186,7 @@ impl Figure {
         &self.id
     }
 
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &RichText> {
         std::iter::once(&self.caption).chain(&self.notes)
     }
 

@@ -9,24 +9,24 @@
 //! shown may be rounded, what is in `value` and in the CSV is not.
 //!
 //! ```
-//! use efface_report::{Axis, Column, Figure, Number, Page, Section, Series, Style, Table, Text};
+//! use efface_report::{Axis, TableColumn, Figure, Number, Page, Section, Series, Style, ReportTable, RichText};
 //!
-//! let mut table = Table::new("speed", "Time of one request");
-//! table.columns([Column::label("method"), Column::number("time")]);
+//! let mut table = ReportTable::new("speed", "Time of one request");
+//! table.columns([TableColumn::label("method"), TableColumn::number("time")]);
 //! table.row(["exact".into(), Number::new(3.2e-6, Style::Seconds).into()]);
 //!
 //! let figure = Figure::new("growth", "Time against the number of rows")
 //!     .axes(Axis::log("rows"), Axis::log("seconds"))
 //!     .series(Series::new("exact").point(10.0, 3e-6, 1e-7).point(100.0, 4e-6, 1e-7));
 //!
-//! let opening = Text::new("One request takes ").number("time", Number::new(3.2e-6, Style::Seconds)).and(".");
+//! let opening = RichText::new("One request takes ").number("time", Number::new(3.2e-6, Style::Seconds)).and(".");
 //! let page = Page::new("How fast it forgets").opening(opening).section(Section::new("Speed").add(table).add(figure));
 //!
 //! assert!(page.html().contains("<data value=\"3.2e-6\">3.2 µs</data>"));
 //! assert_eq!(page.csv()[1].text, "method,time\nexact,3.2e-6\n");
 //! ```
 //!
-//! The crate is pure: it returns strings, and whoever calls it writes the files.
+//! The crate is pure: it returns strings, and its caller writes the files.
 
 #![warn(missing_docs)]
 
@@ -44,5 +44,5 @@ pub use csv::CsvFile;
 pub use figure::{Axis, Figure, Panel, Point, Scale, Series};
 pub use number::{Number, Style};
 pub use page::{Block, Page, Section};
-pub use table::{Cell, Column, Table};
-pub use text::Text;
+pub use table::{ReportTable, TableCell, TableColumn};
+pub use text::RichText;

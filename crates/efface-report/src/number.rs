@@ -103,7 +103,8 @@ fn seconds(value: f64) -> String {
 }
 
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut at) = (value, 0);
+    let mut value = value;
+    let mut at = 0;
     while value.abs() >= step * 0.9995 && at + 1 < units.len() {
         value /= step;
         at += 1;

@@ -3,17 +3,17 @@
 use crate::csv::CsvFile;
 use crate::escape::{escape, slug};
 use crate::figure::Figure;
-use crate::table::Table;
-use crate::text::Text;
+use crate::table::ReportTable;
+use crate::text::RichText;
 
 /// A report.
 #[derive(Debug, Clone)]
 pub struct Page {
     title: String,
-    subtitle: Text,
-    opening: Vec<Text>,
+    subtitle: RichText,
+    opening: Vec<RichText>,
     sections: Vec<Section>,
-    footer: Text,
+    footer: RichText,
 }
 
 /// A part of the page under its own heading.
@@ -27,19 +27,19 @@ pub struct Section {
 #[derive(Debug, Clone)]
 pub enum Block {
     /// Running text.
-    Paragraph(Text),
+    Paragraph(RichText),
     /// Lines of a list.
-    List(Vec<Text>),
+    List(Vec<RichText>),
     /// Text set apart: what differs and why, what is not claimed.
-    Note(Text),
+    Note(RichText),
     /// A table.
-    Table(Table),
+    Table(ReportTable),
     /// A figure.
     Figure(Figure),
 }
 
-impl From<Text> for Block {
-    fn from(text: Text) -> Self {
+impl From<RichText> for Block {
+    fn from(text: RichText) -> Self {
         Self::Paragraph(text)
     }
 }
@@ -50,8 +50,8 @@ impl From<&str> for Block {
     }
 }
 
-impl From<Table> for Block {
-    fn from(table: Table) -> Self {
+impl From<ReportTable> for Block {
+    fn from(table: ReportTable) -> Self {
         Self::Table(table)
     }
 }
@@ -76,7 +76,7 @@ impl Block {
         }
     }
 
-    fn texts(&self) -> Vec<&Text> {
+    fn texts(&self) -> Vec<&RichText> {
         match self {
             Self::Paragraph(text) | Self::Note(text) => vec![text],
             Self::List(lines) => lines.iter().collect(),
@@ -100,12 +100,12 @@ impl Section {
     }
 
     /// Adds text set apart.
-    pub fn note(self, note: impl Into<Text>) -> Self {
+    pub fn note(self, note: impl Into<RichText>) -> Self {
         self.add(Block::Note(note.into()))
     }
 
     /// Adds a list.
-    pub fn list(self, lines: impl IntoIterator<Item = Text>) -> Self {
+    pub fn list(self, lines: impl IntoIterator<Item = RichText>) -> Self {
         self.add(Block::List(lines.into_iter().collect()))
     }
 }
@@ -115,21 +115,21 @@ impl Page {
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
-            subtitle: Text::default(),
+            subtitle: RichText::default(),
             opening: Vec::new(),
             sections: Vec::new(),
-            footer: Text::default(),
+            footer: RichText::default(),
         }
     }
 
     /// A line below the title: what was run, on what.
-    pub fn subtitle(mut self, subtitle: impl Into<Text>) -> Self {
+    pub fn subtitle(mut self, subtitle: impl Into<RichText>) -> Self {
         self.subtitle = subtitle.into();
         self
     }
 
     /// Adds a paragraph before the first section: what was found.
-    pub fn opening(mut self, opening: impl Into<Text>) -> Self {
+    pub fn opening(mut self, opening: impl Into<RichText>) -> Self {
         self.opening.push(opening.into());
         self
     }
@@ -141,7 +141,7 @@ impl Page {
     }
 
     /// The last line: how the page was made.
-    pub fn footer(mut self, footer: impl Into<Text>) -> Self {
+    pub fn footer(mut self, footer: impl Into<RichText>) -> Self {
         self.footer = footer.into();
         self
     }
@@ -173,7 +173,8 @@ impl Page {
             out.push_str(&format!("<nav aria-label=\"Contents\"><ol>\n{links}</ol></nav>\n"));
         }
         for section in &self.sections {
-            let (id, title) = (anchor(&section.title), escape(&section.title));
+            let id = anchor(&section.title);
+            let title = escape(&section.title);
             out.push_str(&format!("<section id=\"{id}\">\n<h2>{title}</h2>\n"));
             section.blocks.iter().for_each(|block| out.push_str(&block.html()));
             out.push_str("</section>\n");
@@ -188,7 +189,7 @@ impl Page {
     pub fn csv(&self) -> Vec<CsvFile> {
         let mut words = CsvFile::new("text");
         words.line(["section", "name", "value"].map(String::from));
-        let mut list = |place: &str, text: &Text| {
+        let mut list = |place: &str, text: &RichText| {
             for (name, number) in text.numbers() {
                 words.line([place.to_string(), name.to_string(), number.exact()]);
             }

@@ -6,7 +6,7 @@ use crate::number::{Number, Style, superscript};
 /// An axis laid along a line of pixels.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruler {
-    kind: Kind,
+    kind: RulerKind,
     low: f64,
     high: f64,
     start: f64,
@@ -17,7 +17,7 @@ pub(crate) struct Ruler {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum RulerKind {
     Linear,
     Log,
 }
@@ -33,7 +33,7 @@ impl Ruler {
             Scale::Names(names) => {
                 let ticks = names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect();
                 let high = names.len().max(1) as f64 - 0.5;
-                Self { kind: Kind::Linear, low: -0.5, high, start, end, shelf: None, ticks }
+                Self { kind: RulerKind::Linear, low: -0.5, high, start, end, shelf: None, ticks }
             }
             Scale::Linear => Self::linear(axis, &values, start, end),
             Scale::Log => Self::log(axis, &values, start, end),
@@ -46,21 +46,24 @@ impl Ruler {
         if axis.ticks.is_empty() {
             // An error bar that passes a mark by a hair is no reason for another one.
             let hair = step * 0.05;
-            (low, high) = (((low + hair) / step).floor() * step, ((high - hair) / step).ceil() * step);
+            low = ((low + hair) / step).floor() * step;
+            high = ((high - hair) / step).ceil() * step;
         } else {
             let air = (high - low) * 0.06;
-            (low, high) = (low - air, high + air);
+            low -= air;
+            high += air;
         }
-        let marks = match axis.ticks.is_empty() {
-            true => (0..=((high - low) / step).round() as usize).map(|i| low + step * i as f64).collect(),
-            false => axis.ticks.clone(),
+        let marks = if axis.ticks.is_empty() {
+            (0..=((high - low) / step).round() as usize).map(|i| low + step * i as f64).collect()
+        } else {
+            axis.ticks.clone()
         };
         let decimals = if step >= 1.0 { 0 } else { (-step.log10()).ceil().clamp(0.0, 12.0) as usize };
         let show = |v: f64| {
             Number::new(v, Style::Fixed(if v.fract() == 0.0 && step >= 1.0 { 0 } else { decimals })).show()
         };
         let ticks = marks.into_iter().map(|v| (v, show(v))).collect();
-        Self { kind: Kind::Linear, low, high, start, end, shelf: None, ticks }
+        Self { kind: RulerKind::Linear, low, high, start, end, shelf: None, ticks }
     }
 
     fn log(axis: &Axis, values: &[f64], start: f64, end: f64) -> Self {
@@ -77,7 +80,8 @@ impl Ruler {
             }
         } else {
             let air = ((high - low) * 0.06).max(0.05);
-            (low, high) = (low - air, high + air);
+            low -= air;
+            high += air;
             ticks = axis.ticks.iter().map(|&v| (v, Number::new(v, Style::Count).exact())).collect();
             if axis.ticks.iter().all(|v| v.fract() == 0.0) {
                 ticks = axis.ticks.iter().map(|&v| (v, Number::new(v, Style::Count).show())).collect();
@@ -89,15 +93,15 @@ impl Ruler {
         if shelf.is_some() {
             ticks.insert(0, (0.0, "0".into()));
         }
-        Self { kind: Kind::Log, low, high, start, end, shelf, ticks }
+        Self { kind: RulerKind::Log, low, high, start, end, shelf, ticks }
     }
 
     /// The place of a value; None when it has none.
     pub(crate) fn at(&self, value: f64) -> Option<f64> {
         let value = match self.kind {
-            Kind::Linear => value,
-            Kind::Log if value > 0.0 => value.log10(),
-            Kind::Log => return self.shelf.filter(|_| value == 0.0),
+            RulerKind::Linear => value,
+            RulerKind::Log if value > 0.0 => value.log10(),
+            RulerKind::Log => return self.shelf.filter(|_| value == 0.0),
         };
         if !value.is_finite() {
             return None;
@@ -111,9 +115,9 @@ impl Ruler {
             return None;
         }
         let inside = match self.kind {
-            Kind::Log if value <= 0.0 => return Some(self.shelf.unwrap_or(self.start)),
-            Kind::Log => 10f64.powf(value.log10().clamp(self.low, self.high)),
-            Kind::Linear => value.clamp(self.low, self.high),
+            RulerKind::Log if value <= 0.0 => return Some(self.shelf.unwrap_or(self.start)),
+            RulerKind::Log => 10f64.powf(value.log10().clamp(self.low, self.high)),
+            RulerKind::Linear => value.clamp(self.low, self.high),
         };
         self.at(inside)
     }

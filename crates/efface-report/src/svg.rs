@@ -8,7 +8,7 @@ use crate::figure::{Figure, Panel, Point, Series};
 use crate::scale::Ruler;
 
 /// A place on the paper, in units of which a line of text is 12 high.
-struct Frame {
+struct PlotFrame {
     width: f64,
     height: f64,
     left: f64,
@@ -25,7 +25,7 @@ pub(crate) fn panel(figure: &Figure, panel: &Panel) -> String {
     let many = figure.panels.len() > 1;
     let top = if panel.title.is_empty() { 12.0 } else { 30.0 };
     let (width, height) = if many { (380.0, 280.0) } else { (560.0, 350.0) };
-    let frame = Frame { width, height, left: 62.0, right: width - 14.0, top, bottom: height - 50.0 };
+    let frame = PlotFrame { width, height, left: 62.0, right: width - 14.0, top, bottom: height - 50.0 };
     // Panels share their axes: what is compared must be drawn to one scale.
     let points = || figure.panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.points);
     let x = Ruler::new(&figure.x, points().map(|p| p.x), frame.left + 10.0, frame.right - 10.0);
@@ -54,8 +54,8 @@ fn positive_or_measured<'a>(figure: &Figure, y: f64, mut points: impl Iterator<I
     figure.y.scale != crate::figure::Scale::Log || y > 0.0 || (y == 0.0 && points.any(|point| point.y == 0.0))
 }
 
-fn axes(out: &mut String, figure: &Figure, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler) {
-    let Frame { width, height, left, right, top, bottom } = *frame;
+fn axes(out: &mut String, figure: &Figure, panel: &Panel, frame: &PlotFrame, x: &Ruler, y: &Ruler) {
+    let PlotFrame { width, height, left, right, top, bottom } = *frame;
     // Writing to a String cannot fail.
     for (value, text) in &y.ticks {
         let Some(at) = y.at(*value) else { continue };
@@ -81,7 +81,8 @@ fn axes(out: &mut String, figure: &Figure, panel: &Panel, frame: &Frame, x: &Rul
     }
     let _ = writeln!(out, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>");
     if let Some(fold) = y.fold() {
-        let (a, b) = (left - 5.0, left + 5.0);
+        let a = left - 5.0;
+        let b = left + 5.0;
         let _ = writeln!(
             out,
             "<path class=\"fold\" d=\"M{a} {:.1}L{b} {:.1}M{a} {:.1}L{b} {:.1}\"/>",
@@ -138,7 +139,8 @@ fn draw(out: &mut String, series: &Series, look: usize, aside: f64, x: &Ruler, y
         if let (Some(low), Some(high)) = (y.clamped(point.low), y.clamped(point.high))
             && (low - high).abs() > 0.5
         {
-            let (a, b) = (px - 3.5, px + 3.5);
+            let a = px - 3.5;
+            let b = px + 3.5;
             let _ = writeln!(
                 out,
                 "<path class=\"bar\" d=\"M{px:.1} {low:.1}V{high:.1}M{a:.1} {low:.1}H{b:.1}M{a:.1} {high:.1}H{b:.1}\"/>"
@@ -165,9 +167,10 @@ fn mark(look: usize, x: f64, y: f64, hollow: bool) -> String {
 
 /// The sample of a series in the legend.
 pub(crate) fn sample(look: usize, series: &Series) -> String {
-    let line = match series.joined {
-        true => format!("<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 8H43\"/>", DASHES[look % 6]),
-        false => String::new(),
+    let line = if series.joined {
+        format!("<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 8H43\"/>", DASHES[look % 6])
+    } else {
+        String::new()
     };
     format!(
         "<svg viewBox=\"0 0 44 16\" width=\"44\" height=\"16\" aria-hidden=\"true\"><g class=\"s{}{}\">{line}{}</g></svg>",

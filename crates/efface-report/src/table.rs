@@ -3,35 +3,35 @@
 use crate::csv::CsvFile;
 use crate::escape::{escape, slug};
 use crate::number::{Number, Style};
-use crate::text::{Text, data, data_as};
+use crate::text::{RichText, data, data_as};
 
 /// A table with its caption and, below it, notes.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct ReportTable {
     pub(crate) id: String,
-    caption: Text,
-    columns: Vec<Column>,
-    rows: Vec<Row>,
-    pub(crate) notes: Vec<Text>,
+    caption: RichText,
+    columns: Vec<TableColumn>,
+    rows: Vec<TableRow>,
+    pub(crate) notes: Vec<RichText>,
 }
 
 /// One column.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct TableColumn {
     title: String,
     group: Option<String>,
     label: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Row {
-    cells: Vec<Cell>,
+struct TableRow {
+    cells: Vec<TableCell>,
     apart: bool,
 }
 
 /// What stands in one place.
 #[derive(Debug, Clone)]
-pub enum Cell {
+pub enum TableCell {
     /// Words. Numbers in them are shown but belong to the CSV of the text, so labels are the place for this.
     Words(String),
     /// A number.
@@ -46,7 +46,7 @@ pub enum Cell {
     Missing(&'static str),
 }
 
-impl Column {
+impl TableColumn {
     /// A column of labels; they head their row when they come first.
     pub fn label(title: impl Into<String>) -> Self {
         Self { title: title.into(), group: None, label: true }
@@ -72,31 +72,31 @@ impl Column {
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(words: &str) -> Self {
         Self::Words(words.into())
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(words: String) -> Self {
         Self::Words(words)
     }
 }
 
-impl From<Number> for Cell {
+impl From<Number> for TableCell {
     fn from(number: Number) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<usize> for Cell {
+impl From<usize> for TableCell {
     fn from(count: usize) -> Self {
         Self::Number(Number::count(count))
     }
 }
 
-impl Cell {
+impl TableCell {
     fn html(&self) -> String {
         let beside = |number: &Number, value: f64| data(&Number::new(value, number.style));
         let margin = |number: &Number, value: f64| {
@@ -164,35 +164,37 @@ impl Cell {
     }
 }
 
-impl Table {
+impl ReportTable {
     /// An empty table. `id` names its CSV and its place in the page.
-    pub fn new(id: &str, caption: impl Into<Text>) -> Self {
-        let (columns, rows, notes) = (Vec::new(), Vec::new(), Vec::new());
+    pub fn new(id: &str, caption: impl Into<RichText>) -> Self {
+        let columns = Vec::new();
+        let rows = Vec::new();
+        let notes = Vec::new();
         Self { id: slug(id), caption: caption.into(), columns, rows, notes }
     }
 
     /// Adds columns.
-    pub fn columns(&mut self, columns: impl IntoIterator<Item = Column>) -> &mut Self {
+    pub fn columns(&mut self, columns: impl IntoIterator<Item = TableColumn>) -> &mut Self {
         self.columns.extend(columns);
         self
     }
 
     /// Adds a row. Cells beyond the columns are dropped, and missing ones stay empty.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
-        let mut cells: Vec<Cell> = cells.into_iter().collect();
-        cells.resize(self.columns.len(), Cell::Missing(""));
-        self.rows.push(Row { cells, apart: false });
+    pub fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) -> &mut Self {
+        let mut cells: Vec<TableCell> = cells.into_iter().collect();
+        cells.resize(self.columns.len(), TableCell::Missing(""));
+        self.rows.push(TableRow { cells, apart: false });
         self
     }
 
     /// A line above the row that comes next.
     pub fn rule(&mut self) -> &mut Self {
-        self.rows.push(Row { cells: Vec::new(), apart: true });
+        self.rows.push(TableRow { cells: Vec::new(), apart: true });
         self
     }
 
     /// A sentence below the table.
-    pub fn note(&mut self, note: impl Into<Text>) -> &mut Self {
+    pub fn note(&mut self, note: impl Into<RichText>) -> &mut Self {
         self.notes.push(note.into());
         self
     }
@@ -204,10 +206,10 @@ impl Table {
 
     /// The titles of its columns as the CSV has them.
     pub fn header(&self) -> Vec<String> {
-        self.columns.iter().map(Column::name).collect()
+        self.columns.iter().map(TableColumn::name).collect()
     }
 
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &RichText> {
         std::iter::once(&self.caption).chain(&self.notes)
     }
 
@@ -237,9 +239,10 @@ impl Table {
                     (false, true) => " class=\"g\"",
                     (false, false) => "",
                 };
-                match heads {
-                    true => out.push_str(&format!("<th scope=\"row\"{class}>{}</th>", cell.html())),
-                    false => out.push_str(&format!("<td{class}>{}</td>", cell.html())),
+                if heads {
+                    out.push_str(&format!("<th scope=\"row\"{class}>{}</th>", cell.html()));
+                } else {
+                    out.push_str(&format!("<td{class}>{}</td>", cell.html()));
                 }
             }
             out.push_str("</tr>\n");
@@ -254,13 +257,16 @@ impl Table {
     /// Labels stay in sight where a narrow screen scrolls the numbers: the first column, and the second where the first is short,
     /// so that both leave room.
     fn pinned(&self) -> &'static str {
-        let short =
-            |row: &Row| row.apart || row.cells.first().is_some_and(|cell| cell.plain().chars().count() <= 5);
+        let short = |row: &TableRow| {
+            row.apart || row.cells.first().is_some_and(|cell| cell.plain().chars().count() <= 5)
+        };
         let second = self.columns.get(1).is_some_and(|column| column.label);
-        match self.columns.first().is_some_and(|column| column.label) {
-            false => "",
-            true if second && self.rows.iter().all(short) => " class=\"pinned two\"",
-            true => " class=\"pinned\"",
+        if !self.columns.first().is_some_and(|column| column.label) {
+            ""
+        } else if second && self.rows.iter().all(short) {
+            " class=\"pinned two\""
+        } else {
+            " class=\"pinned\""
         }
     }
 
@@ -283,7 +289,9 @@ impl Table {
             let titles: String = (0..self.columns.len()).map(|at| title(at, "")).collect();
             return format!("<tr>{titles}</tr>");
         }
-        let (mut upper, mut lower, mut at) = (String::new(), String::new(), 0);
+        let mut upper = String::new();
+        let mut lower = String::new();
+        let mut at = 0;
         while at < self.columns.len() {
             let Some(group) = &self.columns[at].group else {
                 upper.push_str(&title(at, " rowspan=\"2\""));
@@ -335,28 +343,28 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let mut table = Table::new("Table 1", "Times & errors");
+    fn table() -> ReportTable {
+        let mut table = ReportTable::new("Table 1", "Times & errors");
         table.columns([
-            Column::label("k"),
-            Column::number("paper").group("d = 1000"),
-            Column::number("here").group("d = 1000"),
+            TableColumn::label("k"),
+            TableColumn::number("paper").group("d = 1000"),
+            TableColumn::number("here").group("d = 1000"),
         ]);
         table.row([
             "a, b".into(),
             79usize.into(),
-            Cell::WithError(Number::new(0.5, Style::Fixed(1)), 0.0625),
+            TableCell::WithError(Number::new(0.5, Style::Fixed(1)), 0.0625),
         ]);
         table.rule();
-        table.row(["c".into(), Cell::Missing("not asked")]);
+        table.row(["c".into(), TableCell::Missing("not asked")]);
         table
     }
 
     #[test]
     fn two_columns_of_labels_stay_in_sight_where_the_first_is_short() {
         let of = |label: &str| {
-            let mut table = Table::new("t", "t");
-            table.columns([Column::label("k"), Column::label("method"), Column::number("a")]);
+            let mut table = ReportTable::new("t", "t");
+            table.columns([TableColumn::label("k"), TableColumn::label("method"), TableColumn::number("a")]);
             table.row([label.into(), "INF".into(), 1usize.into()]);
             table.html()
         };

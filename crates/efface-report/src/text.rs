@@ -5,7 +5,7 @@ use crate::number::Number;
 
 /// A line or a paragraph.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Text {
+pub struct RichText {
     pub(crate) spans: Vec<Span>,
 }
 
@@ -17,7 +17,7 @@ pub(crate) enum Span {
     Number { name: String, number: Number },
 }
 
-impl Text {
+impl RichText {
     /// Text that begins with these words.
     pub fn new(words: impl Into<String>) -> Self {
         Self::default().and(words)
@@ -48,7 +48,7 @@ impl Text {
     }
 
     /// Another text behind this one.
-    pub fn text(mut self, more: Text) -> Self {
+    pub fn text(mut self, more: RichText) -> Self {
         self.spans.extend(more.spans);
         self
     }
@@ -90,13 +90,13 @@ impl Text {
     }
 }
 
-impl From<&str> for Text {
+impl From<&str> for RichText {
     fn from(words: &str) -> Self {
         Self::new(words)
     }
 }
 
-impl From<String> for Text {
+impl From<String> for RichText {
     fn from(words: String) -> Self {
         Self::new(words)
     }
@@ -107,7 +107,7 @@ pub(crate) fn data(number: &Number) -> String {
     data_as(number, &number.show())
 }
 
-/// The same with another form for readers.
+/// A number that readers see in a form of its own, while the CSV keeps the digits.
 pub(crate) fn data_as(number: &Number, shown: &str) -> String {
     format!("<data value=\"{}\">{}</data>", escape(&number.exact()), escape(shown))
 }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_numbers_keep_their_digits() {
-        let text = Text::new("a < b: ")
+        let text = RichText::new("a < b: ")
             .number("share", Number::new(0.123456, Style::Percent(0)))
             .and(" of ")
             .code("x&y");

@@ -1,45 +1,47 @@
 //! The promises of the room: every number of the page is in a CSV, nothing comes from elsewhere, everything is escaped.
 
-use efface_report::{Axis, Cell, Column, Figure, Number, Page, Panel, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, Page, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 const NASTY: &str = "</style><script src=\"https://e.example/x.js\">&'";
 
 fn page() -> Page {
-    let mut table = Table::new("times", format!("Times {NASTY}"));
+    let mut table = ReportTable::new("times", format!("Times {NASTY}"));
     table.columns([
-        Column::label(NASTY),
-        Column::number("a").group("both"),
-        Column::number("b").group("both"),
-        Column::number("c"),
+        TableColumn::label(NASTY),
+        TableColumn::number("a").group("both"),
+        TableColumn::number("b").group("both"),
+        TableColumn::number("c"),
     ]);
     table.row([
         NASTY.into(),
-        Cell::WithError(Number::new(0.123_456_789, Style::Fixed(2)), 0.002_5),
-        Cell::Missing("not run"),
-        Cell::WithRange(Number::new(0.51, Style::Fixed(2)), 0.47, 0.55),
+        TableCell::WithError(Number::new(0.123_456_789, Style::Fixed(2)), 0.002_5),
+        TableCell::Missing("not run"),
+        TableCell::WithRange(Number::new(0.51, Style::Fixed(2)), 0.47, 0.55),
     ]);
     table.row([
-        Cell::Words("x".into()),
+        TableCell::Words("x".into()),
         3usize.into(),
-        Cell::Strong(Number::new(1e-12, Style::Digits(1))),
+        TableCell::Strong(Number::new(1e-12, Style::Digits(1))),
         7usize.into(),
     ]);
-    table.note(Text::new("measured in ").number("took", Number::new(61.25, Style::Seconds)));
+    table.note(RichText::new("measured in ").number("took", Number::new(61.25, Style::Seconds)));
     let figure = Figure::new("curve", "Curve")
         .axes(Axis::log("k").ticks([1.0, 5.0]), Axis::names("who", ["a", "b"]))
         .panel(Panel::new(NASTY).series(Series::new(NASTY).point(1.0, 1.0, 0.5).point(5.0, 0.0, 0.0)));
     Page::new(NASTY)
         .subtitle(NASTY)
         .opening(
-            Text::new("Found ")
+            RichText::new("Found ")
                 .number("share", Number::new(0.25, Style::Percent(0)))
                 .strong(NASTY)
                 .code(NASTY),
         )
-        .section(Section::new("One").add("words").note(NASTY).list([Text::new("line")]).add(table))
+        .section(Section::new("One").add("words").note(NASTY).list([RichText::new("line")]).add(table))
         .section(Section::new("Two").add(figure))
         .section(Section::new("Three"))
-        .footer(Text::new("in ").number("all", Number::new(99.5, Style::Seconds)))
+        .footer(RichText::new("in ").number("all", Number::new(99.5, Style::Seconds)))
 }
 
 /// The values of all `<data>` elements.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use efface::features::{Cell, VocabularyLearner};
 use efface::synthetic::{News, Reviews};
 use efface::{Csr, Rows};
-use efface_io::{Record, Source};
+use efface_io::{Source, TableRecord};
 
 use crate::draw::shuffled;
 use crate::error::{Error, Result};
@@ -154,7 +154,7 @@ fn read(path: &Path, set: &DataSet) -> Result<Vec<LabelledText>> {
     };
     let label = column(set.label)?;
     let texts: Vec<usize> = set.texts.iter().map(|name| column(name)).collect::<Result<_>>()?;
-    let mut record = Record::default();
+    let mut record = TableRecord::default();
     let mut lines = Vec::new();
     while table.read(&mut record)? {
         let cell = |at: usize| match record.cells.get(at) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 
 use super::help;
-use super::parse::{self, Person};
+use super::parse::{self, SubjectValue};
 
 /// Measure how well a model forgets, against a true retraining
 #[derive(Debug, Args)]
@@ -13,7 +13,7 @@ use super::parse::{self, Person};
     group(ArgGroup::new("who").args(["forget", "subject", "sample", "file"]).required(true)),
     after_help = help::AUDIT
 )]
-pub(crate) struct Audit {
+pub(crate) struct AuditArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -23,7 +23,7 @@ pub(crate) struct Audit {
 
     /// Person whose rows to forget in a copy
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person)]
-    pub(crate) subject: Option<Person>,
+    pub(crate) subject: Option<SubjectValue>,
 
     /// Forget K rows at random in a copy
     #[arg(long, value_name = "K")]

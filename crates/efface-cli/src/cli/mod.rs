@@ -9,12 +9,12 @@ mod settings;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use efface_io::Format;
+use efface_io::FileFormat;
 
-pub(crate) use audit::Audit;
-pub(crate) use network::{HeadName, Network, PoolingName, Tuning};
-pub(crate) use parse::{Delay, Grid, Person};
-pub(crate) use settings::{Aggregate, Certify, LikelihoodName, Model, Settings};
+pub(crate) use audit::AuditArguments;
+pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
+pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
+pub(crate) use settings::{AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName};
 
 /// Fit a model; later take rows, or a person, out of it, exactly
 #[derive(Debug, Parser)]
@@ -48,28 +48,28 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Demo(Demo),
-    Fit(Box<Fit>),
-    Forget(Forget),
-    Learn(Learn),
-    Amend(Amend),
-    Predict(Predict),
-    Inspect(Inspect),
-    Export(Export),
-    Audit(Audit),
-    Log(Log),
-    Verify(Verify),
-    Keys(Keys),
-    Policy(Policy),
-    Settle(Settle),
-    Reproduce(Reproduce),
-    Completions(Completions),
+    Demo(DemoArguments),
+    Fit(Box<FitArguments>),
+    Forget(ForgetArguments),
+    Learn(LearnArguments),
+    Amend(AmendArguments),
+    Predict(PredictArguments),
+    Inspect(InspectArguments),
+    Export(ExportArguments),
+    Audit(AuditArguments),
+    Log(LogArguments),
+    Verify(VerifyArguments),
+    Keys(KeysArguments),
+    Policy(PolicyArguments),
+    Settle(SettleArguments),
+    Reproduce(ReproduceArguments),
+    Completions(CompletionsArguments),
 }
 
 /// Measure the paper's tables and figures again and write a report
 #[derive(Debug, Args)]
 #[command(after_help = help::REPRODUCE)]
-pub(crate) struct Reproduce {
+pub(crate) struct ReproduceArguments {
     /// What to measure, see below
     #[arg(value_name = "PART", default_value = "all")]
     pub(crate) parts: Vec<String>,
@@ -106,7 +106,7 @@ pub(crate) struct Reproduce {
 /// See every method forget one person, next to retraining; needs no files
 #[derive(Debug, Args)]
 #[command(after_help = help::DEMO)]
-pub(crate) struct Demo {
+pub(crate) struct DemoArguments {
     /// Only write the reviews to DIR/reviews.csv, to try the other commands on
     #[arg(long, value_name = "DIR")]
     pub(crate) write: Option<PathBuf>,
@@ -134,9 +134,9 @@ pub(crate) struct Demo {
     group(ArgGroup::new("words").args(["vocab", "vocab_file", "hash"]).requires("text")),
     after_help = help::FIT
 )]
-pub(crate) struct Fit {
+pub(crate) struct FitArguments {
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: DataArguments,
 
     /// Column to predict; repeat it for several. An svmlight file has its target in the line
     #[arg(short, long = "target", value_name = "COLUMN")]
@@ -191,8 +191,8 @@ pub(crate) struct Fit {
     pub(crate) subject: Option<String>,
 
     /// What to fit, see below
-    #[arg(long, value_enum, value_name = "MODEL", default_value_t = Model::Ridge, help_heading = "Model")]
-    pub(crate) model: Model,
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelName::Ridge, help_heading = "Model")]
+    pub(crate) model: ModelName,
 
     /// Take the target's values as classes; ridge alone needs to be told
     #[arg(long, help_heading = "Model")]
@@ -213,10 +213,10 @@ pub(crate) struct Fit {
     pub(crate) weight: Option<String>,
 
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: ModelArguments,
 
     #[command(flatten)]
-    pub(crate) network: Network,
+    pub(crate) network: NetworkArguments,
 }
 
 /// Take rows, or all rows of a person, out of a model
@@ -225,7 +225,7 @@ pub(crate) struct Fit {
     group(ArgGroup::new("who").args(["ids", "ids_file", "subject"]).required(true)),
     after_help = help::forget()
 )]
-pub(crate) struct Forget {
+pub(crate) struct ForgetArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -239,7 +239,7 @@ pub(crate) struct Forget {
 
     /// Person whose rows to forget
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person)]
-    pub(crate) subject: Option<Person>,
+    pub(crate) subject: Option<SubjectValue>,
 
     /// How to forget, see below
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_possible_values = true, value_parser = parse::methods())]
@@ -270,7 +270,7 @@ pub(crate) struct Forget {
     pub(crate) step: Option<f64>,
 
     #[command(flatten)]
-    pub(crate) tuning: Tuning,
+    pub(crate) tuning: TuningArguments,
 
     /// Say what would happen and change nothing
     #[arg(long)]
@@ -300,12 +300,12 @@ pub(crate) struct Forget {
 /// Add rows to a model
 #[derive(Debug, Args)]
 #[command(after_help = help::LEARN)]
-pub(crate) struct Learn {
+pub(crate) struct LearnArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: DataArguments,
 
     /// Folder of the pretrained encoder [default: where it was at the fit]
     #[arg(long, value_name = "DIR")]
@@ -315,12 +315,12 @@ pub(crate) struct Learn {
 /// Replace rows of a model by corrected ones
 #[derive(Debug, Args)]
 #[command(after_help = help::AMEND)]
-pub(crate) struct Amend {
+pub(crate) struct AmendArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: DataArguments,
 
     /// Folder of the pretrained encoder [default: where it was at the fit]
     #[arg(long, value_name = "DIR")]
@@ -330,12 +330,12 @@ pub(crate) struct Amend {
 /// Score the rows of a file
 #[derive(Debug, Args)]
 #[command(after_help = help::PREDICT)]
-pub(crate) struct Predict {
+pub(crate) struct PredictArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: DataArguments,
 
     /// Folder of the pretrained encoder [default: where it was at the fit]
     #[arg(long, value_name = "DIR")]
@@ -352,7 +352,7 @@ pub(crate) struct Predict {
 
 /// Say what a model file holds
 #[derive(Debug, Args)]
-pub(crate) struct Inspect {
+pub(crate) struct InspectArguments {
     /// Model file
     pub(crate) model: PathBuf,
 }
@@ -360,7 +360,7 @@ pub(crate) struct Inspect {
 /// Write the parameters for other programs
 #[derive(Debug, Args)]
 #[command(after_help = help::EXPORT)]
-pub(crate) struct Export {
+pub(crate) struct ExportArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -387,7 +387,7 @@ pub(crate) struct Export {
     group(ArgGroup::new("part").args(["receipt", "checkpoint", "since", "raw"])),
     after_help = help::LOG
 )]
-pub(crate) struct Log {
+pub(crate) struct LogArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -419,7 +419,7 @@ pub(crate) struct Log {
 /// Check a receipt against a public key, or a model against its log
 #[derive(Debug, Args)]
 #[command(after_help = help::VERIFY)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArguments {
     /// Receipt or model file
     pub(crate) file: PathBuf,
 
@@ -435,7 +435,7 @@ pub(crate) struct Verify {
 /// Print the public key of a model, or replace the key
 #[derive(Debug, Args)]
 #[command(after_help = help::KEYS)]
-pub(crate) struct Keys {
+pub(crate) struct KeysArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -451,7 +451,7 @@ pub(crate) struct Keys {
 /// Say when new parameters may be published
 #[derive(Debug, Args)]
 #[command(after_help = help::POLICY)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
@@ -461,7 +461,7 @@ pub(crate) struct Policy {
 
     /// How long an export waits at most, such as 30s, 12h or 7d; 0s for as long as it takes
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
-    pub(crate) delay: Option<Delay>,
+    pub(crate) delay: Option<DelaySeconds>,
 
     /// Standard deviation of noise on exported parameters; 0 for none
     #[arg(long, value_name = "X", conflicts_with_all = ["epsilon", "delta", "sensitivity"])]
@@ -485,13 +485,13 @@ pub(crate) struct Policy {
 
     /// How long they may wait, such as 30s, 12h or 7d; 0s for not at all
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
-    pub(crate) settle_within: Option<Delay>,
+    pub(crate) settle_within: Option<DelaySeconds>,
 }
 
 /// Give back the places of forgotten rows in a model file
 #[derive(Debug, Args)]
 #[command(after_help = help::SETTLE)]
-pub(crate) struct Settle {
+pub(crate) struct SettleArguments {
     /// Model file
     pub(crate) model: PathBuf,
 }
@@ -499,7 +499,7 @@ pub(crate) struct Settle {
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = help::COMPLETIONS)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArguments {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
@@ -507,7 +507,7 @@ pub(crate) struct Completions {
 
 /// A file of rows.
 #[derive(Debug, Args)]
-pub(crate) struct Data {
+pub(crate) struct DataArguments {
     /// Data file, also with .gz or .zst; - for standard input
     #[arg(id = "data", value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -527,7 +527,7 @@ pub(crate) enum DataFormat {
     Svmlight,
 }
 
-impl From<DataFormat> for Format {
+impl From<DataFormat> for FileFormat {
     fn from(format: DataFormat) -> Self {
         match format {
             DataFormat::Csv => Self::Csv,

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 /// Settings of networks; one that is given for another model is refused.
 #[derive(Debug, Args)]
-pub(crate) struct Network {
+pub(crate) struct NetworkArguments {
     /// What scores the encoder's features [default: ridge]
     #[arg(long, value_enum, value_name = "HEAD", help_heading = "Networks")]
     pub(crate) head: Option<HeadName>,
@@ -87,7 +87,7 @@ pub(crate) struct Network {
 
 /// Settings of methods that train a whole network further; one that a method has no use for is refused.
 #[derive(Debug, Args)]
-pub(crate) struct Tuning {
+pub(crate) struct TuningArguments {
     /// Passes over the rows that stay, 1 or more [default: 5]
     #[arg(long, value_name = "N", help_heading = "Training a network further")]
     pub(crate) epochs: Option<usize>,
@@ -114,7 +114,7 @@ pub(crate) struct Tuning {
     pub(crate) loss_cap: Option<f64>,
 }
 
-impl Tuning {
+impl TuningArguments {
     /// The settings that were given, by the names that methods know them by.
     pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         let Self { epochs, learning_rate, alpha, gamma, max_epochs, loss_cap } = self;

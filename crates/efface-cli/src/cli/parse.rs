@@ -5,16 +5,16 @@ use efface_receipt::Time;
 
 /// A person, by a column and the value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Person {
+pub(crate) struct SubjectValue {
     pub(crate) column: String,
     pub(crate) value: String,
 }
 
 /// `user_id=u1042`; the value may hold further equals signs.
-pub(crate) fn person(text: &str) -> Result<Person, String> {
+pub(crate) fn person(text: &str) -> Result<SubjectValue, String> {
     match text.split_once('=') {
         Some((column, value)) if !column.is_empty() && !value.is_empty() => {
-            Ok(Person { column: column.into(), value: value.into() })
+            Ok(SubjectValue { column: column.into(), value: value.into() })
         }
         _ => Err("write it as COLUMN=VALUE, as in user_id=u1042".into()),
     }
@@ -22,23 +22,23 @@ pub(crate) fn person(text: &str) -> Result<Person, String> {
 
 /// Two numbers, as in `8x4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Grid(pub(crate) usize, pub(crate) usize);
+pub(crate) struct GridSize(pub(crate) usize, pub(crate) usize);
 
 /// `8x4`.
-pub(crate) fn grid(text: &str) -> Result<Grid, String> {
+pub(crate) fn grid(text: &str) -> Result<GridSize, String> {
     let parts = text.split_once(['x', '×']).map(|(a, b)| (a.trim().parse(), b.trim().parse()));
     match parts {
-        Some((Ok(a), Ok(b))) => Ok(Grid(a, b)),
+        Some((Ok(a), Ok(b))) => Ok(GridSize(a, b)),
         _ => Err("write it as two whole numbers with an x between them, as in 8x4".into()),
     }
 }
 
 /// Seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Delay(pub(crate) u64);
+pub(crate) struct DelaySeconds(pub(crate) u64);
 
 /// `30s`, `15m`, `12h`, `7d`.
-pub(crate) fn duration(text: &str) -> Result<Delay, String> {
+pub(crate) fn duration(text: &str) -> Result<DelaySeconds, String> {
     let wrong = || "write it as a whole number and s, m, h or d, as in 12h".to_owned();
     let unit = match text.chars().last() {
         Some('s') => 1,
@@ -48,7 +48,7 @@ pub(crate) fn duration(text: &str) -> Result<Delay, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = text.get(..text.len() - 1).unwrap_or_default().parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|seconds| *seconds <= 1 << 40).map(Delay).ok_or_else(wrong)
+    number.checked_mul(unit).filter(|seconds| *seconds <= 1 << 40).map(DelaySeconds).ok_or_else(wrong)
 }
 
 /// A time as receipts write it; a shorter one without milliseconds is understood too.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_grid_is_two_numbers() {
-        assert_eq!(grid("8x4"), Ok(Grid(8, 4)));
+        assert_eq!(grid("8x4"), Ok(GridSize(8, 4)));
         for wrong in ["8", "x4", "8x", "8x-1", "axb", "1e3x2", ""] {
             assert!(grid(wrong).is_err(), "{wrong}");
         }
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn durations_and_times_are_told_from_nonsense() {
-        assert_eq!(duration("12h"), Ok(Delay(43_200)));
-        assert_eq!(duration("0s"), Ok(Delay(0)));
+        assert_eq!(duration("12h"), Ok(DelaySeconds(43_200)));
+        assert_eq!(duration("0s"), Ok(DelaySeconds(0)));
         for wrong in ["", "h", "12", "-1s", "1.5h", "99999999999999999999d", "7é"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

@@ -3,11 +3,11 @@
 use clap::{Args, ValueEnum};
 use efface::Form;
 
-use super::parse::{self, Grid};
+use super::parse::{self, GridSize};
 
 /// What can be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Model {
+pub(crate) enum ModelName {
     Ridge,
     Logistic,
     Softmax,
@@ -19,7 +19,7 @@ pub(crate) enum Model {
     Minilm,
 }
 
-impl Model {
+impl ModelName {
     /// The word for it on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Model {
 
 /// Settings that are not for every model; one that is given for another model is refused.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
+pub(crate) struct ModelArguments {
     /// Strength of the penalty λ/2 ‖θ‖² [default: 1]
     #[arg(long, value_name = "λ", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
     pub(crate) lambda: Option<f64>,
@@ -48,7 +48,7 @@ pub(crate) struct Settings {
 
     /// What ridge keeps in order to forget fast, see below [default: auto]
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Ridge, logistic, softmax")]
-    pub(crate) curvature: Option<Curvature>,
+    pub(crate) curvature: Option<CurvatureName>,
 
     /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
     /// (logistic and softmax, 1e-6)
@@ -87,7 +87,7 @@ pub(crate) struct Settings {
         requires = "epsilon",
         help_heading = "Certified forgetting"
     )]
-    pub(crate) certify: Option<Certify>,
+    pub(crate) certify: Option<CertifierName>,
 
     /// Standard deviation of the noise in the objective, for certified: more is a larger budget and a worse model
     /// [default: 1]
@@ -114,11 +114,11 @@ pub(crate) struct Settings {
 
     /// Train S shards of R slices each by themselves: a forget trains one shard again
     #[arg(long, value_name = "SxR", value_parser = parse::grid, help_heading = "Shards")]
-    pub(crate) sisa: Option<Grid>,
+    pub(crate) sisa: Option<GridSize>,
 
     /// How shards answer together [default: vote for classes, mean for numbers]
     #[arg(long, value_enum, value_name = "HOW", requires = "sisa", help_heading = "Shards")]
-    pub(crate) aggregate: Option<Aggregate>,
+    pub(crate) aggregate: Option<AggregateName>,
 
     /// Features as counts or as numbers [default: numbers when a column holds some]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Naive Bayes")]
@@ -134,7 +134,7 @@ pub(crate) struct Settings {
 
     /// Divide and conquer instead of a lattice: levels × branches, as in 1x16
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse::grid, conflicts_with = "cell", help_heading = "k-means")]
-    pub(crate) tree: Option<Grid>,
+    pub(crate) tree: Option<GridSize>,
 
     /// What the start of k-means, the places of rows in shards, or a training follow from [default: 0]
     #[arg(long, value_name = "N", help_heading = "k-means")]
@@ -143,7 +143,7 @@ pub(crate) struct Settings {
 
 /// What a ridge model keeps of its curvature.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Curvature {
+pub(crate) enum CurvatureName {
     Auto,
     Factor,
     Inverse,
@@ -151,14 +151,14 @@ pub(crate) enum Curvature {
     Iterative,
 }
 
-impl From<Curvature> for Form {
-    fn from(curvature: Curvature) -> Self {
+impl From<CurvatureName> for Form {
+    fn from(curvature: CurvatureName) -> Self {
         match curvature {
-            Curvature::Auto => Self::Auto,
-            Curvature::Factor => Self::Factor,
-            Curvature::Inverse => Self::Inverse,
-            Curvature::Rows => Self::Rows,
-            Curvature::Iterative => Self::Iterative,
+            CurvatureName::Auto => Self::Auto,
+            CurvatureName::Factor => Self::Factor,
+            CurvatureName::Inverse => Self::Inverse,
+            CurvatureName::Rows => Self::Rows,
+            CurvatureName::Iterative => Self::Iterative,
         }
     }
 }
@@ -166,14 +166,14 @@ impl From<Curvature> for Form {
 /// The two ways to certify.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum Certify {
+pub(crate) enum CertifierName {
     Certified,
     DescentToDelete,
 }
 
 /// How shards answer together.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Aggregate {
+pub(crate) enum AggregateName {
     Vote,
     Mean,
 }

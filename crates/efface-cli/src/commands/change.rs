@@ -4,12 +4,12 @@ use efface::NotCovered;
 use efface_engine::ChangeReport;
 
 use super::open;
-use crate::cli::{Amend, Learn};
+use crate::cli::{AmendArguments, LearnArguments};
 use crate::failure::{Failure, Result};
 use crate::report::{count, distance, seconds};
 use crate::terminal::Terminal;
 
-pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
+pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
@@ -17,7 +17,7 @@ pub(crate) fn learn(args: &Learn, terminal: &Terminal) -> Result {
     tell("learned", &report, terminal)
 }
 
-pub(crate) fn amend(args: &Amend, terminal: &Terminal) -> Result {
+pub(crate) fn amend(args: &AmendArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
@@ -63,10 +63,13 @@ pub(super) fn missed(relative_bound: f64, tolerance: f64) -> String {
 
 /// What is left, how near it is to retraining, and the time.
 pub(super) fn ending(report: &ChangeReport) -> String {
-    let left = match report.dry_run {
-        true => format!("{} would be left", count(report.rows, "row")),
-        false if report.learned > 0 => format!("{} now", count(report.rows, "row")),
-        false => format!("{} left", count(report.rows, "row")),
+    let rows = count(report.rows, "row");
+    let left = if report.dry_run {
+        format!("{rows} would be left")
+    } else if report.learned > 0 {
+        format!("{rows} now")
+    } else {
+        format!("{rows} left")
     };
     format!(
         "{left}; distance to retraining at most {} (relative); {}",

@@ -2,11 +2,11 @@
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Completions};
+use crate::cli::{Cli, CompletionsArguments};
 use crate::failure::Result;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Completions, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &CompletionsArguments, terminal: &Terminal) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "efface", &mut script);
     terminal.result(String::from_utf8_lossy(&script).trim_end())

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use serde_json::json;
 
-use crate::cli::{Export, ExportFormat};
+use crate::cli::{ExportArguments, ExportFormat};
 use crate::export;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::OutputFile;
 use crate::report::{bytes, count};
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &ExportArguments, terminal: &Terminal) -> Result {
     let path = match (&args.output, args.format) {
         (Some(path), _) if path.as_os_str() == "-" => None,
         (Some(path), _) => Some(path.clone()),
@@ -19,8 +19,8 @@ pub(crate) fn run(args: &Export, terminal: &Terminal) -> Result {
         (None, format) => Some(args.model.with_extension(format.name())),
     };
     let mut out = match &path {
-        Some(path) => Output::file(path, &[&args.model], args.force, terminal)?,
-        None => Output::stdout(),
+        Some(path) => OutputFile::file(path, &[&args.model], args.force, terminal)?,
+        None => OutputFile::stdout(),
     };
     let name = path.as_ref().map(|path| path.display().to_string());
     let mut engine = terminal.change(&args.model)?;

@@ -7,17 +7,17 @@ use efface::Method;
 use efface_engine::{ChangeReport, Engine, ForgetRequest, RowSelection, named_method};
 
 use super::change::{ending, within_tolerance};
-use crate::cli::Forget;
+use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
-use crate::output::Output;
+use crate::output::OutputFile;
 use crate::report::{certificate, count};
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: Forget, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     let inputs: Vec<&Path> =
         std::iter::once(&args.model).chain(&args.ids_file).map(PathBuf::as_path).collect();
-    let output = |path: &PathBuf| Output::file(path, &inputs, args.force, terminal);
+    let output = |path: &PathBuf| OutputFile::file(path, &inputs, args.force, terminal);
     let receipt = args.receipt.as_ref().map(output).transpose()?;
     let who = who(&args)?;
     let mut engine =
@@ -99,7 +99,7 @@ fn ended(report: &ChangeReport) -> Result {
 }
 
 /// The method that the options ask for.
-fn method(args: &Forget) -> Result<Method> {
+fn method(args: &ForgetArguments) -> Result<Method> {
     let rounds = args.rounds.is_some() || args.step.is_some();
     let tuning = args.tuning.given();
     let options = args.steps.is_some() || args.measure || args.clear_dead_columns;
@@ -134,7 +134,7 @@ fn method(args: &Forget) -> Result<Method> {
     })
 }
 
-fn who(args: &Forget) -> Result<RowSelection> {
+fn who(args: &ForgetArguments) -> Result<RowSelection> {
     if let Some(person) = &args.subject {
         return Ok(RowSelection::Subject { column: person.column.clone(), value: person.value.clone() });
     }

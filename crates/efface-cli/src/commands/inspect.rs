@@ -3,12 +3,12 @@
 use efface::AnyRecipe;
 use efface_engine::{EncoderInfo, Engine, ModelSummary, NetworkInfo};
 
-use crate::cli::Inspect;
+use crate::cli::InspectArguments;
 use crate::failure::Result;
 use crate::report::{bytes, certificate, count, distance, pairs, recipe};
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Inspect, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
     let summary = Engine::open_read_only(&args.model)?.summary()?;
     if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary)) }
 }
@@ -83,7 +83,8 @@ fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
             lines.push(("encoder folder", folder.display().to_string()));
         }
         EncoderInfo::Lstm { settings, vectors, history, best_epoch, steps, .. } => {
-            let (layers, kind) = (count(settings.layers, "layer"), network.kind());
+            let layers = count(settings.layers, "layer");
+            let kind = network.kind();
             let pooling = format!("{:?}", settings.pooling).to_lowercase();
             lines.push((
                 "encoder",

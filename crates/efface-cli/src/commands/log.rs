@@ -6,16 +6,16 @@ use efface_engine::{Engine, Error};
 use efface_receipt::{Settled, Time};
 use serde_json::json;
 
-use crate::cli::Log;
+use crate::cli::LogArguments;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::OutputFile;
 use crate::report::table;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Log, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
     let mut out = match &args.output {
-        Some(path) => Output::file(path, &[&args.model], args.force, terminal)?,
-        None => Output::stdout(),
+        Some(path) => OutputFile::file(path, &[&args.model], args.force, terminal)?,
+        None => OutputFile::stdout(),
     };
     let engine = Engine::open_read_only(&args.model)?;
     let text = if let Some(receipt) = &args.receipt {
@@ -54,7 +54,8 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
         });
         let scrubbed_at = receipt.times.scrubbed_at.or(later.map(|(_, time, _)| *time));
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let (kind, outcome) = (word(json!(receipt.kind)), word(json!(receipt.outcome)));
+        let kind = word(json!(receipt.kind));
+        let outcome = word(json!(receipt.outcome));
         let rows = &receipt.rows;
         if terminal.json() {
             let line = json!({

@@ -16,15 +16,15 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
-use efface_io::{Format, Source};
+use efface_io::{FileFormat, Source};
 
-use crate::cli::Data;
+use crate::cli::DataArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 
 /// Opens a data file, or takes standard input for one.
-fn open(data: &Data) -> Result<Source> {
-    let format = data.format.map(Format::from);
+fn open(data: &DataArguments) -> Result<Source> {
+    let format = data.format.map(FileFormat::from);
     if data.file != Path::new("-") {
         return Ok(Source::open(&data.file, format)?);
     }
@@ -32,7 +32,7 @@ fn open(data: &Data) -> Result<Source> {
         let failure = Failure::usage("standard input has no extension that would tell its format");
         return Err(failure.hint("add --format, for example --format csv"));
     }
-    let bytes = list::table(format != Some(Format::Parquet))?;
+    let bytes = list::table(format != Some(FileFormat::Parquet))?;
     Ok(Source::from_bytes("standard input", bytes, format)?)
 }
 

@@ -8,24 +8,24 @@ use efface_engine::{Engine, Error, ModelSummary, Prediction};
 use serde_json::{Map, Value, json};
 
 use super::open;
-use crate::cli::Predict;
+use crate::cli::PredictArguments;
 use crate::failure::Result;
-use crate::output::Output;
+use crate::output::OutputFile;
 use crate::report::count;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let mut out = match output {
-        Some(path) => Output::file(path, &[&args.model, &args.data.file], args.force, terminal)?,
-        None => Output::stdout(),
+        Some(path) => OutputFile::file(path, &[&args.model, &args.data.file], args.force, terminal)?,
+        None => OutputFile::stdout(),
     };
     let mut engine = Engine::open_read_only(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
     let summary = engine.summary()?;
     let source = open(&args.data)?;
     let name = PathBuf::from(out.name());
-    let mut writer = Lines { summary: &summary, csv: !terminal.json(), begun: false };
+    let mut writer = PredictionWriter { summary: &summary, csv: !terminal.json(), begun: false };
     let rows = engine.predict(&source, &mut |prediction| {
         writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
     })?;
@@ -43,13 +43,13 @@ pub(crate) fn run(args: &Predict, terminal: &Terminal) -> Result {
 }
 
 /// Predictions as lines of text.
-struct Lines<'a> {
+struct PredictionWriter<'a> {
     summary: &'a ModelSummary,
     csv: bool,
     begun: bool,
 }
 
-impl Lines<'_> {
+impl PredictionWriter<'_> {
     fn write(&mut self, out: &mut impl Write, prediction: &Prediction) -> io::Result<()> {
         if !self.csv {
             return writeln!(out, "{}", self.object(prediction));

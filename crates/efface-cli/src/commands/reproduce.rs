@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::threads;
-use crate::cli::Reproduce;
+use crate::cli::ReproduceArguments;
 use crate::failure::Result;
 use crate::terminal::Terminal;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct FinishedStudy<'a> {
     index: String,
     files: Vec<String>,
     findings: &'a [String],
@@ -22,7 +22,7 @@ struct Answer<'a> {
     trials_kept: usize,
 }
 
-pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &ReproduceArguments, terminal: &Terminal) -> Result {
     let settings = ReproduceSettings {
         parts: PaperPart::parse(&args.parts)?,
         quick: args.quick,
@@ -35,11 +35,11 @@ pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
     };
     // What a run writes into its folder; what is there of another run is moved aside and not overwritten.
     check_folder(&args.out, &["jsonl", "html", "csv", "part"], &[])?;
-    let mut bar = Bar { terminal, bar: None };
+    let mut bar = StudyBar { terminal, bar: None };
     let FinishedRun { index, files, findings, trials: (done, kept) } = reproduce(&settings, &mut bar)?;
     if terminal.json() {
         let files = files.iter().map(|path| path.display().to_string()).collect();
-        let answer = Answer {
+        let answer = FinishedStudy {
             index: index.display().to_string(),
             files,
             findings: &findings,
@@ -53,12 +53,12 @@ pub(crate) fn run(args: &Reproduce, terminal: &Terminal) -> Result {
 }
 
 /// One bar a study, over estimated work, with the sentences above it.
-struct Bar<'a> {
+struct StudyBar<'a> {
     terminal: &'a Terminal,
     bar: Option<ProgressBar>,
 }
 
-impl RunWatch for Bar<'_> {
+impl RunWatch for StudyBar<'_> {
     fn start(&mut self, what: &str, amount: u64) {
         if !self.terminal.shows_bars() {
             return;
@@ -92,7 +92,7 @@ impl RunWatch for Bar<'_> {
     }
 }
 
-impl Drop for Bar<'_> {
+impl Drop for StudyBar<'_> {
     fn drop(&mut self) {
         self.finish();
     }

@@ -3,12 +3,12 @@
 use efface_engine::{Engine, ExportNoise, PolicyChange, ReleasePolicy};
 use serde_json::json;
 
-use crate::cli::{Keys, Policy, Settle};
+use crate::cli::{KeysArguments, PolicyArguments, SettleArguments};
 use crate::failure::Result;
 use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
 
-pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
+pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
     if args.rotate {
         let (public, receipt) = terminal.change(&args.model)?.rotate_key()?;
         if terminal.json() {
@@ -25,7 +25,7 @@ pub(crate) fn keys(args: &Keys, terminal: &Terminal) -> Result {
     terminal.result(if args.first { &first } else { &now })
 }
 
-pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
+pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
     let change = PolicyChange {
         minimum_batch: args.min_batch,
         delay_seconds: args.delay.as_ref().map(|delay| delay.0),
@@ -66,7 +66,7 @@ pub(crate) fn policy(args: &Policy, terminal: &Terminal) -> Result {
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
 }
 
-pub(crate) fn settle(args: &Settle, terminal: &Terminal) -> Result {
+pub(crate) fn settle(args: &SettleArguments, terminal: &Terminal) -> Result {
     let settled = terminal.change(&args.model)?.settle()?;
     if terminal.json() {
         return terminal.object(&settled);

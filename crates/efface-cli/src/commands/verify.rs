@@ -7,7 +7,7 @@ use efface_engine::{Engine, Error};
 use efface_receipt::{KeyRing, MAX_BUNDLE_BYTES, PublicKey, Receipt, verify_bytes};
 use serde_json::json;
 
-use crate::cli::Verify;
+use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
 use crate::report::{pairs, table};
 use crate::terminal::Terminal;
@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 /// How SQLite files, and so models, begin.
 const MODEL: &[u8] = b"SQLite format 3\0";
 
-pub(crate) fn run(args: &Verify, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let key = args.key.as_deref().map(public_key).transpose()?;
     let bytes = start(&args.file)?;
     if bytes.starts_with(MODEL) {
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &Verify, terminal: &Terminal) -> Result {
         return Err(failure.hint("name its file with --key; `efface keys MODEL` prints the key"));
     };
     let verified = verify_bytes(&bytes, &KeyRing::from(key)).map_err(Error::from)?;
-    let (receipt, head) = (&verified.receipt, &verified.checkpoint);
+    let receipt = &verified.receipt;
+    let head = &verified.checkpoint;
     if terminal.json() {
         return terminal.object(&json!({
             "verified": true,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use efface::features::Cell;
-use efface_io::{Fault, Record, Source, SparseRecord};
+use efface_io::{ReadFault, Source, SparseRecord, TableRecord};
 
 use crate::error::{Error, Result};
 
@@ -94,7 +94,7 @@ impl RecordTable {
         let mut sorted: Vec<&String> = columns.iter().collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(fault(Fault::DuplicateColumns(vec![twice[0].clone()])));
+            return Err(fault(ReadFault::DuplicateColumns(vec![twice[0].clone()])));
         }
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
             let problem =
@@ -127,7 +127,7 @@ impl RecordTable {
                 } else if row[place].is_none() {
                     row[place] = Some(cell);
                 } else {
-                    return Err(fault(Fault::DuplicateColumns(vec![name])));
+                    return Err(fault(ReadFault::DuplicateColumns(vec![name])));
                 }
             }
             rows.push(row.into_iter().map(|cell| cell.unwrap_or(Cell::Missing)).collect::<Vec<_>>());
@@ -209,7 +209,7 @@ impl RowSource {
         match self {
             Self::File(source) => Ok(TablePass::File(Box::new(source.table()?))),
             Self::Records(records) => Ok(TablePass::Memory { records: records.clone(), next: 0 }),
-            Self::Sparse(_) => Err(fault(Fault::Shape { found: "sparse vectors", wanted: "a table" })),
+            Self::Sparse(_) => Err(fault(ReadFault::Shape { found: "sparse vectors", wanted: "a table" })),
         }
     }
 
@@ -217,13 +217,13 @@ impl RowSource {
     pub(super) fn sparse(&self) -> Result<SparsePass> {
         match self {
             Self::File(source) => Ok(SparsePass::File(Box::new(source.sparse()?))),
-            Self::Records(_) => Err(fault(Fault::Shape { found: "a table", wanted: "sparse vectors" })),
+            Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
             Self::Sparse(rows) => Ok(SparsePass::Memory { rows: rows.clone(), next: 0 }),
         }
     }
 
     /// How far passes go, and how far the latest has come: bytes of a file, which rows in memory do not have.
-    pub(super) fn progress(&self) -> Option<efface_io::Progress> {
+    pub(super) fn progress(&self) -> Option<efface_io::ReadProgress> {
         match self {
             Self::File(source) => Some(source.progress()),
             Self::Records(_) | Self::Sparse(_) => None,
@@ -231,13 +231,13 @@ impl RowSource {
     }
 }
 
-fn fault(fault: Fault) -> Error {
+fn fault(fault: ReadFault) -> Error {
     efface_io::Error { file: IN_MEMORY.into(), fault: Box::new(fault) }.into()
 }
 
 /// A pass over rows of cells.
 pub(super) enum TablePass {
-    File(Box<efface_io::Table>),
+    File(Box<efface_io::RecordTable>),
     Memory { records: RecordTable, next: usize },
 }
 
@@ -250,7 +250,7 @@ impl TablePass {
     }
 
     /// Reads the next row into `record`; false at the end.
-    pub(super) fn read(&mut self, record: &mut Record) -> Result<bool> {
+    pub(super) fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { records, next } => {

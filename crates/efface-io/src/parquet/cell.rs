@@ -15,14 +15,14 @@ use crate::table::integer;
 
 /// What the record interface does not tell about a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Plain,
     TimestampNanos,
     TimeNanos,
     Uuid,
 }
 
-impl Kind {
+impl ColumnKind {
     pub(super) fn of(field: &Type) -> Self {
         match field.get_basic_info().logical_type_ref() {
             Some(LogicalType::Timestamp(kind)) if kind.unit == TimeUnit::NANOS => Self::TimestampNanos,
@@ -80,7 +80,8 @@ fn decimal(value: &Decimal) -> Option<Cell> {
     let scale = usize::try_from(value.scale()).ok().filter(|&scale| scale <= 38)?;
     let digits = format!("{:0>width$}", units.unsigned_abs(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
-    let (minus, point) = (if units < 0 { "-" } else { "" }, if scale > 0 { "." } else { "" });
+    let minus = if units < 0 { "-" } else { "" };
+    let point = if scale > 0 { "." } else { "" };
     let written = format!("{minus}{whole}{point}{fraction}");
     match integer(units) {
         Cell::Number(_) => written.parse().ok().map(Cell::Number),
@@ -103,7 +104,8 @@ fn uuid(bytes: &[u8]) -> String {
 /// cycles of 400 years, which have 146,097 days each.
 fn date(days: i64) -> String {
     let days = days + 719_468;
-    let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let cycle = days.div_euclid(146_097);
+    let day = days.rem_euclid(146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
@@ -122,8 +124,10 @@ fn time(units: i64, digits: usize) -> String {
     } else {
         1_000_000_000
     };
-    let (seconds, fraction) = (units.div_euclid(second), units.rem_euclid(second));
-    let (hour, minute) = (seconds.div_euclid(3_600), seconds.rem_euclid(3_600) / 60);
+    let seconds = units.div_euclid(second);
+    let fraction = units.rem_euclid(second);
+    let hour = seconds.div_euclid(3_600);
+    let minute = seconds.rem_euclid(3_600) / 60;
     let clock = format!("{hour:02}:{minute:02}:{:02}", seconds.rem_euclid(60));
     if fraction == 0 { clock } else { format!("{clock}.{fraction:0digits$}") }
 }
@@ -174,11 +178,11 @@ mod tests {
 
     #[test]
     fn identifiers_are_not_rounded() {
-        assert_eq!(Kind::Plain.cell(Field::Long(1 << 53)), Some(Cell::Number(9_007_199_254_740_992.0)));
-        let beyond = Kind::Plain.cell(Field::ULong((1 << 53) + 1));
+        assert_eq!(ColumnKind::Plain.cell(Field::Long(1 << 53)), Some(Cell::Number(9_007_199_254_740_992.0)));
+        let beyond = ColumnKind::Plain.cell(Field::ULong((1 << 53) + 1));
         assert_eq!(beyond, Some(Cell::Text("9007199254740993".into())));
         let uuid = Field::Bytes((0..16).collect::<Vec<u8>>().into());
         let written = Cell::Text("00010203-0405-0607-0809-0a0b0c0d0e0f".into());
-        assert_eq!(Kind::Uuid.cell(uuid), Some(written));
+        assert_eq!(ColumnKind::Uuid.cell(uuid), Some(written));
     }
 }

@@ -18,35 +18,35 @@ use ::parquet::schema::types::Type;
 use bytes::Bytes;
 use efface::features::Cell;
 
-use crate::Record;
-use crate::error::{Error, Fault, Result};
-use crate::source::{Input, Origin};
+use crate::TableRecord;
+use crate::error::{Error, ReadFault, Result};
+use crate::source::{InputOrigin, SourceInput};
 
 pub(crate) struct ParquetReader {
-    input: Input,
+    input: SourceInput,
     rows: RowIter<'static>,
-    kinds: Vec<cell::Kind>,
+    kinds: Vec<cell::ColumnKind>,
     row: u64,
     total: u64,
 }
 
 impl ParquetReader {
     /// Opens the input and checks its schema and its footer.
-    pub(crate) fn open(input: &Input) -> Result<(Vec<String>, Self)> {
+    pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
         input.progress.set(0);
         let opened = guard(|| {
             Ok(match &input.origin {
-                Origin::File => boxed(SerializedFileReader::new(input.open_file()?)),
-                Origin::Memory(bytes) => {
+                InputOrigin::File => boxed(SerializedFileReader::new(input.open_file()?)),
+                InputOrigin::Memory(bytes) => {
                     boxed(SerializedFileReader::new(Bytes::from_owner(std::sync::Arc::clone(bytes))))
                 }
             })
         });
         let file = match opened {
             Some(Ok(Ok(file))) => file,
-            Some(Ok(Err(error))) => return Err(broken(input, &error, Fault::NotParquet)),
+            Some(Ok(Err(error))) => return Err(broken(input, &error, ReadFault::NotParquet)),
             Some(Err(error)) => return Err(error),
-            None => return Err(input.fault(Fault::NotParquet)),
+            None => return Err(input.fault(ReadFault::NotParquet)),
         };
 
         let fields = file.metadata().file_metadata().schema_descr().root_schema().get_fields().to_vec();
@@ -57,12 +57,12 @@ impl ParquetReader {
         }
         let total = check_footer(file.metadata(), &columns, input.progress.size());
         let total = total.map_err(|fault| input.fault(fault))?;
-        let kinds = fields.iter().map(|field| cell::Kind::of(field)).collect();
+        let kinds = fields.iter().map(|field| cell::ColumnKind::of(field)).collect();
         let rows = RowIter::from_file_into(file);
         Ok((columns, Self { input: input.clone(), rows, kinds, row: 0, total }))
     }
 
-    pub(crate) fn read(&mut self, columns: &[String], record: &mut Record) -> Result<bool> {
+    pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
         let Self { input, rows, .. } = self;
         let row: Row = match guard(|| rows.next()) {
             Some(None) => {
@@ -71,16 +71,16 @@ impl ParquetReader {
             }
             Some(Some(Ok(row))) => row,
             Some(Some(Err(error))) => {
-                return Err(broken(input, &error, Fault::BrokenParquet { row: self.row }));
+                return Err(broken(input, &error, ReadFault::BrokenParquet { row: self.row }));
             }
-            None => return Err(input.fault(Fault::BrokenParquet { row: self.row })),
+            None => return Err(input.fault(ReadFault::BrokenParquet { row: self.row })),
         };
         self.row += 1;
         record.line = self.row;
         record.cells.clear();
         for ((_, field), (kind, column)) in row.into_columns().into_iter().zip(self.kinds.iter().zip(columns))
         {
-            let not_utf8 = || Fault::NotUtf8 { line: self.row, column: Some(column.clone()) };
+            let not_utf8 = || ReadFault::NotUtf8 { line: self.row, column: Some(column.clone()) };
             let made: Option<Cell> = kind.cell(field);
             record.cells.push(made.ok_or_else(|| self.input.fault(not_utf8()))?);
         }
@@ -104,25 +104,26 @@ fn boxed<F: FileReader + 'static>(
 }
 
 /// The decoder's own words may hold bytes of the row, so only an error of the operating system is passed on.
-fn broken(input: &Input, error: &ParquetError, otherwise: Fault) -> Error {
+fn broken(input: &SourceInput, error: &ParquetError, otherwise: ReadFault) -> Error {
     let code = match error {
         ParquetError::External(cause) => {
             cause.downcast_ref::<std::io::Error>().and_then(|e| e.raw_os_error())
         }
         _ => None,
     };
-    let line = if let Fault::BrokenParquet { row } = otherwise { row } else { 0 };
+    let line = if let ReadFault::BrokenParquet { row } = otherwise { row } else { 0 };
     match code {
-        Some(code) => input.fault(Fault::Read { line, cause: std::io::Error::from_raw_os_error(code) }),
+        Some(code) => input.fault(ReadFault::Read { line, cause: std::io::Error::from_raw_os_error(code) }),
         None => input.fault(otherwise),
     }
 }
 
 /// Refuses nested columns, and the types on which the decoder would panic.
-fn check_column(field: &Type) -> std::result::Result<(), Fault> {
-    let (info, column) = (field.get_basic_info(), || field.name().to_owned());
+fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
+    let info = field.get_basic_info();
+    let column = || field.name().to_owned();
     if !field.is_primitive() || !info.has_repetition() || info.repetition() == Repetition::REPEATED {
-        return Err(Fault::NestedColumn { column: column() });
+        return Err(ReadFault::NestedColumn { column: column() });
     }
     use ConvertedType as C;
     let converted = info.converted_type();
@@ -160,26 +161,30 @@ fn check_column(field: &Type) -> std::result::Result<(), Fault> {
         return Ok(());
     }
     let what = format!("the type {converted} over {}", field.get_physical_type());
-    Err(Fault::UnsupportedColumn { column: column(), what })
+    Err(ReadFault::UnsupportedColumn { column: column(), what })
 }
 
 /// Refuses row groups that point outside the file, do not hold one value a row, or use a codec that is not
 /// built in; gives the number of rows.
-fn check_footer(footer: &ParquetMetaData, columns: &[String], size: u64) -> std::result::Result<u64, Fault> {
+fn check_footer(
+    footer: &ParquetMetaData,
+    columns: &[String],
+    size: u64,
+) -> std::result::Result<u64, ReadFault> {
     let mut total = 0_u64;
     for group in footer.row_groups() {
-        let rows = u64::try_from(group.num_rows()).map_err(|_| Fault::NotParquet)?;
-        total = total.checked_add(rows).ok_or(Fault::NotParquet)?;
+        let rows = u64::try_from(group.num_rows()).map_err(|_| ReadFault::NotParquet)?;
+        total = total.checked_add(rows).ok_or(ReadFault::NotParquet)?;
         if group.num_columns() != columns.len() {
-            return Err(Fault::NotParquet);
+            return Err(ReadFault::NotParquet);
         }
         for (chunk, column) in group.columns().iter().zip(columns) {
             if chunk.num_values() != group.num_rows() || !lies_inside(chunk, size) {
-                return Err(Fault::NotParquet);
+                return Err(ReadFault::NotParquet);
             }
             if let codec @ (Compression::LZO | Compression::BROTLI(_)) = chunk.compression() {
                 let what = format!("the codec {codec}");
-                return Err(Fault::UnsupportedColumn { column: column.clone(), what });
+                return Err(ReadFault::UnsupportedColumn { column: column.clone(), what });
             }
         }
     }

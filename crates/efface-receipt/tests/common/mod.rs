@@ -134,7 +134,8 @@ impl Log {
 
 /// Seven receipts: fit, forget, a forget that finds nothing, settle, key rotation, learn, and a forget with every field.
 pub fn log() -> Log {
-    let (old, new) = (secret(), next_secret());
+    let old = secret();
+    let new = next_secret();
     let states = [set(0..20), set(2..20), set(2..21), set(3..21)];
     let parameters = [1u8, 2, 3, 4].map(|n| sha256(&[n]));
     let mut log = Log::new();

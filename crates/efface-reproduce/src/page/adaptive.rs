@@ -1,6 +1,8 @@
 //! Sums on an adaptive learner: the distance to retraining against the rounds of training.
 
-use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 use super::{TrialResults, mean, trials_text};
 use crate::part::PaperStudy;
@@ -35,20 +37,20 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         ))
 }
 
-fn table(context: &StudyContext, results: &TrialResults<'_>) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
     let plan = &context.plan.adaptive;
     let trials = trials_text(results.trials(PaperStudy::Adaptive, plan.deletions.iter().map(|&k| cell(k))));
-    let caption = Text::new(
+    let caption = RichText::new(
         "Distance to the retrained parameters by their length, before and after subtracting; mean of ",
     );
-    let mut table = Table::new("adaptive", caption.text(trials));
-    table.columns([Column::label("learner"), Column::label("rounds")]);
+    let mut table = ReportTable::new("adaptive", caption.text(trials));
+    table.columns([TableColumn::label("learner"), TableColumn::label("rounds")]);
     for k in &plan.deletions {
         let titles = ["before", "after", "after by before"];
-        table.columns(titles.map(|title| Column::number(title).group(format!("k = {k}"))));
+        table.columns(titles.map(|title| TableColumn::number(title).group(format!("k = {k}"))));
     }
     let row = |learner: &str, rounds: String, name: &dyn Fn(&str) -> String| {
-        let mut cells = vec![Cell::from(learner.to_string()), rounds.into()];
+        let mut cells = vec![TableCell::from(learner.to_string()), rounds.into()];
         for &k in &plan.deletions {
             let before = get(results, k, &name(BEFORE));
             let after = get(results, k, &name(AFTER));
@@ -56,7 +58,9 @@ fn table(context: &StudyContext, results: &TrialResults<'_>) -> Table {
             cells.push(mean(before, 1.0, Style::Digits(2)));
             cells.push(mean(after, 1.0, Style::Digits(2)));
             cells.push(
-                share.map_or(Cell::Missing("not run"), |share| Number::new(share, Style::Digits(2)).into()),
+                share.map_or(TableCell::Missing("not run"), |share| {
+                    Number::new(share, Style::Digits(2)).into()
+                }),
             );
         }
         cells
@@ -106,7 +110,7 @@ fn line(title: &str, points: impl Iterator<Item = (usize, Option<SampleSummary>)
 }
 
 /// What was found, for the opening of the page.
-pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.adaptive;
     let first = *plan.rounds.first()?;
     let last = *plan.rounds.last()?;
@@ -126,7 +130,7 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
         }
     };
     let number = |value: f64| Number::new(value, Style::Digits(2));
-    let text = Text::new(verdict)
+    let text = RichText::new(verdict)
         .and(": with ")
         .number("rows subtracted", Number::count(k))
         .and(" rows forgotten from gradient descent, the distance to retraining is ")

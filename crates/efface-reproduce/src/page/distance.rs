@@ -1,6 +1,6 @@
 //! Izzo's L2 table: their construction of the rows and ours, each with both comparisons.
 
-use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
+use efface_report::{Number, ReportTable, RichText, Section, Style, TableCell, TableColumn};
 
 use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
@@ -24,20 +24,20 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         .note(note(context, results))
 }
 
-fn table(context: &StudyContext, results: &TrialResults<'_>) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>) -> ReportTable {
     let plan = &context.plan.distance;
     let all =
         || CONSTRUCTIONS.into_iter().flat_map(|made| plan.deletions.iter().map(move |&k| cell(made, k)));
     let trials = trials_text(results.trials(PaperStudy::Distance, all()));
-    let caption = Text::new(format!(
+    let caption = RichText::new(format!(
         "Distance to the retrained parameters as a share of the distance before; d = {}; mean of ",
         plan.width
     ));
-    let mut table = Table::new("l2", caption.text(trials));
-    table.columns(["k", "covariance", "rows scaled", "method"].map(Column::label));
+    let mut table = ReportTable::new("l2", caption.text(trials));
+    table.columns(["k", "covariance", "rows scaled", "method"].map(TableColumn::label));
     for scale in &plan.scales {
         let titles = ["Izzo", "here", "one row more"];
-        table.columns(titles.map(|title| Column::number(title).group(format!("outliers ×{scale}"))));
+        table.columns(titles.map(|title| TableColumn::number(title).group(format!("outliers ×{scale}"))));
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         for (nth, made) in CONSTRUCTIONS.into_iter().enumerate() {
@@ -61,9 +61,9 @@ fn row(
     made: RowConstruction,
     k: usize,
     name: &str,
-) -> Vec<Cell> {
+) -> Vec<TableCell> {
     let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
-    let mut cells: Vec<Cell> = vec![
+    let mut cells: Vec<TableCell> = vec![
         k.to_string().into(),
         made.covariance.name().into(),
         (k + made.beyond).to_string().into(),
@@ -105,7 +105,7 @@ fn largest_shift(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-fn range(text: Text, name: &str, values: &[f64]) -> Text {
+fn range(text: RichText, name: &str, values: &[f64]) -> RichText {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     text.number(format!("least {name}"), Number::new(least, Style::Fixed(2)))
@@ -139,8 +139,8 @@ impl ProjectionShares {
 }
 
 /// Which of the three differences moves what, from the numbers.
-fn note(context: &StudyContext, results: &TrialResults<'_>) -> Text {
-    let start = Text::new("Where the numbers differ. ");
+fn note(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
+    let start = RichText::new("Where the numbers differ. ");
     let Some(found) = ProjectionShares::of(context, results) else {
         return start.and("Not all cells have been measured yet.");
     };

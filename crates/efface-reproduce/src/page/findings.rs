@@ -1,6 +1,6 @@
 //! The opening of the page: what was found, in sentences made from the numbers.
 
-use efface_report::{Number, Style, Text};
+use efface_report::{Number, RichText, Style};
 
 use super::membership::auc;
 use super::{TrialResults, adaptive, speed};
@@ -15,7 +15,7 @@ use crate::studies::{StudyContext, distance, head_injection, injection, review_i
 const NOTHING: f64 = 1e-9;
 
 /// All that can be said so far.
-pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Vec<Text> {
+pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Vec<RichText> {
     let all = [
         forgets(context, results),
         nearness(context, results),
@@ -27,12 +27,12 @@ pub(super) fn findings(context: &StudyContext, results: &TrialResults<'_>) -> Ve
         adaptive::finding(context, results),
         attack(results),
     ];
-    let found: Vec<Text> = all.into_iter().flatten().collect();
-    if found.is_empty() { vec![Text::new("Nothing has been measured yet.")] } else { found }
+    let found: Vec<RichText> = all.into_iter().flatten().collect();
+    if found.is_empty() { vec![RichText::new("Nothing has been measured yet.")] } else { found }
 }
 
 /// Does it forget? The largest trace over every cell of every injection table.
-fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan;
     let mut cells: Vec<(PaperStudy, String)> = Vec::new();
     for &k in &plan.injection.deletions {
@@ -66,7 +66,7 @@ fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     } else {
         "Exact forgetting leaves more than it should: over all "
     };
-    let text = Text::new(verdict)
+    let text = RichText::new(verdict)
         .number("injection cells", Number::count(measured))
         .and(" cells of the injection tests it leaves ")
         .text(share("largest share left by exact", exact))
@@ -81,7 +81,7 @@ fn forgets(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
 }
 
 /// How near is it to retraining? The largest distance over every cell of the L2 table.
-fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.distance;
     let cells = || {
         CONSTRUCTIONS
@@ -100,7 +100,7 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
     let exact = worst("exact")?;
     let projection = worst("PRU")?;
     let influence = worst("INF")?;
-    let text = Text::new("On outliers, exact forgetting ends at most ")
+    let text = RichText::new("On outliers, exact forgetting ends at most ")
         .number("largest distance of exact", Number::new(exact, Style::Digits(1)))
         .and(" of the way from the retrained parameters; the projection residual update stays up to ")
         .number("largest distance of PRU", Number::new(projection, Style::Fixed(2)))
@@ -111,16 +111,16 @@ fn nearness(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
 }
 
 /// Nothing, where it is nothing.
-fn share(name: &str, value: f64) -> Text {
+fn share(name: &str, value: f64) -> RichText {
     if value == 0.0 {
-        Text::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")")
+        RichText::new("nothing (").number(name, Number::new(value, Style::Digits(1))).and(")")
     } else {
-        Text::new("at most ").number(name, Number::new(value, Style::Digits(1)))
+        RichText::new("at most ").number(name, Number::new(value, Style::Digits(1)))
     }
 }
 
 /// What became of table 4's fall with sparsity.
-fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.injection;
     let &k = plan.deletions.last()?;
     let (&first, &last) = plan.keeps.first().zip(plan.keeps.last())?;
@@ -132,7 +132,7 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
     } else {
         "PRU's fall with sparsity, the point of table 4, does not reproduce here"
     };
-    let mut text = Text::new(verdict)
+    let mut text = RichText::new(verdict)
         .and(": with ")
         .number("rows forgotten", Number::count(k))
         .and(" rows forgotten, what PRU leaves goes from ")
@@ -152,7 +152,7 @@ fn sparsity(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
 }
 
 /// What became of table 3: whether every cell that the paper prints comes out within a factor of two.
-fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let plan = &context.plan.head;
     let cells = plan.widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| (k, d)));
     let mut here = Vec::new();
@@ -177,7 +177,7 @@ fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     let verdict =
         if near { "Table 3 reproduces within a factor of two" } else { "Table 3 does not reproduce" };
     (!here.is_empty()).then(|| {
-        Text::new(verdict)
+        RichText::new(verdict)
             .and(": INF and PRU leave between ")
             .number("least left in a head", Number::new(low, Style::Digits(2)))
             .and(" and ")
@@ -190,13 +190,13 @@ fn heads(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
     })
 }
 
-fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let set = sets(context, true).into_iter().next()?;
     let head = |name: &str| results.get(PaperStudy::NetworkTimes, &network_times::cell(set, HEADS), name);
     let retrain = results.get(PaperStudy::NetworkTimes, &network_times::cell(set, "retrain"), "s")?;
     let (exact, before, after) = (head("exact s")?, head("accuracy before")?, head("exact accuracy")?);
     Some(
-        Text::new("On a text network a request to the head takes ")
+        RichText::new("On a text network a request to the head takes ")
             .number("exact on a head", Number::new(exact.median, Style::Seconds))
             .and(" where retraining the network takes ")
             .number("retraining a network", Number::new(retrain.median, Style::Seconds))
@@ -208,7 +208,7 @@ fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> 
     )
 }
 
-fn attack(results: &TrialResults<'_>) -> Option<Text> {
+fn attack(results: &TrialResults<'_>) -> Option<RichText> {
     let (exact, low, high) = auc(results, "exact", "forgotten")?;
     let (retrain, ..) = auc(results, "retrain", "forgotten")?;
     let verdict = match (retrain < low, retrain > high) {
@@ -222,7 +222,7 @@ fn attack(results: &TrialResults<'_>) -> Option<Text> {
             "An attacker (U-LiRA) finds less after exact forgetting than after retraining, which should not be: AUC "
         }
     };
-    let mut text = Text::new(verdict)
+    let mut text = RichText::new(verdict)
         .number("AUC of exact", Number::new(exact, Style::Fixed(3)))
         .and(" (")
         .number("low", Number::new(low, Style::Fixed(3)))

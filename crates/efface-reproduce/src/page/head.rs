@@ -1,6 +1,8 @@
 //! Table 3 and figures 1 and 2: feature injection in the head of a network.
 
-use efface_report::{Axis, Cell, Column, Figure, Panel, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
@@ -14,7 +16,7 @@ const UNIT: f64 = 1e4;
 /// All methods of the table, in its order.
 const NAMES: [&str; 5] = ["INF", "PRU", "SISA", "exact", "retrain"];
 
-fn trials(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     trials_text(results.trials(PaperStudy::HeadInjection, cells(context)))
 }
 
@@ -36,18 +38,18 @@ pub(super) fn table(context: &StudyContext, results: &TrialResults<'_>) -> Secti
     let plan = &context.plan.head;
     let set = sets(context, false)[0];
     let caption =
-        Text::new(format!("What is left of an injected feature in the head, ×10⁻⁴; {set}; mean of "));
-    let mut table = Table::new("table3", caption.text(trials(context, results)));
-    table.columns([Column::label("d"), Column::label("method")]);
+        RichText::new(format!("What is left of an injected feature in the head, ×10⁻⁴; {set}; mean of "));
+    let mut table = ReportTable::new("table3", caption.text(trials(context, results)));
+    table.columns([TableColumn::label("d"), TableColumn::label("method")]);
     for k in &plan.deletions {
-        table.columns(["paper", "here"].map(|title| Column::number(title).group(format!("k = {k}"))));
+        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("k = {k}"))));
     }
     for (at, &d) in plan.widths.iter().enumerate() {
         if at > 0 {
             table.rule();
         }
         for name in NAMES {
-            let mut cells = vec![Cell::from(d.to_string()), name.into()];
+            let mut cells = vec![TableCell::from(d.to_string()), name.into()];
             for &k in &plan.deletions {
                 let found = results.get(PaperStudy::HeadInjection, &cell(k, d), name);
                 cells.extend([
@@ -100,7 +102,7 @@ pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Sec
     let series = ["INF", "PRU", "SISA", "exact"];
     let mut first = Figure::new(
         "figure1",
-        Text::new("Feature injection against the number of rows forgotten; mean of ")
+        RichText::new("Feature injection against the number of rows forgotten; mean of ")
             .text(trials(context, results)),
     )
     .axes(Axis::log("rows forgotten").ticks(plan.deletions.iter().map(|&k| k as f64)), y());
@@ -120,7 +122,8 @@ pub(super) fn figures(context: &StudyContext, results: &TrialResults<'_>) -> Sec
     }
     let mut second = Figure::new(
         "figure2",
-        Text::new("Feature injection against the width of the head; mean of ").text(trials(context, results)),
+        RichText::new("Feature injection against the width of the head; mean of ")
+            .text(trials(context, results)),
     )
     .axes(Axis::linear("d, what the head reads").ticks(plan.widths.iter().map(|&d| d as f64)), y());
     for &k in &plan.deletions {

@@ -1,6 +1,8 @@
 //! Tables 4 and 5, and table 4 as a figure.
 
-use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 use super::{TrialResults, kept, mean, median, printed, trials_text};
 use crate::paper;
@@ -8,7 +10,7 @@ use crate::part::PaperStudy;
 use crate::studies::injection::cell;
 use crate::studies::{METHODS, StudyContext};
 
-fn trials(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     trials_text(results.trials(PaperStudy::Injection, cells(context)))
 }
 
@@ -19,15 +21,15 @@ fn cells(context: &StudyContext) -> impl Iterator<Item = String> {
 
 pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.injection;
-    let caption = Text::new(format!(
+    let caption = RichText::new(format!(
         "What is left of the injected weight, |w after| / |w before|; d = {}; ",
         plan.width
     ));
-    let mut table = Table::new("table4", caption.text(trials(context, results)));
-    table.columns([Column::label("k"), Column::label("method")]);
+    let mut table = ReportTable::new("table4", caption.text(trials(context, results)));
+    table.columns([TableColumn::label("k"), TableColumn::label("method")]);
     for keep in &plan.keeps {
         let titles = ["paper", "mean", "median"];
-        table.columns(titles.map(|title| Column::number(title).group(format!("p = {keep}"))));
+        table.columns(titles.map(|title| TableColumn::number(title).group(format!("p = {keep}"))));
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         if at > 0 {
@@ -35,7 +37,7 @@ pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Sectio
         }
         for name in METHODS.iter().map(|(_, name)| *name).chain(["retrain"]) {
             let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
-            let mut cells = vec![Cell::from(k.to_string()), name.into()];
+            let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &keep in &plan.keeps {
                 let print = paper::table4(k, keep).and_then(|p| match name {
                     "INF" => Some(p.influence),
@@ -63,12 +65,12 @@ pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Sectio
         .note(note(context, results))
 }
 
-fn note(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+fn note(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     let found = cells(context).filter_map(|cell| results.get(PaperStudy::Injection, &cell, "INF"));
     let (low, high) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), found| {
         (low.min(found.least), high.max(found.most))
     });
-    let mut note = Text::new("Where the numbers differ. ");
+    let mut note = RichText::new("Where the numbers differ. ");
     if low <= high {
         note = note
             .and("INF leaves between ")
@@ -127,15 +129,17 @@ fn figure(context: &StudyContext, results: &TrialResults<'_>) -> Figure {
 
 pub(super) fn before(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.injection;
-    let caption =
-        Text::new(format!("Median weight of the injected feature before forgetting; d = {}; ", plan.width));
-    let mut table = Table::new("table5", caption.text(trials(context, results)));
-    table.columns([Column::label("k")]);
+    let caption = RichText::new(format!(
+        "Median weight of the injected feature before forgetting; d = {}; ",
+        plan.width
+    ));
+    let mut table = ReportTable::new("table5", caption.text(trials(context, results)));
+    table.columns([TableColumn::label("k")]);
     for keep in &plan.keeps {
-        table.columns(["paper", "here"].map(|title| Column::number(title).group(format!("p = {keep}"))));
+        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("p = {keep}"))));
     }
     for &k in &plan.deletions {
-        let mut cells = vec![Cell::from(k.to_string())];
+        let mut cells = vec![TableCell::from(k.to_string())];
         for &keep in &plan.keeps {
             let found = results.get(PaperStudy::Injection, &cell(k, keep), "before");
             cells.extend([

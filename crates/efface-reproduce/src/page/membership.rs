@@ -1,6 +1,8 @@
 //! Membership inference: can forgotten rows be told from rows that were never there?
 
-use efface_report::{Axis, Cell, Column, Figure, Number, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 use super::TrialResults;
 use crate::part::PaperStudy;
@@ -19,10 +21,10 @@ pub(super) fn auc(results: &TrialResults<'_>, state: &str, which: &str) -> Optio
 }
 
 /// How many of the forgotten rows have an equal among those that stay.
-fn twins(results: &TrialResults<'_>) -> Text {
+fn twins(results: &TrialResults<'_>) -> RichText {
     match results.get(PaperStudy::Membership, CELL, "twins") {
-        None => Text::new("."),
-        Some(found) => Text::new(", of which ")
+        None => RichText::new("."),
+        Some(found) => RichText::new(", of which ")
             .number("forgotten rows with a twin", Number::new(found.median, Style::Count))
             .and(" have a twin among the rows that stay: nobody can tell whether such a row is gone."),
     }
@@ -30,25 +32,25 @@ fn twins(results: &TrialResults<'_>) -> Text {
 
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.membership;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "membership",
         "U-LiRA: the chance that the attack tells a row that was there from one that never was",
     );
     table.columns([
-        Column::label("model"),
-        Column::number("AUC").group("forgotten rows"),
-        Column::number("found at 1 % false alarms").group("forgotten rows"),
-        Column::number("AUC").group("rows that stay"),
+        TableColumn::label("model"),
+        TableColumn::number("AUC").group("forgotten rows"),
+        TableColumn::number("found at 1 % false alarms").group("forgotten rows"),
+        TableColumn::number("AUC").group("rows that stay"),
     ]);
     for state in STATES {
         let cell = |which: &str| {
-            auc(results, state, which).map_or(Cell::Missing("not run"), |(auc, low, high)| {
-                Cell::WithRange(Number::new(auc, Style::Fixed(3)), low, high)
+            auc(results, state, which).map_or(TableCell::Missing("not run"), |(auc, low, high)| {
+                TableCell::WithRange(Number::new(auc, Style::Fixed(3)), low, high)
             })
         };
         let rate = results.get(PaperStudy::Membership, CELL, &format!("{state} forgotten tpr"));
         let rate =
-            rate.map_or(Cell::Missing("–"), |rate| Number::new(rate.median, Style::Percent(1)).into());
+            rate.map_or(TableCell::Missing("–"), |rate| Number::new(rate.median, Style::Percent(1)).into());
         table.row([state.into(), cell("forgotten"), rate, cell("retained")]);
     }
     table.note("In brackets: 95 % intervals, from resampling. 0.5 is a coin.");
@@ -64,7 +66,7 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
             .series(series);
     Section::new("Membership: can an attacker tell?")
         .add(
-            Text::new("The paper does not ask this; it is the question behind it. The attacker trains ")
+            RichText::new("The paper does not ask this; it is the question behind it. The attacker trains ")
                 .number("oracles", Number::count(plan.oracles))
                 .and(" models of their own on ")
                 .number("rows", Number::count(plan.rows))

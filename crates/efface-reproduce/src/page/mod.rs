@@ -13,7 +13,7 @@ mod shares;
 mod speed;
 mod times;
 
-use efface_report::{Cell, Number, Page, Section, Style, Text};
+use efface_report::{Number, Page, RichText, Section, Style, TableCell};
 
 use crate::part::PaperStudy;
 use crate::plan::StudyPlan;
@@ -127,7 +127,7 @@ pub(crate) fn build(
     context: &StudyContext,
     records: &[TrialRecord],
     settings: &ReproduceSettings,
-) -> (Page, Vec<Text>) {
+) -> (Page, Vec<RichText>) {
     let results = TrialResults::new(records);
     let found = findings::findings(context, &results);
     let mut page =
@@ -165,7 +165,7 @@ pub(crate) fn build(
     (page.footer(footer(records, settings)), found)
 }
 
-fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &ReproduceSettings) -> Text {
+fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &ReproduceSettings) -> RichText {
     let sort = match (settings.quick, settings.trials) {
         (true, _) => "Quick settings",
         (false, None) => "The paper's settings",
@@ -176,7 +176,7 @@ fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &Reproduc
     } else {
         "generated data only"
     };
-    Text::new(format!("{sort}; {data}; "))
+    RichText::new(format!("{sort}; {data}; "))
         .number("trials", Number::count(records.len()))
         .and(" trials; ")
         .number("threads", Number::count(settings.threads))
@@ -185,12 +185,12 @@ fn subtitle(context: &StudyContext, records: &[TrialRecord], settings: &Reproduc
         .and(".")
 }
 
-fn footer(records: &[TrialRecord], settings: &ReproduceSettings) -> Text {
+fn footer(records: &[TrialRecord], settings: &ReproduceSettings) -> RichText {
     let seconds: f64 = records.iter().map(|record| record.seconds).sum();
     let quick = if settings.quick { " --quick" } else { "" };
     let data = if settings.data.is_some() { " --data DIR" } else { "" };
     let trials = settings.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
-    Text::new("Made by ")
+    RichText::new("Made by ")
         .code(format!("efface reproduce{quick}{data}{trials} --seed {} --threads {} --out DIR", settings.seed, settings.threads))
         .and(", version ")
         .and(env!("CARGO_PKG_VERSION"))
@@ -205,7 +205,7 @@ fn footer(records: &[TrialRecord], settings: &ReproduceSettings) -> Text {
 /// How the page is to be read.
 fn method(context: &StudyContext, settings: &ReproduceSettings) -> Section {
     let mut lines = vec![
-        Text::new("")
+        RichText::new("")
             .strong("INF")
             .and(" is the influence update (one step with the Hessian of all rows), ")
             .strong("PRU")
@@ -214,20 +214,20 @@ fn method(context: &StudyContext, settings: &ReproduceSettings) -> Section {
             .and(" the closed form that equals retraining, ")
             .strong("retrain")
             .and(" a fit from scratch on the rows that are left."),
-        Text::new(
+        RichText::new(
             "A number after ± is the standard error over the trials of that cell: of the mean, or, for times and where it says \
              so, of the median.",
         ),
-        Text::new(
+        RichText::new(
             "Squared loss, λ = 1e-4, no intercept in the linear tables, as in the paper; the heads of networks have λ = 1 and an \
              intercept, and the models under attack λ = 1e-4 and an intercept.",
         ),
-        Text::new(
+        RichText::new(
             "“Kept” is the memory of everything that was made ahead of time and that a forget profits from. It holds traces of \
              rows until it has been brought up to date, which efface's engine does before it commits.",
         ),
     ];
-    lines.extend(reasons(context, settings).into_iter().map(|reason| Text::new(sentence(&reason))));
+    lines.extend(reasons(context, settings).into_iter().map(|reason| RichText::new(sentence(&reason))));
     Section::new("How to read this page").list(lines)
 }
 
@@ -239,27 +239,27 @@ fn sentence(words: &str) -> String {
 }
 
 /// The mean with its error.
-fn mean(found: Option<SampleSummary>, scale: f64, style: Style) -> Cell {
+fn mean(found: Option<SampleSummary>, scale: f64, style: Style) -> TableCell {
     match found {
-        None => Cell::Missing("not run"),
+        None => TableCell::Missing("not run"),
         Some(found) => with_error(found.mean * scale, found.error * scale, style),
     }
 }
 
 /// The median with its error.
-fn median(found: Option<SampleSummary>, scale: f64, style: Style) -> Cell {
+fn median(found: Option<SampleSummary>, scale: f64, style: Style) -> TableCell {
     match found {
-        None => Cell::Missing("not run"),
+        None => TableCell::Missing("not run"),
         Some(found) => with_error(found.median * scale, found.median_error * scale, style),
     }
 }
 
-fn with_error(value: f64, error: f64, style: Style) -> Cell {
+fn with_error(value: f64, error: f64, style: Style) -> TableCell {
     // One trial has no error, and neither has what came out as nothing every time.
     if error.is_nan() || (error == 0.0 && value == 0.0) {
-        Cell::Number(Number::new(value, style))
+        TableCell::Number(Number::new(value, style))
     } else {
-        Cell::WithError(Number::new(value, style), error)
+        TableCell::WithError(Number::new(value, style), error)
     }
 }
 
@@ -268,28 +268,28 @@ fn kept(
     results: &TrialResults<'_>,
     study: PaperStudy,
     cells: impl IntoIterator<Item = String>,
-) -> Option<Text> {
+) -> Option<RichText> {
     let found = cells.into_iter().filter_map(|cell| Some(results.get(study, &cell, "kept bytes")?.most));
     let most = found.reduce(f64::max)?;
-    let text = Text::new("Made ahead of time: what a fit keeps for requests to come, up to ");
+    let text = RichText::new("Made ahead of time: what a fit keeps for requests to come, up to ");
     Some(text.number("kept", Number::new(most, Style::Bytes)).and("."))
 }
 
 /// A number of the paper, which may have none here.
-fn printed(value: Option<f64>, style: Style) -> Cell {
-    value.map_or(Cell::Missing("–"), |value| Cell::Number(Number::new(value, style)))
+fn printed(value: Option<f64>, style: Style) -> TableCell {
+    value.map_or(TableCell::Missing("–"), |value| TableCell::Number(Number::new(value, style)))
 }
 
 /// `37` or `between 36 and 37` trials.
-fn trials_text((least, most): (usize, usize)) -> Text {
+fn trials_text((least, most): (usize, usize)) -> RichText {
     if least == most {
-        Text::default().number("trials", Number::count(most)).and(if most == 1 {
+        RichText::default().number("trials", Number::count(most)).and(if most == 1 {
             " trial"
         } else {
             " trials"
         })
     } else {
-        Text::new("between ")
+        RichText::new("between ")
             .number("fewest trials", Number::count(least))
             .and(" and ")
             .number("most trials", Number::count(most))

@@ -1,6 +1,6 @@
 //! Table 2: the times of a network, and its accuracy.
 
-use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
+use efface_report::{Number, ReportTable, RichText, Section, Style, TableCell, TableColumn};
 
 use super::{TrialResults, median, network_left, printed};
 use crate::paper;
@@ -37,7 +37,7 @@ fn find(results: &TrialResults<'_>, set: &str, method: &str) -> NetworkFigures {
 
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.network;
-    let mut section = Section::new("Table 2: how long a network takes").add(Text::new(format!(
+    let mut section = Section::new("Table 2: how long a network takes").add(RichText::new(format!(
         "A run forgets {} articles. Retraining trains the whole network again; “augmented” does so on a set with {} more articles \
          that were made from those that stay by replacing a word, leaving one out or changing their order; SISA trains the touched ones \
          of {} whole networks again. fine_tune, neggrad_plus and scrub train the network further from where it is; nothing bounds \
@@ -56,28 +56,28 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
 }
 
 /// How many articles the networks were trained on, and how many that were forgotten stay as a twin.
-fn articles(results: &TrialResults<'_>, set: &str) -> Text {
+fn articles(results: &TrialResults<'_>, set: &str) -> RichText {
     let rows = |method: &str| results.get(PaperStudy::NetworkTimes, &cell(set, method), "rows");
     let twins = match results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "twins") {
-        None => Text::default(),
-        Some(found) => Text::new(" Articles of a run with a twin among those that stay: up to ")
+        None => RichText::default(),
+        Some(found) => RichText::new(" Articles of a run with a twin among those that stay: up to ")
             .number("articles with a twin", Number::new(found.most, Style::Count))
             .and("."),
     };
     let learned = match (rows("retrain"), rows("retrain, augmented")) {
-        (Some(plain), Some(augmented)) => Text::new(" Retraining learned ")
+        (Some(plain), Some(augmented)) => RichText::new(" Retraining learned ")
             .number("articles", Number::new(plain.median, Style::Count))
             .and(" articles, and ")
             .number("articles, augmented", Number::new(augmented.median, Style::Count))
             .and(" with those that were made."),
-        _ => Text::default(),
+        _ => RichText::default(),
     };
     learned.text(twins)
 }
 
-fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Table {
+fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> ReportTable {
     let plan = &context.plan.network;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         &format!("table2 {set}"),
         format!(
             "Time of a run and accuracy afterwards; {set}; {}, d = {}",
@@ -86,17 +86,17 @@ fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Table
         ),
     );
     table.columns([
-        Column::label("method"),
-        Column::number("fastest").group("paper"),
-        Column::number("slowest").group("paper"),
-        Column::number("total").group("paper"),
-        Column::number("runs").group("here"),
-        Column::number("fastest").group("here"),
-        Column::number("slowest").group("here"),
-        Column::number("median").group("here"),
-        Column::number("faster").group("here"),
-        Column::number("accuracy after").group("here"),
-        Column::number("kept").group("here"),
+        TableColumn::label("method"),
+        TableColumn::number("fastest").group("paper"),
+        TableColumn::number("slowest").group("paper"),
+        TableColumn::number("total").group("paper"),
+        TableColumn::number("runs").group("here"),
+        TableColumn::number("fastest").group("here"),
+        TableColumn::number("slowest").group("here"),
+        TableColumn::number("median").group("here"),
+        TableColumn::number("faster").group("here"),
+        TableColumn::number("accuracy after").group("here"),
+        TableColumn::number("kept").group("here"),
     ]);
     let retrain = find(results, set, "retrain").seconds;
     for method in TRAINED.into_iter().chain(FURTHER).chain(HEAD_ROWS.iter().map(|(method, _)| *method)) {
@@ -106,31 +106,33 @@ fn table(context: &StudyContext, results: &TrialResults<'_>, set: &str) -> Table
         let NetworkFigures { seconds, accuracy, kept } = find(results, set, method);
         let print = paper::table2(method);
         let time = |pick: fn(&SampleSummary) -> f64| {
-            seconds.as_ref().map_or(Cell::Missing("not run"), |s| Number::new(pick(s), Style::Seconds).into())
+            seconds
+                .as_ref()
+                .map_or(TableCell::Missing("not run"), |s| Number::new(pick(s), Style::Seconds).into())
         };
         let faster = match (&retrain, &seconds) {
             (Some(retrain), Some(seconds)) => {
                 Number::new(retrain.median / seconds.median, Style::Times).into()
             }
-            _ => Cell::Missing("–"),
+            _ => TableCell::Missing("–"),
         };
         table.row([
             method.into(),
             printed(print.map(|(fastest, _, _)| fastest), Style::Seconds),
             printed(print.map(|(_, slowest, _)| slowest), Style::Seconds),
             printed(print.map(|(_, _, total)| total), Style::Seconds),
-            seconds.as_ref().map_or(Cell::Missing("none"), |s| s.trials.into()),
+            seconds.as_ref().map_or(TableCell::Missing("none"), |s| s.trials.into()),
             time(|s| s.least),
             time(|s| s.most),
             median(seconds, 1.0, Style::Seconds),
             faster,
-            accuracy.map_or(Cell::Missing("–"), |a| Number::new(a.mean, Style::Percent(1)).into()),
-            kept.map_or(Cell::Missing("–"), |kept| Number::new(kept.median, Style::Bytes).into()),
+            accuracy.map_or(TableCell::Missing("–"), |a| Number::new(a.mean, Style::Percent(1)).into()),
+            kept.map_or(TableCell::Missing("–"), |kept| Number::new(kept.median, Style::Bytes).into()),
         ]);
     }
     let (before, after) = paper::TABLE2_ACCURACY;
     let here = results.get(PaperStudy::NetworkTimes, &cell(set, HEADS), "accuracy before");
-    let mut note = Text::new("Accuracy before forgetting: ");
+    let mut note = RichText::new("Accuracy before forgetting: ");
     if let Some(here) = here {
         note = note.number("accuracy before", Number::new(here.mean, Style::Percent(1))).and(" here, ");
     }

@@ -1,6 +1,6 @@
 //! Table 1 read as its caption has it: what is left of an injected feature, on reviews.
 
-use efface_report::{Cell, Column, Number, Section, Style, Table, Text};
+use efface_report::{Number, ReportTable, RichText, Section, Style, TableCell, TableColumn};
 
 use super::shares::UNIT;
 use super::{TrialResults, kept, mean, printed, trials_text};
@@ -14,21 +14,21 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
     let widths = widths(context);
     let all = || widths.iter().flat_map(|&d| plan.deletions.iter().map(move |&k| cell(k, d)));
     let trials = trials_text(results.trials(PaperStudy::ReviewInjection, all()));
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "table1 injection",
-        Text::new("What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ")
+        RichText::new("What is left of an injected feature, ×10⁻⁴ of its weight before; reviews; mean of ")
             .text(trials),
     );
-    table.columns([Column::label("k"), Column::label("method")]);
+    table.columns([TableColumn::label("k"), TableColumn::label("method")]);
     for d in &widths {
-        table.columns(["paper", "here"].map(|title| Column::number(title).group(format!("d = {d}"))));
+        table.columns(["paper", "here"].map(|title| TableColumn::number(title).group(format!("d = {d}"))));
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         if at > 0 {
             table.rule();
         }
         for name in METHODS.iter().map(|(_, name)| *name).chain(["retrain"]) {
-            let mut cells = vec![Cell::from(k.to_string()), name.into()];
+            let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &d in &widths {
                 let print = paper::table1(k, d).and_then(|p| match name {
                     "INF" => Some(p.influence),
@@ -42,14 +42,14 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
             table.row(cells);
         }
     }
-    table.note(Text::new("A trial is ").number("reviews", Number::count(plan.reviews)).and(
+    table.note(RichText::new("A trial is ").number("reviews", Number::count(plan.reviews)).and(
         " reviews as counts of their d commonest words, stars 4 and 5 as +1 and the others as −1, with one more column that is \
          the label on the k rows to forget and 0 elsewhere.",
     ));
     if let Some(kept) = kept(results, PaperStudy::ReviewInjection, all()) {
         table.note(kept);
     }
-    let mut note = Text::new(
+    let mut note = RichText::new(
         "The paper's numbers fall with d and rise steeply with k, from 4 to 3,492, as times do and as a share that is left of one \
          weight hardly can: another reason to read table 1 as times.",
     );

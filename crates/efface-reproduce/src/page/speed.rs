@@ -1,6 +1,6 @@
 //! What table 1 says in a sentence: how fast, against what the paper prints, and whether the times can be trusted.
 
-use efface_report::{Number, Style, Text};
+use efface_report::{Number, RichText, Style};
 
 use super::TrialResults;
 use super::shares::{SPREAD_LIMIT, TimeDenominator, UNIT, WAIT_LIMIT, places, steadiness};
@@ -8,7 +8,7 @@ use crate::studies::StudyContext;
 use crate::studies::times::sources;
 
 /// How fast, and against the paper, by both of what a time can be divided by.
-pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let places = places(context);
     let shares = places.iter().filter_map(|place| place.share(results, "exact", TimeDenominator::Refit));
     let shares: Vec<f64> = shares.map(|share| share.value / UNIT).collect();
@@ -16,7 +16,7 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
     let slowest = shares.iter().copied().reduce(f64::max)?;
     let most = Number::count(context.plan.times.deletions.iter().copied().max().unwrap_or(0));
     let mut text = if slowest < 1.0 {
-        Text::new("It is fast: forgetting up to ")
+        RichText::new("It is fast: forgetting up to ")
             .number("most rows", most)
             .and(" rows is between ")
             .number("a refit by the slowest request", Number::new((1.0 / slowest).floor(), Style::Count))
@@ -24,7 +24,7 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
             .number("a refit by the fastest request", Number::new((1.0 / fastest).floor(), Style::Count))
             .and(" times faster than a refit.")
     } else {
-        Text::new("It is not always faster than a refit: forgetting up to ")
+        RichText::new("It is not always faster than a refit: forgetting up to ")
             .number("most rows", most)
             .and(" rows takes between ")
             .number("the fastest request by a refit", Number::new(fastest, Style::Digits(2)))
@@ -61,13 +61,13 @@ pub(super) fn finding(context: &StudyContext, results: &TrialResults<'_>) -> Opt
 }
 
 /// A warning where the trials of a cell are far apart, or the machine had other work.
-pub(super) fn caution(context: &StudyContext, results: &TrialResults<'_>) -> Option<Text> {
+pub(super) fn caution(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichText> {
     let found = steadiness(context, results);
     let busy = found.waited.filter(|waited| *waited > WAIT_LIMIT);
     if found.unsteady == 0 && busy.is_none() {
         return None;
     }
-    let mut text = Text::new("The times of table 1 are not to be trusted.");
+    let mut text = RichText::new("The times of table 1 are not to be trusted.");
     if found.unsteady > 0 {
         text = text
             .and(" In ")

@@ -1,6 +1,8 @@
 //! Table 1: times, by both of what they can be divided by.
 
-use efface_report::{Axis, Cell, Column, Figure, Number, Panel, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, Panel, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 use super::shares::{SPREAD_LIMIT, TablePlace, TimeDenominator, places, steadiness};
 use super::{TrialResults, printed, trials_text, with_error};
@@ -11,7 +13,7 @@ use crate::studies::{METHODS, StudyContext};
 
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.times;
-    let mut section = Section::new("Table 1: how long forgetting takes").add(Text::new(
+    let mut section = Section::new("Table 1: how long forgetting takes").add(RichText::new(
         "The time of one request as a share of retraining, ×10⁻⁴. The paper's caption speaks of an assessment of feature \
          injection, but its text, and the table of Izzo et al. that it follows, are about time; the next section reads it the \
          other way. What those numbers are a share of is not a refit: the runtime script of Izzo et al. divides by a Newton step \
@@ -31,7 +33,7 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
     }
     let (faster, cells) = beside_projection(context, results);
     section.add(figure(context, results)).note(
-        Text::new(
+        RichText::new(
             "Where the numbers differ. A share depends on both times, and neither program is the paper's; sparse reviews are \
              refitted faster than dense rows, and the Newton step treats them as dense, as the script does. Exact forgetting does the products of PRU without its \
              eigendecomposition; it is the faster of the two in ",
@@ -51,7 +53,7 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
 }
 
 /// The cells in which exact forgetting is not below what the paper prints, by name.
-fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenominator) -> Text {
+fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenominator) -> RichText {
     let places = places(context);
     let above: Vec<&TablePlace> =
         places.iter().filter(|place| place.is_below_paper(results, by) == Some(false)).collect();
@@ -62,9 +64,9 @@ fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenomin
     });
     let groups: Vec<String> = groups.collect();
     if groups.is_empty() {
-        return Text::default();
+        return RichText::default();
     }
-    Text::new(format!(
+    RichText::new(format!(
         " As a share of {} it is not below both of the paper's numbers in: {}.",
         by.name(),
         groups.join("; ")
@@ -72,17 +74,17 @@ fn not_below(context: &StudyContext, results: &TrialResults<'_>, by: TimeDenomin
 }
 
 /// How far apart the trials of a cell are.
-fn steady(context: &StudyContext, results: &TrialResults<'_>) -> Text {
+fn steady(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     let found = steadiness(context, results);
-    let waited = found.waited.map_or(Text::default(), |waited| {
-        Text::new(" The thread that was timed waited for a processor at most ")
+    let waited = found.waited.map_or(RichText::default(), |waited| {
+        RichText::new(" The thread that was timed waited for a processor at most ")
             .number("time spent waiting", Number::new(waited, Style::Percent(1)))
             .and(" of its time.")
     });
     if found.cells == 0 {
         return waited;
     }
-    Text::new(" The spread of a cell is the distance between the quartiles of its times by their median, or that of what they are \
+    RichText::new(" The spread of a cell is the distance between the quartiles of its times by their median, or that of what they are \
                divided by, whichever is larger. It is at most ")
         .number("largest spread", Number::new(found.largest, Style::Percent(0)))
         .and(", and above ")
@@ -118,23 +120,23 @@ fn table(
     results: &TrialResults<'_>,
     source: &'static str,
     trials: (usize, usize),
-) -> Table {
+) -> ReportTable {
     let plan = &context.plan.times;
-    let caption = Text::new(format!(
+    let caption = RichText::new(format!(
         "Time to forget k rows by that of a Newton step from a kept inverse, and by that of a refit, ×10⁻⁴; {source}; median of "
     ));
-    let mut table = Table::new(&id(source), caption.text(trials_text(trials)));
-    table.columns([Column::label("k"), Column::label("method")]);
+    let mut table = ReportTable::new(&id(source), caption.text(trials_text(trials)));
+    table.columns([TableColumn::label("k"), TableColumn::label("method")]);
     for d in &plan.widths {
         let titles = ["paper", "by Newton step", "by refit", "spread"];
-        table.columns(titles.map(|title| Column::number(title).group(format!("d = {d}"))));
+        table.columns(titles.map(|title| TableColumn::number(title).group(format!("d = {d}"))));
     }
     for (at, &k) in plan.deletions.iter().enumerate() {
         if at > 0 {
             table.rule();
         }
         for (_, name) in METHODS {
-            let mut cells = vec![Cell::from(k.to_string()), name.into()];
+            let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &d in &plan.widths {
                 let print = paper::table1(k, d).and_then(|p| match name {
                     "INF" => Some(p.influence),
@@ -145,12 +147,12 @@ fn table(
                 let place = TablePlace { source, d, k };
                 for by in TimeDenominator::ALL {
                     let share = place.share(results, name, by);
-                    let missing = Cell::Missing("not run");
+                    let missing = TableCell::Missing("not run");
                     cells.push(share.map_or(missing, |s| with_error(s.value, s.error, Style::Digits(2))));
                 }
                 cells.push(match place.spread(results, name) {
-                    None => Cell::Missing("not run"),
-                    Some(spread) if spread.is_nan() => Cell::Missing("one trial"),
+                    None => TableCell::Missing("not run"),
+                    Some(spread) if spread.is_nan() => TableCell::Missing("one trial"),
                     Some(spread) => Number::new(spread, Style::Percent(0)).into(),
                 });
             }
@@ -160,24 +162,24 @@ fn table(
     table
 }
 
-fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Table {
+fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> ReportTable {
     let plan = &context.plan.times;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         &format!("{} setup", id(source)),
         format!("What stands behind the table above: {source}, retraining, and what was made ahead of time"),
     );
     table.columns([
-        Column::label("d"),
-        Column::number("rows"),
-        Column::number("refit"),
-        Column::number("Newton step"),
-        Column::number("refit by Newton step"),
-        Column::number("timed"),
-        Column::number("preparing"),
-        Column::number("kept"),
-        Column::number("one row, exact"),
-        Column::number("largest relative bound"),
-        Column::number("refactored"),
+        TableColumn::label("d"),
+        TableColumn::number("rows"),
+        TableColumn::number("refit"),
+        TableColumn::number("Newton step"),
+        TableColumn::number("refit by Newton step"),
+        TableColumn::number("timed"),
+        TableColumn::number("preparing"),
+        TableColumn::number("kept"),
+        TableColumn::number("one row, exact"),
+        TableColumn::number("largest relative bound"),
+        TableColumn::number("refactored"),
     ]);
     // The step takes nearly as long for every k, because a product of two d×d matrices is most of it.
     let middle = plan.deletions.get(plan.deletions.len() / 2).copied().unwrap_or(1);
@@ -185,21 +187,21 @@ fn setup(context: &StudyContext, results: &TrialResults<'_>, source: &str) -> Ta
     for &d in &plan.widths {
         let get = |name: &str| results.get(PaperStudy::Times, &cell(source, d), name);
         let number = |name: &str, style| {
-            get(name).map_or(Cell::Missing("not run"), |found| Number::new(found.median, style).into())
+            get(name).map_or(TableCell::Missing("not run"), |found| Number::new(found.median, style).into())
         };
         let over = |suffix: &str| {
             let all = plan.deletions.iter().filter_map(|k| get(&format!("k={k} exact {suffix}")));
             all.map(|found| found.most).fold(f64::NAN, f64::max)
         };
         table.row([
-            Cell::from(d.to_string()),
+            TableCell::from(d.to_string()),
             number("rows", Style::Count),
             number(REFIT, Style::Seconds),
             number(&newton, Style::Seconds),
-            get(REFIT).zip(get(&newton)).map_or(Cell::Missing("–"), |(a, b)| {
+            get(REFIT).zip(get(&newton)).map_or(TableCell::Missing("–"), |(a, b)| {
                 Number::new(a.median / b.median, Style::Digits(2)).into()
             }),
-            get(REFIT).map_or(Cell::Missing("none"), |found| found.trials.into()),
+            get(REFIT).map_or(TableCell::Missing("none"), |found| found.trials.into()),
             number("prepare s", Style::Seconds),
             number("kept bytes", Style::Bytes),
             number("k=1 exact s", Style::Seconds),

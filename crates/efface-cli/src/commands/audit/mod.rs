@@ -11,24 +11,22 @@ use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, RowSelection, 
 use efface_io::Source;
 
 use super::threads;
-use crate::cli::Audit;
+use crate::cli::AuditArguments;
 use crate::failure::{Failure, Result};
-use crate::output::{self, Output};
+use crate::output::{self, OutputFile};
 use crate::report::{count, distance, seconds, table};
 use crate::terminal::Terminal;
 
 /// What goes into the folder of `--out` beside the CSV files.
 const FILES: [&str; 2] = ["audit.json", "index.html"];
 
-pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
     if let Some(folder) = &args.out {
         prepare(folder, &args.model, args.force)?;
     }
     let request = request(args)?;
-    let mut engine = match args.record {
-        true => terminal.change(&args.model)?,
-        false => Engine::open_read_only(&args.model)?,
-    };
+    let mut engine =
+        if args.record { terminal.change(&args.model)? } else { Engine::open_read_only(&args.model)? };
     let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
         // The log, of which the error speaks to those who forget, has no part in an audit.
         error @ efface_engine::Error::UnknownSubject { .. } => {
@@ -53,7 +51,7 @@ pub(crate) fn run(args: &Audit, terminal: &Terminal) -> Result {
     Ok(())
 }
 
-fn request(args: &Audit) -> Result<AuditRequest> {
+fn request(args: &AuditArguments) -> Result<AuditRequest> {
     let rows = if let Some(person) = &args.subject {
         AuditRows::Present(RowSelection::Subject {
             column: person.column.clone(),
@@ -89,14 +87,15 @@ fn tell(report: &AuditReport, terminal: &Terminal) -> Result {
     terminal.result(&nearness(report))?;
     if let Some(membership) = &report.membership {
         terminal.result(&format!("\n{}", exposures(&membership.exposures)))?;
-        let (oracles, retained) = (membership.oracles, membership.retained);
+        let oracles = membership.oracles;
+        let retained = membership.retained;
         terminal.message(&format!(
             "{oracles} oracles, {} and {} attacked; 0.5 is a coin, KLoM is that of the 95th in a hundred forgotten rows",
             count(membership.forgotten, "forgotten row"),
             count(retained, "retained row"),
         ));
     }
-    for Finding { words, areas } in findings(report) {
+    for AuditFinding { words, areas } in findings(report) {
         let areas = areas.map(|(own, truth)| format!(" (AUC {own:.3}, retraining {truth:.3})"));
         terminal.message(&format!("{words}{}", areas.unwrap_or_default()));
     }
@@ -270,13 +269,13 @@ fn small(value: f64) -> String {
 }
 
 /// One result in plain words, and the areas under the curve that it rests on: the method's and retraining's.
-pub(super) struct Finding {
+pub(super) struct AuditFinding {
     pub(super) words: String,
     pub(super) areas: Option<(f64, f64)>,
 }
 
 /// What the attacks say, one sentence a method.
-pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
+pub(super) fn findings(report: &AuditReport) -> Vec<AuditFinding> {
     let Some(membership) = &report.membership else { return Vec::new() };
     let (Some(before), Some(truth)) = (membership.of("before"), membership.of("retrain")) else {
         return Vec::new();
@@ -284,7 +283,7 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
     let mut said = Vec::new();
     if before.forgotten.auc_interval.low <= 0.5 {
         let words = "before any forgetting the attack is no better than a coin: on these rows it shows nothing either way";
-        said.push(Finding { words: words.into(), areas: None });
+        said.push(AuditFinding { words: words.into(), areas: None });
     }
     for exposure in membership.exposures.iter().filter(|e| !matches!(e.state.as_str(), "before" | "retrain"))
     {
@@ -297,7 +296,7 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Finding> {
             _ => "cannot tell it from retraining here",
         };
         let words = format!("{}: U-LiRA {says}", exposure.state);
-        said.push(Finding { words, areas: Some((found.auc, truth.forgotten.auc)) });
+        said.push(AuditFinding { words, areas: Some((found.auc, truth.forgotten.auc)) });
     }
     said
 }
@@ -326,7 +325,7 @@ fn write(folder: &Path, force: bool, report: &AuditReport, terminal: &Terminal) 
 }
 
 fn put(path: &Path, force: bool, text: &str, terminal: &Terminal) -> Result {
-    let mut out = Output::file(path, &[], force, terminal)?;
+    let mut out = OutputFile::file(path, &[], force, terminal)?;
     out.write_all(text.as_bytes()).map_err(|cause| Failure::file(path, "written", &cause))?;
     out.finish()
 }

@@ -2,7 +2,9 @@
 
 use efface::eval::{Attack, KlomQuantiles, Utility};
 use efface_engine::{AuditReport, StateReport};
-use efface_report::{Axis, Cell, Column, Figure, Number, Page, Section, Series, Style, Table, Text};
+use efface_report::{
+    Axis, Figure, Number, Page, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
+};
 
 const SHORT: Style = Style::Digits(2);
 const AUC: Style = Style::Fixed(3);
@@ -17,23 +19,23 @@ pub(super) fn page(report: &AuditReport) -> Page {
         page = page.section(attacks(report));
     }
     page = page.section(useful(report));
-    let sentences = |list: &[String]| list.iter().map(|line| Text::new(line.clone())).collect::<Vec<_>>();
+    let sentences = |list: &[String]| list.iter().map(|line| RichText::new(line.clone())).collect::<Vec<_>>();
     let mut end = Section::new("What is not claimed").list(sentences(&report.not_claimed));
     if !report.left_out.is_empty() {
-        end = end.add(Text::new("Left out:")).list(sentences(&report.left_out));
+        end = end.add(RichText::new("Left out:")).list(sentences(&report.left_out));
     }
     page.section(end).footer(
         "Every number of this page is in the CSV files beside it, and in audit.json with all its digits.",
     )
 }
 
-fn opening(report: &AuditReport) -> Text {
+fn opening(report: &AuditReport) -> RichText {
     let how = if report.gone_before {
         " had left the model before; they were measured from a file. "
     } else {
         " were forgotten in a copy in memory; the model file was only read. "
     };
-    let mut text = Text::new("Of ")
+    let mut text = RichText::new("Of ")
         .number("rows", Number::count(report.rows))
         .and(" rows with ")
         .number("features", Number::count(report.features))
@@ -84,8 +86,8 @@ fn opening(report: &AuditReport) -> Text {
 
 fn twins(report: &AuditReport) -> Section {
     let twins = &report.twins;
-    let mut table = Table::new("twins", "Rows that equal others, looked for before anything was split");
-    table.columns([Column::label("what"), Column::number("rows")]);
+    let mut table = ReportTable::new("twins", "Rows that equal others, looked for before anything was split");
+    table.columns([TableColumn::label("what"), TableColumn::number("rows")]);
     for (what, rows) in [
         ("rows of the model that have an equal in it", twins.rows_with_twins),
         ("rows to forget that stay as a twin", twins.surviving),
@@ -95,26 +97,26 @@ fn twins(report: &AuditReport) -> Section {
         table.row([what.into(), rows.into()]);
     }
     Section::new("Twins")
-        .add(Text::new(
+        .add(RichText::new(
             "A row that stays under another id has not been forgotten, whatever the other numbers say.",
         ))
         .add(table)
 }
 
 fn nearness(report: &AuditReport) -> Section {
-    let mut table = Table::new("distance", "How far each state of the model is from the retrained one");
+    let mut table = ReportTable::new("distance", "How far each state of the model is from the retrained one");
     table.columns([
-        Column::label("state"),
-        Column::label("claim"),
-        Column::number("time"),
-        Column::number("distance"),
-        Column::number("way left"),
-        Column::number("score change"),
-        Column::number("same class"),
-        Column::number("relearning steps"),
-        Column::number("relearned"),
-        Column::number("injected left"),
-        Column::number("injected cleared"),
+        TableColumn::label("state"),
+        TableColumn::label("claim"),
+        TableColumn::number("time"),
+        TableColumn::number("distance"),
+        TableColumn::number("way left"),
+        TableColumn::number("score change"),
+        TableColumn::number("same class"),
+        TableColumn::number("relearning steps"),
+        TableColumn::number("relearned"),
+        TableColumn::number("injected left"),
+        TableColumn::number("injected cleared"),
     ]);
     for state in &report.states {
         let far = state.distance.as_ref();
@@ -147,15 +149,16 @@ fn nearness(report: &AuditReport) -> Section {
 
 fn attacks(report: &AuditReport) -> Section {
     let Some(membership) = &report.membership else { return Section::new("Who can tell") };
-    let mut table = Table::new("attacks", "What attackers can tell: area under the ROC curve, 0.5 is a coin");
+    let mut table =
+        ReportTable::new("attacks", "What attackers can tell: area under the ROC curve, 0.5 is a coin");
     table.columns([
-        Column::label("state"),
-        Column::number("U-LiRA").group("forgotten rows"),
-        Column::number("TPR at 1 %").group("forgotten rows"),
-        Column::number("at 0.1 %").group("forgotten rows"),
-        Column::number("threshold").group("forgotten rows"),
-        Column::number("LiRA").group("retained rows"),
-        Column::number("threshold").group("retained rows"),
+        TableColumn::label("state"),
+        TableColumn::number("U-LiRA").group("forgotten rows"),
+        TableColumn::number("TPR at 1 %").group("forgotten rows"),
+        TableColumn::number("at 0.1 %").group("forgotten rows"),
+        TableColumn::number("threshold").group("forgotten rows"),
+        TableColumn::number("LiRA").group("retained rows"),
+        TableColumn::number("threshold").group("retained rows"),
     ]);
     let mut margins =
         klom_table("paired-klom", "Paired KLoM: the margins of models and of their own retrainings, in nats");
@@ -188,43 +191,43 @@ fn attacks(report: &AuditReport) -> Section {
     let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
         .axes(Axis::names("state", names), Axis::linear("AUC").include(0.5))
         .series(series);
-    let text = Text::new("Measured on ")
+    let text = RichText::new("Measured on ")
         .number("oracles", Number::count(membership.oracles))
         .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");
     Section::new("Who can tell").add(text).add(table).add(figure).add(margins).add(apart)
 }
 
-fn klom_table(name: &str, title: &str) -> Table {
-    let mut table = Table::new(name, title);
+fn klom_table(name: &str, title: &str) -> ReportTable {
+    let mut table = ReportTable::new(name, title);
     table.columns([
-        Column::label("state"),
-        Column::number("median").group("forgotten rows"),
-        Column::number("95th percentile").group("forgotten rows"),
-        Column::number("worst").group("forgotten rows"),
-        Column::number("median").group("retained rows"),
-        Column::number("95th percentile").group("retained rows"),
-        Column::number("worst").group("retained rows"),
+        TableColumn::label("state"),
+        TableColumn::number("median").group("forgotten rows"),
+        TableColumn::number("95th percentile").group("forgotten rows"),
+        TableColumn::number("worst").group("forgotten rows"),
+        TableColumn::number("median").group("retained rows"),
+        TableColumn::number("95th percentile").group("retained rows"),
+        TableColumn::number("worst").group("retained rows"),
     ]);
     table
 }
 
-fn klom_row(state: &str, forgotten: &KlomQuantiles, retained: &KlomQuantiles) -> Vec<Cell> {
+fn klom_row(state: &str, forgotten: &KlomQuantiles, retained: &KlomQuantiles) -> Vec<TableCell> {
     let of = |klom: &KlomQuantiles| {
-        [klom.median, klom.p95, klom.worst].map(|value| Cell::from(Number::new(value, SHORT)))
+        [klom.median, klom.p95, klom.worst].map(|value| TableCell::from(Number::new(value, SHORT)))
     };
     std::iter::once(state.to_owned().into()).chain(of(forgotten)).chain(of(retained)).collect()
 }
 
 fn useful(report: &AuditReport) -> Section {
-    let mut table = Table::new("utility", "How good each state of the model is");
-    let mut columns = vec![Column::label("state")];
+    let mut table = ReportTable::new("utility", "How good each state of the model is");
+    let mut columns = vec![TableColumn::label("state")];
     for group in ["retained rows", "forgotten rows", "held-out rows"] {
-        columns.extend(["accuracy", "RMSE", "log-loss"].map(|title| Column::number(title).group(group)));
+        columns.extend(["accuracy", "RMSE", "log-loss"].map(|title| TableColumn::number(title).group(group)));
     }
     table.columns(columns);
     for state in &report.states {
         let StateReport { state: name, retained, forgotten, held_out, .. } = state;
-        let mut cells: Vec<Cell> = vec![name.clone().into()];
+        let mut cells: Vec<TableCell> = vec![name.clone().into()];
         for utility in [Some(retained), Some(forgotten), held_out.as_ref()] {
             let of = |read: fn(&Utility) -> Option<f64>, style| {
                 cell(utility.and_then(read).map(|value| Number::new(value, style)))
@@ -238,22 +241,22 @@ fn useful(report: &AuditReport) -> Section {
     Section::new("What it costs").add(table)
 }
 
-fn cell(number: Option<Number>) -> Cell {
-    number.map_or(Cell::Missing("–"), Cell::from)
+fn cell(number: Option<Number>) -> TableCell {
+    number.map_or(TableCell::Missing("–"), TableCell::from)
 }
 
-fn auc(attack: &Attack) -> Cell {
-    Cell::WithRange(Number::new(attack.auc, AUC), attack.auc_interval.low, attack.auc_interval.high)
+fn auc(attack: &Attack) -> TableCell {
+    TableCell::WithRange(Number::new(attack.auc, AUC), attack.auc_interval.low, attack.auc_interval.high)
 }
 
 /// Without its interval, which is in audit.json: a page is only so wide.
-fn plain(attack: &Attack) -> Cell {
+fn plain(attack: &Attack) -> TableCell {
     Number::new(attack.auc, AUC).into()
 }
 
-fn rate(attack: &Attack, at: usize) -> Cell {
+fn rate(attack: &Attack, at: usize) -> TableCell {
     match attack.rates.get(at) {
         Some(rate) if rate.resolved => Number::new(rate.tpr, Style::Percent(1)).into(),
-        _ => Cell::Missing("–"),
+        _ => TableCell::Missing("–"),
     }
 }

@@ -13,13 +13,13 @@ use serde_json::json;
 
 use self::compare::DemoReport;
 use super::threads;
-use crate::cli::Demo;
+use crate::cli::DemoArguments;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::OutputFile;
 use crate::report::count;
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: &Demo, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: &DemoArguments, terminal: &Terminal) -> Result {
     let reviews = Reviews { reviews: args.reviews, ..Reviews::default() }.generate();
     if let Some(directory) = &args.write {
         return write(&reviews, directory, args.force, terminal);
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Demo, terminal: &Terminal) -> Result {
 fn write(reviews: &[Review], directory: &Path, force: bool, terminal: &Terminal) -> Result {
     std::fs::create_dir_all(directory).map_err(|cause| Failure::file(directory, "created", &cause))?;
     let path = directory.join("reviews.csv");
-    let mut out = Output::file(&path, &[], force, terminal)?;
+    let mut out = OutputFile::file(&path, &[], force, terminal)?;
     data::write_csv(reviews, &mut out).map_err(|cause| Failure::file(&path, "written", &cause))?;
     out.finish()?;
     if terminal.json() {

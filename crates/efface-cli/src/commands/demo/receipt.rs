@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use efface::synthetic::{PLANTED_USER, Review};
 use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent};
-use efface_io::{Format, Source};
+use efface_io::{FileFormat, Source};
 use efface_receipt::{KeyRing, PublicKey, verify_bytes};
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ impl ReceiptResult {
 fn fit_request(reviews: &[Review]) -> Result<FitRequest> {
     let mut table = Vec::new();
     write_csv(reviews, &mut table).map_err(|cause| Failure::internal(cause.to_string()))?;
-    let source = Source::from_bytes("reviews.csv", table, Some(Format::Csv))?;
+    let source = Source::from_bytes("reviews.csv", table, Some(FileFormat::Csv))?;
     let mut request = FitRequest::new(source);
     request.targets = vec!["stars".into()];
     request.text = vec!["text".into()];

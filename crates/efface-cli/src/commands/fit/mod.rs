@@ -13,13 +13,13 @@ use efface_io::Compression;
 
 use super::change::missed;
 use super::open;
-use crate::cli::{Fit, Model};
+use crate::cli::{FitArguments, ModelName};
 use crate::failure::{Failure, Result};
 use crate::list;
 use crate::report::{bytes, count, recipe, seconds};
 use crate::terminal::Terminal;
 
-pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
+pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     let output = output(&args)?;
     check(&args, &output)?;
     let force = args.force;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: Fit, terminal: &Terminal) -> Result {
 
 /// Judges the files that the fit will write, now and not after a long fit: model, key and checkpoint, beside those that it
 /// reads.
-fn check(args: &Fit, output: &Path) -> Result {
+fn check(args: &FitArguments, output: &Path) -> Result {
     let checkpoint = args.network.checkpoint.as_deref().map(PlannedOutput::resumed);
     let outputs: Vec<PlannedOutput<'_>> =
         std::iter::once(PlannedOutput::model(output)).chain(checkpoint).collect();
@@ -81,12 +81,13 @@ fn check(args: &Fit, output: &Path) -> Result {
     Ok(check_outputs(&outputs, &inputs, args.force)?)
 }
 
-fn request(args: Fit) -> Result<FitRequest> {
+fn request(args: FitArguments) -> Result<FitRequest> {
     let words = words(&args)?;
     let source = open(&args.data)?;
-    let (choice, sharding) = (choice::choose(&args)?, choice::sharding(&args));
+    let sharding = choice::sharding(&args);
+    let choice = choice::choose(&args)?;
     let network = network::choose(&args)?;
-    if args.targets.is_empty() && !source.is_sparse() && args.model != Model::KMeans {
+    if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
         let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
         return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
@@ -112,7 +113,7 @@ fn request(args: Fit) -> Result<FitRequest> {
     })
 }
 
-fn words(args: &Fit) -> Result<WordSource> {
+fn words(args: &FitArguments) -> Result<WordSource> {
     Ok(match (args.hash, args.vocab, &args.vocab_file) {
         (Some(buckets), _, _) => WordSource::Hashed(buckets),
         (_, Some(most), _) => WordSource::Learned(most),
@@ -125,7 +126,7 @@ fn words(args: &Fit) -> Result<WordSource> {
 }
 
 /// Where the model goes: next to the data unless said otherwise.
-fn output(args: &Fit) -> Result<PathBuf> {
+fn output(args: &FitArguments) -> Result<PathBuf> {
     let file = &args.data.file;
     match &args.output {
         Some(path) => Ok(path.clone()),

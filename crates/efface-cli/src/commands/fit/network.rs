@@ -9,7 +9,7 @@ use efface_engine::{
     EncoderChoice, EncoderSettings, HeadRecipe, NetworkRequest, Pooling, TrainSettings, Vectors,
 };
 
-use crate::cli::{Fit, HeadName, Model, PoolingName};
+use crate::cli::{FitArguments, HeadName, ModelName, PoolingName};
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
 
@@ -19,11 +19,12 @@ const WORDS: usize = 20_000;
 const WIDTH: usize = 100;
 
 /// The network with its settings; None for a model that is none.
-pub(super) fn choose(args: &Fit) -> Result<Option<NetworkRequest>> {
-    let (network, settings) = (&args.network, &args.settings);
+pub(super) fn choose(args: &FitArguments) -> Result<Option<NetworkRequest>> {
+    let network = &args.network;
+    let settings = &args.settings;
     let encoder = match args.model {
-        Model::Bilstm | Model::Lstm => lstm(args)?,
-        Model::Minilm => {
+        ModelName::Bilstm | ModelName::Lstm => lstm(args)?,
+        ModelName::Minilm => {
             let Some(folder) = network.encoder.clone() else {
                 let failure = Failure::usage("minilm is read from a folder, and none is named");
                 return Err(failure.hint(
@@ -34,7 +35,8 @@ pub(super) fn choose(args: &Fit) -> Result<Option<NetworkRequest>> {
         }
         _ => return Ok(None),
     };
-    let (lambda, intercept) = (settings.lambda.unwrap_or(1.0), !settings.no_intercept);
+    let lambda = settings.lambda.unwrap_or(1.0);
+    let intercept = !settings.no_intercept;
     let workers = if settings.sisa.is_some() { 1 } else { threads(settings.threads) };
     let head = match network.head.unwrap_or(HeadName::Ridge) {
         HeadName::Ridge => {
@@ -54,18 +56,21 @@ pub(super) fn choose(args: &Fit) -> Result<Option<NetworkRequest>> {
         }
     };
     let max_tokens = network.max_tokens.or(match args.model {
-        Model::Bilstm => Some(250),
-        Model::Lstm => Some(100),
+        ModelName::Bilstm => Some(250),
+        ModelName::Lstm => Some(100),
         _ => None,
     });
     let checkpoint = network.checkpoint.clone();
     Ok(Some(NetworkRequest { encoder, head, max_tokens, threads: threads(settings.threads), checkpoint }))
 }
 
-fn lstm(args: &Fit) -> Result<EncoderChoice> {
-    let (network, settings) = (&args.network, &args.settings);
+fn lstm(args: &FitArguments) -> Result<EncoderChoice> {
+    let network = &args.network;
+    let settings = &args.settings;
     let mut shape = match args.model {
-        Model::Lstm => EncoderSettings::stacked(network.hidden.unwrap_or(64), network.layers.unwrap_or(6)),
+        ModelName::Lstm => {
+            EncoderSettings::stacked(network.hidden.unwrap_or(64), network.layers.unwrap_or(6))
+        }
         _ => {
             let layers = network.layers.unwrap_or(1);
             // What depth needs to train, from the second layer on.
@@ -99,10 +104,11 @@ fn lstm(args: &Fit) -> Result<EncoderChoice> {
     Ok(EncoderChoice::Lstm { settings: shape, training, vectors, train_vectors })
 }
 
-fn vectors(args: &Fit) -> Result<Vectors> {
+fn vectors(args: &FitArguments) -> Result<Vectors> {
     let network = &args.network;
     let Some(path) = network.embeddings.clone() else {
-        let (most, width) = (args.vocab.unwrap_or(WORDS), network.embedding_width.unwrap_or(WIDTH));
+        let most = args.vocab.unwrap_or(WORDS);
+        let width = network.embedding_width.unwrap_or(WIDTH);
         return Ok(Vectors::Learned { most, width });
     };
     if args.vocab.is_some() {
@@ -143,7 +149,8 @@ fn width(path: &Path, words: &Path) -> Result<usize> {
     let failed = |path: &Path, cause| Failure::file(path, "read", &cause);
     let bytes = std::fs::metadata(path).map_err(|cause| failed(path, cause))?.len();
     let mut lines = BufReader::new(File::open(words).map_err(|cause| failed(words, cause))?);
-    let (mut count, mut ended) = (0u64, true);
+    let mut count = 0u64;
+    let mut ended = true;
     loop {
         let buffer = lines.fill_buf().map_err(|cause| failed(words, cause))?;
         if buffer.is_empty() {

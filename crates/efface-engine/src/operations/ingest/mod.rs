@@ -95,21 +95,21 @@ pub(crate) fn each(
 pub(crate) struct ReadTicker<'a> {
     progress: &'a dyn Progress,
     /// How far a pass over a file has come, in bytes. Rows in memory are counted instead.
-    bytes: Option<efface_io::Progress>,
+    bytes: Option<efface_io::ReadProgress>,
     rows: u64,
 }
 
 impl<'a> ReadTicker<'a> {
     pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &RowSource) -> Self {
         let bytes = source.progress();
-        progress.start(what, bytes.as_ref().map(efface_io::Progress::size));
+        progress.start(what, bytes.as_ref().map(efface_io::ReadProgress::size));
         Self { progress, bytes, rows: 0 }
     }
 
     pub(crate) fn row(&mut self) {
         self.rows += 1;
         if self.rows.is_multiple_of(1024) {
-            let done = self.bytes.as_ref().map_or(self.rows, efface_io::Progress::bytes_read);
+            let done = self.bytes.as_ref().map_or(self.rows, efface_io::ReadProgress::bytes_read);
             self.progress.at(done);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
 use efface::{Hint, Setting};
-use efface_io::{Record, SparseRecord};
+use efface_io::{SparseRecord, TableRecord};
 
 use super::ReadTicker;
 use super::labels::TargetObserver;
@@ -107,7 +107,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         .collect::<Result<Vec<_>>>()?;
     let mut targets = targets;
     let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
-    let mut record = Record::default();
+    let mut record = TableRecord::default();
     while table.read(&mut record)? {
         for (at, name, watch) in &mut targets {
             watch.observe(&record.cells[*at], record.line, name)?;

@@ -1,7 +1,7 @@
 //! Rows of a table. Columns are found by name, so that their order may change from file to file.
 
 use efface::features::{Cell, Encoder, FeatureError};
-use efface_io::Record;
+use efface_io::TableRecord;
 
 use super::labels::LabelReader;
 use super::{EncodedExample, ExampleContent, ReadPurpose, ReadTicker};
@@ -104,7 +104,7 @@ pub(super) fn each(
     let binding = encoder.bind(&columns)?;
     let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "encoding rows", source);
-    let (mut record, mut entries, mut numbers) = (Record::default(), Vec::new(), Vec::new());
+    let (mut record, mut entries, mut numbers) = (TableRecord::default(), Vec::new(), Vec::new());
     while table.read(&mut record)? {
         let line = record.line;
         let encoded = binding.encode(&record.cells, line, &mut entries)?;

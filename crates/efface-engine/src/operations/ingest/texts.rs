@@ -2,7 +2,7 @@
 
 use efface::features::{Cell, VocabularyLearner};
 use efface::{Hint, Setting};
-use efface_io::Record;
+use efface_io::TableRecord;
 
 use super::labels::TargetObserver;
 use super::table::{ColumnRoles, RowIdentity, place};
@@ -52,7 +52,7 @@ pub(crate) fn observe(
     let mut watch = TargetObserver::new(true, &request.positive);
     let mut learner = most.map(|_| VocabularyLearner::default());
     let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
-    let (mut record, mut text) = (Record::default(), String::new());
+    let (mut record, mut text) = (TableRecord::default(), String::new());
     while table.read(&mut record)? {
         watch.observe(&record.cells[at], record.line, &target)?;
         if let Some(learner) = &mut learner {
@@ -134,7 +134,7 @@ pub(super) fn each(
     let places = places(texts, &columns)?;
     let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "reading texts", source);
-    let mut record = Record::default();
+    let mut record = TableRecord::default();
     let mut text = String::new();
     let mut numbers = Vec::new();
     while table.read(&mut record)? {
