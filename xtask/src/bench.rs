@@ -53,6 +53,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 }
 
+/// Measures what the picture of the first page shows, draws it, and prints its numbers.
+pub(crate) fn picture() -> Result<()> {
+    let file = root()?.join("docs/forgetting.svg");
+    let file = file.to_string_lossy();
+    crate::run("cargo", &["bench", "--quiet", "--package", "efface", "--bench", "picture", "--", &file])
+}
+
 /// Runs the Rust half and parses its lines.
 pub(crate) fn measure(bench: &str, args: &[&str]) -> Result<Vec<Value>> {
     eprintln!("measuring {} …", args.join(" "));

@@ -32,6 +32,7 @@ cargo xtask <command>
                         python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
+  picture        measures the methods and draws docs/forgetting.svg, the picture of the first page
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
   fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
 ";
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Some("python") => package::test(),
         Some("bench") => bench::run(rest),
         Some("claims") => claims::run(rest),
+        Some("picture") => bench::picture(),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {

@@ -211,8 +211,8 @@ fn methods_of_other_models_are_refused() {
 
 /// The page is written from the table of the library, and has to follow it.
 #[test]
-fn the_readme_has_the_table_of_methods() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+fn the_page_of_methods_has_the_table_of_the_library() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/methods.md");
     let page = std::fs::read_to_string(path).unwrap();
     let part =
         page.split_once("<!-- methods -->\n").and_then(|(_, rest)| rest.split_once("<!-- /methods -->"));
