@@ -27,6 +27,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = engine.bundle(&receipt.id)?.to_bytes()?;
     let (_, public_key) = engine.public_keys()?;
     let verified = verify_bytes(&bundle, &KeyRing::from(PublicKey::parse(&public_key)?))?;
-    println!("receipt {} holds: {} rows left", verified.receipt.id, verified.receipt.rows.removed);
+    println!("receipt {} holds: {} rows out", verified.receipt.id, verified.receipt.rows.removed);
     Ok(())
 }
