@@ -86,7 +86,7 @@ impl Chart {
             24.0,
             y + 22.0,
             "soft",
-            "Measured by cargo xtask picture. Times are medians, on two threads.",
+            "Measured by cargo xtask picture. Mean processor time of one thread.",
         );
         svg.push("</svg>".into());
         svg.0
