@@ -5,12 +5,12 @@
 use std::time::Instant;
 
 use efface::methods::Exact;
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{Dense, Fit, Fitted, Ridge, RowId, Rows};
 
 fn main() -> efface::Result<()> {
     let width = 50;
-    let data = Linear { rows: 5_000, width, seed: 1 }.generate();
+    let data = LinearProblem { rows: 5_000, width, seed: 1 }.generate();
     let rows = Rows::new(Dense::new(data.x, width)?, data.y, 1)?;
     let recipe = Ridge::new(1.0);
     let mut fitted = Fitted::new(&recipe, rows)?;

@@ -11,7 +11,7 @@ mod chart;
 use std::time::Instant;
 
 use efface::methods::{Auto, Exact, Influence, Newton, ProjectionResidual, Retrain, Summation, WarmStart};
-use efface::synthetic::Linear;
+use efface::synthetic::LinearProblem;
 use efface::{Dense, Fit, Forget, Logistic, LogisticModel, Ridge, RidgeModel, RowId, Rows};
 use faer::Mat;
 
@@ -41,7 +41,7 @@ fn main() {
 
 /// Generated rows whose class, 1 or −1, follows a linear score with noise.
 fn rows() -> Rows {
-    let data = Linear { rows: ROWS, width: WIDTH, seed: 7 }.generate();
+    let data = LinearProblem { rows: ROWS, width: WIDTH, seed: 7 }.generate();
     let classes = data.y.iter().map(|&y| if y > 0.0 { 1.0 } else { -1.0 }).collect();
     Rows::new(Dense::new(data.x, WIDTH).expect("row-major"), classes, 1).expect("finite")
 }
