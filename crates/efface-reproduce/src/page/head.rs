@@ -7,14 +7,14 @@ use efface_report::{
 use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
 use crate::part::PaperStudy;
-use crate::studies::StudyContext;
 use crate::studies::head_injection::cell;
 use crate::studies::networks::{describe, sets};
+use crate::studies::{BEFORE_CLEARING, StudyContext};
 
 /// The paper's unit.
 const UNIT: f64 = 1e4;
 /// All methods of the table, in its order.
-const NAMES: [&str; 5] = ["INF", "PRU", "SISA", "exact", "retrain"];
+const NAMES: [&str; 6] = ["INF", "PRU", "SISA", "exact", BEFORE_CLEARING, "retrain"];
 
 fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     trials_text(results.trials(PaperStudy::HeadInjection, cells(context)))

@@ -8,7 +8,7 @@ use super::{TrialResults, kept, mean, median, printed, trials_text};
 use crate::paper;
 use crate::part::PaperStudy;
 use crate::studies::injection::cell;
-use crate::studies::{METHODS, StudyContext};
+use crate::studies::{BEFORE_CLEARING, METHODS, StudyContext};
 
 fn trials(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     trials_text(results.trials(PaperStudy::Injection, cells(context)))
@@ -35,7 +35,7 @@ pub(super) fn left(context: &StudyContext, results: &TrialResults<'_>) -> Sectio
         if at > 0 {
             table.rule();
         }
-        for name in METHODS.iter().map(|(_, name)| *name).chain(["retrain"]) {
+        for name in METHODS.iter().map(|(_, name)| *name).chain([BEFORE_CLEARING, "retrain"]) {
             let style = if matches!(name, "INF" | "PRU") { Style::Fixed(2) } else { Style::Digits(1) };
             let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &keep in &plan.keeps {
@@ -81,7 +81,8 @@ fn note(context: &StudyContext, results: &TrialResults<'_>) -> RichText {
     }
     note.and(
         "A ratio far beyond 1, like the printed 3.11 at k = 50, p = 0.1, comes out where the weight before happens to be near 0; a \
-         mean follows such a trial, a median does not. Where no row has a feature any more, exact forgetting clears its column.",
+         mean follows such a trial, a median does not. Where counting finds that no row has a feature any more, exact forgetting sets its weight to 0; the line before \
+         clearing shows what its algebra alone leaves.",
     )
 }
 

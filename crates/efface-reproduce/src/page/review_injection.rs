@@ -7,7 +7,7 @@ use super::{TrialResults, kept, mean, printed, trials_text};
 use crate::paper;
 use crate::part::PaperStudy;
 use crate::studies::review_injection::{cell, widths};
-use crate::studies::{METHODS, StudyContext};
+use crate::studies::{BEFORE_CLEARING, METHODS, StudyContext};
 
 pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Section {
     let plan = &context.plan.review_injection;
@@ -27,7 +27,7 @@ pub(super) fn section(context: &StudyContext, results: &TrialResults<'_>) -> Sec
         if at > 0 {
             table.rule();
         }
-        for name in METHODS.iter().map(|(_, name)| *name).chain(["retrain"]) {
+        for name in METHODS.iter().map(|(_, name)| *name).chain([BEFORE_CLEARING, "retrain"]) {
             let mut cells = vec![TableCell::from(k.to_string()), name.into()];
             for &d in &widths {
                 let print = paper::table1(k, d).and_then(|p| match name {

@@ -7,7 +7,9 @@ use efface::models::sisa::Checkpoint;
 use efface::{Aggregation, AnyRecipe, Fit, Forget, Method, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
 
 use super::networks::{HEAD_LAMBDA, NetworkLab, cache_name, sets, trained};
-use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes};
+use super::{
+    BEFORE_CLEARING, METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes, left_before_clearing,
+};
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
 use crate::part::PaperStudy;
@@ -111,6 +113,9 @@ impl StudyMeasure for HeadInjectionStudy {
         for (way, (_, name)) in found.ways.iter().zip(METHODS) {
             values.insert(name.into(), way.ratio);
             values.insert("kept bytes".into(), kept_bytes(&way.evidence));
+            if way.method == "exact" {
+                values.insert(BEFORE_CLEARING.into(), left_before_clearing(&way.evidence, found.before));
+            }
         }
         let injected = inject(encoded, &gone)?;
         let columns = encoded.width()..injected.width();

@@ -5,7 +5,10 @@ use efface::eval::weight_on;
 use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{Dense, Fit, RowId, Rows};
 
-use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without};
+use super::{
+    BEFORE_CLEARING, METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes,
+    left_before_clearing, recipe, without,
+};
 use crate::draw::trial_seed;
 use crate::error::{Error, Result};
 use crate::part::PaperStudy;
@@ -71,6 +74,9 @@ impl StudyMeasure for InjectionStudy {
             values.insert(name.into(), weight_on(&forgot.model, last.clone())? / before);
             values.insert(format!("{name} s"), forgot.seconds);
             values.insert("kept bytes".into(), kept_bytes(&forgot.evidence));
+            if method == "exact" {
+                values.insert(BEFORE_CLEARING.into(), left_before_clearing(&forgot.evidence, before));
+            }
         }
         Ok(values)
     }

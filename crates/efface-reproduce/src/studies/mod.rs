@@ -113,6 +113,15 @@ pub(crate) fn without(rows: &Rows, gone: &[RowId]) -> Rows {
     rows.filter(|id| !gone.contains(&id))
 }
 
+/// The line of a table that says what the algebra of exact forgetting leaves of an injected weight, before the column is set to 0
+/// because counting found that no row has it any more.
+pub(crate) const BEFORE_CLEARING: &str = "exact, before clearing";
+
+/// That share of the weight before. Nothing is noted as cleared where the algebra itself left 0.
+pub(crate) fn left_before_clearing(evidence: &Evidence, weight: f64) -> f64 {
+    evidence.cleared.map_or(0.0, |cleared| cleared.norm / weight)
+}
+
 /// The memory of what was made ahead of time.
 pub(crate) fn kept_bytes(evidence: &Evidence) -> f64 {
     evidence.precomputed.iter().map(|part| part.bytes as f64).sum()

@@ -4,7 +4,10 @@
 use efface::eval::feature_injection;
 use efface::{Method, RowId, Rows};
 
-use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes, recipe};
+use super::{
+    BEFORE_CLEARING, METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, kept_bytes, left_before_clearing,
+    recipe,
+};
 use crate::data::{LabelledText, REVIEWS, count_rows, reviews};
 use crate::draw::{choose, trial_seed};
 use crate::error::Result;
@@ -102,6 +105,9 @@ impl StudyMeasure for ReviewInjectionStudy {
         for (way, (_, name)) in found.ways.iter().zip(METHODS) {
             values.insert(name.into(), way.ratio);
             values.insert("kept bytes".into(), kept_bytes(&way.evidence));
+            if way.method == "exact" {
+                values.insert(BEFORE_CLEARING.into(), left_before_clearing(&way.evidence, found.before));
+            }
         }
         Ok(values)
     }

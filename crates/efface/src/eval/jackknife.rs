@@ -12,15 +12,17 @@
 //! V₂                                      the same of the second half
 //! V₁₂ = ((g−1)/g)² · Σ_pq (θ₋ₚq − its row's mean − its column's mean + mean)²     what only both together contribute
 //! C  = ((h₁ + h₂)/2)²                     h the standard error of a half when its attacker is held fixed
-//! V  = max(V₁ + V₂ − V₁₂, ½(V₁ + V₂), ¾C)
+//! V  = max(V₁ + V₂ − V₁₂, ½(V₁ + V₂), sC)
+//! s  = ½ + 0.3·u + (1 − u)·2/m            u = exp(−(z/3.5)⁶), z = |θ − ½|/√C, m the pairs of a half
 //! ```
 //!
 //! V₁ and V₂ both hold the part V₁₂, which must be counted once. Around a coin this part is all there is: whatever chance made
 //! alike in both halves moves A₁ and A₂ together, V₁ ≈ V₂ ≈ V₁₂, and the difference V₁ + V₂ − V₁₂ is a poor estimate of the
-//! size of its terms; ½(V₁ + V₂) is the better one there. ¾C is for a handful of rows, of which an attacker learns little
+//! size of its terms; ½(V₁ + V₂) is the better one there. sC is for a handful of rows, of which an attacker learns little
 //! more than a sign: leaving one block out hardly ever turns a sign, so that V₁ and V₂ miss that both halves turn together. C is the
-//! variance if the halves always erred together, ½C if they were independent; ¾ lies between, and was chosen by
-//! simulation. `examples/coverage.rs` prints how often the intervals cover.
+//! variance if the halves always erred together, ½C if they were independent. Far from a coin no sign is in doubt, and the halves
+//! are independent but for what few pairs miss of a skewed distribution; near one, where u is 1, s lies between. Its numbers were
+//! chosen by simulation: `examples/coverage` prints how often the intervals cover.
 
 use super::bootstrap::Interval;
 
@@ -49,8 +51,8 @@ impl HalfAreas {
     }
 }
 
-/// The interval of the mean of two areas that were fitted crosswise.
-pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], confidence: f64) -> Interval {
+/// The interval of the mean of two areas that were fitted crosswise, each from so many pairs of models.
+pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], pairs: usize, confidence: f64) -> Interval {
     let blocks = halves[0].blocks().min(halves[1].blocks());
     if blocks < 2 {
         return Interval { low: 0.0, high: 1.0 };
@@ -63,12 +65,23 @@ pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], confidence: f64) ->
     let table: Vec<Vec<f64>> = (0..blocks).map(|p| (0..blocks).map(|q| theta(p, q)).collect()).collect();
     let both = interaction_variance(&table);
     let fixed = (halves[0].fixed_variance().sqrt() + halves[1].fixed_variance().sqrt()) / 2.0;
-    let variance = (first + second - both).max((first + second) / 2.0).max(0.75 * fixed * fixed);
+    let area = theta(none[0], none[1]);
+    let together = fixed * fixed;
+    let variance = (first + second - both)
+        .max((first + second) / 2.0)
+        .max(share_of_joint_errors(area, together, pairs) * together);
     // Welch and Satterthwaite: the halves have blocks − 1 degrees of freedom each.
     let squares = first * first + second * second;
     let freedom =
         (blocks as f64 - 1.0) * if squares > 0.0 { (first + second).powi(2) / squares } else { 1.0 };
-    around(theta(none[0], none[1]), variance, freedom, confidence)
+    around(area, variance, freedom, confidence)
+}
+
+/// Which share of `together`, the variance of halves that always err together, is to be expected of an area; s above.
+fn share_of_joint_errors(area: f64, together: f64, pairs: usize) -> f64 {
+    let scaled = (area - 0.5).powi(2) / (3.5 * 3.5 * together.max(f64::MIN_POSITIVE));
+    let doubt = (-scaled.powi(3)).exp();
+    0.5 + 0.3 * doubt + (1.0 - doubt) * 2.0 / pairs.max(1) as f64
 }
 
 /// The interval of an area without an attacker to fit, from the areas without one block each.
@@ -176,6 +189,6 @@ mod tests {
     fn too_few_blocks_say_nothing() {
         assert_eq!(jackknife_interval(0.7, &[0.7], 0.95), Interval { low: 0.0, high: 1.0 });
         let half = || HalfAreas { without: vec![vec![0.7; 2]; 2] };
-        assert_eq!(cross_fitted_interval(&[half(), half()], 0.95), Interval { low: 0.0, high: 1.0 });
+        assert_eq!(cross_fitted_interval(&[half(), half()], 1, 0.95), Interval { low: 0.0, high: 1.0 });
     }
 }

@@ -39,11 +39,12 @@ pub fn likelihood_ratio(margins: &[&[f64]], inside: &[Vec<bool>], settings: &Boo
         return shape("rows of a model", other, rows);
     }
     let shadows = ShadowMargins { margins, inside, rows };
-    let blocks = margins.len().div_ceil(4).min(MOST_BLOCKS);
+    let pairs = margins.len().div_ceil(4);
+    let blocks = pairs.min(MOST_BLOCKS);
     let first = shadows.judge_half(0, blocks)?;
     let second = shadows.judge_half(1, blocks)?;
     let found = resampled(&[first.games, second.games], settings)?;
-    let auc_interval = cross_fitted_interval(&[first.areas, second.areas], settings.confidence);
+    let auc_interval = cross_fitted_interval(&[first.areas, second.areas], pairs, settings.confidence);
     Ok(Attack { auc_interval, ..found })
 }
 
