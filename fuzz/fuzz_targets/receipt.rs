@@ -3,8 +3,8 @@
 #![no_main]
 
 use efface_receipt::{
-    Bundle, Checkpoint, ConsistencyProof, Hash, InclusionProof, KeyRing, LogReplay, PublicKey, SecretKey,
-    Signed, Time, canonical, verify_bytes,
+    ReceiptBundle, LogCheckpoint, ConsistencyProof, Hash, InclusionProof, KeyRing, LogReplay, PublicKey, SecretKey,
+    SignedReceipt, Time, canonical, verify_bytes,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -14,17 +14,17 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(value) = canonical::parse(data, "the input", 1 << 20) {
         assert_eq!(canonical::write(&value).ok().as_deref(), Some(data));
     }
-    if let Ok(signed) = Signed::parse(data) {
+    if let Ok(signed) = SignedReceipt::parse(data) {
         assert_eq!(signed.to_bytes().ok().as_deref(), Some(data));
     }
-    if let Ok(bundle) = Bundle::parse(data) {
+    if let Ok(bundle) = ReceiptBundle::parse(data) {
         assert_eq!(bundle.to_bytes().ok().as_deref(), Some(data));
     }
     assert!(verify_bytes(data, &keys).is_err());
     assert!(LogReplay::new(&keys).push(data).is_err());
     if let Ok(text) = std::str::from_utf8(data) {
-        assert!(Checkpoint::verify(text, &keys).is_err());
-        let _ = Checkpoint::parse_unverified(text);
+        assert!(LogCheckpoint::verify(text, &keys).is_err());
+        let _ = LogCheckpoint::parse_unverified(text);
         if let Ok(key) = PublicKey::parse(text) {
             assert_eq!(key.to_string(), text);
         }

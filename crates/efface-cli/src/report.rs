@@ -83,7 +83,7 @@ pub(crate) fn number(value: f64) -> String {
 pub(crate) fn recipe(of: &AnyRecipe) -> String {
     match of {
         AnyRecipe::Ridge(ridge) => {
-            let form = format!("{:?}", ridge.form).to_lowercase();
+            let form = ridge.form.name();
             format!("λ = {}, {}, {form} form", number(ridge.lambda), constant(ridge.intercept))
         }
         AnyRecipe::Logistic(logistic) => {

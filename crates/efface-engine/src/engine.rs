@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use efface::Method;
-use efface_receipt::{Audit, Bundle, ConsistencyProof, PublicKey, Signed};
+use efface_receipt::{AuditEntry, ConsistencyProof, PublicKey, ReceiptBundle, SignedReceipt};
 
 use crate::error::{Error, Result};
 use crate::operations::audit::{self, AuditReport, AuditRequest};
@@ -165,17 +165,17 @@ impl Engine {
     }
 
     /// Records what tests of the model found, as a receipt of its own: names of tests and numbers, nothing else.
-    pub fn record_audit(&mut self, results: &[Audit]) -> Result<ReceiptPlace> {
+    pub fn record_audit(&mut self, results: &[AuditEntry]) -> Result<ReceiptPlace> {
         audit::record_audit(&self.model, results)
     }
 
     /// Shows every receipt, oldest first, with its bytes in the log.
-    pub fn receipts(&self, see: &mut dyn FnMut(&Signed, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn receipts(&self, see: &mut dyn FnMut(&SignedReceipt, &[u8]) -> Result<()>) -> Result<()> {
         receipts::each(&self.model, see)
     }
 
     /// The receipt of this number or id, with all that is needed to check it.
-    pub fn bundle(&self, receipt: &str) -> Result<Bundle> {
+    pub fn bundle(&self, receipt: &str) -> Result<ReceiptBundle> {
         receipts::bundle(&self.model, receipt)
     }
 

@@ -261,7 +261,7 @@ pub enum Error {
     },
     /// A receipt, proof or checkpoint does not hold.
     #[error("not verified: {0}")]
-    Unverified(#[from] efface_receipt::Fault),
+    Unverified(#[from] efface_receipt::ReceiptFault),
     /// The operating system refused.
     #[error("{}: {cause}", path.display())]
     Io {

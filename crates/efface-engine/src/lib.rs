@@ -60,7 +60,7 @@ mod progress;
 mod randomness;
 
 pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
-pub use efface_receipt::Audit;
+pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use file::outputs as files;

@@ -7,7 +7,7 @@ use common::*;
 use efface::methods::Auto;
 use efface::{KMeans, Logistic, Method, Ridge, Softmax};
 use efface_engine::{Choice, Engine, FitRequest, Likelihood, Sharding, Silent, fit};
-use efface_receipt::{Bound, Claim, Kind};
+use efface_receipt::{DistanceBound, ReceiptClaim, RequestKind};
 
 /// A tolerance that every bound misses.
 const NEVER: f64 = 1e-300;
@@ -61,12 +61,13 @@ fn no_receipt_claims_exactness_beyond_its_bound() {
             assert_eq!(report.tolerance_missed, report.evidence.tolerance_missed());
         }
         let receipts = receipts(&engine);
-        let kinds: Vec<Kind> = receipts.iter().map(|receipt| receipt.kind).collect();
-        assert_eq!(kinds[..3], [Kind::Fit, Kind::Learn, Kind::Amend]);
+        let kinds: Vec<RequestKind> = receipts.iter().map(|receipt| receipt.kind).collect();
+        assert_eq!(kinds[..3], [RequestKind::Fit, RequestKind::Learn, RequestKind::Amend]);
         let mut exact = 0;
         for receipt in &receipts {
-            if let Some(Claim::Exact { tolerance }) = receipt.claim {
-                let Some(Bound { distance: Some(_), relative: Some(relative), .. }) = receipt.bound else {
+            if let Some(ReceiptClaim::Exact { tolerance }) = receipt.claim {
+                let Some(DistanceBound { distance: Some(_), relative: Some(relative), .. }) = receipt.bound
+                else {
                     unreachable!("a receipt without a bound was signed: {receipt:?}")
                 };
                 assert!(relative <= tolerance, "{receipt:?}");
@@ -99,7 +100,7 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
         ..efface_engine::ForgetRequest::new(ids(&[lines[3].id.as_str()]))
     };
     let report = engine.request(&named, false).unwrap();
-    assert_eq!((report.claim.as_str(), report.outcome.as_str()), ("approximate", "erased"));
+    assert_eq!((report.claim.as_str(), report.outcome.name()), ("approximate", "erased"));
     assert_eq!((report.tolerance, report.tolerance_missed), (Some(NEVER), true));
     assert!(report.evidence.reason.as_ref().unwrap().contains("after retraining"));
     let json = serde_json::to_value(&report).unwrap();

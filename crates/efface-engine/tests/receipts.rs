@@ -7,9 +7,9 @@ use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
 use efface_engine::{
-    Audit, ChangeReport, Engine, ExportNoise, ForgetRequest, PolicyChange, RowSelection, Silent,
+    AuditEntry, ChangeReport, Engine, ExportNoise, ForgetRequest, PolicyChange, RowSelection, Silent,
 };
-use efface_receipt::{Kind, Outcome, Receipt};
+use efface_receipt::{Receipt, RequestKind, RequestOutcome};
 
 fn model(bench: &Bench) -> Engine {
     bench.fit("model", &sparse(&table(&lines(40))))
@@ -23,8 +23,8 @@ fn person(name: &str) -> RowSelection {
     RowSelection::Subject { column: "who".into(), value: name.into() }
 }
 
-fn told(report: &ChangeReport) -> (&str, usize, bool) {
-    (report.outcome.as_str(), report.forgotten, report.replayed)
+fn told(report: &ChangeReport) -> (&'static str, usize, bool) {
+    (report.outcome.name(), report.forgotten, report.replayed)
 }
 
 #[test]
@@ -43,12 +43,12 @@ fn every_change_has_a_receipt_that_holds() {
     engine.forget(&person("p2"), &Method::default(), false).unwrap();
     sound(&engine);
     let log = receipts(&engine);
-    let kinds: Vec<Kind> = log.iter().map(|receipt| receipt.kind).collect();
-    use Kind::*;
+    let kinds: Vec<RequestKind> = log.iter().map(|receipt| receipt.kind).collect();
+    use RequestKind::*;
     assert_eq!(kinds, [Fit, Forget, Learn, Amend, Export, KeyRotation, Settle, Forget]);
     let forget = &log[1];
     assert_eq!(forget.id, report.receipt.unwrap().id);
-    assert_eq!((forget.outcome, forget.rows.removed, forget.rows.added), (Outcome::Erased, 2, 0));
+    assert_eq!((forget.outcome, forget.rows.removed, forget.rows.added), (RequestOutcome::Erased, 2, 0));
     assert_eq!((log[0].training_set.after.count, forget.training_set.after.count), (40, 38));
     assert!(forget.claim.is_some() && forget.bound.is_some() && forget.method.is_some());
     assert!(forget.times.forgotten_at.is_some() && forget.times.scrubbed_at == forget.times.forgotten_at);
@@ -150,15 +150,15 @@ fn outcomes_other_than_erased() {
     let report = engine.request(&partial, false).unwrap();
     assert_eq!((told(&report), report.missing), (("partial", 1, false), 1));
     let ghosts = ForgetRequest { allow_missing: true, ..ForgetRequest::new(ids(&["ghost"])) };
-    assert_eq!(engine.request(&ghosts, false).unwrap().outcome, "not_found");
+    assert_eq!(engine.request(&ghosts, false).unwrap().outcome, RequestOutcome::NotFound);
     // Everybody: the mathematics refuses, and a named request has that in writing.
     let left: Vec<String> = all.iter().filter(|l| l.id != all[1].id).map(|l| l.id.clone()).collect();
     assert!(engine.forget(&RowSelection::Ids(left.clone()), &Method::default(), false).is_err());
     let refused = engine.request(&request(RowSelection::Ids(left), "T-5"), false).unwrap();
     assert_eq!(told(&refused), ("refused", 0, false));
     assert!(refused.reason.unwrap().contains("would leave none"));
-    let outcomes: Vec<Outcome> = receipts(&engine).iter().map(|receipt| receipt.outcome).collect();
-    use Outcome::*;
+    let outcomes: Vec<RequestOutcome> = receipts(&engine).iter().map(|receipt| receipt.outcome).collect();
+    use RequestOutcome::*;
     assert_eq!(outcomes, [Done, NotFound, Partial, NotFound, Refused]);
     sound(&engine);
     assert_eq!(engine.summary().unwrap().rows, 39);
@@ -260,7 +260,7 @@ fn a_file_that_cannot_be_changed_is_tried_once_for_all() {
 fn an_audit_is_names_and_numbers() {
     let bench = Bench::new();
     let mut engine = model(&bench);
-    let result = Audit {
+    let result = AuditEntry {
         test: "feature_injection".into(),
         passed: Some(true),
         value: Some(0.0),
@@ -271,14 +271,14 @@ fn an_audit_is_names_and_numbers() {
     let last = receipts(&engine).pop().unwrap();
     assert_eq!(
         (last.kind, last.sequence, &last.audit[..]),
-        (Kind::Audit, logged.sequence, &[result.clone()][..])
+        (RequestKind::Audit, logged.sequence, &[result.clone()][..])
     );
     for test in ["", "ann smith", "a\nb", "é", &"x".repeat(65)] {
-        let wrong = engine.record_audit(&[Audit { test: test.into(), ..result.clone() }]);
+        let wrong = engine.record_audit(&[AuditEntry { test: test.into(), ..result.clone() }]);
         assert_eq!(wrong.unwrap_err().kind(), Usage, "{test}");
     }
     assert!(engine.record_audit(&[]).is_err());
-    assert!(engine.record_audit(&[Audit { value: Some(f64::NAN), ..result }]).is_err());
+    assert!(engine.record_audit(&[AuditEntry { value: Some(f64::NAN), ..result }]).is_err());
     sound(&engine);
 }
 
@@ -300,7 +300,7 @@ fn an_export_waits_under_a_policy() {
     assert_ne!(plain.vectors, noisy.vectors);
     assert_eq!(engine.policy().unwrap().noise, ExportNoise::Deviation { deviation: 0.5 });
     let last = &receipts(&engine)[receipts(&engine).len() - 2];
-    assert_eq!((last.kind, last.release.as_ref().unwrap().noise), (Kind::Policy, Some(0.5)));
+    assert_eq!((last.kind, last.release.as_ref().unwrap().noise), (RequestKind::Policy, Some(0.5)));
     engine.set_policy(&PolicyChange { noise: Some(ExportNoise::None), ..PolicyChange::default() }).unwrap();
     assert_eq!(engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
     assert!(engine.set_policy(&batch(0)).is_err());

@@ -7,7 +7,7 @@ use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::Refused;
 use efface_engine::{Engine, ExportNoise, Parameters, PolicyChange, Silent};
-use efface_receipt::{PrivacySpent, Release};
+use efface_receipt::{PrivacySpent, ReleaseTerms};
 
 #[test]
 fn an_amended_row_makes_an_export_wait_too() {
@@ -58,7 +58,7 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-fn last_release(engine: &Engine) -> Release {
+fn last_release(engine: &Engine) -> ReleaseTerms {
     receipts(engine).pop().unwrap().release.unwrap()
 }
 

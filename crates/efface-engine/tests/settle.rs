@@ -7,7 +7,7 @@ use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{NotFound, Refused, Usage};
 use efface_engine::{Engine, ForgetRequest, PolicyChange, RowSelection, Silent};
-use efface_receipt::{Kind, Settled};
+use efface_receipt::{RequestKind, SettledRun};
 
 fn later(after: u64, within_seconds: u64) -> PolicyChange {
     let (settle_after, settle_within_seconds) = (Some(after), Some(within_seconds));
@@ -86,7 +86,7 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
     assert_eq!(engine.summary().unwrap().unscrubbed, 0);
     let log = receipts(&engine);
     let settle = log.last().unwrap();
-    assert_eq!((settle.kind, settle.settles), (Kind::Settle, Some(Settled { first: 2, last: 3 })));
+    assert_eq!((settle.kind, settle.settles), (RequestKind::Settle, Some(SettledRun { first: 2, last: 3 })));
     assert!(settle.times.scrubbed_at >= log[3].times.forgotten_at && settle.times.scrubbed_at.is_some());
     assert!(log[2].times.forgotten_at.is_some() && log[2].times.scrubbed_at.is_none());
     assert_eq!(settle.parameters.before, Some(settle.parameters.after));
@@ -107,7 +107,7 @@ fn as_many_as_the_policy_allows_wait_and_no_more() {
     assert_eq!(scrubbed, [false, false, true, false, false, true, false]);
     let log = receipts(&engine);
     let runs: Vec<_> = log.iter().filter_map(|receipt| receipt.settles).collect();
-    assert_eq!(runs, [Settled { first: 2, last: 3 }, Settled { first: 6, last: 7 }]);
+    assert_eq!(runs, [SettledRun { first: 2, last: 3 }, SettledRun { first: 6, last: 7 }]);
     sound(&engine);
     // A group counts as what it is, and a replay is the first answer.
     let named =
@@ -213,8 +213,9 @@ fn every_other_change_settles_first() {
     engine.export("json", None).unwrap();
     twin.export("json", None).unwrap();
     scrubbed(&engine);
-    let kinds: Vec<Kind> = receipts(&engine).iter().rev().take(2).map(|receipt| receipt.kind).collect();
-    assert_eq!(kinds, [Kind::Export, Kind::Settle]);
+    let kinds: Vec<RequestKind> =
+        receipts(&engine).iter().rev().take(2).map(|receipt| receipt.kind).collect();
+    assert_eq!(kinds, [RequestKind::Export, RequestKind::Settle]);
     // A method that makes the sums anew leaves nothing to wait for.
     both(&mut engine, &mut twin, 3);
     assert!(engine.forget(&ids(&[&all[4].id]), &"retrain".parse().unwrap(), false).unwrap().scrubbed);
@@ -228,8 +229,9 @@ fn every_other_change_settles_first() {
     assert_eq!(engine.summary().unwrap().unscrubbed, 1);
     engine.set_policy(&later(1, 0)).unwrap();
     scrubbed(&engine);
-    let kinds: Vec<Kind> = receipts(&engine).iter().rev().take(2).map(|receipt| receipt.kind).collect();
-    assert_eq!(kinds, [Kind::Settle, Kind::Policy]);
+    let kinds: Vec<RequestKind> =
+        receipts(&engine).iter().rev().take(2).map(|receipt| receipt.kind).collect();
+    assert_eq!(kinds, [RequestKind::Settle, RequestKind::Policy]);
     assert_close(&engine, &twin);
     assert!(forget(&mut engine, &all[6].id).scrubbed);
 }

@@ -10,7 +10,7 @@ use efface_engine::{
     AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetRequest,
     HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors, named_method,
 };
-use efface_receipt::Claim;
+use efface_receipt::ReceiptClaim;
 
 const METHODS: [&str; 3] = ["fine_tune", "neggrad_plus", "scrub"];
 
@@ -66,7 +66,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             let mut engine = bench.fit(&file, &request(&text, head));
             let before = predictions(&engine, &text);
             let report = engine.request(&by(method, &["d3", "d7"]), false).unwrap();
-            assert_eq!((report.method.as_str(), report.outcome.as_str()), (method, "erased"));
+            assert_eq!((report.method.as_str(), report.outcome.name()), (method, "erased"));
             let evidence = &report.evidence;
             assert_eq!(evidence.claim(), efface::Claim::Approximate);
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite(), "{evidence:?}");
@@ -77,7 +77,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
 
             let receipt = receipts(&engine).pop().unwrap();
             assert_eq!(receipt.method.as_deref(), Some(method));
-            assert!(matches!(receipt.claim, Some(Claim::Approximate {})));
+            assert!(matches!(receipt.claim, Some(ReceiptClaim::Approximate {})));
             assert_eq!(receipt.bound.unwrap().relative, None);
             let tuning = &receipt.settings["tuning"];
             assert_eq!(tuning["epochs"], 5);

@@ -74,6 +74,6 @@ fn is_missing_file(error: &efface_engine::Error) -> bool {
 }
 
 /// A receipt that does not hold.
-pub(crate) fn receipt(py: Python<'_>, fault: &efface_receipt::Fault) -> PyErr {
+pub(crate) fn receipt(py: Python<'_>, fault: &efface_receipt::ReceiptFault) -> PyErr {
     named(py, "VerificationError", format!("{}: {fault}", fault.check()))
 }

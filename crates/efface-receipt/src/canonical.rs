@@ -8,42 +8,46 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
 use crate::{
-    fault::Fault,
+    fault::ReceiptFault,
     limits::{MAX_DEPTH, MAX_INTEGER, MAX_VALUES},
 };
 
 /// The canonical bytes of anything that serde can write.
 ///
 /// Numbers that are not finite become `null` on the way through `serde_json`; callers with such fields check them first.
-pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
-    let value = serde_json::to_value(value).map_err(|_| Fault::Unwritable("serialisation failed"))?;
+pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, ReceiptFault> {
+    let value = serde_json::to_value(value).map_err(|_| ReceiptFault::Unwritable("serialisation failed"))?;
     write(&value)
 }
 
 /// The canonical bytes of a JSON value. Integers beyond ±2⁵³ are refused: not every reader keeps them.
-pub fn write(value: &Value) -> Result<Vec<u8>, Fault> {
+pub fn write(value: &Value) -> Result<Vec<u8>, ReceiptFault> {
     let mut out = Vec::new();
     write_value(value, &mut out, 0)?;
     Ok(out)
 }
 
 /// Reads a document of at most `limit` bytes that must be canonical to the last byte.
-pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8], what: &'static str, limit: usize) -> Result<T, Fault> {
+pub fn from_bytes<T: DeserializeOwned>(
+    bytes: &[u8],
+    what: &'static str,
+    limit: usize,
+) -> Result<T, ReceiptFault> {
     let value = parse(bytes, what, limit)?;
     serde_json::from_value(value).map_err(|error| {
         // The text of an error can repeat a field name of any length.
-        Fault::Schema(error.to_string().chars().take(200).collect())
+        ReceiptFault::Schema(error.to_string().chars().take(200).collect())
     })
 }
 
 /// As [`from_bytes`], but any value will do.
-pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, Fault> {
+pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, ReceiptFault> {
     if bytes.len() > limit {
-        return Err(Fault::TooLarge { what, size: bytes.len(), limit });
+        return Err(ReceiptFault::TooLarge { what, size: bytes.len(), limit });
     }
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| Fault::NotCanonical { at: error.valid_up_to(), problem: "not UTF-8" })?;
-    let mut parser = Parser { text, at: 0, values: 0 };
+        .map_err(|error| ReceiptFault::NotCanonical { at: error.valid_up_to(), problem: "not UTF-8" })?;
+    let mut parser = CanonicalParser { text, at: 0, values: 0 };
     let value = parser.value(0)?;
     if parser.at != bytes.len() {
         return parser.fault("something follows the document");
@@ -51,9 +55,9 @@ pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, Fa
     Ok(value)
 }
 
-fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), Fault> {
+fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), ReceiptFault> {
     if depth > MAX_DEPTH {
-        return Err(Fault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
+        return Err(ReceiptFault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
     }
     match value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -117,15 +121,18 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn number_text(number: &Number) -> Result<String, Fault> {
-    const TOO_BIG: Fault = Fault::Unwritable("an integer beyond ±2^53; write it as a string");
+fn number_text(number: &Number) -> Result<String, ReceiptFault> {
+    const TOO_BIG: ReceiptFault = ReceiptFault::Unwritable("an integer beyond ±2^53; write it as a string");
     if let Some(n) = number.as_u64() {
         return if n <= MAX_INTEGER { Ok(n.to_string()) } else { Err(TOO_BIG) };
     }
     if let Some(n) = number.as_i64() {
         return if n.unsigned_abs() <= MAX_INTEGER { Ok(n.to_string()) } else { Err(TOO_BIG) };
     }
-    number.as_f64().and_then(ecmascript).ok_or(Fault::Unwritable("a number that is not a finite double"))
+    number
+        .as_f64()
+        .and_then(ecmascript)
+        .ok_or(ReceiptFault::Unwritable("a number that is not a finite double"))
 }
 
 /// A double as ECMAScript's `Number::toString` writes it; None for those that are not finite.
@@ -172,15 +179,15 @@ fn shortest(number: f64) -> String {
     if rounded.parse() == Ok(number) { rounded } else { found }
 }
 
-struct Parser<'a> {
+struct CanonicalParser<'a> {
     text: &'a str,
     at: usize,
     values: usize,
 }
 
-impl Parser<'_> {
-    fn fault<T>(&self, problem: &'static str) -> Result<T, Fault> {
-        Err(Fault::NotCanonical { at: self.at, problem })
+impl CanonicalParser<'_> {
+    fn fault<T>(&self, problem: &'static str) -> Result<T, ReceiptFault> {
+        Err(ReceiptFault::NotCanonical { at: self.at, problem })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -193,11 +200,11 @@ impl Parser<'_> {
         found
     }
 
-    fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), ReceiptFault> {
         if self.take(byte) { Ok(()) } else { self.fault(problem) }
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Result<Value, Fault> {
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, ReceiptFault> {
         if !self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
             return self.fault("no JSON value");
         }
@@ -205,13 +212,17 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn value(&mut self, depth: usize) -> Result<Value, ReceiptFault> {
         if depth > MAX_DEPTH {
-            return Err(Fault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
+            return Err(ReceiptFault::TooLarge { what: "the nesting", size: depth, limit: MAX_DEPTH });
         }
         self.values += 1;
         if self.values > MAX_VALUES {
-            return Err(Fault::TooLarge { what: "the document", size: self.values, limit: MAX_VALUES });
+            return Err(ReceiptFault::TooLarge {
+                what: "the document",
+                size: self.values,
+                limit: MAX_VALUES,
+            });
         }
         match self.peek() {
             Some(b'n') => self.word("null", Value::Null),
@@ -226,7 +237,7 @@ impl Parser<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn array(&mut self, depth: usize) -> Result<Value, ReceiptFault> {
         self.at += 1;
         let mut items = Vec::new();
         if self.take(b']') {
@@ -241,7 +252,7 @@ impl Parser<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn object(&mut self, depth: usize) -> Result<Value, ReceiptFault> {
         self.at += 1;
         let mut members = Map::new();
         if self.take(b'}') {
@@ -266,7 +277,7 @@ impl Parser<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Fault> {
+    fn string(&mut self) -> Result<String, ReceiptFault> {
         self.expect(b'"', "no string")?;
         let mut out = String::new();
         loop {
@@ -289,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// Only the escapes that the canonical form uses.
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, ReceiptFault> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let (found, length) = match rest {
             [b'\\', b'"', ..] => ('"', 2),
@@ -313,7 +324,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn number(&mut self) -> Result<Value, Fault> {
+    fn number(&mut self) -> Result<Value, ReceiptFault> {
         const BAD: &str = "a number that is not written as ECMAScript writes doubles";
         let bytes = self.text.as_bytes();
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');

@@ -7,7 +7,7 @@ use crate::{hash::Hash, time::Time};
 /// What is promised of the result, compared with training without the forgotten rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Claim {
+pub enum ReceiptClaim {
     /// Equal to retraining up to arithmetic: there is a bound, and it is at most the tolerance. A receipt that says otherwise
     /// is refused.
     Exact {
@@ -44,7 +44,7 @@ pub enum Claim {
 /// How a bound was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BoundSource {
+pub enum BoundOrigin {
     /// The gradient of the retained loss was computed.
     Measured,
     /// It was bounded by what each step since the last measurement can have added.
@@ -54,27 +54,27 @@ pub enum BoundSource {
 /// The distance to the retrained parameters that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bound {
+pub struct DistanceBound {
     /// An upper bound on ‖θ − θ′‖; null when nothing can be said.
     pub distance: Option<f64>,
     /// The distance as a fraction of the parameters' norm; null when nothing can be said.
     pub relative: Option<f64>,
     /// How it was obtained.
-    pub source: BoundSource,
+    pub source: BoundOrigin,
 }
 
-impl Bound {
+impl DistanceBound {
     /// A bound from numbers that may be infinite, which JSON cannot say.
-    pub fn new(distance: f64, relative: f64, source: BoundSource) -> Bound {
+    pub fn new(distance: f64, relative: f64, source: BoundOrigin) -> DistanceBound {
         let finite = |number: f64| number.is_finite().then_some(number);
-        Bound { distance: finite(distance), relative: finite(relative), source }
+        DistanceBound { distance: finite(distance), relative: finite(relative), source }
     }
 }
 
 /// The result of a test run on the model: a name and numbers, nothing else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Audit {
+pub struct AuditEntry {
     /// The test, such as `feature_injection`.
     pub test: String,
     /// Whether it was passed; null for a measurement that decides nothing.
@@ -154,7 +154,7 @@ pub enum SensitivitySource {
 /// al. 2024), so a release waits for company.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Release {
+pub struct ReleaseTerms {
     /// Requests that must have come together before new parameters are published.
     pub minimum_batch: u64,
     /// Requests that have come together so far.

@@ -6,7 +6,7 @@
 //!
 //! - Without the salt, a commitment says nothing, not even whether a guess is right.
 //! - The same value gives the same commitment under one salt, so a list of forgotten rows can be searched.
-//! - Showing one [`Opening`] to an auditor proves what one commitment stands for and gives away no other.
+//! - Showing one [`CommitmentOpening`] to an auditor proves what one commitment stands for and gives away no other.
 //! - Destroying the salt makes all commitments of a model meaningless for good.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::hash::{Hash, hash_parts, hmac};
 
 /// What a commitment stands for. The same text under two labels gives unrelated commitments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Label {
+pub enum CommitmentLabel {
     /// A caller's request id.
     Request,
     /// The identity whose rows go.
@@ -28,45 +28,45 @@ pub enum Label {
     Row,
 }
 
-impl Label {
+impl CommitmentLabel {
     /// The label as it is hashed.
     pub fn name(self) -> &'static str {
         match self {
-            Label::Request => "request",
-            Label::Subject => "subject",
-            Label::RowId => "row_id",
-            Label::Row => "row",
+            CommitmentLabel::Request => "request",
+            CommitmentLabel::Subject => "subject",
+            CommitmentLabel::RowId => "row_id",
+            CommitmentLabel::Row => "row",
         }
     }
 }
 
 /// The secret of a model's commitments. It is overwritten when dropped and is never printed.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Salt([u8; 32]);
+pub struct CommitmentSalt([u8; 32]);
 
-impl Salt {
+impl CommitmentSalt {
     /// From 32 random bytes, which the caller draws and keeps.
-    pub fn new(bytes: &[u8; 32]) -> Salt {
-        Salt(*bytes)
+    pub fn new(bytes: &[u8; 32]) -> CommitmentSalt {
+        CommitmentSalt(*bytes)
     }
 
     /// The commitment to a value.
-    pub fn commit(&self, label: Label, value: &[u8]) -> Hash {
+    pub fn commit(&self, label: CommitmentLabel, value: &[u8]) -> Hash {
         self.open(label, value).commitment(label, value)
     }
 
     /// What a person needs, beside the value, to check the commitment to it.
-    pub fn open(&self, label: Label, value: &[u8]) -> Opening {
-        Opening(hmac(&self.0, &[label.name().as_bytes(), &[0], value]))
+    pub fn open(&self, label: CommitmentLabel, value: &[u8]) -> CommitmentOpening {
+        CommitmentOpening(hmac(&self.0, &[label.name().as_bytes(), &[0], value]))
     }
 
     /// The commitment to a row: its id and the hash of its content, so that an amended row is another leaf.
     pub fn row(&self, id: &[u8], content: &Hash) -> Hash {
-        self.commit(Label::Row, &row_value(id, content))
+        self.commit(CommitmentLabel::Row, &row_value(id, content))
     }
 }
 
-impl fmt::Debug for Salt {
+impl fmt::Debug for CommitmentSalt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Salt(hidden)")
     }
@@ -83,11 +83,11 @@ pub fn row_value(id: &[u8], content: &Hash) -> Vec<u8> {
 
 /// The nonce of one commitment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opening(pub Hash);
+pub struct CommitmentOpening(pub Hash);
 
-impl Opening {
+impl CommitmentOpening {
     /// The commitment that this opening and a value lead to; compare it with the one in the receipt.
-    pub fn commitment(&self, label: Label, value: &[u8]) -> Hash {
+    pub fn commitment(&self, label: CommitmentLabel, value: &[u8]) -> Hash {
         let domain = b"efface commitment v1\0";
         hash_parts(&[domain, label.name().as_bytes(), &[0], self.0.as_bytes(), value])
     }
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn an_opening_proves_one_value_under_one_label() {
-        let salt = Salt::new(&[3; 32]);
-        let commitment = salt.commit(Label::Subject, b"alice");
-        let opening = salt.open(Label::Subject, b"alice");
-        assert_eq!(opening.commitment(Label::Subject, b"alice"), commitment);
-        assert_ne!(opening.commitment(Label::Subject, b"bob"), commitment);
-        assert_ne!(opening.commitment(Label::RowId, b"alice"), commitment);
-        assert_ne!(salt.commit(Label::RowId, b"alice"), commitment);
-        assert_ne!(Salt::new(&[4; 32]).commit(Label::Subject, b"alice"), commitment);
+        let salt = CommitmentSalt::new(&[3; 32]);
+        let commitment = salt.commit(CommitmentLabel::Subject, b"alice");
+        let opening = salt.open(CommitmentLabel::Subject, b"alice");
+        assert_eq!(opening.commitment(CommitmentLabel::Subject, b"alice"), commitment);
+        assert_ne!(opening.commitment(CommitmentLabel::Subject, b"bob"), commitment);
+        assert_ne!(opening.commitment(CommitmentLabel::RowId, b"alice"), commitment);
+        assert_ne!(salt.commit(CommitmentLabel::RowId, b"alice"), commitment);
+        assert_ne!(CommitmentSalt::new(&[4; 32]).commit(CommitmentLabel::Subject, b"alice"), commitment);
         assert_eq!(format!("{salt:?}"), "Salt(hidden)");
     }
 

@@ -6,7 +6,7 @@ use crate::{hash::Hash, signature::KeyId};
 /// Why something was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ReceiptFault {
     /// More bytes, entries or levels than are read.
     #[error("{what} has {size}, more than the {limit} that are read; this is not something efface wrote")]
     TooLarge {
@@ -163,25 +163,29 @@ pub enum Fault {
     Membership,
 }
 
-impl Fault {
+impl ReceiptFault {
     /// The check that failed, as one word. The Python verifier uses the same words.
     pub fn check(&self) -> &'static str {
         match self {
-            Fault::TooLarge { .. } => "limits",
-            Fault::NotCanonical { .. } | Fault::Unwritable(_) => "canonical",
-            Fault::Schema(_) | Fault::Contradiction { .. } => "schema",
-            Fault::Key(_) | Fault::UnknownKey { .. } | Fault::RetiredKey { .. } => "key",
-            Fault::ReceiptSignature => "signature",
-            Fault::Note(_) | Fault::CheckpointUnsigned | Fault::CheckpointSignature => "checkpoint",
-            Fault::Origin { .. } => "origin",
-            Fault::Sequence { .. }
-            | Fault::ProofSize { .. }
-            | Fault::Inclusion
-            | Fault::OutOfRange { .. } => "inclusion",
-            Fault::Consistency { .. } | Fault::Shrunk { .. } | Fault::Previous { .. } => "consistency",
-            Fault::Fork { .. } => "fork",
-            Fault::Chain { .. } => "chain",
-            Fault::SetOrder | Fault::Membership => "training_set",
+            ReceiptFault::TooLarge { .. } => "limits",
+            ReceiptFault::NotCanonical { .. } | ReceiptFault::Unwritable(_) => "canonical",
+            ReceiptFault::Schema(_) | ReceiptFault::Contradiction { .. } => "schema",
+            ReceiptFault::Key(_) | ReceiptFault::UnknownKey { .. } | ReceiptFault::RetiredKey { .. } => "key",
+            ReceiptFault::ReceiptSignature => "signature",
+            ReceiptFault::Note(_) | ReceiptFault::CheckpointUnsigned | ReceiptFault::CheckpointSignature => {
+                "checkpoint"
+            }
+            ReceiptFault::Origin { .. } => "origin",
+            ReceiptFault::Sequence { .. }
+            | ReceiptFault::ProofSize { .. }
+            | ReceiptFault::Inclusion
+            | ReceiptFault::OutOfRange { .. } => "inclusion",
+            ReceiptFault::Consistency { .. }
+            | ReceiptFault::Shrunk { .. }
+            | ReceiptFault::Previous { .. } => "consistency",
+            ReceiptFault::Fork { .. } => "fork",
+            ReceiptFault::Chain { .. } => "chain",
+            ReceiptFault::SetOrder | ReceiptFault::Membership => "training_set",
         }
     }
 }

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use crate::{
-    fault::Fault,
+    fault::ReceiptFault,
     hash::{Hash, node_hash, sha256},
     limits::MAX_INTEGER,
-    receipt::Head,
+    receipt::LogHead,
 };
 
 /// Where the nodes of complete subtrees are kept.
-pub trait Nodes {
+pub trait LogNodes {
     /// What can go wrong while reading.
-    type Error: From<Fault>;
+    type Error: From<ReceiptFault>;
 
     /// The hash over the leaves `index << level .. (index + 1) << level`, all of which have been appended.
     fn node(&self, level: u32, index: u64) -> Result<Hash, Self::Error>;
@@ -26,7 +26,7 @@ pub trait Nodes {
 
 /// A node that an append completed, and that a store has to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Complete {
+pub struct CompleteNodes {
     /// 0 for a leaf.
     pub level: u32,
     /// Its index at that level.
@@ -45,7 +45,7 @@ pub struct Frontier {
 
 impl Frontier {
     /// Reads the edge of a log of `size` leaves from its stored nodes.
-    pub fn load<N: Nodes>(nodes: &N, size: u64) -> Result<Frontier, N::Error> {
+    pub fn load<N: LogNodes>(nodes: &N, size: u64) -> Result<Frontier, N::Error> {
         check_size(size)?;
         let peaks = peaks(0, size)
             .into_iter()
@@ -55,13 +55,13 @@ impl Frontier {
     }
 
     /// Appends the hash of a leaf; gives the nodes to store, the leaf first.
-    pub fn append(&mut self, leaf: &Hash) -> Vec<Complete> {
+    pub fn append(&mut self, leaf: &Hash) -> Vec<CompleteNodes> {
         let mut hash = *leaf;
-        let mut complete = vec![Complete { level: 0, index: self.size, hash }];
+        let mut complete = vec![CompleteNodes { level: 0, index: self.size, hash }];
         for level in 1..=self.size.trailing_ones() {
             let Some(left) = self.peaks.pop() else { break };
             hash = node_hash(&left, &hash);
-            complete.push(Complete { level, index: self.size >> level, hash });
+            complete.push(CompleteNodes { level, index: self.size >> level, hash });
         }
         self.peaks.push(hash);
         self.size += 1;
@@ -79,8 +79,8 @@ impl Frontier {
     }
 
     /// Size and root.
-    pub fn head(&self) -> Head {
-        Head { size: self.size, root: self.root() }
+    pub fn head(&self) -> LogHead {
+        LogHead { size: self.size, root: self.root() }
     }
 }
 
@@ -105,7 +105,7 @@ fn peaks(start: u64, count: u64) -> Vec<(u32, u64)> {
 
 /// The hash of a node in the array numbering of `ct-merkle`, in a log of `size` leaves. At the right edge such a node
 /// can be cut short, and is then put together from complete ones.
-fn numbered<N: Nodes>(nodes: &N, number: u64, size: u64) -> Result<Hash, N::Error> {
+fn numbered<N: LogNodes>(nodes: &N, number: u64, size: u64) -> Result<Hash, N::Error> {
     let level = number.trailing_ones();
     let index = number >> (level + 1);
     let start = index << level;
@@ -115,8 +115,8 @@ fn numbered<N: Nodes>(nodes: &N, number: u64, size: u64) -> Result<Hash, N::Erro
     Ok(fold(&found?))
 }
 
-fn check_size(size: u64) -> Result<(), Fault> {
-    if size > MAX_INTEGER { Err(Fault::OutOfRange { asked: size, size: MAX_INTEGER }) } else { Ok(()) }
+fn check_size(size: u64) -> Result<(), ReceiptFault> {
+    if size > MAX_INTEGER { Err(ReceiptFault::OutOfRange { asked: size, size: MAX_INTEGER }) } else { Ok(()) }
 }
 
 fn root_of(root: &Hash, size: u64) -> RootHash<Sha256> {
@@ -141,10 +141,10 @@ pub struct InclusionProof {
 
 impl InclusionProof {
     /// Proves that leaf `index` is in the log of the first `size` leaves.
-    pub fn new<N: Nodes>(nodes: &N, index: u64, size: u64) -> Result<InclusionProof, N::Error> {
+    pub fn new<N: LogNodes>(nodes: &N, index: u64, size: u64) -> Result<InclusionProof, N::Error> {
         check_size(size)?;
         if index >= size {
-            return Err(Fault::OutOfRange { asked: index, size }.into());
+            return Err(ReceiptFault::OutOfRange { asked: index, size }.into());
         }
         let numbers = indices_for_inclusion_proof(size, index);
         let path =
@@ -153,11 +153,13 @@ impl InclusionProof {
     }
 
     /// Checks the proof for the bytes of a leaf against the root of the log.
-    pub fn verify(&self, leaf: &[u8], root: &Hash) -> Result<(), Fault> {
+    pub fn verify(&self, leaf: &[u8], root: &Hash) -> Result<(), ReceiptFault> {
         check_size(self.size)?;
         let proof = ct_merkle::InclusionProof::try_from_bytes(concatenated(&self.path))
-            .map_err(|_| Fault::Inclusion)?;
-        root_of(root, self.size).verify_inclusion(&leaf, self.index, &proof).map_err(|_| Fault::Inclusion)
+            .map_err(|_| ReceiptFault::Inclusion)?;
+        root_of(root, self.size)
+            .verify_inclusion(&leaf, self.index, &proof)
+            .map_err(|_| ReceiptFault::Inclusion)
     }
 }
 
@@ -175,10 +177,10 @@ pub struct ConsistencyProof {
 
 impl ConsistencyProof {
     /// Proves that the first `old` leaves are the start of the first `new`.
-    pub fn new<N: Nodes>(nodes: &N, old: u64, new: u64) -> Result<ConsistencyProof, N::Error> {
+    pub fn new<N: LogNodes>(nodes: &N, old: u64, new: u64) -> Result<ConsistencyProof, N::Error> {
         check_size(new)?;
         if old > new {
-            return Err(Fault::OutOfRange { asked: old, size: new }.into());
+            return Err(ReceiptFault::OutOfRange { asked: old, size: new }.into());
         }
         let numbers = if old == 0 { Vec::new() } else { indices_for_consistency_proof(old, new - old) };
         let path =
@@ -187,9 +189,9 @@ impl ConsistencyProof {
     }
 
     /// Checks the proof against both roots.
-    pub fn verify(&self, old_root: &Hash, new_root: &Hash) -> Result<(), Fault> {
+    pub fn verify(&self, old_root: &Hash, new_root: &Hash) -> Result<(), ReceiptFault> {
         check_size(self.new)?;
-        let fault = Fault::Consistency { old: self.old, new: self.new };
+        let fault = ReceiptFault::Consistency { old: self.old, new: self.new };
         if self.old == 0 {
             // Every log continues the empty one.
             return if self.path.is_empty() && *old_root == sha256(b"") { Ok(()) } else { Err(fault) };
@@ -229,27 +231,27 @@ impl MemoryLog {
     }
 
     /// Its size and root.
-    pub fn head(&self) -> Head {
+    pub fn head(&self) -> LogHead {
         self.frontier.head()
     }
 
     /// Proof that leaf `index` is in it.
-    pub fn inclusion(&self, index: u64) -> Result<InclusionProof, Fault> {
+    pub fn inclusion(&self, index: u64) -> Result<InclusionProof, ReceiptFault> {
         InclusionProof::new(self, index, self.frontier.size)
     }
 
     /// Proof that it continues the log of its first `old` leaves.
-    pub fn consistency(&self, old: u64) -> Result<ConsistencyProof, Fault> {
+    pub fn consistency(&self, old: u64) -> Result<ConsistencyProof, ReceiptFault> {
         ConsistencyProof::new(self, old, self.frontier.size)
     }
 }
 
-impl Nodes for MemoryLog {
-    type Error = Fault;
+impl LogNodes for MemoryLog {
+    type Error = ReceiptFault;
 
-    fn node(&self, level: u32, index: u64) -> Result<Hash, Fault> {
+    fn node(&self, level: u32, index: u64) -> Result<Hash, ReceiptFault> {
         let found = self.levels.get(level as usize).and_then(|nodes| nodes.get(usize::try_from(index).ok()?));
-        found.copied().ok_or(Fault::OutOfRange { asked: index, size: self.frontier.size })
+        found.copied().ok_or(ReceiptFault::OutOfRange { asked: index, size: self.frontier.size })
     }
 }
 

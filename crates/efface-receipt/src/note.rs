@@ -14,16 +14,16 @@
 use data_encoding::BASE64;
 
 use crate::{
-    fault::Fault,
+    fault::ReceiptFault,
     hash::{Hash, sha256},
     limits::{MAX_INTEGER, MAX_NOTE_BYTES, MAX_NOTE_SIGNATURES},
-    receipt::Head,
+    receipt::LogHead,
     signature::{KeyId, KeyRing, SecretKey, Signature, check_name},
 };
 
 /// The head of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct LogCheckpoint {
     /// The log's name, which is the name of its key.
     pub origin: String,
     /// How many receipts.
@@ -35,28 +35,28 @@ pub struct Checkpoint {
 }
 
 /// One signature line.
-struct Line {
+struct NoteLine {
     name: String,
     id: KeyId,
     signature: Vec<u8>,
 }
 
-impl Checkpoint {
+impl LogCheckpoint {
     /// The head of a log of this name.
-    pub fn new(origin: &str, size: u64, root: Hash) -> Result<Checkpoint, Fault> {
+    pub fn new(origin: &str, size: u64, root: Hash) -> Result<LogCheckpoint, ReceiptFault> {
         check_name(origin)?;
         if size > MAX_INTEGER {
-            return Err(Fault::OutOfRange { asked: size, size: MAX_INTEGER });
+            return Err(ReceiptFault::OutOfRange { asked: size, size: MAX_INTEGER });
         }
         if size == 0 && root != sha256(b"") {
-            return Err(Fault::Note("the root of an empty log is the hash of nothing"));
+            return Err(ReceiptFault::Note("the root of an empty log is the hash of nothing"));
         }
-        Ok(Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() })
+        Ok(LogCheckpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() })
     }
 
     /// Size and root.
-    pub fn head(&self) -> Head {
-        Head { size: self.size, root: self.root }
+    pub fn head(&self) -> LogHead {
+        LogHead { size: self.size, root: self.root }
     }
 
     /// The text that is signed.
@@ -70,9 +70,9 @@ impl Checkpoint {
     }
 
     /// The signed note. The key must bear the name of the log.
-    pub fn sign(&self, key: &SecretKey) -> Result<String, Fault> {
+    pub fn sign(&self, key: &SecretKey) -> Result<String, ReceiptFault> {
         if key.name() != self.origin {
-            return Err(Fault::Note("the key does not bear the name of the log"));
+            return Err(ReceiptFault::Note("the key does not bear the name of the log"));
         }
         let body = self.body();
         let mut bytes = key.id().0.to_vec();
@@ -85,7 +85,7 @@ impl Checkpoint {
 
     /// Reads a note and checks its signatures. At least one trusted key that bears the log's name must have signed, and
     /// no signature by a trusted key may fail.
-    pub fn verify(note: &str, keys: &KeyRing) -> Result<Checkpoint, Fault> {
+    pub fn verify(note: &str, keys: &KeyRing) -> Result<LogCheckpoint, ReceiptFault> {
         let (checkpoint, body, lines) = read(note)?;
         let mut signed = false;
         for line in lines {
@@ -94,34 +94,39 @@ impl Checkpoint {
             }
             // The last receipt of this log is number size - 1.
             let key = keys.active(&line.name, line.id, checkpoint.size.saturating_sub(1))?;
-            let signature = <[u8; 64]>::try_from(line.signature).map_err(|_| Fault::CheckpointSignature)?;
+            let signature =
+                <[u8; 64]>::try_from(line.signature).map_err(|_| ReceiptFault::CheckpointSignature)?;
             if !key.verifies(body.as_bytes(), &Signature(signature)) {
-                return Err(Fault::CheckpointSignature);
+                return Err(ReceiptFault::CheckpointSignature);
             }
             signed |= key.name() == checkpoint.origin;
         }
-        if signed { Ok(checkpoint) } else { Err(Fault::CheckpointUnsigned) }
+        if signed { Ok(checkpoint) } else { Err(ReceiptFault::CheckpointUnsigned) }
     }
 
     /// Reads a note without checking any signature, for display.
-    pub fn parse_unverified(note: &str) -> Result<Checkpoint, Fault> {
+    pub fn parse_unverified(note: &str) -> Result<LogCheckpoint, ReceiptFault> {
         Ok(read(note)?.0)
     }
 }
 
-fn read(note: &str) -> Result<(Checkpoint, &str, Vec<Line>), Fault> {
+fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), ReceiptFault> {
     if note.len() > MAX_NOTE_BYTES {
-        return Err(Fault::TooLarge { what: "the checkpoint", size: note.len(), limit: MAX_NOTE_BYTES });
+        return Err(ReceiptFault::TooLarge {
+            what: "the checkpoint",
+            size: note.len(),
+            limit: MAX_NOTE_BYTES,
+        });
     }
     if note.chars().any(|c| c.is_control() && c != '\n') {
-        return Err(Fault::Note("control characters"));
+        return Err(ReceiptFault::Note("control characters"));
     }
     let Some(cut) = note.rfind("\n\n") else {
-        return Err(Fault::Note("no blank line before the signatures"));
+        return Err(ReceiptFault::Note("no blank line before the signatures"));
     };
     let (body, rest) = note.split_at(cut + 1);
     let Some(rest) = rest.get(1..).and_then(|rest| rest.strip_suffix('\n')) else {
-        return Err(Fault::Note("no newline at the end"));
+        return Err(ReceiptFault::Note("no newline at the end"));
     };
     let mut lines = Vec::new();
     for line in rest.split('\n') {
@@ -129,14 +134,14 @@ fn read(note: &str) -> Result<(Checkpoint, &str, Vec<Line>), Fault> {
         if lines.len() > MAX_NOTE_SIGNATURES {
             let size = lines.len();
             let limit = MAX_NOTE_SIGNATURES;
-            return Err(Fault::TooLarge { what: "the list of signatures", size, limit });
+            return Err(ReceiptFault::TooLarge { what: "the list of signatures", size, limit });
         }
     }
     Ok((head(body)?, body, lines))
 }
 
-fn signature_line(line: &str) -> Result<Line, Fault> {
-    const BAD: Fault = Fault::Note("a signature line is a dash, a key name and base64");
+fn signature_line(line: &str) -> Result<NoteLine, ReceiptFault> {
+    const BAD: ReceiptFault = ReceiptFault::Note("a signature line is a dash, a key name and base64");
     let (name, code) = line.strip_prefix("— ").and_then(|rest| rest.split_once(' ')).ok_or(BAD)?;
     check_name(name)?;
     let bytes = BASE64.decode(code.as_bytes()).map_err(|_| BAD)?;
@@ -144,24 +149,24 @@ fn signature_line(line: &str) -> Result<Line, Fault> {
     if signature.is_empty() {
         return Err(BAD);
     }
-    Ok(Line { name: name.to_owned(), id: KeyId(*id), signature: signature.to_vec() })
+    Ok(NoteLine { name: name.to_owned(), id: KeyId(*id), signature: signature.to_vec() })
 }
 
-fn head(body: &str) -> Result<Checkpoint, Fault> {
+fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
     let mut lines = body.strip_suffix('\n').unwrap_or(body).split('\n');
     let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
-        return Err(Fault::Note("fewer than three lines"));
+        return Err(ReceiptFault::Note("fewer than three lines"));
     };
-    let number: u64 = size.parse().map_err(|_| Fault::Note("the size is not a number"))?;
+    let number: u64 = size.parse().map_err(|_| ReceiptFault::Note("the size is not a number"))?;
     if number.to_string() != size {
-        return Err(Fault::Note("the size has a sign or leading zeros"));
+        return Err(ReceiptFault::Note("the size has a sign or leading zeros"));
     }
     let bytes = BASE64.decode(root.as_bytes()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-    let root = Hash(bytes.ok_or(Fault::Note("the root is not 32 bytes in base64"))?);
-    let mut checkpoint = Checkpoint::new(origin, number, root)?;
+    let root = Hash(bytes.ok_or(ReceiptFault::Note("the root is not 32 bytes in base64"))?);
+    let mut checkpoint = LogCheckpoint::new(origin, number, root)?;
     checkpoint.extensions = lines.map(str::to_owned).collect();
     if checkpoint.extensions.iter().any(String::is_empty) {
-        return Err(Fault::Note("an empty line in the text"));
+        return Err(ReceiptFault::Note("an empty line in the text"));
     }
     Ok(checkpoint)
 }
@@ -178,26 +183,26 @@ mod tests {
     fn other_signatures_are_passed_over_but_own_ones_must_hold() {
         let key = secret();
         let witness = SecretKey::from_seed("witness.example", &[6; 32]).unwrap();
-        let note = Checkpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&key).unwrap();
+        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&key).unwrap();
         let line = note.lines().last().unwrap().to_owned();
         let other = line.replace("example.com/log", "witness.example");
         let keys = KeyRing::from(key.public());
         let both = format!("{note}{other}\n");
-        assert_eq!(Checkpoint::verify(&both, &keys).unwrap().size, 3);
+        assert_eq!(LogCheckpoint::verify(&both, &keys).unwrap().size, 3);
         // A witness alone does not speak for the log.
         assert_eq!(
-            Checkpoint::verify(&both, &KeyRing::from(witness.public())),
-            Err(Fault::CheckpointUnsigned)
+            LogCheckpoint::verify(&both, &KeyRing::from(witness.public())),
+            Err(ReceiptFault::CheckpointUnsigned)
         );
         // The same key with a wrong signature spoils the note.
         let wrong = note.replace("\n3\n", "\n4\n");
-        assert_eq!(Checkpoint::verify(&wrong, &keys), Err(Fault::CheckpointSignature));
+        assert_eq!(LogCheckpoint::verify(&wrong, &keys), Err(ReceiptFault::CheckpointSignature));
     }
 
     #[test]
     fn malformed_notes_are_refused() {
-        let note = Checkpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&secret()).unwrap();
-        Checkpoint::parse_unverified(&note).unwrap();
+        let note = LogCheckpoint::new("example.com/log", 3, Hash([1; 32])).unwrap().sign(&secret()).unwrap();
+        LogCheckpoint::parse_unverified(&note).unwrap();
         for (from, to) in [
             ("\n3\n", "\n03\n"),
             ("\n3\n", "\n+3\n"),
@@ -213,12 +218,12 @@ mod tests {
             ("example.com/log", ""),
             ("=\n", "\n"),
         ] {
-            assert!(Checkpoint::parse_unverified(&note.replace(from, to)).is_err(), "{from:?} → {to:?}");
+            assert!(LogCheckpoint::parse_unverified(&note.replace(from, to)).is_err(), "{from:?} → {to:?}");
         }
         let line = format!("{}\n", note.lines().last().unwrap());
-        Checkpoint::parse_unverified(&(note.clone() + &line.repeat(31))).unwrap();
-        assert!(Checkpoint::parse_unverified(&(note.clone() + &line.repeat(32))).is_err());
-        assert!(Checkpoint::parse_unverified(&"\n".repeat(1 << 20)).is_err());
-        assert!(Checkpoint::parse_unverified("").is_err());
+        LogCheckpoint::parse_unverified(&(note.clone() + &line.repeat(31))).unwrap();
+        assert!(LogCheckpoint::parse_unverified(&(note.clone() + &line.repeat(32))).is_err());
+        assert!(LogCheckpoint::parse_unverified(&"\n".repeat(1 << 20)).is_err());
+        assert!(LogCheckpoint::parse_unverified("").is_err());
     }
 }

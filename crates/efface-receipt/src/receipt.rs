@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    claim::{Audit, Bound, Calibration, Claim, KnownCopy, PrivacySpent, Release},
-    fault::Fault,
+    claim::{AuditEntry, Calibration, DistanceBound, KnownCopy, PrivacySpent, ReceiptClaim, ReleaseTerms},
+    fault::ReceiptFault,
     hash::Hash,
     limits::{MAX_CODE_BYTES, MAX_LIST, MAX_TEXT_BYTES},
     signature::{KeyId, PublicKey, check_name},
@@ -35,21 +35,21 @@ pub struct Receipt {
     /// The request it answers; null for what the engine does on its own.
     pub request_id: Option<RequestId>,
     /// What was asked for.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// Why, where it is not plain.
     pub reason: Option<String>,
     /// When.
-    pub times: Times,
+    pub times: RequestTimes,
     /// The salted commitment to the subject; null when rows were named one by one.
     pub subject: Option<Hash>,
     /// The rows that left and joined.
     pub rows: RowsTouched,
     /// The training set before and after.
-    pub training_set: Change<SetState>,
+    pub training_set: StateChange<SetState>,
     /// SHA-256 of the parameters before and after.
-    pub parameters: Change<Hash>,
+    pub parameters: StateChange<Hash>,
     /// The method that did the work; null when no model was computed.
     pub method: Option<String>,
     /// The version of efface.
@@ -60,25 +60,25 @@ pub struct Receipt {
     #[serde(with = "decimal")]
     pub seed: Option<u64>,
     /// What is promised; null when no model was computed.
-    pub claim: Option<Claim>,
+    pub claim: Option<ReceiptClaim>,
     /// What was measured; null when no model was computed.
-    pub bound: Option<Bound>,
+    pub bound: Option<DistanceBound>,
     /// Tests that were run on the new model.
-    pub audit: Vec<Audit>,
+    pub audit: Vec<AuditEntry>,
     /// What this request could not take out.
     pub not_covered: Vec<UncoveredPart>,
     /// Versions and exports that the engine knows of.
     pub copies: Vec<KnownCopy>,
     /// How the new parameters may be published; null when nothing new is to be published.
-    pub release: Option<Release>,
+    pub release: Option<ReleaseTerms>,
     /// For a settle: the receipts whose rows it scrubbed.
-    pub settles: Option<Settled>,
+    pub settles: Option<SettledRun>,
     /// For a key rotation: the public key that signs from the next receipt on.
     pub next_key: Option<String>,
     /// The key that signs this receipt.
     pub key_id: KeyId,
     /// The head of the log that this receipt was written on; null for the first.
-    pub previous: Option<Head>,
+    pub previous: Option<LogHead>,
 }
 
 /// One thing that a request could not take out.
@@ -105,7 +105,7 @@ pub enum RequestId {
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RequestKind {
     /// The model was made.
     Fit,
     /// Rows leave.
@@ -131,7 +131,7 @@ pub enum Kind {
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// Every row that was named is out of the model.
     Erased,
     /// Some of the rows that were named are out; the reason says which were not there.
@@ -144,10 +144,41 @@ pub enum Outcome {
     Done,
 }
 
+impl RequestKind {
+    /// The word that stands in receipts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fit => "fit",
+            Self::Forget => "forget",
+            Self::Learn => "learn",
+            Self::Amend => "amend",
+            Self::Settle => "settle",
+            Self::Export => "export",
+            Self::Withdraw => "withdraw",
+            Self::KeyRotation => "key_rotation",
+            Self::Policy => "policy",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+impl RequestOutcome {
+    /// The word that stands in receipts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Erased => "erased",
+            Self::Partial => "partial",
+            Self::NotFound => "not_found",
+            Self::Refused => "refused",
+            Self::Done => "done",
+        }
+    }
+}
+
 /// When things happened. A clock may be wrong: the log's order, not these, decides what came first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Times {
+pub struct RequestTimes {
     /// When the person asked, as the caller reports it.
     pub requested_at: Option<Time>,
     /// When the engine took the request.
@@ -174,7 +205,7 @@ pub struct RowsTouched {
 /// A state before and after. Requests that were applied together share both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change<T> {
+pub struct StateChange<T> {
     /// Before; null when there was nothing.
     pub before: Option<T>,
     /// After.
@@ -184,7 +215,7 @@ pub struct Change<T> {
 /// The head of a log, without its signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct LogHead {
     /// How many receipts.
     pub size: u64,
     /// The root over them.
@@ -194,7 +225,7 @@ pub struct Head {
 /// A run of receipts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settled {
+pub struct SettledRun {
     /// The first.
     pub first: u64,
     /// The last.
@@ -204,8 +235,8 @@ pub struct Settled {
 impl Receipt {
     /// Checks what the types cannot: that fields agree with each other, that texts are short and printable and numbers
     /// finite. Signing and verifying both call it.
-    pub fn check(&self) -> Result<(), Fault> {
-        let wrong = |field, problem| Err(Fault::Contradiction { field, problem });
+    pub fn check(&self) -> Result<(), ReceiptFault> {
+        let wrong = |field, problem| Err(ReceiptFault::Contradiction { field, problem });
         if self.schema != SCHEMA {
             return wrong("schema", "this verifier reads efface.receipt/1 only; a newer efface may read it");
         }
@@ -226,24 +257,26 @@ impl Receipt {
         }
         match (&self.settles, self.kind) {
             (None, _) => {}
-            (Some(run), Kind::Settle) if run.first <= run.last && run.last < self.sequence => {}
+            (Some(run), RequestKind::Settle) if run.first <= run.last && run.last < self.sequence => {}
             _ => return wrong("settles", "a settle names a run of earlier receipts, other kinds name none"),
         }
         self.check_times()?;
         self.check_privacy()?;
         match self.kind {
-            Kind::Policy if self.release.is_none() => {
+            RequestKind::Policy if self.release.is_none() => {
                 return wrong("release", "a policy receipt holds the policy");
             }
-            Kind::Audit if self.audit.is_empty() && self.outcome == Outcome::Done => {
+            RequestKind::Audit if self.audit.is_empty() && self.outcome == RequestOutcome::Done => {
                 return wrong("audit", "an audit has results");
             }
             _ => {}
         }
         match (&self.next_key, self.kind) {
-            (None, Kind::KeyRotation) => return wrong("next_key", "a key rotation names the next key"),
+            (None, RequestKind::KeyRotation) => {
+                return wrong("next_key", "a key rotation names the next key");
+            }
             (None, _) => {}
-            (Some(text), Kind::KeyRotation) => {
+            (Some(text), RequestKind::KeyRotation) => {
                 let next = PublicKey::parse(text)?;
                 if next.name() != self.origin || next.id() == self.key_id {
                     return wrong("next_key", "must be another key of the same name");
@@ -255,15 +288,15 @@ impl Receipt {
     }
 
     /// A row is scrubbed when it is forgotten or later, and a settle that scrubs says when.
-    fn check_times(&self) -> Result<(), Fault> {
-        let Times { received_at, forgotten_at, scrubbed_at, .. } = self.times;
+    fn check_times(&self) -> Result<(), ReceiptFault> {
+        let RequestTimes { received_at, forgotten_at, scrubbed_at, .. } = self.times;
         if [forgotten_at, scrubbed_at].into_iter().flatten().any(|time| time < received_at) {
             let problem = "nothing is forgotten or scrubbed before the request is received";
-            return Err(Fault::Contradiction { field: "times", problem });
+            return Err(ReceiptFault::Contradiction { field: "times", problem });
         }
         let good = match (self.kind, forgotten_at, scrubbed_at) {
-            (Kind::Settle, None, scrubbed) => scrubbed.is_some() == self.settles.is_some(),
-            (Kind::Settle, Some(_), _) => false,
+            (RequestKind::Settle, None, scrubbed) => scrubbed.is_some() == self.settles.is_some(),
+            (RequestKind::Settle, Some(_), _) => false,
             (_, None, scrubbed) => scrubbed.is_none(),
             (_, Some(_), None) => true,
             (_, Some(forgotten), Some(scrubbed)) => forgotten <= scrubbed,
@@ -272,10 +305,10 @@ impl Receipt {
             return Ok(());
         }
         let problem = "rows are scrubbed when they are forgotten or later; a settle that scrubs says when";
-        Err(Fault::Contradiction { field: "times", problem })
+        Err(ReceiptFault::Contradiction { field: "times", problem })
     }
 
-    fn check_texts(&self) -> Result<(), Fault> {
+    fn check_texts(&self) -> Result<(), ReceiptFault> {
         let mut texts: Vec<(&'static str, &str)> = vec![("efface", &self.efface)];
         texts.extend(self.reason.as_deref().map(|text| ("reason", text)));
         texts.extend(self.method.as_deref().map(|text| ("method", text)));
@@ -284,7 +317,7 @@ impl Receipt {
         if let Some(RequestId::Given(text)) = &self.request_id {
             texts.push(("request_id", text));
         }
-        if let Some(Claim::Certified { unit, assumptions, .. }) = &self.claim {
+        if let Some(ReceiptClaim::Certified { unit, assumptions, .. }) = &self.claim {
             texts.push(("claim", unit));
             texts.extend(assumptions.iter().map(|text| ("claim", text.as_str())));
         }
@@ -293,7 +326,7 @@ impl Receipt {
         }
         for (field, text) in texts {
             if text.is_empty() || text.len() > MAX_TEXT_BYTES || text.chars().any(char::is_control) {
-                return Err(Fault::Contradiction {
+                return Err(ReceiptFault::Contradiction {
                     field,
                     problem: "a text has 1 to 1024 bytes and no control characters",
                 });
@@ -301,10 +334,10 @@ impl Receipt {
         }
         if self.not_covered.iter().any(|part| !is_code(&part.code)) {
             let problem = "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
-            return Err(Fault::Contradiction { field: "not_covered", problem });
+            return Err(ReceiptFault::Contradiction { field: "not_covered", problem });
         }
         let assumptions = match &self.claim {
-            Some(Claim::Certified { assumptions, .. }) => assumptions.len(),
+            Some(ReceiptClaim::Certified { assumptions, .. }) => assumptions.len(),
             _ => 0,
         };
         let warnings = self.release.as_ref().map_or(0, |release| release.warnings.len());
@@ -317,20 +350,20 @@ impl Receipt {
             ("release.warnings", warnings),
         ] {
             if size > MAX_LIST {
-                return Err(Fault::TooLarge { what, size, limit: MAX_LIST });
+                return Err(ReceiptFault::TooLarge { what, size, limit: MAX_LIST });
             }
         }
         Ok(())
     }
 
-    fn check_numbers(&self) -> Result<(), Fault> {
+    fn check_numbers(&self) -> Result<(), ReceiptFault> {
         let mut numbers: Vec<(&'static str, f64)> = Vec::new();
         match &self.claim {
-            Some(Claim::Exact { tolerance }) => numbers.push(("claim", *tolerance)),
-            Some(Claim::Certified { epsilon, delta, noise, budget, used, left, .. }) => {
+            Some(ReceiptClaim::Exact { tolerance }) => numbers.push(("claim", *tolerance)),
+            Some(ReceiptClaim::Certified { epsilon, delta, noise, budget, used, left, .. }) => {
                 numbers.extend([*epsilon, *delta, *noise, *budget, *used, *left].map(|n| ("claim", n)));
             }
-            Some(Claim::Approximate {}) | None => {}
+            Some(ReceiptClaim::Approximate {}) | None => {}
         }
         if let Some(bound) = &self.bound {
             numbers.extend([bound.distance, bound.relative].into_iter().flatten().map(|n| ("bound", n)));
@@ -353,38 +386,49 @@ impl Receipt {
         }
         for (field, number) in numbers {
             if !number.is_finite() || number < 0.0 {
-                return Err(Fault::Contradiction { field, problem: "must be a finite number, not negative" });
+                return Err(ReceiptFault::Contradiction {
+                    field,
+                    problem: "must be a finite number, not negative",
+                });
             }
         }
         // What an audit measures may well be negative.
         if self.audit.iter().flat_map(|a| [a.value, a.threshold]).flatten().any(|n| !n.is_finite()) {
-            return Err(Fault::Contradiction { field: "audit", problem: "must be a finite number" });
+            return Err(ReceiptFault::Contradiction { field: "audit", problem: "must be a finite number" });
         }
         Ok(())
     }
 
     /// An exact claim has a bound, and the bound is at most the tolerance.
-    fn check_claim(&self) -> Result<(), Fault> {
-        let Some(Claim::Exact { tolerance }) = &self.claim else { return Ok(()) };
+    fn check_claim(&self) -> Result<(), ReceiptFault> {
+        let Some(ReceiptClaim::Exact { tolerance }) = &self.claim else { return Ok(()) };
         match &self.bound {
-            Some(Bound { distance: Some(_), relative: Some(relative), .. }) if relative <= tolerance => {
+            Some(DistanceBound { distance: Some(_), relative: Some(relative), .. })
+                if relative <= tolerance =>
+            {
                 Ok(())
             }
-            Some(Bound { distance: Some(_), relative: Some(_), .. }) => Err(Fault::Contradiction {
+            Some(DistanceBound { distance: Some(_), relative: Some(_), .. }) => {
+                Err(ReceiptFault::Contradiction {
+                    field: "claim",
+                    problem: "exact is claimed with a tolerance below the relative bound",
+                })
+            }
+            _ => Err(ReceiptFault::Contradiction {
                 field: "claim",
-                problem: "exact is claimed with a tolerance below the relative bound",
+                problem: "exact is claimed without a bound",
             }),
-            _ => Err(Fault::Contradiction { field: "claim", problem: "exact is claimed without a bound" }),
         }
     }
 
     /// What an export spends follows from a calibration, and the total is no less than any part of it.
-    fn check_privacy(&self) -> Result<(), Fault> {
-        let wrong = |problem| Err(Fault::Contradiction { field: "release", problem });
+    fn check_privacy(&self) -> Result<(), ReceiptFault> {
+        let wrong = |problem| Err(ReceiptFault::Contradiction { field: "release", problem });
         let Some(release) = &self.release else { return Ok(()) };
         let Some(PrivacySpent { delta, mu, epsilon, total, since }) = &release.privacy else { return Ok(()) };
         let noisy = release.noise.is_some_and(|deviation| deviation > 0.0);
-        let Some(calibration) = release.calibration.as_ref().filter(|_| noisy && self.kind == Kind::Export)
+        let Some(calibration) =
+            release.calibration.as_ref().filter(|_| noisy && self.kind == RequestKind::Export)
         else {
             return wrong("only an export with calibrated noise says what it spends");
         };
@@ -400,18 +444,21 @@ impl Receipt {
         Ok(())
     }
 
-    fn check_outcome(&self) -> Result<(), Fault> {
-        let wrong = |field, problem| Err(Fault::Contradiction { field, problem });
-        let for_forget = matches!(self.outcome, Outcome::Erased | Outcome::Partial | Outcome::NotFound);
+    fn check_outcome(&self) -> Result<(), ReceiptFault> {
+        let wrong = |field, problem| Err(ReceiptFault::Contradiction { field, problem });
+        let for_forget = matches!(
+            self.outcome,
+            RequestOutcome::Erased | RequestOutcome::Partial | RequestOutcome::NotFound
+        );
         match self.kind {
-            Kind::Forget if self.outcome == Outcome::Done => {
+            RequestKind::Forget if self.outcome == RequestOutcome::Done => {
                 return wrong("outcome", "a forget ends as erased, partial, not_found or refused");
             }
-            Kind::Forget => {}
+            RequestKind::Forget => {}
             _ if for_forget => return wrong("outcome", "only a forget erases"),
             _ => {}
         }
-        let erased = matches!(self.outcome, Outcome::Erased | Outcome::Partial);
+        let erased = matches!(self.outcome, RequestOutcome::Erased | RequestOutcome::Partial);
         if erased && (self.rows.removed == 0 || self.times.forgotten_at.is_none()) {
             return wrong("outcome", "erased or partial without a removed row or without forgotten_at");
         }
@@ -419,15 +466,15 @@ impl Receipt {
         if touched != self.rows.commitment.is_some() {
             return wrong("rows", "a commitment stands for the rows that were touched");
         }
-        let unchanged = matches!(self.outcome, Outcome::NotFound | Outcome::Refused);
+        let unchanged = matches!(self.outcome, RequestOutcome::NotFound | RequestOutcome::Refused);
         if unchanged && touched {
             return wrong("rows", "not_found and refused touch no row");
         }
-        let fit = self.kind == Kind::Fit;
+        let fit = self.kind == RequestKind::Fit;
         if fit != self.training_set.before.is_none() || fit != self.parameters.before.is_none() {
             return wrong("training_set", "only a fit starts from nothing");
         }
-        if !unchanged && matches!(self.kind, Kind::Forget) && self.claim.is_none() {
+        if !unchanged && matches!(self.kind, RequestKind::Forget) && self.claim.is_none() {
             return wrong("claim", "a forget that erases says what it claims");
         }
         if self
@@ -461,6 +508,34 @@ mod decimal {
         match text.parse::<u64>() {
             Ok(number) if number.to_string() == text => Ok(Some(number)),
             _ => Err(D::Error::custom("a seed is a decimal integer below 2^64, in a string")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_json() {
+        use RequestKind as K;
+        use RequestOutcome as O;
+        for kind in [
+            K::Fit,
+            K::Forget,
+            K::Learn,
+            K::Amend,
+            K::Settle,
+            K::Export,
+            K::Withdraw,
+            K::KeyRotation,
+            K::Policy,
+            K::Audit,
+        ] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+        for outcome in [O::Erased, O::Partial, O::NotFound, O::Refused, O::Done] {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
         }
     }
 }

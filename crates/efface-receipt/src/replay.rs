@@ -8,12 +8,12 @@
 use std::collections::VecDeque;
 
 use crate::{
-    fault::Fault,
+    fault::ReceiptFault,
     hash::{Hash, leaf_hash},
     log::Frontier,
-    note::Checkpoint,
-    receipt::{Change, Head, Kind, Outcome, Receipt, Settled},
-    signature::{KeyRing, Signed},
+    note::LogCheckpoint,
+    receipt::{LogHead, Receipt, RequestKind, RequestOutcome, SettledRun, StateChange},
+    signature::{KeyRing, SignedReceipt},
     time::Time,
     training_set::SetState,
 };
@@ -23,13 +23,13 @@ use crate::{
 pub struct LogReplay {
     keys: KeyRing,
     frontier: Frontier,
-    heads: VecDeque<Head>,
+    heads: VecDeque<LogHead>,
     origin: Option<String>,
-    last: Option<(Change<SetState>, Change<Hash>)>,
+    last: Option<(StateChange<SetState>, StateChange<Hash>)>,
     /// When the last request was taken.
     received_at: Option<Time>,
     /// The first and the last receipt whose rows are forgotten and not yet scrubbed.
-    waiting: Option<Settled>,
+    waiting: Option<SettledRun>,
 }
 
 impl LogReplay {
@@ -49,18 +49,18 @@ impl LogReplay {
     }
 
     /// Reads the next receipt.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Signed, Fault> {
-        let signed = Signed::parse(bytes)?;
+    pub fn push(&mut self, bytes: &[u8]) -> Result<SignedReceipt, ReceiptFault> {
+        let signed = SignedReceipt::parse(bytes)?;
         signed.verify(&self.keys)?;
         let receipt = &signed.receipt;
         let sequence = receipt.sequence;
         if sequence != self.frontier.size() {
-            return Err(Fault::Sequence { stated: sequence, proven: self.frontier.size() });
+            return Err(ReceiptFault::Sequence { stated: sequence, proven: self.frontier.size() });
         }
         if let Some(origin) = &self.origin
             && *origin != receipt.origin
         {
-            return Err(Fault::Origin { receipt: receipt.origin.clone(), checkpoint: origin.clone() });
+            return Err(ReceiptFault::Origin { receipt: receipt.origin.clone(), checkpoint: origin.clone() });
         }
         self.origin = Some(receipt.origin.clone());
         if let Some(previous) = &receipt.previous {
@@ -68,31 +68,31 @@ impl LogReplay {
                 self.heads.pop_front();
             }
             if self.heads.front() != Some(previous) {
-                return Err(Fault::Previous { sequence });
+                return Err(ReceiptFault::Previous { sequence });
             }
         }
         let change = (receipt.training_set, receipt.parameters);
         match &self.last {
             None if change.0.before.is_some() || change.1.before.is_some() => {
-                return Err(Fault::Chain { sequence, what: "the log does not start with a fit" });
+                return Err(ReceiptFault::Chain { sequence, what: "the log does not start with a fit" });
             }
             None => {}
             Some((set, parameters)) => {
                 if !follows(set, &change.0) {
-                    return Err(Fault::Chain { sequence, what: "the training set" });
+                    return Err(ReceiptFault::Chain { sequence, what: "the training set" });
                 }
                 if !follows(parameters, &change.1) {
-                    return Err(Fault::Chain { sequence, what: "the parameters" });
+                    return Err(ReceiptFault::Chain { sequence, what: "the parameters" });
                 }
             }
         }
         self.last = Some(change);
         if self.received_at > Some(receipt.times.received_at) {
-            return Err(Fault::Chain { sequence, what: "the time" });
+            return Err(ReceiptFault::Chain { sequence, what: "the time" });
         }
         self.received_at = Some(receipt.times.received_at);
         self.scrub(receipt)?;
-        if receipt.kind == Kind::KeyRotation && receipt.outcome == Outcome::Done {
+        if receipt.kind == RequestKind::KeyRotation && receipt.outcome == RequestOutcome::Done {
             self.keys.follow(&signed)?;
         }
         self.frontier.append(&leaf_hash(bytes));
@@ -101,38 +101,38 @@ impl LogReplay {
     }
 
     /// A settle scrubs all rows that wait, and none that do not.
-    fn scrub(&mut self, receipt: &Receipt) -> Result<(), Fault> {
+    fn scrub(&mut self, receipt: &Receipt) -> Result<(), ReceiptFault> {
         let sequence = receipt.sequence;
-        let settle = receipt.kind == Kind::Settle && receipt.outcome == Outcome::Done;
+        let settle = receipt.kind == RequestKind::Settle && receipt.outcome == RequestOutcome::Done;
         if (settle || receipt.settles.is_some()) && receipt.settles != self.waiting.take() {
-            return Err(Fault::Chain { sequence, what: "the rows that wait to be scrubbed" });
+            return Err(ReceiptFault::Chain { sequence, what: "the rows that wait to be scrubbed" });
         }
         if receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none() {
             let first = self.waiting.map_or(sequence, |run| run.first);
-            self.waiting = Some(Settled { first, last: sequence });
+            self.waiting = Some(SettledRun { first, last: sequence });
         }
         Ok(())
     }
 
     /// The first and the last receipt whose rows are forgotten and not yet scrubbed; None when none wait.
-    pub fn waiting(&self) -> Option<Settled> {
+    pub fn waiting(&self) -> Option<SettledRun> {
         self.waiting
     }
 
     /// Checks that what was read is the log that a checkpoint signs.
-    pub fn finish(&self, note: &str) -> Result<Checkpoint, Fault> {
-        let checkpoint = Checkpoint::verify(note, &self.keys)?;
+    pub fn finish(&self, note: &str) -> Result<LogCheckpoint, ReceiptFault> {
+        let checkpoint = LogCheckpoint::verify(note, &self.keys)?;
         if let Some(origin) = &self.origin
             && *origin != checkpoint.origin
         {
-            return Err(Fault::Origin { receipt: origin.clone(), checkpoint: checkpoint.origin });
+            return Err(ReceiptFault::Origin { receipt: origin.clone(), checkpoint: checkpoint.origin });
         }
         let head = self.frontier.head();
         if checkpoint.size != head.size {
-            return Err(Fault::ProofSize { proof: head.size, checkpoint: checkpoint.size });
+            return Err(ReceiptFault::ProofSize { proof: head.size, checkpoint: checkpoint.size });
         }
         if checkpoint.root != head.root {
-            return Err(Fault::Fork { size: head.size, first: head.root, second: checkpoint.root });
+            return Err(ReceiptFault::Fork { size: head.size, first: head.root, second: checkpoint.root });
         }
         Ok(checkpoint)
     }
@@ -150,6 +150,6 @@ impl LogReplay {
 
 /// A change follows another when it starts where that ended, or when both are the one change of a group of requests
 /// that were applied together.
-fn follows<T: PartialEq>(last: &Change<T>, next: &Change<T>) -> bool {
+fn follows<T: PartialEq>(last: &StateChange<T>, next: &StateChange<T>) -> bool {
     next.before.as_ref() == Some(&last.after) || (next == last && next.before.is_some())
 }

@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 
 use crate::{
     canonical,
-    fault::Fault,
+    fault::ReceiptFault,
     hash::{Hash, hash_parts, leaf_hash},
     limits::{MAX_NAME_BYTES, MAX_RECEIPT_BYTES, MAX_ROTATIONS},
-    receipt::{Kind, Outcome, Receipt},
+    receipt::{Receipt, RequestKind, RequestOutcome},
 };
 
 const RECEIPT_DOMAIN: &[u8] = b"efface receipt v1\0";
@@ -74,36 +74,38 @@ impl<'de> Deserialize<'de> for KeyId {
 }
 
 /// Whether a name can stand in a note: not empty, not long, no spaces, no plus, no control characters.
-pub(crate) fn check_name(name: &str) -> Result<(), Fault> {
+pub(crate) fn check_name(name: &str) -> Result<(), ReceiptFault> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '+';
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(bad) {
-        return Err(Fault::Key("a name has 1 to 255 bytes, no space, no plus and no control character"));
+        return Err(ReceiptFault::Key(
+            "a name has 1 to 255 bytes, no space, no plus and no control character",
+        ));
     }
     Ok(())
 }
 
 /// Splits `name+id+base64(0x01 ‖ 32 bytes)`. The middle is compared by the caller, who knows the public key.
-fn split_key(text: &str) -> Result<(&str, KeyId, Zeroizing<[u8; 32]>), Fault> {
+fn split_key(text: &str) -> Result<(&str, KeyId, Zeroizing<[u8; 32]>), ReceiptFault> {
     if text.len() > MAX_NAME_BYTES + 64 {
-        return Err(Fault::Key("too long"));
+        return Err(ReceiptFault::Key("too long"));
     }
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(Fault::Key("expected name+id+base64"));
+        return Err(ReceiptFault::Key("expected name+id+base64"));
     };
     check_name(name)?;
-    let id = KeyId::parse(id).ok_or(Fault::Key("the id is not 8 lower-case hexadecimal digits"))?;
-    let bytes = Zeroizing::new(BASE64.decode(code.as_bytes()).map_err(|_| Fault::Key("bad base64"))?);
+    let id = KeyId::parse(id).ok_or(ReceiptFault::Key("the id is not 8 lower-case hexadecimal digits"))?;
+    let bytes = Zeroizing::new(BASE64.decode(code.as_bytes()).map_err(|_| ReceiptFault::Key("bad base64"))?);
     match bytes.split_first() {
         Some((&ED25519, rest)) => {
             let mut key = Zeroizing::new([0; 32]);
             if rest.len() != 32 {
-                return Err(Fault::Key("an Ed25519 key has 32 bytes"));
+                return Err(ReceiptFault::Key("an Ed25519 key has 32 bytes"));
             }
             key.copy_from_slice(rest);
             Ok((name, id, key))
         }
-        _ => Err(Fault::Key("not an Ed25519 key")),
+        _ => Err(ReceiptFault::Key("not an Ed25519 key")),
     }
 }
 
@@ -117,14 +119,15 @@ pub struct PublicKey {
 
 impl PublicKey {
     /// Reads `name+id+base64`.
-    pub fn parse(text: &str) -> Result<PublicKey, Fault> {
+    pub fn parse(text: &str) -> Result<PublicKey, ReceiptFault> {
         let (name, id, bytes) = split_key(text)?;
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| Fault::Key("not a point of the curve"))?;
+        let key =
+            VerifyingKey::from_bytes(&bytes).map_err(|_| ReceiptFault::Key("not a point of the curve"))?;
         if key.is_weak() {
-            return Err(Fault::Key("a weak point: anyone could sign for it"));
+            return Err(ReceiptFault::Key("a weak point: anyone could sign for it"));
         }
         if KeyId::of(name, &key) != id {
-            return Err(Fault::Key("the id does not belong to this name and key"));
+            return Err(ReceiptFault::Key("the id does not belong to this name and key"));
         }
         Ok(PublicKey { name: name.to_owned(), id, key })
     }
@@ -167,7 +170,7 @@ pub struct SecretKey {
 
 impl SecretKey {
     /// From 32 random bytes. The caller draws them from the system's generator and overwrites them afterwards.
-    pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<SecretKey, Fault> {
+    pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<SecretKey, ReceiptFault> {
         check_name(name)?;
         let key = SigningKey::from_bytes(seed);
         let verifying = key.verifying_key();
@@ -176,13 +179,14 @@ impl SecretKey {
     }
 
     /// Reads what [`SecretKey::to_text`] wrote.
-    pub fn parse(text: &str) -> Result<SecretKey, Fault> {
-        let rest =
-            text.strip_prefix(SECRET_PREFIX).ok_or(Fault::Key("a secret key starts with PRIVATE+KEY+"))?;
+    pub fn parse(text: &str) -> Result<SecretKey, ReceiptFault> {
+        let rest = text
+            .strip_prefix(SECRET_PREFIX)
+            .ok_or(ReceiptFault::Key("a secret key starts with PRIVATE+KEY+"))?;
         let (name, id, seed) = split_key(rest)?;
         let secret = SecretKey::from_seed(name, &seed)?;
         if secret.id() != id {
-            return Err(Fault::Key("the id does not belong to this name and key"));
+            return Err(ReceiptFault::Key("the id does not belong to this name and key"));
         }
         Ok(secret)
     }
@@ -256,19 +260,19 @@ impl<'de> Deserialize<'de> for Signature {
 /// A receipt with its signature: the leaf of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Signed {
+pub struct SignedReceipt {
     /// The receipt.
     pub receipt: Receipt,
     /// Over the receipt's canonical bytes.
     pub signature: Signature,
 }
 
-impl Signed {
+impl SignedReceipt {
     /// Signs a receipt that names this key as its origin and key id.
-    pub fn sign(receipt: Receipt, key: &SecretKey) -> Result<Signed, Fault> {
+    pub fn sign(receipt: Receipt, key: &SecretKey) -> Result<SignedReceipt, ReceiptFault> {
         receipt.check()?;
         if receipt.origin != key.name() || receipt.key_id != key.id() {
-            return Err(Fault::UnknownKey { name: receipt.origin, id: receipt.key_id });
+            return Err(ReceiptFault::UnknownKey { name: receipt.origin, id: receipt.key_id });
         }
         let message = message(&receipt)?;
         let signature = BASE64.encode(&key.sign(&message).0);
@@ -276,35 +280,39 @@ impl Signed {
         let body = message.get(RECEIPT_DOMAIN.len()..).unwrap_or_default();
         let bytes = [b"{\"receipt\":", body, b",\"signature\":\"", signature.as_bytes(), b"\"}"].concat();
         // What is given back is what a reader will see: a receipt that no verifier reads must not enter the log.
-        Signed::parse(&bytes)
+        SignedReceipt::parse(&bytes)
     }
 
     /// The canonical bytes, which are the leaf of the log.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Fault> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ReceiptFault> {
         let bytes = canonical::to_bytes(self)?;
         if bytes.len() > MAX_RECEIPT_BYTES {
-            return Err(Fault::TooLarge { what: "the receipt", size: bytes.len(), limit: MAX_RECEIPT_BYTES });
+            return Err(ReceiptFault::TooLarge {
+                what: "the receipt",
+                size: bytes.len(),
+                limit: MAX_RECEIPT_BYTES,
+            });
         }
         Ok(bytes)
     }
 
     /// Reads canonical bytes; nothing is verified yet.
-    pub fn parse(bytes: &[u8]) -> Result<Signed, Fault> {
-        let signed: Signed = canonical::from_bytes(bytes, "the receipt", MAX_RECEIPT_BYTES)?;
+    pub fn parse(bytes: &[u8]) -> Result<SignedReceipt, ReceiptFault> {
+        let signed: SignedReceipt = canonical::from_bytes(bytes, "the receipt", MAX_RECEIPT_BYTES)?;
         // A null that was left out reads the same but is not the one form that gets signed.
         if canonical::to_bytes(&signed)? != bytes {
-            return Err(Fault::Schema("a field is missing".to_owned()));
+            return Err(ReceiptFault::Schema("a field is missing".to_owned()));
         }
         Ok(signed)
     }
 
     /// The hash of this receipt as a leaf of the log.
-    pub fn leaf(&self) -> Result<Hash, Fault> {
+    pub fn leaf(&self) -> Result<Hash, ReceiptFault> {
         Ok(leaf_hash(&self.to_bytes()?))
     }
 
     /// Checks the receipt itself and its signature; gives the key that signed.
-    pub fn verify<'k>(&self, keys: &'k KeyRing) -> Result<&'k PublicKey, Fault> {
+    pub fn verify<'k>(&self, keys: &'k KeyRing) -> Result<&'k PublicKey, ReceiptFault> {
         self.receipt.check()?;
         let name = &self.receipt.origin;
         let id = self.receipt.key_id;
@@ -312,12 +320,12 @@ impl Signed {
         if key.verifies(&message(&self.receipt)?, &self.signature) {
             Ok(key)
         } else {
-            Err(Fault::ReceiptSignature)
+            Err(ReceiptFault::ReceiptSignature)
         }
     }
 }
 
-fn message(receipt: &Receipt) -> Result<Vec<u8>, Fault> {
+fn message(receipt: &Receipt) -> Result<Vec<u8>, ReceiptFault> {
     let mut message = RECEIPT_DOMAIN.to_vec();
     message.extend_from_slice(&canonical::to_bytes(receipt)?);
     Ok(message)
@@ -328,11 +336,11 @@ fn message(receipt: &Receipt) -> Result<Vec<u8>, Fault> {
 /// A key that handed over may be in the wrong hands by now. What it signed up to then stays good; nothing later does.
 #[derive(Debug, Clone, Default)]
 pub struct KeyRing {
-    keys: Vec<Trusted>,
+    keys: Vec<TrustedKey>,
 }
 
 #[derive(Debug, Clone)]
-struct Trusted {
+struct TrustedKey {
     key: PublicKey,
     /// The receipt by which it handed over.
     retired: Option<u64>,
@@ -344,16 +352,16 @@ impl KeyRing {
         self.find(name, id).map(|trusted| &trusted.key)
     }
 
-    fn find(&self, name: &str, id: KeyId) -> Option<&Trusted> {
+    fn find(&self, name: &str, id: KeyId) -> Option<&TrustedKey> {
         self.keys.iter().find(|trusted| trusted.key.id == id && trusted.key.name == name)
     }
 
     /// The key of a name and id, if it could still sign receipt `sequence`.
-    pub(crate) fn active(&self, name: &str, id: KeyId, sequence: u64) -> Result<&PublicKey, Fault> {
+    pub(crate) fn active(&self, name: &str, id: KeyId, sequence: u64) -> Result<&PublicKey, ReceiptFault> {
         match self.find(name, id) {
-            None => Err(Fault::UnknownKey { name: name.to_owned(), id }),
-            Some(Trusted { retired: Some(retired), .. }) if sequence > *retired => {
-                Err(Fault::RetiredKey { id, retired: *retired, stated: sequence })
+            None => Err(ReceiptFault::UnknownKey { name: name.to_owned(), id }),
+            Some(TrustedKey { retired: Some(retired), .. }) if sequence > *retired => {
+                Err(ReceiptFault::RetiredKey { id, retired: *retired, stated: sequence })
             }
             Some(trusted) => Ok(&trusted.key),
         }
@@ -362,25 +370,25 @@ impl KeyRing {
     /// Trusts one more key.
     pub fn add(&mut self, key: PublicKey) {
         if self.get(&key.name, key.id).is_none() {
-            self.keys.push(Trusted { key, retired: None });
+            self.keys.push(TrustedKey { key, retired: None });
         }
     }
 
     /// Trusts the key that a rotation names, if a trusted key signed the rotation, and retires the one that signed.
-    pub fn follow(&mut self, rotation: &Signed) -> Result<(), Fault> {
+    pub fn follow(&mut self, rotation: &SignedReceipt) -> Result<(), ReceiptFault> {
         rotation.verify(self)?;
         let receipt = &rotation.receipt;
         let next = match (&receipt.next_key, receipt.kind, receipt.outcome) {
-            (Some(text), Kind::KeyRotation, Outcome::Done) => PublicKey::parse(text)?,
+            (Some(text), RequestKind::KeyRotation, RequestOutcome::Done) => PublicKey::parse(text)?,
             _ => {
-                return Err(Fault::Contradiction {
+                return Err(ReceiptFault::Contradiction {
                     field: "kind",
                     problem: "not a key rotation that was done",
                 });
             }
         };
         if self.keys.len() > MAX_ROTATIONS {
-            return Err(Fault::TooLarge {
+            return Err(ReceiptFault::TooLarge {
                 what: "the key ring",
                 size: self.keys.len(),
                 limit: MAX_ROTATIONS,
@@ -394,7 +402,7 @@ impl KeyRing {
                 match trusted.retired {
                     // A key hands over once. To whom else would be for a thief to say.
                     Some(retired) if !known || retired != sequence => {
-                        return Err(Fault::RetiredKey { id, retired, stated: sequence });
+                        return Err(ReceiptFault::RetiredKey { id, retired, stated: sequence });
                     }
                     _ => trusted.retired = Some(sequence),
                 }
@@ -412,6 +420,6 @@ impl KeyRing {
 
 impl From<PublicKey> for KeyRing {
     fn from(key: PublicKey) -> KeyRing {
-        KeyRing { keys: vec![Trusted { key, retired: None }] }
+        KeyRing { keys: vec![TrustedKey { key, retired: None }] }
     }
 }

@@ -14,7 +14,7 @@
 //! apart, and a key's bits fix its place.
 //!
 //! Storing every node would triple what a row costs. Instead the rows' commitments are kept in order, as a database
-//! index does anyway, and only the top of the tree is cached down to buckets of a few dozen rows ([`Cells`]). A change
+//! index does anyway, and only the top of the tree is cached down to buckets of a few dozen rows ([`SetCells`]). A change
 //! reads one bucket and rewrites one path: O(log n) hashes, memory independent of n.
 
 use std::collections::{BTreeMap, btree_map::Entry};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fault::Fault,
+    fault::ReceiptFault,
     hash::{Hash, hash_parts, node_hash},
 };
 
@@ -38,29 +38,29 @@ pub struct SetState {
 
 /// A node of the tree: the hash over some keys, and how many they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct SetNode {
     /// The hash.
     pub hash: Hash,
     /// How many keys lie below.
     pub count: u64,
 }
 
-impl Node {
+impl SetNode {
     /// No key.
-    pub const EMPTY: Node = Node { hash: Hash([0; 32]), count: 0 };
+    pub const EMPTY: SetNode = SetNode { hash: Hash([0; 32]), count: 0 };
 
     /// One key.
-    pub fn leaf(key: &Hash) -> Node {
-        Node { hash: hash_parts(&[&[0], key.as_bytes()]), count: 1 }
+    pub fn leaf(key: &Hash) -> SetNode {
+        SetNode { hash: hash_parts(&[&[0], key.as_bytes()]), count: 1 }
     }
 
     /// The node above two others.
-    pub fn join(left: &Node, right: &Node) -> Node {
+    pub fn join(left: &SetNode, right: &SetNode) -> SetNode {
         match (left.count, right.count) {
-            (0, 0) => Node::EMPTY,
+            (0, 0) => SetNode::EMPTY,
             (1, 0) => *left,
             (0, 1) => *right,
-            _ => Node {
+            _ => SetNode {
                 hash: node_hash(&left.hash, &right.hash),
                 count: left.count.saturating_add(right.count),
             },
@@ -81,13 +81,13 @@ impl Node {
         bytes
     }
 
-    /// Reads what [`Node::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8; 40]) -> Node {
+    /// Reads what [`SetNode::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8; 40]) -> SetNode {
         let mut count = [0; 8];
         let mut hash = [0; 32];
         count.copy_from_slice(&bytes[..8]);
         hash.copy_from_slice(&bytes[8..]);
-        Node { hash: Hash(hash), count: u64::from_be_bytes(count) }
+        SetNode { hash: Hash(hash), count: u64::from_be_bytes(count) }
     }
 }
 
@@ -100,55 +100,55 @@ fn bit(key: &Hash, depth: u32) -> bool {
 }
 
 /// The node over sorted keys that share their first `depth` bits.
-pub fn subtree(keys: &[Hash], depth: u32) -> Result<Node, Fault> {
+pub fn subtree(keys: &[Hash], depth: u32) -> Result<SetNode, ReceiptFault> {
     if !keys.windows(2).all(|pair| pair[0].0 < pair[1].0) {
-        return Err(Fault::SetOrder);
+        return Err(ReceiptFault::SetOrder);
     }
     if let (Some(first), Some(last)) = (keys.first(), keys.last())
         && (0..depth.min(256)).any(|d| bit(first, d) != bit(last, d))
     {
-        return Err(Fault::SetOrder);
+        return Err(ReceiptFault::SetOrder);
     }
     Ok(over(keys, depth))
 }
 
-fn over(keys: &[Hash], depth: u32) -> Node {
+fn over(keys: &[Hash], depth: u32) -> SetNode {
     match keys {
-        [] => Node::EMPTY,
-        [key] => Node::leaf(key),
+        [] => SetNode::EMPTY,
+        [key] => SetNode::leaf(key),
         _ => {
             let (left, right) = keys.split_at(keys.partition_point(|key| !bit(key, depth)));
-            Node::join(&over(left, depth + 1), &over(right, depth + 1))
+            SetNode::join(&over(left, depth + 1), &over(right, depth + 1))
         }
     }
 }
 
 /// The state of a set, from all its sorted keys.
-pub fn state_of(keys: &[Hash]) -> Result<SetState, Fault> {
+pub fn state_of(keys: &[Hash]) -> Result<SetState, ReceiptFault> {
     Ok(subtree(keys, 0)?.state())
 }
 
 /// Where the top of the tree is cached. Cells are numbered as in a heap: 1 is the topmost, the cells below `i` are `2i`
 /// and `2i + 1`, and bucket `b` is cell `2^bits + b`.
-pub trait Cells {
+pub trait SetCells {
     /// What can go wrong while reading or writing.
-    type Error: From<Fault>;
+    type Error: From<ReceiptFault>;
 
-    /// Reads a cell that was written before, or [`Node::EMPTY`].
-    fn get(&self, cell: u64) -> Result<Node, Self::Error>;
+    /// Reads a cell that was written before, or [`SetNode::EMPTY`].
+    fn get(&self, cell: u64) -> Result<SetNode, Self::Error>;
 
     /// Writes a cell.
-    fn set(&mut self, cell: u64, node: Node) -> Result<(), Self::Error>;
+    fn set(&mut self, cell: u64, node: SetNode) -> Result<(), Self::Error>;
 }
 
-impl Cells for BTreeMap<u64, Node> {
-    type Error = Fault;
+impl SetCells for BTreeMap<u64, SetNode> {
+    type Error = ReceiptFault;
 
-    fn get(&self, cell: u64) -> Result<Node, Fault> {
-        Ok(BTreeMap::get(self, &cell).copied().unwrap_or(Node::EMPTY))
+    fn get(&self, cell: u64) -> Result<SetNode, ReceiptFault> {
+        Ok(BTreeMap::get(self, &cell).copied().unwrap_or(SetNode::EMPTY))
     }
 
-    fn set(&mut self, cell: u64, node: Node) -> Result<(), Fault> {
+    fn set(&mut self, cell: u64, node: SetNode) -> Result<(), ReceiptFault> {
         self.insert(cell, node);
         Ok(())
     }
@@ -188,11 +188,15 @@ pub fn bucket_range(bucket: u64, bits: u32) -> (Hash, Hash) {
 }
 
 /// Writes new bucket nodes and the paths above them; gives the state of the whole set.
-pub fn update<C: Cells>(cells: &mut C, bits: u32, buckets: &[(u64, Node)]) -> Result<SetState, C::Error> {
+pub fn update<C: SetCells>(
+    cells: &mut C,
+    bits: u32,
+    buckets: &[(u64, SetNode)],
+) -> Result<SetState, C::Error> {
     if bits > 32 || buckets.iter().any(|(bucket, _)| bucket >> bits != 0) {
-        return Err(Fault::SetOrder.into());
+        return Err(ReceiptFault::SetOrder.into());
     }
-    let mut changed: BTreeMap<u64, Node> =
+    let mut changed: BTreeMap<u64, SetNode> =
         buckets.iter().map(|(bucket, node)| ((1u64 << bits) + bucket, *node)).collect();
     for _ in 0..bits {
         let mut above = BTreeMap::new();
@@ -202,7 +206,7 @@ pub fn update<C: Cells>(cells: &mut C, bits: u32, buckets: &[(u64, Node)]) -> Re
         for &cell in changed.keys() {
             let parent = cell / 2;
             if let Entry::Vacant(entry) = above.entry(parent) {
-                entry.insert(Node::join(&cells.get(parent * 2)?, &cells.get(parent * 2 + 1)?));
+                entry.insert(SetNode::join(&cells.get(parent * 2)?, &cells.get(parent * 2 + 1)?));
             }
         }
         changed = above;
@@ -214,7 +218,7 @@ pub fn update<C: Cells>(cells: &mut C, bits: u32, buckets: &[(u64, Node)]) -> Re
 }
 
 /// Fills empty cells from all keys in order. The keys of one bucket are in memory at a time.
-pub fn build<C: Cells>(
+pub fn build<C: SetCells>(
     cells: &mut C,
     bits: u32,
     keys: impl IntoIterator<Item = Result<Hash, C::Error>>,
@@ -225,7 +229,7 @@ pub fn build<C: Cells>(
         let key = key?;
         if let Some(&last) = pending.last() {
             if key.0 <= last.0 {
-                return Err(Fault::SetOrder.into());
+                return Err(ReceiptFault::SetOrder.into());
             }
             if bucket(&last, bits) != bucket(&key, bits) {
                 buckets.push((bucket(&last, bits), subtree(&pending, bits)?));
@@ -252,7 +256,7 @@ pub struct MembershipProof {
 
 impl MembershipProof {
     /// Follows a key down the tree. `keys_between` reads the stored keys from the first to the last given, in order.
-    pub fn new<C: Cells>(
+    pub fn new<C: SetCells>(
         cells: &C,
         bits: u32,
         key: &Hash,
@@ -284,23 +288,23 @@ impl MembershipProof {
     }
 
     /// Whether the key is in the set; an error when the proof does not lead to the set's root.
-    pub fn verify(&self, state: &SetState, key: &Hash) -> Result<bool, Fault> {
-        let depth = u32::try_from(self.path.len()).map_err(|_| Fault::Membership)?;
+    pub fn verify(&self, state: &SetState, key: &Hash) -> Result<bool, ReceiptFault> {
+        let depth = u32::try_from(self.path.len()).map_err(|_| ReceiptFault::Membership)?;
         if depth > 256 {
-            return Err(Fault::Membership);
+            return Err(ReceiptFault::Membership);
         }
         // What stands at the end must belong on the way that was taken.
         if let Some(end) = &self.end
             && (0..depth).any(|d| bit(end, d) != bit(key, d))
         {
-            return Err(Fault::Membership);
+            return Err(ReceiptFault::Membership);
         }
-        let mut hash = self.end.as_ref().map_or(Node::EMPTY.hash, |end| Node::leaf(end).hash);
+        let mut hash = self.end.as_ref().map_or(SetNode::EMPTY.hash, |end| SetNode::leaf(end).hash);
         for (d, beside) in self.path.iter().enumerate().rev() {
             hash = if bit(key, d as u32) { node_hash(beside, &hash) } else { node_hash(&hash, beside) };
         }
         if seal(&hash, state.count) != state.root {
-            return Err(Fault::Membership);
+            return Err(ReceiptFault::Membership);
         }
         Ok(self.end.as_ref() == Some(key))
     }

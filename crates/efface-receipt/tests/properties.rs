@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::*;
 use efface_receipt::{
-    training_set::{MembershipProof, Node, bits_for, bucket, bucket_range, build, state_of, subtree, update},
+    training_set::{
+        MembershipProof, SetNode, bits_for, bucket, bucket_range, build, state_of, subtree, update,
+    },
     *,
 };
 use proptest::prelude::*;
@@ -73,7 +75,7 @@ proptest! {
     fn noise_is_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let text = String::from_utf8_lossy(&bytes);
         prop_assert!(verify_bytes(&bytes, &keys()).is_err());
-        prop_assert!(Checkpoint::verify(&text, &keys()).is_err());
+        prop_assert!(LogCheckpoint::verify(&text, &keys()).is_err());
         prop_assert!(PublicKey::parse(&text).is_err());
         prop_assert!(Time::parse(&text).is_none());
     }
@@ -89,9 +91,9 @@ proptest! {
         let secret = SecretKey::from_seed(&name, &seed).unwrap();
         prop_assert_eq!(SecretKey::parse(&secret.to_text()).unwrap().id(), secret.id());
         prop_assert_eq!(PublicKey::parse(&secret.public().to_string()).unwrap(), secret.public());
-        let checkpoint = Checkpoint::new(&name, 9, Hash(seed)).unwrap();
+        let checkpoint = LogCheckpoint::new(&name, 9, Hash(seed)).unwrap();
         let note = checkpoint.sign(&secret).unwrap();
-        prop_assert_eq!(Checkpoint::verify(&note, &KeyRing::from(secret.public())).unwrap(), checkpoint);
+        prop_assert_eq!(LogCheckpoint::verify(&note, &KeyRing::from(secret.public())).unwrap(), checkpoint);
     }
 
     /// The cached top gives the same state as all keys at once, whatever its size and however the set came about.
@@ -100,7 +102,7 @@ proptest! {
         mut keys in some_keys(60), changes in some_keys(20), bits in 0u32..7,
     ) {
         let sorted = |keys: &BTreeSet<Hash>| keys.iter().copied().collect::<Vec<_>>();
-        let mut cells: BTreeMap<u64, Node> = BTreeMap::new();
+        let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
         let built = build(&mut cells, bits, keys.iter().map(|key| Ok(*key))).unwrap();
         prop_assert_eq!(built, state_of(&sorted(&keys)).unwrap());
         // Each change takes a key out that is there, or puts one in that is not.
@@ -110,7 +112,7 @@ proptest! {
             }
         }
         let touched: BTreeSet<u64> = changes.iter().map(|key| bucket(key, bits)).collect();
-        let nodes: Vec<(u64, Node)> = touched
+        let nodes: Vec<(u64, SetNode)> = touched
             .into_iter()
             .map(|number| {
                 let (low, high) = bucket_range(number, bits);
@@ -138,12 +140,12 @@ proptest! {
 fn sets_must_be_sorted_and_unique() {
     let a = Hash([1; 32]);
     let b = Hash([2; 32]);
-    assert_eq!(state_of(&[b, a]), Err(Fault::SetOrder));
-    assert_eq!(state_of(&[a, a]), Err(Fault::SetOrder));
-    assert_eq!(subtree(&[a, Hash([200; 32])], 1), Err(Fault::SetOrder));
+    assert_eq!(state_of(&[b, a]), Err(ReceiptFault::SetOrder));
+    assert_eq!(state_of(&[a, a]), Err(ReceiptFault::SetOrder));
+    assert_eq!(subtree(&[a, Hash([200; 32])], 1), Err(ReceiptFault::SetOrder));
     assert_ne!(state_of(&[a]).unwrap(), state_of(&[]).unwrap());
     assert_eq!([0, 1, 31, 32, 1_000_000].map(bits_for), [0, 0, 0, 1, 15]);
-    let mut cells: BTreeMap<u64, Node> = BTreeMap::new();
-    assert!(update(&mut cells, 3, &[(8, Node::EMPTY)]).is_err());
-    assert_eq!(Node::from_bytes(&Node::leaf(&a).to_bytes()), Node::leaf(&a));
+    let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
+    assert!(update(&mut cells, 3, &[(8, SetNode::EMPTY)]).is_err());
+    assert_eq!(SetNode::from_bytes(&SetNode::leaf(&a).to_bytes()), SetNode::leaf(&a));
 }

@@ -105,15 +105,21 @@ fn pieces_of_different_bundles_do_not_fit() {
     let good = log.bundle(2, &new);
     let other = log.bundle(3, &new);
     let keys = keys();
-    let check = |bundle: &Bundle| verify(bundle, &keys).map_err(|fault| fault.check());
+    let check = |bundle: &ReceiptBundle| verify(bundle, &keys).map_err(|fault| fault.check());
     assert!(check(&good).is_ok());
-    assert_eq!(check(&Bundle { signed: other.signed.clone(), ..good.clone() }), Err("inclusion"));
-    assert_eq!(check(&Bundle { inclusion: other.inclusion.clone(), ..good.clone() }), Err("inclusion"));
-    assert_eq!(check(&Bundle { consistency: other.consistency.clone(), ..good.clone() }), Err("consistency"));
+    assert_eq!(check(&ReceiptBundle { signed: other.signed.clone(), ..good.clone() }), Err("inclusion"));
+    assert_eq!(
+        check(&ReceiptBundle { inclusion: other.inclusion.clone(), ..good.clone() }),
+        Err("inclusion")
+    );
+    assert_eq!(
+        check(&ReceiptBundle { consistency: other.consistency.clone(), ..good.clone() }),
+        Err("consistency")
+    );
     let signature = other.signed.signature;
-    let forged = Signed { signature, ..good.signed.clone() };
-    assert_eq!(check(&Bundle { signed: forged, ..good.clone() }), Err("signature"));
-    assert_eq!(check(&Bundle { rotations: Vec::new(), ..good.clone() }), Err("checkpoint"));
+    let forged = SignedReceipt { signature, ..good.signed.clone() };
+    assert_eq!(check(&ReceiptBundle { signed: forged, ..good.clone() }), Err("signature"));
+    assert_eq!(check(&ReceiptBundle { rotations: Vec::new(), ..good.clone() }), Err("checkpoint"));
     let mut longer = good.clone();
     longer.inclusion.path.push(Hash([0; 32]));
     assert_eq!(check(&longer), Err("inclusion"));
@@ -121,7 +127,7 @@ fn pieces_of_different_bundles_do_not_fit() {
     for signed in &log.signed[..3] {
         older.push_as_is(signed.receipt.clone(), &secret());
     }
-    let stale = Bundle { checkpoint: older.checkpoint(&secret()), ..good.clone() };
+    let stale = ReceiptBundle { checkpoint: older.checkpoint(&secret()), ..good.clone() };
     assert_eq!(check(&stale), Err("inclusion"));
 }
 
@@ -129,7 +135,7 @@ fn pieces_of_different_bundles_do_not_fit() {
 fn wrong_keys_are_refused() {
     let bundle = log().bundle(1, &next_secret());
     let fault = verify(&bundle, &KeyRing::from(stranger().public())).unwrap_err();
-    assert!(matches!(fault, Fault::UnknownKey { .. }), "{fault}");
+    assert!(matches!(fault, ReceiptFault::UnknownKey { .. }), "{fault}");
     assert!(verify(&bundle, &KeyRing::default()).is_err());
     let renamed = SecretKey::from_seed("efface.example/model-2", &[1; 32]).unwrap();
     assert_eq!(verify(&bundle, &KeyRing::from(renamed.public())).unwrap_err().check(), "key");
@@ -145,24 +151,27 @@ fn a_key_that_handed_over_signs_no_more() {
         forged.push_as_is(signed.receipt.clone(), &secret());
     }
     let mut receipt =
-        plain(5, Kind::Export, last.training_set.before.unwrap(), last.parameters.before.unwrap());
-    receipt.training_set = Change { before: Some(set(2..20)), after: set(2..20) };
-    receipt.parameters = Change { before: Some(sha256(&[2])), after: sha256(&[2]) };
+        plain(5, RequestKind::Export, last.training_set.before.unwrap(), last.parameters.before.unwrap());
+    receipt.training_set = StateChange { before: Some(set(2..20)), after: set(2..20) };
+    receipt.parameters = StateChange { before: Some(sha256(&[2])), after: sha256(&[2]) };
     forged.push(receipt, &secret());
-    assert!(matches!(verify(&forged.bundle(5, &secret()), &keys()), Err(Fault::RetiredKey { .. })));
-    assert!(matches!(forged.replay(&secret()), Err(Fault::RetiredKey { .. })));
+    assert!(matches!(verify(&forged.bundle(5, &secret()), &keys()), Err(ReceiptFault::RetiredKey { .. })));
+    assert!(matches!(forged.replay(&secret()), Err(ReceiptFault::RetiredKey { .. })));
     // A checkpoint of the whole log signed by the old key.
     let stale = log.checkpoint(&secret());
     let mut bundle = log.bundle(6, &next_secret());
     bundle.checkpoint = stale;
-    assert!(matches!(verify(&bundle, &keys()), Err(Fault::RetiredKey { .. })));
+    assert!(matches!(verify(&bundle, &keys()), Err(ReceiptFault::RetiredKey { .. })));
     // A second hand-over by the same key.
     let mut ring = keys();
     ring.follow(&log.signed[4]).unwrap();
     ring.follow(&log.signed[4]).unwrap();
     let mut second = log.signed[4].receipt.clone();
     second.next_key = Some(stranger().public().to_string());
-    assert!(matches!(ring.follow(&Signed::sign(second, &secret()).unwrap()), Err(Fault::RetiredKey { .. })));
+    assert!(matches!(
+        ring.follow(&SignedReceipt::sign(second, &secret()).unwrap()),
+        Err(ReceiptFault::RetiredKey { .. })
+    ));
     assert!(ring.follow(&log.signed.remove(5)).is_err());
 }
 
@@ -182,28 +191,34 @@ fn forks_and_shrinking_are_named() {
     verify_succession(&early, &late, &log.tree.consistency(6).unwrap(), &keys).unwrap();
     verify_succession(&late, &late, &log.tree.consistency(7).unwrap(), &keys).unwrap();
     let shrunk = verify_succession(&late, &early, &log.tree.consistency(6).unwrap(), &keys);
-    assert_eq!(shrunk, Err(Fault::Shrunk { old: 7, new: 6 }));
+    assert_eq!(shrunk, Err(ReceiptFault::Shrunk { old: 7, new: 6 }));
 
     let state = set(2..21);
     let parameters = sha256(&[3]);
-    other.push(plain(6, Kind::Export, state, parameters), &new);
+    other.push(plain(6, RequestKind::Export, state, parameters), &new);
     let forked = other.checkpoint(&new);
     let empty = ConsistencyProof { old: 7, new: 7, path: Vec::new() };
-    assert!(matches!(verify_succession(&late, &forked, &empty, &keys), Err(Fault::Fork { size: 7, .. })));
+    assert!(matches!(
+        verify_succession(&late, &forked, &empty, &keys),
+        Err(ReceiptFault::Fork { size: 7, .. })
+    ));
     // Growing on top of the fork does not hide it.
-    other.push(plain(7, Kind::Export, state, parameters), &new);
+    other.push(plain(7, RequestKind::Export, state, parameters), &new);
     let grown = other.checkpoint(&new);
     let proof = other.tree.consistency(7).unwrap();
-    assert_eq!(verify_succession(&late, &grown, &proof, &keys), Err(Fault::Consistency { old: 7, new: 8 }));
+    assert_eq!(
+        verify_succession(&late, &grown, &proof, &keys),
+        Err(ReceiptFault::Consistency { old: 7, new: 8 })
+    );
     // A receipt written on top of another log is found when the whole log is read.
     let mut mixed = Log::new();
     for signed in &log.signed[..2] {
         mixed.push_as_is(signed.receipt.clone(), &secret());
     }
     let mut receipt = log.signed[2].receipt.clone();
-    receipt.previous = Some(Head { size: 2, root: Hash([7; 32]) });
+    receipt.previous = Some(LogHead { size: 2, root: Hash([7; 32]) });
     mixed.push_as_is(receipt, &secret());
-    assert_eq!(mixed.replay(&secret()), Err(Fault::Previous { sequence: 2 }));
+    assert_eq!(mixed.replay(&secret()), Err(ReceiptFault::Previous { sequence: 2 }));
 }
 
 #[test]
@@ -214,7 +229,7 @@ fn a_log_whose_states_do_not_meet_is_refused() {
     let mut receipt = log.signed[1].receipt.clone();
     receipt.training_set.before = Some(set(1..20));
     broken.push(receipt, &secret());
-    assert_eq!(broken.replay(&secret()), Err(Fault::Chain { sequence: 1, what: "the training set" }));
+    assert_eq!(broken.replay(&secret()), Err(ReceiptFault::Chain { sequence: 1, what: "the training set" }));
     // Two requests that were applied together share one change.
     let mut group = Log::new();
     group.push(log.signed[0].receipt.clone(), &secret());
@@ -231,17 +246,17 @@ fn a_log_whose_states_do_not_meet_is_refused() {
 #[test]
 fn contradictions_are_not_signed() {
     let log = log();
-    type Change = fn(&mut Receipt);
-    let changes: [(&str, Change); 20] = [
+    type StateChange = fn(&mut Receipt);
+    let changes: [(&str, StateChange); 20] = [
         ("schema", |r| r.schema = "efface.receipt/2".to_owned()),
         ("id", |r| r.id = "x".to_owned()),
-        ("outcome", |r| r.outcome = Outcome::Done),
+        ("outcome", |r| r.outcome = RequestOutcome::Done),
         ("no rows", |r| r.rows.removed = 0),
         ("no commitment", |r| r.rows.commitment = None),
         ("no time", |r| r.times.forgotten_at = None),
-        ("refused", |r| r.outcome = Outcome::Refused),
+        ("refused", |r| r.outcome = RequestOutcome::Refused),
         ("no claim", |r| r.claim = None),
-        ("negative", |r| r.claim = Some(Claim::Exact { tolerance: -1.0 })),
+        ("negative", |r| r.claim = Some(ReceiptClaim::Exact { tolerance: -1.0 })),
         ("infinite", |r| r.bound.as_mut().unwrap().distance = Some(f64::INFINITY)),
         ("exact without a bound", |r| r.bound = None),
         ("exact without a distance", |r| r.bound.as_mut().unwrap().distance = None),
@@ -256,14 +271,14 @@ fn contradictions_are_not_signed() {
     ];
     for (name, change) in changes {
         let mut receipt = log.signed[1].receipt.clone();
-        Signed::sign(receipt.clone(), &secret()).unwrap();
+        SignedReceipt::sign(receipt.clone(), &secret()).unwrap();
         change(&mut receipt);
-        assert!(Signed::sign(receipt, &secret()).is_err(), "{name}");
+        assert!(SignedReceipt::sign(receipt, &secret()).is_err(), "{name}");
     }
     let mut receipt = log.signed[1].receipt.clone();
     receipt.settings.insert("big".to_owned(), u64::MAX.into());
-    assert!(matches!(Signed::sign(receipt, &secret()), Err(Fault::Unwritable(_))));
-    assert!(Signed::sign(log.signed[1].receipt.clone(), &stranger()).is_err());
+    assert!(matches!(SignedReceipt::sign(receipt, &secret()), Err(ReceiptFault::Unwritable(_))));
+    assert!(SignedReceipt::sign(log.signed[1].receipt.clone(), &stranger()).is_err());
 }
 
 #[test]
@@ -278,7 +293,11 @@ fn missing_and_unknown_fields_are_refused() {
         ("\"noise\":0.01", "\"noise\":0.01,\"noisf\":1"),
     ] {
         assert!(text.contains(from), "{from}");
-        assert_eq!(Signed::parse(text.replace(from, to).as_bytes()).unwrap_err().check(), "schema", "{from}");
+        assert_eq!(
+            SignedReceipt::parse(text.replace(from, to).as_bytes()).unwrap_err().check(),
+            "schema",
+            "{from}"
+        );
     }
 }
 
@@ -299,8 +318,8 @@ fn input_meant_to_exhaust_is_refused_early() {
         format!("[{}]", "1e+22,".repeat(10_000) + "-").into_bytes(),
     ] {
         assert!(verify_bytes(&bytes, &keys).is_err());
-        assert!(Signed::parse(&bytes).is_err());
-        assert!(Checkpoint::verify(&String::from_utf8_lossy(&bytes), &keys).is_err());
+        assert!(SignedReceipt::parse(&bytes).is_err());
+        assert!(LogCheckpoint::verify(&String::from_utf8_lossy(&bytes), &keys).is_err());
         assert!(PublicKey::parse(&String::from_utf8_lossy(&bytes)).is_err());
         assert!(SecretKey::parse(&String::from_utf8_lossy(&bytes)).is_err());
     }
@@ -330,6 +349,8 @@ fn secrets_are_not_printed_and_round_trip() {
         bytes.extend(Hash::from_hex(weak).unwrap().0);
         let id = sha256(&[b"weak\n", bytes.as_slice()].concat()).to_string();
         let text = format!("weak+{}+{}", &id[..8], data_encoding::BASE64.encode(&bytes));
-        assert!(matches!(PublicKey::parse(&text), Err(Fault::Key(problem)) if problem.contains("weak")));
+        assert!(
+            matches!(PublicKey::parse(&text), Err(ReceiptFault::Key(problem)) if problem.contains("weak"))
+        );
     }
 }

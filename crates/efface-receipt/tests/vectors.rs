@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use common::*;
 use efface_receipt::{
-    training_set::{MembershipProof, Node, build},
+    training_set::{MembershipProof, SetNode, build},
     *,
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn verdict<T>(result: Result<T, Fault>) -> &'static str {
+fn verdict<T>(result: Result<T, ReceiptFault>) -> &'static str {
     result.map_or_else(|fault| fault.check(), |_| "ok")
 }
 
@@ -123,7 +123,7 @@ fn tree_vectors() {
 fn training_set_vectors() {
     let mut keys: Vec<Hash> = (0..40).map(row).collect();
     keys.sort();
-    let mut cells: BTreeMap<u64, Node> = BTreeMap::new();
+    let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
     let state = build(&mut cells, 3, keys.iter().map(|key| Ok(*key))).unwrap();
     let between =
         |low: &Hash, high: &Hash| Ok(keys.iter().filter(|key| low <= key && key <= &high).copied().collect());
@@ -148,8 +148,8 @@ fn training_set_vectors() {
         &json!({
             "keys": keys, "sizes": sizes, "proofs": proofs,
             "salt": Hash(salt_bytes),
-            "subject": {"value": "alice@example.com", "commitment": salt().commit(Label::Subject, b"alice@example.com"),
-                        "nonce": salt().open(Label::Subject, b"alice@example.com").0},
+            "subject": {"value": "alice@example.com", "commitment": salt().commit(CommitmentLabel::Subject, b"alice@example.com"),
+                        "nonce": salt().open(CommitmentLabel::Subject, b"alice@example.com").0},
             "row": {"id": "row-7", "content": content, "commitment": row(7)},
             "rows": rows_commitment(&keys[..3]),
         }),
@@ -176,32 +176,33 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ("audit", late(9), "ok"),
         ("settle of a run", late(11), "ok"),
         ("export with calibrated noise", late(12), "ok"),
-        ("no consistency proof", Bundle { consistency: None, ..good(2) }, "ok"),
-        ("rotation left out", Bundle { rotations: Vec::new(), ..good(6) }, "key"),
-        ("rotation left out, old receipt", Bundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
-        ("proof of another receipt", Bundle { inclusion: good(3).inclusion, ..good(2) }, "inclusion"),
-        ("receipt of another place", Bundle { signed: good(3).signed, ..good(2) }, "inclusion"),
+        ("no consistency proof", ReceiptBundle { consistency: None, ..good(2) }, "ok"),
+        ("rotation left out", ReceiptBundle { rotations: Vec::new(), ..good(6) }, "key"),
+        ("rotation left out, old receipt", ReceiptBundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
+        ("proof of another receipt", ReceiptBundle { inclusion: good(3).inclusion, ..good(2) }, "inclusion"),
+        ("receipt of another place", ReceiptBundle { signed: good(3).signed, ..good(2) }, "inclusion"),
         (
             "consistency proof of another",
-            Bundle { consistency: good(3).consistency, ..good(2) },
+            ReceiptBundle { consistency: good(3).consistency, ..good(2) },
             "consistency",
         ),
         ("old key signs the whole log", log.bundle(6, &secret()), "key"),
         ("stranger signs the checkpoint", log.bundle(1, &stranger()), "checkpoint"),
-        ("unknown schema", Bundle { schema: "efface.bundle/2".to_owned(), ..good(1) }, "schema"),
+        ("unknown schema", ReceiptBundle { schema: "efface.bundle/2".to_owned(), ..good(1) }, "schema"),
     ];
     let mut changed = good(1);
     changed.signed.receipt.rows.removed = 3;
     cases.push(("a count was changed", changed, "signature"));
     let mut contradicting = good(1);
-    contradicting.signed.receipt.outcome = Outcome::Refused;
+    contradicting.signed.receipt.outcome = RequestOutcome::Refused;
     cases.push(("the outcome was changed", contradicting, "schema"));
-    let exact = |bound: Option<Bound>| {
+    let exact = |bound: Option<DistanceBound>| {
         let mut bundle = good(1);
         bundle.signed.receipt.bound = bound;
         bundle
     };
-    let measured = |distance, relative| Some(Bound { distance, relative, source: BoundSource::Measured });
+    let measured =
+        |distance, relative| Some(DistanceBound { distance, relative, source: BoundOrigin::Measured });
     cases.extend([
         ("exact without a bound", exact(None), "schema"),
         ("exact with a bound that says nothing", exact(measured(None, None)), "schema"),
@@ -211,9 +212,9 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
     ]);
     // The rule is about what is claimed: an approximate result may be any distance away, and says so.
     let mut approximate = exact(measured(None, None));
-    approximate.signed.receipt.claim = Some(Claim::Approximate {});
+    approximate.signed.receipt.claim = Some(ReceiptClaim::Approximate {});
     cases.push(("approximate, unsigned, without a bound", approximate, "signature"));
-    let spending = |name, change: &dyn Fn(&mut Release, &mut PrivacySpent)| {
+    let spending = |name, change: &dyn Fn(&mut ReleaseTerms, &mut PrivacySpent)| {
         let mut bundle = late(12);
         let release = bundle.signed.receipt.release.as_mut().unwrap();
         let mut spent = release.privacy.take().unwrap();
@@ -291,9 +292,9 @@ fn log_vectors() {
     }
     let early = other.checkpoint(&new);
     let early_proof = log.tree.consistency(6).unwrap();
-    other.push(plain(6, Kind::Export, set(2..21), sha256(&[3])), &new);
+    other.push(plain(6, RequestKind::Export, set(2..21), sha256(&[3])), &new);
     let forked = other.checkpoint(&new);
-    other.push(plain(7, Kind::Export, set(2..21), sha256(&[3])), &new);
+    other.push(plain(7, RequestKind::Export, set(2..21), sha256(&[3])), &new);
     let grown = other.checkpoint(&new);
     let late = log.checkpoint(&new);
     let same = ConsistencyProof { old: 7, new: 7, path: Vec::new() };
@@ -322,7 +323,7 @@ fn log_vectors() {
         for (at, run) in (11..).zip(runs) {
             let mut settle = whole.signed[11].receipt.clone();
             settle.sequence = at;
-            settle.settles = run.map(|(first, last)| Settled { first, last });
+            settle.settles = run.map(|(first, last)| SettledRun { first, last });
             settle.times.scrubbed_at = settle.times.scrubbed_at.filter(|_| run.is_some());
             other.push(settle, &new);
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use efface::Method;
 use efface_engine::{ChangeReport, Engine, ForgetRequest, RowSelection, named_method};
+use efface_receipt::RequestOutcome;
 
 use super::change::{ending, within_tolerance};
 use crate::cli::ForgetArguments;
@@ -91,10 +92,10 @@ fn tell_receipt(report: &ChangeReport, terminal: &Terminal) {
 /// A request that took nothing out ends with a code that says so, though the log has its receipt.
 fn ended(report: &ChangeReport) -> Result {
     let reason = report.reason.clone().unwrap_or_default();
-    match report.outcome.as_str() {
-        "not_found" => Err(Failure::not_found(reason)),
-        "refused" => Err(Failure::refused(reason)),
-        _ => Ok(()),
+    match report.outcome {
+        RequestOutcome::NotFound => Err(Failure::not_found(reason)),
+        RequestOutcome::Refused => Err(Failure::refused(reason)),
+        RequestOutcome::Erased | RequestOutcome::Partial | RequestOutcome::Done => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use efface_engine::{Engine, Error};
-use efface_receipt::{Settled, Time};
+use efface_receipt::{SettledRun, Time};
 use serde_json::json;
 
 use crate::cli::LogArguments;
@@ -53,9 +53,8 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
             here && receipt.times.forgotten_at.is_some() && receipt.times.scrubbed_at.is_none()
         });
         let scrubbed_at = receipt.times.scrubbed_at.or(later.map(|(_, time, _)| *time));
-        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let kind = word(json!(receipt.kind));
-        let outcome = word(json!(receipt.outcome));
+        let kind = receipt.kind.name();
+        let outcome = receipt.outcome.name();
         let rows = &receipt.rows;
         if terminal.json() {
             let line = json!({
@@ -70,8 +69,8 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
         lines.push(vec![
             receipt.sequence.to_string(),
             receipt.times.received_at.to_string(),
-            kind,
-            outcome,
+            kind.to_owned(),
+            outcome.to_owned(),
             rows.removed.to_string(),
             rows.added.to_string(),
             receipt.training_set.after.count.to_string(),
@@ -93,7 +92,7 @@ fn list(engine: &Engine, terminal: &Terminal) -> Result<String> {
 }
 
 /// The settles that scrubbed what others had left: the receipts they are about, when, and their own number.
-fn scrubs(engine: &Engine) -> Result<Vec<(Settled, Time, u64)>> {
+fn scrubs(engine: &Engine) -> Result<Vec<(SettledRun, Time, u64)>> {
     let mut found = Vec::new();
     engine.receipts(&mut |signed, _| {
         let receipt = &signed.receipt;

@@ -46,10 +46,9 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
 
 /// The parts of a receipt that people ask for first.
 fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
-    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = vec![
         ("receipt", format!("{}, number {}", receipt.id, receipt.sequence)),
-        ("what", format!("{}: {}", word(json!(receipt.kind)), word(json!(receipt.outcome)))),
+        ("what", format!("{}: {}", receipt.kind.name(), receipt.outcome.name())),
         ("rows", format!("{} out, {} in", receipt.rows.removed, receipt.rows.added)),
         ("received", receipt.times.received_at.to_string()),
     ];

@@ -30,8 +30,8 @@ pub(crate) fn run(count: usize) -> Result {
                 .collect();
             for answer in engine.forget_many(&some) {
                 let report = answer.map_err(|error| error.to_string())?;
-                if report.outcome != "erased" || report.forgotten != 1 {
-                    return Err(format!("a request ended as {}", report.outcome));
+                if report.outcome.name() != "erased" || report.forgotten != 1 {
+                    return Err(format!("a request ended as {}", report.outcome.name()));
                 }
                 if report.replayed { again += 1 } else { first += 1 }
             }

@@ -35,8 +35,8 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
         "forget" | "quick" => {
             let named = ForgetRequest { id: Some("T-1".into()), ..ForgetRequest::new(ids(&["r7".into()])) };
             let report = engine.request(&named, false)?;
-            if report.outcome != "erased" || report.scrubbed != (act == "forget") {
-                return Err(format!("{}, scrubbed {}", report.outcome, report.scrubbed).into());
+            if report.outcome.name() != "erased" || report.scrubbed != (act == "forget") {
+                return Err(format!("{}, scrubbed {}", report.outcome.name(), report.scrubbed).into());
             }
         }
         "learn" => drop(engine.learn(&rows(60..64, 2)?, &Silent)?),

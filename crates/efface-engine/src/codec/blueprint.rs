@@ -60,7 +60,7 @@ pub(crate) enum TargetGoal {
 pub(crate) fn layout_of(encoder: &Encoder) -> RowLayout {
     if !encoder.is_sparse() {
         RowLayout::Dense64
-    } else if encoder.columns().iter().any(|column| column.kind() == "numeric") {
+    } else if encoder.columns().iter().any(|column| column.is_numeric()) {
         RowLayout::Sparse64
     } else {
         RowLayout::Sparse32

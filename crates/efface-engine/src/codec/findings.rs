@@ -2,7 +2,7 @@
 
 use efface::methods::Newton;
 use efface::{AnyRecipe, Claim, Evidence, Method, NotCovered};
-use efface_receipt::{Bound, BoundSource};
+use efface_receipt::{BoundOrigin, DistanceBound};
 use serde_json::{Map, Value};
 
 use super::network_info::NetworkInfo;
@@ -14,8 +14,8 @@ const EXACT: u64 = 1 << 53;
 impl MethodFindings {
     pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, method: &Method) -> Self {
         let source = match evidence.bound_source {
-            efface::BoundSource::Measured => BoundSource::Measured,
-            efface::BoundSource::Carried => BoundSource::Carried,
+            efface::BoundSource::Measured => BoundOrigin::Measured,
+            efface::BoundSource::Carried => BoundOrigin::Carried,
         };
         let mut not_covered = evidence.not_covered.clone();
         let claim = claim(evidence, &mut not_covered);
@@ -24,7 +24,7 @@ impl MethodFindings {
             settings: settings(recipe, method),
             seed: seed(recipe),
             claim,
-            bound: Bound::new(evidence.bound, evidence.relative_bound, source),
+            bound: DistanceBound::new(evidence.bound, evidence.relative_bound, source),
             not_covered,
         }
     }
@@ -60,16 +60,16 @@ impl MethodFindings {
 
 /// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within it: only so does the
 /// evidence claim exactness, and a receipt that says otherwise is refused by whoever checks it.
-fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_receipt::Claim {
+fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_receipt::ReceiptClaim {
     match (evidence.claim(), &evidence.certificate) {
         (Claim::Exact, _) => match evidence.tolerance {
-            Some(tolerance) => efface_receipt::Claim::Exact { tolerance },
-            None => efface_receipt::Claim::Approximate {},
+            Some(tolerance) => efface_receipt::ReceiptClaim::Exact { tolerance },
+            None => efface_receipt::ReceiptClaim::Approximate {},
         },
         (Claim::Certified { .. }, Some(c))
             if [c.noise, c.budget, c.used, c.left].iter().all(|n| n.is_finite() && *n >= 0.0) =>
         {
-            efface_receipt::Claim::Certified {
+            efface_receipt::ReceiptClaim::Certified {
                 epsilon: c.epsilon,
                 delta: c.delta,
                 noise: c.noise,
@@ -84,9 +84,9 @@ fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_recei
         }
         (Claim::Certified { .. }, _) => {
             not_covered.push(NotCovered::UnknownBudget);
-            efface_receipt::Claim::Approximate {}
+            efface_receipt::ReceiptClaim::Approximate {}
         }
-        (Claim::Approximate, _) => efface_receipt::Claim::Approximate {},
+        (Claim::Approximate, _) => efface_receipt::ReceiptClaim::Approximate {},
     }
 }
 

@@ -120,7 +120,7 @@ impl Manifest {
     }
 
     /// The secret of the model's commitments.
-    pub(crate) fn commitments(&self) -> efface_receipt::Salt {
+    pub(crate) fn commitments(&self) -> efface_receipt::CommitmentSalt {
         ledger::commitment_salt(&self.salt())
     }
 

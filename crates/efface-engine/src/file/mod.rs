@@ -43,8 +43,8 @@ impl From<rusqlite::Error> for FileFault {
     }
 }
 
-impl From<efface_receipt::Fault> for FileFault {
-    fn from(fault: efface_receipt::Fault) -> Self {
+impl From<efface_receipt::ReceiptFault> for FileFault {
+    fn from(fault: efface_receipt::ReceiptFault) -> Self {
         Self::Damaged(format!("its log: {fault}"))
     }
 }

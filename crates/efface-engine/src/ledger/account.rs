@@ -7,7 +7,7 @@
 //! another σ would be a second sample of the same parameters, and is refused. Only the last copy is remembered: a version
 //! that comes back after another one left is charged once more, whatever its σ.
 
-use efface_receipt::{Hash, PrivacySpent, PrivacyTotal, Release};
+use efface_receipt::{Hash, PrivacySpent, PrivacyTotal, ReleaseTerms};
 use serde::{Deserialize, Serialize};
 
 use super::gaussian;
@@ -38,7 +38,12 @@ struct NoisyCopy {
 impl PrivacyAccount {
     /// Notes an export, and says in its release what it spends. `sequence` is the receipt that it will have. Err with the
     /// standard deviation under which this version left before.
-    pub(crate) fn charge(&mut self, version: &Hash, sequence: u64, release: &mut Release) -> Result<(), f64> {
+    pub(crate) fn charge(
+        &mut self,
+        version: &Hash,
+        sequence: u64,
+        release: &mut ReleaseTerms,
+    ) -> Result<(), f64> {
         let deviation = release.noise.unwrap_or(0.0);
         let before = self.last.as_ref().filter(|copy| copy.version == *version).cloned();
         // Who asks for no noise at all has nothing to hide. A calibration that comes to none did not ask for that.
@@ -101,8 +106,8 @@ mod tests {
 
     use super::*;
 
-    fn release(noise: Option<f64>, sensitivity: Option<f64>) -> Release {
-        Release {
+    fn release(noise: Option<f64>, sensitivity: Option<f64>) -> ReleaseTerms {
+        ReleaseTerms {
             minimum_batch: 1,
             batch: 0,
             delay_seconds: 0,
@@ -119,7 +124,12 @@ mod tests {
     }
 
     /// Exports one version; gives what its receipt says.
-    fn export(account: &mut PrivacyAccount, version: u8, noise: f64, sensitivity: Option<f64>) -> Release {
+    fn export(
+        account: &mut PrivacyAccount,
+        version: u8,
+        noise: f64,
+        sensitivity: Option<f64>,
+    ) -> ReleaseTerms {
         let mut release = release((noise > 0.0).then_some(noise), sensitivity);
         account.charge(&Hash([version; 32]), u64::from(version), &mut release).unwrap();
         release
@@ -129,7 +139,7 @@ mod tests {
     fn squares_add_up_and_a_second_copy_costs_nothing() {
         let mut account = PrivacyAccount::default();
         let sigma = gaussian::deviation(1.0, 1e-5);
-        let spent = |release: Release| release.privacy.unwrap();
+        let spent = |release: ReleaseTerms| release.privacy.unwrap();
         let first = spent(export(&mut account, 1, sigma, Some(1.0)));
         assert!((first.epsilon - 1.0).abs() < 1e-8 && first.total.as_ref().unwrap().epsilon == first.epsilon);
         for _ in 0..3 {

@@ -2,8 +2,9 @@
 
 use efface::NotCovered;
 use efface_receipt::{
-    Audit, Bound, Change, Hash, Head, Kind, KnownCopy, MAX_LIST, MAX_TEXT_BYTES, Outcome, PublicKey, Receipt,
-    Release, RequestId, RowsTouched, SCHEMA, Settled, Time, Times, UncoveredPart, rows_commitment,
+    AuditEntry, DistanceBound, Hash, KnownCopy, LogHead, MAX_LIST, MAX_TEXT_BYTES, PublicKey, Receipt,
+    ReleaseTerms, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA, SettledRun,
+    StateChange, Time, UncoveredPart, rows_commitment,
 };
 use serde_json::{Map, Value};
 
@@ -20,8 +21,8 @@ pub(crate) struct ModelTransition {
 
 /// One receipt to be.
 pub(crate) struct ReceiptDraft {
-    pub(crate) kind: Kind,
-    pub(crate) outcome: Outcome,
+    pub(crate) kind: RequestKind,
+    pub(crate) outcome: RequestOutcome,
     pub(crate) reason: Option<String>,
     /// The commitment to the caller's name for the request.
     pub(crate) request: Option<Hash>,
@@ -32,14 +33,14 @@ pub(crate) struct ReceiptDraft {
     /// When they were overwritten, or those that had waited were.
     pub(crate) scrubbed_at: Option<Time>,
     /// For a settle: the receipts whose rows it overwrote.
-    pub(crate) settles: Option<Settled>,
+    pub(crate) settles: Option<SettledRun>,
     pub(crate) subject: Option<Hash>,
     pub(crate) gone: Vec<Hash>,
     pub(crate) come: Vec<Hash>,
     pub(crate) findings: Option<MethodFindings>,
-    pub(crate) release: Option<Release>,
+    pub(crate) release: Option<ReleaseTerms>,
     pub(crate) next_key: Option<String>,
-    pub(crate) audit: Vec<Audit>,
+    pub(crate) audit: Vec<AuditEntry>,
     /// Settings of what computed no model, such as a policy, or beside those of the method.
     pub(crate) settings: Map<String, Value>,
 }
@@ -50,14 +51,14 @@ pub(crate) struct MethodFindings {
     pub(crate) method: String,
     pub(crate) settings: Map<String, Value>,
     pub(crate) seed: Option<u64>,
-    pub(crate) claim: efface_receipt::Claim,
-    pub(crate) bound: Bound,
+    pub(crate) claim: efface_receipt::ReceiptClaim,
+    pub(crate) bound: DistanceBound,
     pub(crate) not_covered: Vec<NotCovered>,
 }
 
 impl ReceiptDraft {
     /// One about nothing but itself.
-    pub(crate) fn new(kind: Kind, outcome: Outcome, received_at: Time) -> Self {
+    pub(crate) fn new(kind: RequestKind, outcome: RequestOutcome, received_at: Time) -> Self {
         Self {
             kind,
             outcome,
@@ -84,7 +85,7 @@ impl ReceiptDraft {
         ledger: &LedgerHead,
         stage: &ModelTransition,
         sequence: u64,
-        previous: Option<Head>,
+        previous: Option<LogHead>,
     ) -> Result<Receipt, FileFault> {
         let id = random_name::<16>().map_err(|error| FileFault::Damaged(error.to_string()))?;
         let key_id = PublicKey::parse(&ledger.key)?.id();
@@ -94,8 +95,8 @@ impl ReceiptDraft {
             removed: self.gone.len() as u64,
             added: self.come.len() as u64,
         };
-        let changed =
-            !matches!(self.outcome, Outcome::NotFound | Outcome::Refused) && self.kind != Kind::Settle;
+        let changed = !matches!(self.outcome, RequestOutcome::NotFound | RequestOutcome::Refused)
+            && self.kind != RequestKind::Settle;
         // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
         let before = if changed { stage.before } else { Some(stage.after) };
         let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
@@ -120,7 +121,7 @@ impl ReceiptDraft {
             kind: self.kind,
             outcome: self.outcome,
             reason: self.reason.map(|text| printable(&text)),
-            times: Times {
+            times: RequestTimes {
                 requested_at: self.requested_at,
                 received_at: self.received_at,
                 forgotten_at: self.forgotten_at,
@@ -128,8 +129,8 @@ impl ReceiptDraft {
             },
             subject: self.subject,
             rows,
-            training_set: Change { before: before.map(|state| state.0), after: stage.after.0 },
-            parameters: Change { before: before.map(|state| state.1), after: stage.after.1 },
+            training_set: StateChange { before: before.map(|state| state.0), after: stage.after.0 },
+            parameters: StateChange { before: before.map(|state| state.1), after: stage.after.1 },
             method,
             efface: env!("CARGO_PKG_VERSION").into(),
             settings,

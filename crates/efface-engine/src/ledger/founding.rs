@@ -1,6 +1,6 @@
 //! How a log begins: with a key, the training set as it is, and a receipt that says so.
 
-use efface_receipt::{Hash, KeyRing, Kind, Outcome, PublicKey, SecretKey, Signed};
+use efface_receipt::{Hash, KeyRing, PublicKey, RequestKind, RequestOutcome, SecretKey, SignedReceipt};
 use rusqlite::Connection;
 
 use super::noise::{self, NoiseSeed};
@@ -41,7 +41,7 @@ pub(crate) fn found(
     let set = MemberTree(connection).change(ledger, &[], &first.rows)?;
     ledger.version_at = ledger.newest;
     let fitted = ModelTransition { before: None, after: (set, first.parameters), copies: Vec::new() };
-    let mut draft = ReceiptDraft::new(Kind::Fit, Outcome::Done, now);
+    let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);
     draft.come = first.rows;
     draft.findings = Some(first.findings);
     // Signed here, so that another seed beside the model is noticed.
@@ -53,7 +53,7 @@ pub(crate) fn found(
 /// The seed of the noise on exports. It must be the one whose hash the first receipt holds.
 pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead) -> Result<NoiseSeed> {
     let commitment = store.with(|connection| {
-        let first = Signed::parse(&leaf(connection, 0)?)?;
+        let first = SignedReceipt::parse(&leaf(connection, 0)?)?;
         first.verify(&KeyRing::from(PublicKey::parse(&ledger.first_key)?))?;
         let promised = first.receipt.settings.get(noise::SETTING).and_then(|hash| hash.as_str());
         match promised.and_then(Hash::from_hex) {

@@ -1,8 +1,8 @@
 //! The log in its tables: receipts as they were signed, the nodes over them, and the signed head.
 
 use efface_receipt::{
-    Bundle, Checkpoint, ConsistencyProof, Frontier, Hash, InclusionProof, Kind, Nodes, SecretKey, Signed,
-    leaf_hash,
+    ConsistencyProof, Frontier, Hash, InclusionProof, LogCheckpoint, LogNodes, ReceiptBundle, RequestKind,
+    SecretKey, SignedReceipt, leaf_hash,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,7 +12,7 @@ use crate::file::{FileFault, damaged};
 /// The log, to be read or appended to.
 pub(crate) struct ReceiptLog<'a>(pub(crate) &'a Connection);
 
-impl Nodes for ReceiptLog<'_> {
+impl LogNodes for ReceiptLog<'_> {
     type Error = FileFault;
 
     fn node(&self, level: u32, index: u64) -> Result<Hash, FileFault> {
@@ -39,7 +39,7 @@ impl ReceiptLog<'_> {
         secret: &SecretKey,
         stage: &ModelTransition,
         entries: Vec<ReceiptDraft>,
-    ) -> Result<Vec<Signed>, FileFault> {
+    ) -> Result<Vec<SignedReceipt>, FileFault> {
         let mut frontier = self.frontier(ledger)?;
         let previous = (ledger.size > 0).then(|| frontier.head());
         let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
@@ -47,7 +47,7 @@ impl ReceiptLog<'_> {
         let mut all = Vec::with_capacity(entries.len());
         for entry in entries {
             let receipt = entry.receipt(ledger, stage, frontier.size(), previous)?;
-            let signed = Signed::sign(receipt, secret)?;
+            let signed = SignedReceipt::sign(receipt, secret)?;
             let bytes = signed.to_bytes()?;
             insert.execute(params![frontier.size(), bytes])?;
             for node in frontier.append(&leaf_hash(&bytes)) {
@@ -62,7 +62,7 @@ impl ReceiptLog<'_> {
 
     /// Signs the head of the log.
     pub(crate) fn seal(&self, ledger: &LedgerHead, secret: &SecretKey) -> Result<(), FileFault> {
-        let note = Checkpoint::new(&ledger.origin, ledger.size, ledger.root)?.sign(secret)?;
+        let note = LogCheckpoint::new(&ledger.origin, ledger.size, ledger.root)?.sign(secret)?;
         let sql = r#"INSERT INTO "meta" VALUES ('checkpoint', ?1) ON CONFLICT DO UPDATE SET value = excluded.value"#;
         self.0.execute(sql, [note.into_bytes()])?;
         Ok(())
@@ -93,17 +93,17 @@ pub(crate) fn bundle(
     connection: &Connection,
     ledger: &LedgerHead,
     sequence: u64,
-) -> Result<Bundle, FileFault> {
+) -> Result<ReceiptBundle, FileFault> {
     let journal = ReceiptLog(connection);
-    let signed = Signed::parse(&leaf(connection, sequence)?)?;
+    let signed = SignedReceipt::parse(&leaf(connection, sequence)?)?;
     let previous = signed.receipt.previous;
     let inclusion = InclusionProof::new(&journal, sequence, ledger.size)?;
-    let mut bundle = Bundle::new(signed, inclusion, checkpoint(connection)?);
+    let mut bundle = ReceiptBundle::new(signed, inclusion, checkpoint(connection)?);
     bundle.consistency =
         previous.map(|head| ConsistencyProof::new(&journal, head.size, ledger.size)).transpose()?;
     for rotation in &ledger.rotations {
-        let signed = Signed::parse(&leaf(connection, *rotation)?)?;
-        if signed.receipt.kind != Kind::KeyRotation {
+        let signed = SignedReceipt::parse(&leaf(connection, *rotation)?)?;
+        if signed.receipt.kind != RequestKind::KeyRotation {
             return damaged(format!("receipt {rotation} is no rotation of keys"));
         }
         bundle.rotations.push(signed);

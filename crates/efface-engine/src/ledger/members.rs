@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use efface_receipt::training_set::{self, Cells, Node, bits_for, bucket, bucket_range};
+use efface_receipt::training_set::{self, SetCells, SetNode, bits_for, bucket, bucket_range};
 use efface_receipt::{Hash, SetState};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,16 +13,16 @@ use crate::file::{FileFault, damaged};
 /// The tables behind the tree.
 pub(crate) struct MemberTree<'a>(pub(crate) &'a Connection);
 
-impl Cells for MemberTree<'_> {
+impl SetCells for MemberTree<'_> {
     type Error = FileFault;
 
-    fn get(&self, cell: u64) -> Result<Node, FileFault> {
+    fn get(&self, cell: u64) -> Result<SetNode, FileFault> {
         let mut statement = self.0.prepare_cached(r#"SELECT node FROM "cells" WHERE cell = ?1"#)?;
         let found: Option<[u8; 40]> = statement.query_row([cell], |row| row.get(0)).optional()?;
-        Ok(found.map_or(Node::EMPTY, |bytes| Node::from_bytes(&bytes)))
+        Ok(found.map_or(SetNode::EMPTY, |bytes| SetNode::from_bytes(&bytes)))
     }
 
-    fn set(&mut self, cell: u64, node: Node) -> Result<(), FileFault> {
+    fn set(&mut self, cell: u64, node: SetNode) -> Result<(), FileFault> {
         let sql = r#"INSERT INTO "cells" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET node = excluded.node"#;
         self.0.prepare_cached(sql)?.execute(params![cell, node.to_bytes()])?;
         Ok(())
@@ -68,7 +68,7 @@ impl MemberTree<'_> {
         if ledger.set.count == count { Ok(ledger.set) } else { damaged("its training set has another size") }
     }
 
-    fn bucket(&self, bucket: u64, bits: u32) -> Result<Node, FileFault> {
+    fn bucket(&self, bucket: u64, bits: u32) -> Result<SetNode, FileFault> {
         let (low, high) = bucket_range(bucket, bits);
         let sql =
             r#"SELECT commitment FROM "members" WHERE commitment BETWEEN ?1 AND ?2 ORDER BY commitment"#;

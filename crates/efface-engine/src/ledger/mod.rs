@@ -19,7 +19,7 @@ pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf};
 pub(crate) use members::MemberTree;
 pub(crate) use release::{NoisePromise, PolicyState};
 
-use efface_receipt::{Hash, PublicKey, Salt, SetState, Time, sha256};
+use efface_receipt::{CommitmentSalt, Hash, PublicKey, SetState, Time, sha256};
 use serde::{Deserialize, Serialize};
 
 use crate::file::FileSalt;
@@ -50,7 +50,7 @@ pub(crate) struct LedgerHead {
 impl LedgerHead {
     /// A log without receipts over a training set without rows.
     pub(crate) fn new(key: &PublicKey) -> Self {
-        let empty = SetState { root: efface_receipt::training_set::Node::EMPTY.state().root, count: 0 };
+        let empty = SetState { root: efface_receipt::training_set::SetNode::EMPTY.state().root, count: 0 };
         Self {
             origin: key.name().to_owned(),
             first_key: key.to_string(),
@@ -89,8 +89,8 @@ fn epoch() -> Time {
 pub(crate) type ModelState = (SetState, Hash);
 
 /// The secret of a model's commitments. It is derived, so that no commitment is also an entry of another table.
-pub(crate) fn commitment_salt(salt: &FileSalt) -> Salt {
+pub(crate) fn commitment_salt(salt: &FileSalt) -> CommitmentSalt {
     let mut bytes = b"efface commitments v1\0".to_vec();
     bytes.extend(salt.bytes());
-    Salt::new(sha256(&bytes).as_bytes())
+    CommitmentSalt::new(sha256(&bytes).as_bytes())
 }

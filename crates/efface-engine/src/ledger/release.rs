@@ -1,7 +1,7 @@
 //! When new parameters may be published. Two published versions that differ by one row give that row away (Bertran et al.
 //! 2024), so that an export can be made to wait for company.
 
-use efface_receipt::{Calibration, Release, SensitivitySource};
+use efface_receipt::{Calibration, ReleaseTerms, SensitivitySource};
 use serde::{Deserialize, Serialize};
 
 use super::{PrivacyAccount, gaussian};
@@ -82,7 +82,7 @@ impl PolicyState {
     }
 
     /// What an export says of it, noise included. Err with the distance that may be hidden where they moved further.
-    pub(crate) fn export(&self) -> Result<Release, f64> {
+    pub(crate) fn export(&self) -> Result<ReleaseTerms, f64> {
         let mut release = self.release();
         let Some(NoisePromise { epsilon, delta, sensitivity }) = self.promise else { return Ok(release) };
         let hidden = match sensitivity {
@@ -99,8 +99,8 @@ impl PolicyState {
     }
 
     /// What a receipt says of it.
-    pub(crate) fn release(&self) -> Release {
-        Release {
+    pub(crate) fn release(&self) -> ReleaseTerms {
+        ReleaseTerms {
             minimum_batch: self.minimum_batch,
             batch: self.waiting,
             delay_seconds: self.delay_seconds,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use efface::{Amend, Method, Outcome, RowId, RowStore, Rows};
-use efface_receipt::Kind;
+use efface_receipt::RequestKind;
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
 use super::open_model::OpenModel;
@@ -48,7 +48,11 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
         renewal: None,
         deferrable: None,
     })?;
-    let mut draft = ReceiptDraft::new(Kind::Amend, efface_receipt::Outcome::Done, planned.opened.received_at);
+    let mut draft = ReceiptDraft::new(
+        RequestKind::Amend,
+        efface_receipt::RequestOutcome::Done,
+        planned.opened.received_at,
+    );
     draft.gone = planned.departed();
     draft.findings = Some(planned.findings(&Method::default()));
     let started = planned.opened.started;

@@ -84,7 +84,7 @@ pub(crate) fn recipe(
 /// Words and levels are counts; a single column of numbers makes counting pointless. Values of svmlight are numbers.
 fn natural(encoder: Option<&Encoder>) -> Likelihood {
     match encoder {
-        Some(encoder) if encoder.columns().iter().all(|column| column.kind() != "numeric") => {
+        Some(encoder) if encoder.columns().iter().all(|column| !column.is_numeric()) => {
             Likelihood::Multinomial
         }
         _ => Likelihood::Gaussian,

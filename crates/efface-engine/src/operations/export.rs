@@ -1,7 +1,7 @@
 //! The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
 //! all the same, one that is written is never missing.
 
-use efface_receipt::{Kind, Label, Outcome};
+use efface_receipt::{CommitmentLabel, RequestKind, RequestOutcome};
 
 use super::change::OpenedChange;
 use super::network;
@@ -32,7 +32,7 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     }
     let state = manifest.state();
     let salt = manifest.commitments();
-    let destination = destination.map(|name| salt.commit(Label::RowId, name.as_bytes()));
+    let destination = destination.map(|name| salt.commit(CommitmentLabel::RowId, name.as_bytes()));
     let moved = manifest.policy.moved;
     let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
     let version = noise::version(&manifest.ledger.origin, &state);
@@ -53,7 +53,7 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     manifest.policy.released(release.noise);
     let number =
         store.with(|connection| copies::add(connection, format, destination.as_ref(), &state.1, now))?;
-    let mut draft = ReceiptDraft::new(Kind::Export, Outcome::Done, opened.received_at);
+    let mut draft = ReceiptDraft::new(RequestKind::Export, RequestOutcome::Done, opened.received_at);
     draft.release = Some(release);
     drafts.push(draft);
     let mut transition = opened.unchanged();

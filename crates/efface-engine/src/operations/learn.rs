@@ -1,7 +1,7 @@
 //! Rows that join the model.
 
 use efface::{Amend, Method, RowId, RowStore};
-use efface_receipt::{Kind, Outcome};
+use efface_receipt::{RequestKind, RequestOutcome};
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
 use super::ingest::RowBatch;
@@ -35,7 +35,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
         renewal: None,
         deferrable: None,
     })?;
-    let mut draft = ReceiptDraft::new(Kind::Learn, Outcome::Done, planned.opened.received_at);
+    let mut draft = ReceiptDraft::new(RequestKind::Learn, RequestOutcome::Done, planned.opened.received_at);
     draft.findings = Some(planned.findings(&Method::default()));
     let started = planned.opened.started;
     let dropped = planned.dropped;

@@ -1,7 +1,7 @@
 //! The rules of a model: when new parameters may be published and with how much noise, and when forgotten rows are
 //! scrubbed. A change of them has a receipt: who could publish what, and when, is part of the story.
 
-use efface_receipt::{Kind, Outcome, PrivacyTotal};
+use efface_receipt::{PrivacyTotal, RequestKind, RequestOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -142,7 +142,7 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
         founding::noise_seed(&model.store, &change.manifest.ledger)?;
     }
     let found = ReleasePolicy::from(&change.manifest);
-    let mut draft = ReceiptDraft::new(Kind::Policy, Outcome::Done, change.received_at);
+    let mut draft = ReceiptDraft::new(RequestKind::Policy, RequestOutcome::Done, change.received_at);
     draft.release = Some(change.manifest.policy.release());
     draft.settings = settings(&found);
     let mut drafts = vec![draft];

@@ -1,13 +1,16 @@
 //! The log for its readers: receipts, proofs, the signed head.
 
-use efface_receipt::{Bundle, ConsistencyProof, Signed};
+use efface_receipt::{ConsistencyProof, ReceiptBundle, SignedReceipt};
 
 use super::open_model::OpenModel;
 use crate::error::{Error, Result};
 use crate::ledger::{self, LedgerHead};
 
 /// Shows every receipt, oldest first, with its bytes in the log.
-pub(crate) fn each(model: &OpenModel, see: &mut dyn FnMut(&Signed, &[u8]) -> Result<()>) -> Result<()> {
+pub(crate) fn each(
+    model: &OpenModel,
+    see: &mut dyn FnMut(&SignedReceipt, &[u8]) -> Result<()>,
+) -> Result<()> {
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
     for sequence in 0..ledger.size {
@@ -18,7 +21,7 @@ pub(crate) fn each(model: &OpenModel, see: &mut dyn FnMut(&Signed, &[u8]) -> Res
 }
 
 /// The receipt of this number or this id, with all that is needed to check it.
-pub(crate) fn bundle(model: &OpenModel, asked: &str) -> Result<Bundle> {
+pub(crate) fn bundle(model: &OpenModel, asked: &str) -> Result<ReceiptBundle> {
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
     let unknown = || Error::UnknownReceipt { asked: asked.into(), size: ledger.size };
@@ -66,7 +69,7 @@ fn ledger(model: &OpenModel) -> Result<LedgerHead> {
     Ok(model.snapshot()?.manifest.ledger)
 }
 
-fn parse(model: &OpenModel, bytes: &[u8]) -> Result<Signed> {
+fn parse(model: &OpenModel, bytes: &[u8]) -> Result<SignedReceipt> {
     let path = model.store.path().to_owned();
-    Signed::parse(bytes).map_err(|fault| Error::Damaged { path, what: format!("its log: {fault}") })
+    SignedReceipt::parse(bytes).map_err(|fault| Error::Damaged { path, what: format!("its log: {fault}") })
 }

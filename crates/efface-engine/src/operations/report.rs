@@ -1,6 +1,7 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
-use efface::{AnyRecipe, Certificate, Evidence, NotCovered};
+use efface::{AnyRecipe, Certificate, Evidence, Form, NotCovered};
+use efface_receipt::RequestOutcome;
 use serde::Serialize;
 
 use crate::codec::network_info::NetworkInfo;
@@ -32,7 +33,7 @@ pub struct ChangeReport {
     /// Names of features that were erased because no row has them any more.
     pub features_dropped: usize,
     /// `erased`, `partial`, `not_found` or `refused` for a forget, `done` for the rest.
-    pub outcome: String,
+    pub outcome: RequestOutcome,
     /// Why, where the outcome does not say it.
     pub reason: Option<String>,
     /// Rows that were named and are not here.
@@ -114,7 +115,7 @@ pub struct ModelSummary {
     /// Whether there is an intercept, where there could be one.
     pub intercept: Option<bool>,
     /// How the curvature is kept, for ridge.
-    pub form: Option<String>,
+    pub form: Option<Form>,
     /// The target columns.
     pub target: Vec<String>,
     /// The id column.

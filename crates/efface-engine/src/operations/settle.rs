@@ -1,6 +1,6 @@
 //! Forgotten rows that wait are scrubbed, and the places of forgotten rows are given back.
 
-use efface_receipt::{Kind, Outcome};
+use efface_receipt::{RequestKind, RequestOutcome};
 use serde::Serialize;
 
 use super::change::{OpenedChange, waited_long_enough};
@@ -66,7 +66,8 @@ pub(crate) fn settle(model: &OpenModel) -> Result<SettleReport> {
     }
     let received_at = change.opened.received_at;
     let draft = change.draft.take();
-    let mut draft = draft.unwrap_or_else(|| ReceiptDraft::new(Kind::Settle, Outcome::Done, received_at));
+    let mut draft =
+        draft.unwrap_or_else(|| ReceiptDraft::new(RequestKind::Settle, RequestOutcome::Done, received_at));
     draft.reason = Some(format!("{husks} places of forgotten rows were given back"));
     let unchanged = change.opened.unchanged();
     let receipt = change.sign(&signer, &unchanged, vec![draft])?.commit_last()?;

@@ -1,6 +1,6 @@
 //! The keys of a model's log: which they are, and how one replaces another.
 
-use efface_receipt::{Kind, Outcome};
+use efface_receipt::{RequestKind, RequestOutcome};
 
 use super::change::OpenedChange;
 use super::open_model::OpenModel;
@@ -32,7 +32,7 @@ pub(crate) fn rotate(model: &OpenModel) -> Result<(String, ReceiptPlace)> {
     let public = secret.public().to_string();
     // The new key is on disk before the model asks for it.
     key::add(path, &secret, None)?;
-    let mut draft = ReceiptDraft::new(Kind::KeyRotation, Outcome::Done, change.received_at);
+    let mut draft = ReceiptDraft::new(RequestKind::KeyRotation, RequestOutcome::Done, change.received_at);
     draft.next_key = Some(public.clone());
     let unchanged = change.unchanged();
     let receipt = change.sign(&signer, &unchanged, vec![draft])?.hand_over(&secret)?.commit_last()?;

@@ -48,7 +48,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         lambda: lambda(&recipe),
         intercept: intercept(&recipe),
         form: match &recipe {
-            AnyRecipe::Ridge(ridge) => Some(format!("{:?}", ridge.form).to_lowercase()),
+            AnyRecipe::Ridge(ridge) => Some(ridge.form),
             _ => None,
         },
         recipe: without_secret(recipe),

@@ -215,7 +215,7 @@ pub fn key(engine: &Engine) -> PublicKey {
 
 pub fn receipts(engine: &Engine) -> Vec<Receipt> {
     let mut all = Vec::new();
-    let mut see = |signed: &efface_receipt::Signed, _: &[u8]| {
+    let mut see = |signed: &efface_receipt::SignedReceipt, _: &[u8]| {
         all.push(signed.receipt.clone());
         Ok(())
     };
@@ -229,7 +229,7 @@ pub fn sound(engine: &Engine) {
     let keys = KeyRing::from(key(engine));
     let mut replay = LogReplay::new(&keys);
     let mut leaves = Vec::new();
-    let mut see = |_: &efface_receipt::Signed, bytes: &[u8]| {
+    let mut see = |_: &efface_receipt::SignedReceipt, bytes: &[u8]| {
         leaves.push(bytes.to_vec());
         Ok(())
     };

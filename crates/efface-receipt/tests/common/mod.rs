@@ -22,8 +22,8 @@ pub fn keys() -> KeyRing {
     KeyRing::from(secret().public())
 }
 
-pub fn salt() -> Salt {
-    Salt::new(&[9; 32])
+pub fn salt() -> CommitmentSalt {
+    CommitmentSalt::new(&[9; 32])
 }
 
 pub fn uncovered(code: &str, detail: &str) -> UncoveredPart {
@@ -45,7 +45,7 @@ pub fn set(rows: impl IntoIterator<Item = u32>) -> SetState {
 }
 
 /// A receipt of a kind that changes nothing.
-pub fn plain(sequence: u64, kind: Kind, state: SetState, parameters: Hash) -> Receipt {
+pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash) -> Receipt {
     Receipt {
         schema: SCHEMA.to_owned(),
         id: format!("{sequence:032x}"),
@@ -53,9 +53,9 @@ pub fn plain(sequence: u64, kind: Kind, state: SetState, parameters: Hash) -> Re
         sequence,
         request_id: None,
         kind,
-        outcome: Outcome::Done,
+        outcome: RequestOutcome::Done,
         reason: None,
-        times: Times {
+        times: RequestTimes {
             requested_at: None,
             received_at: at(sequence as i64),
             forgotten_at: None,
@@ -63,8 +63,8 @@ pub fn plain(sequence: u64, kind: Kind, state: SetState, parameters: Hash) -> Re
         },
         subject: None,
         rows: RowsTouched { commitment: None, removed: 0, added: 0 },
-        training_set: Change { before: Some(state), after: state },
-        parameters: Change { before: Some(parameters), after: parameters },
+        training_set: StateChange { before: Some(state), after: state },
+        parameters: StateChange { before: Some(parameters), after: parameters },
         method: None,
         efface: "0.1.0".to_owned(),
         settings: Map::new(),
@@ -84,7 +84,7 @@ pub fn plain(sequence: u64, kind: Kind, state: SetState, parameters: Hash) -> Re
 
 pub struct Log {
     pub leaves: Vec<Vec<u8>>,
-    pub signed: Vec<Signed>,
+    pub signed: Vec<SignedReceipt>,
     pub tree: MemoryLog,
 }
 
@@ -100,7 +100,7 @@ impl Log {
 
     pub fn push_as_is(&mut self, mut receipt: Receipt, key: &SecretKey) {
         receipt.key_id = key.id();
-        let signed = Signed::sign(receipt, key).unwrap();
+        let signed = SignedReceipt::sign(receipt, key).unwrap();
         let bytes = signed.to_bytes().unwrap();
         self.tree.append(&leaf_hash(&bytes));
         self.leaves.push(bytes);
@@ -109,21 +109,25 @@ impl Log {
 
     pub fn checkpoint(&self, key: &SecretKey) -> String {
         let head = self.tree.head();
-        Checkpoint::new(ORIGIN, head.size, head.root).unwrap().sign(key).unwrap()
+        LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap().sign(key).unwrap()
     }
 
-    pub fn bundle(&self, index: usize, key: &SecretKey) -> Bundle {
+    pub fn bundle(&self, index: usize, key: &SecretKey) -> ReceiptBundle {
         let signed = self.signed[index].clone();
         let previous = signed.receipt.previous;
         let inclusion = self.tree.inclusion(index as u64).unwrap();
-        let mut bundle = Bundle::new(signed, inclusion, self.checkpoint(key));
+        let mut bundle = ReceiptBundle::new(signed, inclusion, self.checkpoint(key));
         bundle.consistency = previous.map(|head| self.tree.consistency(head.size).unwrap());
-        bundle.rotations =
-            self.signed.iter().filter(|signed| signed.receipt.kind == Kind::KeyRotation).cloned().collect();
+        bundle.rotations = self
+            .signed
+            .iter()
+            .filter(|signed| signed.receipt.kind == RequestKind::KeyRotation)
+            .cloned()
+            .collect();
         bundle
     }
 
-    pub fn replay(&self, key: &SecretKey) -> Result<Checkpoint, Fault> {
+    pub fn replay(&self, key: &SecretKey) -> Result<LogCheckpoint, ReceiptFault> {
         let mut replay = LogReplay::new(&keys());
         for leaf in &self.leaves {
             replay.push(leaf)?;
@@ -140,7 +144,7 @@ pub fn log() -> Log {
     let parameters = [1u8, 2, 3, 4].map(|n| sha256(&[n]));
     let mut log = Log::new();
 
-    let mut fit = plain(0, Kind::Fit, states[0], parameters[0]);
+    let mut fit = plain(0, RequestKind::Fit, states[0], parameters[0]);
     fit.training_set.before = None;
     fit.parameters.before = None;
     fit.rows = RowsTouched {
@@ -152,35 +156,35 @@ pub fn log() -> Log {
     fit.seed = Some(7);
     log.push(fit, &old);
 
-    let mut forget = plain(1, Kind::Forget, states[0], parameters[0]);
+    let mut forget = plain(1, RequestKind::Forget, states[0], parameters[0]);
     forget.request_id = Some(RequestId::Given("b0e3f3a2-5f0e-4a6e-9d8e-2f4f4c1f2a11".to_owned()));
-    forget.outcome = Outcome::Erased;
+    forget.outcome = RequestOutcome::Erased;
     forget.times.forgotten_at = Some(at(1));
-    forget.subject = Some(salt().commit(Label::Subject, b"alice@example.com"));
+    forget.subject = Some(salt().commit(CommitmentLabel::Subject, b"alice@example.com"));
     forget.rows = RowsTouched { commitment: rows_commitment(&[row(0), row(1)]), removed: 2, added: 0 };
     forget.training_set.after = states[1];
     forget.parameters.after = parameters[1];
     forget.method = Some("exact".to_owned());
-    forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
-    forget.bound = Some(Bound::new(3.5e-15, 2.5e-16, BoundSource::Measured));
+    forget.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
+    forget.bound = Some(DistanceBound::new(3.5e-15, 2.5e-16, BoundOrigin::Measured));
     log.push(forget, &old);
 
-    let mut missing = plain(2, Kind::Forget, states[1], parameters[1]);
-    missing.outcome = Outcome::NotFound;
-    missing.request_id = Some(RequestId::Committed(salt().commit(Label::Request, b"request 2")));
+    let mut missing = plain(2, RequestKind::Forget, states[1], parameters[1]);
+    missing.outcome = RequestOutcome::NotFound;
+    missing.request_id = Some(RequestId::Committed(salt().commit(CommitmentLabel::Request, b"request 2")));
     missing.reason = Some("no row of this subject is in the model".to_owned());
     log.push(missing, &old);
 
-    let mut settle = plain(3, Kind::Settle, states[1], parameters[1]);
+    let mut settle = plain(3, RequestKind::Settle, states[1], parameters[1]);
     settle.times.scrubbed_at = Some(at(3));
-    settle.settles = Some(Settled { first: 1, last: 1 });
+    settle.settles = Some(SettledRun { first: 1, last: 1 });
     log.push(settle, &old);
 
-    let mut rotation = plain(4, Kind::KeyRotation, states[1], parameters[1]);
+    let mut rotation = plain(4, RequestKind::KeyRotation, states[1], parameters[1]);
     rotation.next_key = Some(new.public().to_string());
     log.push(rotation, &old);
 
-    let mut learn = plain(5, Kind::Learn, states[1], parameters[1]);
+    let mut learn = plain(5, RequestKind::Learn, states[1], parameters[1]);
     learn.rows = RowsTouched { commitment: rows_commitment(&[row(20)]), removed: 0, added: 1 };
     learn.training_set.after = states[2];
     learn.parameters.after = parameters[2];
@@ -196,12 +200,12 @@ pub fn grown_log() -> Log {
     let states = [set(3..21), set(4..21), set(5..21)];
     let parameters = [4u8, 5, 6].map(|n| sha256(&[n]));
     let mut log = log();
-    let mut policy = plain(7, Kind::Policy, states[0], parameters[0]);
+    let mut policy = plain(7, RequestKind::Policy, states[0], parameters[0]);
     policy.settings = match json!({"settle_after_rows": 256, "settle_within_seconds": 86_400}) {
         serde_json::Value::Object(map) => map,
         _ => unreachable!(),
     };
-    policy.release = Some(Release {
+    policy.release = Some(ReleaseTerms {
         minimum_batch: 8,
         batch: 0,
         delay_seconds: 0,
@@ -217,21 +221,21 @@ pub fn grown_log() -> Log {
     });
     log.push(policy, &new);
     let deferred = |sequence: u64, step: usize| {
-        let mut forget = plain(sequence, Kind::Forget, states[step], parameters[step]);
-        forget.outcome = Outcome::Erased;
+        let mut forget = plain(sequence, RequestKind::Forget, states[step], parameters[step]);
+        forget.outcome = RequestOutcome::Erased;
         forget.times.forgotten_at = Some(at(sequence as i64));
         forget.rows =
             RowsTouched { commitment: rows_commitment(&[row(step as u32 + 3)]), removed: 1, added: 0 };
         forget.training_set.after = states[step + 1];
         forget.parameters.after = parameters[step + 1];
-        forget.claim = Some(Claim::Exact { tolerance: 1e-10 });
+        forget.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
         // The largest bound that the claim allows.
-        forget.bound = Some(Bound::new(2e-9, 1e-10, BoundSource::Carried));
+        forget.bound = Some(DistanceBound::new(2e-9, 1e-10, BoundOrigin::Carried));
         forget
     };
     log.push(deferred(8, 0), &new);
-    let mut audit = plain(9, Kind::Audit, states[1], parameters[1]);
-    audit.audit = vec![Audit {
+    let mut audit = plain(9, RequestKind::Audit, states[1], parameters[1]);
+    audit.audit = vec![AuditEntry {
         test: "membership_auc".to_owned(),
         passed: None,
         value: Some(0.503),
@@ -240,11 +244,11 @@ pub fn grown_log() -> Log {
     }];
     log.push(audit, &new);
     log.push(deferred(10, 1), &new);
-    let mut settle = plain(11, Kind::Settle, states[2], parameters[2]);
+    let mut settle = plain(11, RequestKind::Settle, states[2], parameters[2]);
     settle.times.scrubbed_at = Some(at(11));
-    settle.settles = Some(Settled { first: 8, last: 10 });
+    settle.settles = Some(SettledRun { first: 8, last: 10 });
     log.push(settle, &new);
-    let mut export = plain(12, Kind::Export, states[2], parameters[2]);
+    let mut export = plain(12, RequestKind::Export, states[2], parameters[2]);
     export.release = Some(noisy_release());
     log.push(export, &new);
     log
@@ -252,8 +256,8 @@ pub fn grown_log() -> Log {
 
 /// The third export with noise since the last one without. μ and ε follow from ε = 2 and δ = 1e-6 by theorem 8 of Balle
 /// and Wang (2018), solved by mpmath 1.3.0; the total is √3 times this μ.
-fn noisy_release() -> Release {
-    Release {
+fn noisy_release() -> ReleaseTerms {
+    ReleaseTerms {
         minimum_batch: 8,
         batch: 2,
         delay_seconds: 0,
@@ -281,17 +285,17 @@ fn noisy_release() -> Release {
 
 /// A receipt in which every field says something (next_key and settles aside, which exclude each other).
 pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
-    let mut receipt = plain(sequence, Kind::Forget, before, old);
-    receipt.request_id = Some(RequestId::Committed(salt().commit(Label::Request, b"request 6")));
-    receipt.outcome = Outcome::Partial;
+    let mut receipt = plain(sequence, RequestKind::Forget, before, old);
+    receipt.request_id = Some(RequestId::Committed(salt().commit(CommitmentLabel::Request, b"request 6")));
+    receipt.outcome = RequestOutcome::Partial;
     receipt.reason = Some("one of two rows was not there \u{2014} \"déjà oubliée\" \u{1f5d1}".to_owned());
-    receipt.times = Times {
+    receipt.times = RequestTimes {
         requested_at: Some(at(0)),
         received_at: at(6),
         forgotten_at: Some(at(6)),
         scrubbed_at: Some(at(7)),
     };
-    receipt.subject = Some(salt().commit(Label::Subject, b"bob@example.com"));
+    receipt.subject = Some(salt().commit(CommitmentLabel::Subject, b"bob@example.com"));
     receipt.rows = RowsTouched { commitment: rows_commitment(&[row(2)]), removed: 1, added: 0 };
     receipt.training_set.after = after;
     receipt.parameters.after = new;
@@ -304,7 +308,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         _ => unreachable!(),
     };
     receipt.seed = Some(u64::MAX);
-    receipt.claim = Some(Claim::Certified {
+    receipt.claim = Some(ReceiptClaim::Certified {
         epsilon: 1.0,
         delta: 1e-5,
         noise: 0.25,
@@ -316,8 +320,8 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         adaptive: false,
         assumptions: vec!["rows have norm at most 1".to_owned()],
     });
-    receipt.bound = Some(Bound::new(1.5e-3, 2.5e-4, BoundSource::Carried));
-    receipt.audit = vec![Audit {
+    receipt.bound = Some(DistanceBound::new(1.5e-3, 2.5e-4, BoundOrigin::Carried));
+    receipt.audit = vec![AuditEntry {
         test: "feature_injection".to_owned(),
         passed: Some(true),
         value: Some(-1e-17),
@@ -343,7 +347,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
             withdrawn_at: None,
         },
     ];
-    receipt.release = Some(Release {
+    receipt.release = Some(ReleaseTerms {
         minimum_batch: 8,
         batch: 1,
         delay_seconds: 86_400,

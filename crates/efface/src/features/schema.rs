@@ -67,6 +67,11 @@ impl FeatureColumn {
         }
     }
 
+    /// Whether its one feature is the number in its cell.
+    pub fn is_numeric(&self) -> bool {
+        matches!(self.kind, ColumnKind::Numeric)
+    }
+
     /// The number of features, erased ones included.
     pub fn width(&self) -> usize {
         match &self.kind {

@@ -1,6 +1,6 @@
 //! What tests of a model found, put on record.
 
-use efface_receipt::{Audit, Kind, MAX_LIST, Outcome};
+use efface_receipt::{AuditEntry, MAX_LIST, RequestKind, RequestOutcome};
 
 use crate::error::{Error, Result};
 use crate::ledger::ReceiptDraft;
@@ -9,7 +9,7 @@ use crate::operations::open_model::OpenModel;
 use crate::operations::report::ReceiptPlace;
 
 /// What tests of the model found, as a receipt of its own.
-pub(crate) fn record_audit(model: &OpenModel, results: &[Audit]) -> Result<ReceiptPlace> {
+pub(crate) fn record_audit(model: &OpenModel, results: &[AuditEntry]) -> Result<ReceiptPlace> {
     if results.is_empty() || results.len() > MAX_LIST {
         return Err(Error::request(format!("an audit has 1 to {MAX_LIST} results"), "record each test once"));
     }
@@ -31,7 +31,7 @@ pub(crate) fn record_audit(model: &OpenModel, results: &[Audit]) -> Result<Recei
     }
     let change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
-    let mut draft = ReceiptDraft::new(Kind::Audit, Outcome::Done, change.received_at);
+    let mut draft = ReceiptDraft::new(RequestKind::Audit, RequestOutcome::Done, change.received_at);
     draft.audit = results.to_vec();
     let unchanged = change.unchanged();
     change.sign(&signer, &unchanged, vec![draft])?.commit_last()

@@ -2,7 +2,7 @@
 
 use efface::eval::{Attack, Distance, Duplicates, Injection, Membership, Relearning, Task, Utility};
 use efface::{Evidence, Method};
-use efface_receipt::Audit;
+use efface_receipt::AuditEntry;
 use serde::Serialize;
 
 use crate::operations::request::RowSelection;
@@ -147,7 +147,7 @@ impl AuditReport {
     }
 
     /// The figures that a receipt holds: names of tests, and numbers.
-    pub fn results(&self) -> Vec<Audit> {
+    pub fn results(&self) -> Vec<AuditEntry> {
         let mut results =
             vec![audit("twins_surviving", Some(self.twins.surviving == 0), self.twins.surviving as f64)];
         let methods =
@@ -169,13 +169,13 @@ impl AuditReport {
             let passed = exposure.forgotten.auc_interval.low <= 0.5;
             let name = format!("u_lira_auc/{}", exposure.state);
             let trials = Some(membership.oracles as u64);
-            results.push(Audit { trials, ..audit(name, Some(passed), exposure.forgotten.auc) });
+            results.push(AuditEntry { trials, ..audit(name, Some(passed), exposure.forgotten.auc) });
         }
         results
     }
 }
 
-fn audit(test: impl Into<String>, passed: Option<bool>, value: f64) -> Audit {
+fn audit(test: impl Into<String>, passed: Option<bool>, value: f64) -> AuditEntry {
     let value = value.is_finite().then_some(value);
-    Audit { test: test.into(), passed, value, threshold: None, trials: None }
+    AuditEntry { test: test.into(), passed, value, threshold: None, trials: None }
 }

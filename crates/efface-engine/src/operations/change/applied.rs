@@ -1,7 +1,7 @@
 //! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
 
 use efface::Evidence;
-use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, Settled};
+use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, SettledRun};
 use rusqlite::Connection;
 
 use super::opened::{ArrivingRows, OpenedChange};
@@ -23,7 +23,7 @@ pub(crate) struct AppliedChange<'a> {
     /// Whether rows left, so that what was exported before still holds them.
     rows_left: bool,
     /// Receipts whose rows had waited and are overwritten now.
-    settles: Option<Settled>,
+    settles: Option<SettledRun>,
     pub(crate) evidence: Evidence,
     /// The leaves in the training set of the rows that came.
     pub(crate) come: Vec<Hash>,
@@ -86,7 +86,7 @@ impl<'a> AppliedChange<'a> {
             let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
         }
-        let settles = scrubbing.map(|queue| Settled { first: queue.first, last: queue.last });
+        let settles = scrubbing.map(|queue| SettledRun { first: queue.first, last: queue.last });
         let rows_left = !gone.is_empty();
         Ok(Self { opened, model, before, rows_left, settles, evidence, come, withdrawn, scrubbed })
     }

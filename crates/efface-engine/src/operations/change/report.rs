@@ -1,7 +1,7 @@
 //! What the caller of a change is told.
 
 use efface::{Claim, Evidence, Method};
-use efface_receipt::Signed;
+use efface_receipt::{RequestOutcome, SignedReceipt};
 
 use crate::codec::manifest::Manifest;
 use crate::operations::report::{ChangeReport, ReceiptPlace};
@@ -25,7 +25,7 @@ pub(crate) fn change_report(
         seconds,
         dry_run,
         features_dropped,
-        outcome: "done".into(),
+        outcome: RequestOutcome::Done,
         reason: None,
         missing: 0,
         withdrawn: 0,
@@ -37,7 +37,7 @@ pub(crate) fn change_report(
 }
 
 /// Where a receipt stands in the log.
-pub(crate) fn receipt_place(signed: &Signed) -> ReceiptPlace {
+pub(crate) fn receipt_place(signed: &SignedReceipt) -> ReceiptPlace {
     ReceiptPlace { id: signed.receipt.id.clone(), sequence: signed.receipt.sequence }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use efface::{Amend, Evidence};
-use efface_receipt::{Kind, Outcome, SecretKey, Settled, Time};
+use efface_receipt::{RequestKind, RequestOutcome, SecretKey, SettledRun, Time};
 use rusqlite::Connection;
 
 use super::opened::OpenedChange;
@@ -25,8 +25,8 @@ pub(super) struct DeferredModel {
 }
 
 /// The receipt of a settle that scrubs what these receipts left behind.
-pub(super) fn settle_draft(received_at: Time, now: Time, run: Settled) -> ReceiptDraft {
-    let mut draft = ReceiptDraft::new(Kind::Settle, Outcome::Done, received_at);
+pub(super) fn settle_draft(received_at: Time, now: Time, run: SettledRun) -> ReceiptDraft {
+    let mut draft = ReceiptDraft::new(RequestKind::Settle, RequestOutcome::Done, received_at);
     draft.scrubbed_at = Some(now);
     draft.settles = Some(run);
     draft
@@ -115,7 +115,7 @@ impl<'a> OpenedChange<'a> {
             manifest.parts = model::save(connection, &state, encoder, &manifest.parts)?;
             Ok(())
         })?;
-        let run = Settled { first: queue.first, last: queue.last };
+        let run = SettledRun { first: queue.first, last: queue.last };
         let draft = settle_draft(self.received_at, manifest.ledger.now(), run);
         Ok(ScrubbedChange { opened: self, draft: Some(draft), model: Some(model) })
     }

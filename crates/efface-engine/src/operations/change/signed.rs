@@ -1,6 +1,6 @@
 //! The last phase of a change: the receipts are in the log, and the manifest is written. What is left is to commit.
 
-use efface_receipt::{Hash, SecretKey, Signed};
+use efface_receipt::{Hash, SecretKey, SignedReceipt};
 
 use super::opened::OpenedChange;
 use super::report::receipt_place;
@@ -13,7 +13,7 @@ use crate::operations::report::ReceiptPlace;
 /// A change that is written and signed. It is undone unless it is committed.
 pub(crate) struct SignedChange<'a> {
     opened: OpenedChange<'a>,
-    receipts: Vec<Signed>,
+    receipts: Vec<SignedReceipt>,
     /// The root of the log before this change.
     old_root: Hash,
     /// The new model; None where the change left it as it was.
@@ -40,7 +40,7 @@ impl<'a> SignedChange<'a> {
     }
 
     /// The receipts, in the order of their drafts.
-    pub(crate) fn receipts(&self) -> &[Signed] {
+    pub(crate) fn receipts(&self) -> &[SignedReceipt] {
         &self.receipts
     }
 
@@ -63,7 +63,7 @@ impl<'a> SignedChange<'a> {
     }
 
     /// Makes the change last, and keeps the model for the next change. Gives the receipts.
-    pub(crate) fn commit(self) -> Result<Vec<Signed>> {
+    pub(crate) fn commit(self) -> Result<Vec<SignedReceipt>> {
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
         let OpenedChange { model, transaction, manifest, .. } = self.opened;

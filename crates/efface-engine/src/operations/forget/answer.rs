@@ -1,7 +1,7 @@
 //! What is told of a request, and what is kept of that for the same request when it comes again.
 
 use efface::Evidence;
-use efface_receipt::{Outcome, Signed};
+use efface_receipt::{RequestOutcome, SignedReceipt};
 use serde::{Deserialize, Serialize};
 
 use super::plan::ForgetPlan;
@@ -16,7 +16,7 @@ use crate::operations::report::{ChangeReport, ReceiptPlace};
 pub(super) struct KeptAnswer {
     /// The id of the receipt.
     pub(super) id: String,
-    pub(super) outcome: String,
+    pub(super) outcome: RequestOutcome,
     pub(super) reason: Option<String>,
     pub(super) missing: usize,
     pub(super) withdrawn: usize,
@@ -27,10 +27,10 @@ pub(super) struct KeptAnswer {
 
 impl KeptAnswer {
     /// The answer to a request that changed nothing; the fields tell what else came of it.
-    pub(super) fn new(outcome: Outcome, plan: &ForgetPlan, evidence: Evidence) -> Self {
+    pub(super) fn new(outcome: RequestOutcome, plan: &ForgetPlan, evidence: Evidence) -> Self {
         Self {
             id: String::new(),
-            outcome: word(outcome).into(),
+            outcome,
             reason: plan.reason(outcome),
             missing: plan.missing,
             withdrawn: 0,
@@ -55,7 +55,7 @@ impl KeptAnswer {
 /// The reports of answers, each with the receipt of the same place.
 pub(super) fn reports(
     kept: Vec<KeptAnswer>,
-    receipts: &[Signed],
+    receipts: &[SignedReceipt],
     seconds: f64,
     dry_run: bool,
 ) -> Vec<ChangeReport> {
@@ -87,14 +87,4 @@ pub(super) fn replay(change: &OpenedChange<'_>, known: &AnsweredRequest) -> Resu
     let receipt = Some(ReceiptPlace { id: kept.id.clone(), sequence: known.sequence });
     let report = kept.into_report(change.started.elapsed().as_secs_f64(), false);
     Ok(ChangeReport { replayed: true, receipt, ..report })
-}
-
-fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Erased => "erased",
-        Outcome::Partial => "partial",
-        Outcome::NotFound => "not_found",
-        Outcome::Refused => "refused",
-        Outcome::Done => "done",
-    }
 }

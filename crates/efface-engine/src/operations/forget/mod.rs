@@ -8,7 +8,7 @@ mod plan;
 mod sort;
 
 use efface::{Outcome as Model, RowId};
-use efface_receipt::{Kind, Outcome, SecretKey};
+use efface_receipt::{RequestKind, RequestOutcome, SecretKey};
 
 use self::answer::KeptAnswer;
 use self::plan::ForgetPlan;
@@ -161,8 +161,8 @@ impl RequestGroup<'_> {
         let mut drafts = Vec::with_capacity(self.plans.len());
         let mut kept = Vec::with_capacity(self.plans.len());
         for plan in self.plans {
-            drafts.push(self.draft(plan, Outcome::NotFound, change.received_at));
-            kept.push(KeptAnswer::new(Outcome::NotFound, plan, evidence.clone()));
+            drafts.push(self.draft(plan, RequestOutcome::NotFound, change.received_at));
+            kept.push(KeptAnswer::new(RequestOutcome::NotFound, plan, evidence.clone()));
         }
         self.note(change, kept, drafts)
     }
@@ -178,9 +178,9 @@ impl RequestGroup<'_> {
         {
             return Err(error);
         }
-        let mut draft = self.draft(plan, Outcome::Refused, change.received_at);
+        let mut draft = self.draft(plan, RequestOutcome::Refused, change.received_at);
         draft.reason = Some(error.to_string());
-        let mut answer = KeptAnswer::new(Outcome::Refused, plan, idle_evidence(&change.manifest));
+        let mut answer = KeptAnswer::new(RequestOutcome::Refused, plan, idle_evidence(&change.manifest));
         answer.reason = draft.reason.clone();
         self.note(change, vec![answer], vec![draft])
     }
@@ -203,8 +203,13 @@ impl RequestGroup<'_> {
         Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
     }
 
-    fn draft(&self, plan: &ForgetPlan, outcome: Outcome, received_at: efface_receipt::Time) -> ReceiptDraft {
-        let mut draft = ReceiptDraft::new(Kind::Forget, outcome, received_at);
+    fn draft(
+        &self,
+        plan: &ForgetPlan,
+        outcome: RequestOutcome,
+        received_at: efface_receipt::Time,
+    ) -> ReceiptDraft {
+        let mut draft = ReceiptDraft::new(RequestKind::Forget, outcome, received_at);
         draft.request = plan.name.map(|name| name.commitment);
         draft.requested_at = self.requests[plan.at].requested_at;
         draft.subject = plan.subject;

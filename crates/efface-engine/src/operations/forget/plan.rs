@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use efface::RowId;
-use efface_receipt::{Hash, Outcome};
+use efface_receipt::{Hash, RequestOutcome};
 
 use crate::error::{Error, Result};
 use crate::file::FoundRows;
@@ -31,21 +31,21 @@ pub(super) struct ForgetPlan {
 }
 
 impl ForgetPlan {
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> RequestOutcome {
         match (self.rows.len(), self.missing) {
-            (0, _) => Outcome::NotFound,
-            (_, 0) => Outcome::Erased,
-            _ => Outcome::Partial,
+            (0, _) => RequestOutcome::NotFound,
+            (_, 0) => RequestOutcome::Erased,
+            _ => RequestOutcome::Partial,
         }
     }
 
     /// Why a request came to this outcome, where the outcome does not say it.
-    pub(super) fn reason(&self, outcome: Outcome) -> Option<String> {
+    pub(super) fn reason(&self, outcome: RequestOutcome) -> Option<String> {
         let named = self.missing + self.rows.len();
         match (outcome, self.subject) {
-            (Outcome::Partial, _) => Some(format!("{} of {named} rows were not there", self.missing)),
-            (Outcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
-            (Outcome::NotFound, None) => Some("none of these rows is in the model".into()),
+            (RequestOutcome::Partial, _) => Some(format!("{} of {named} rows were not there", self.missing)),
+            (RequestOutcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
+            (RequestOutcome::NotFound, None) => Some("none of these rows is in the model".into()),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use efface::RowId;
-use efface_receipt::{Hash, Label};
+use efface_receipt::{CommitmentLabel, Hash};
 
 use super::answer::replay;
 use super::identity::{check_name, identity};
@@ -45,8 +45,8 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
                     continue;
                 }
             };
-            let commitment = salt.commit(Label::Request, id.as_bytes());
-            let body = salt.commit(Label::Request, &identity(request)?);
+            let commitment = salt.commit(CommitmentLabel::Request, id.as_bytes());
+            let body = salt.commit(CommitmentLabel::Request, &identity(request)?);
             let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
             let known = change.store().with(|connection| requests::find(connection, &commitment))?;
             if let Some(known) = known {
@@ -70,7 +70,7 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
                 taken.extend(&rows);
                 let subject = match &request.who {
                     RowSelection::Subject { value, .. } => {
-                        Some(salt.commit(Label::Subject, value.trim().as_bytes()))
+                        Some(salt.commit(CommitmentLabel::Subject, value.trim().as_bytes()))
                     }
                     RowSelection::Ids(_) => None,
                 };

@@ -5,7 +5,8 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use efface_receipt::{
-    Claim, Hash, KeyRing, Kind, LogReplay, PublicKey, Receipt, RequestId, Settled, training_set,
+    Hash, KeyRing, LogReplay, PublicKey, Receipt, ReceiptClaim, RequestId, RequestKind, SettledRun,
+    training_set,
 };
 use rusqlite::Connection;
 use serde::Serialize;
@@ -47,7 +48,7 @@ fn holds(found: impl Into<String>) -> CheckOutcome {
 struct LogSummary {
     told: String,
     last: Receipt,
-    waiting: Option<Settled>,
+    waiting: Option<SettledRun>,
     /// What the last exact claim allows.
     tolerance: Option<f64>,
     /// Rows that were forgotten, by the second in which they were.
@@ -120,12 +121,12 @@ fn log(
     let (mut last, mut tolerance, mut left) = (None, None, BTreeMap::new());
     for sequence in 0..ledger.size {
         let receipt = replay.push(&ledger::leaf(connection, sequence)?)?.receipt;
-        if receipt.kind == Kind::Forget && receipt.rows.removed > 0 {
+        if receipt.kind == RequestKind::Forget && receipt.rows.removed > 0 {
             let second = clock::stamp(receipt.times.received_at.unix_milliseconds());
             *left.entry(second).or_default() += receipt.rows.removed;
         }
         if let Some(claim) = &receipt.claim {
-            tolerance = if let Claim::Exact { tolerance } = claim { Some(*tolerance) } else { None };
+            tolerance = if let ReceiptClaim::Exact { tolerance } = claim { Some(*tolerance) } else { None };
         }
         last = Some(receipt);
     }
@@ -190,14 +191,15 @@ fn set(
 }
 
 /// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
-fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<Settled>) -> CheckOutcome {
+fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<SettledRun>) -> CheckOutcome {
     let listed =
-        manifest.waiting.as_ref().map(|waiting| Settled { first: waiting.first, last: waiting.last });
+        manifest.waiting.as_ref().map(|waiting| SettledRun { first: waiting.first, last: waiting.last });
     if listed != told {
         return damaged("the rows that wait to be scrubbed are not those of its log");
     }
     if let Some(waiting) = &manifest.waiting {
-        let times = efface_receipt::Signed::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
+        let times =
+            efface_receipt::SignedReceipt::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
         let [from, to] = [times.received_at, times.forgotten_at.unwrap_or(times.received_at)];
         // Who puts this off puts off the scrubbing.
         if !(from.unix_milliseconds()..=to.unix_milliseconds()).contains(&waiting.since) {
@@ -231,7 +233,7 @@ fn asked(connection: &Connection) -> CheckOutcome {
     let mut seen = BTreeSet::new();
     for entry in entries {
         let (name, sequence) = entry?;
-        let signed = efface_receipt::Signed::parse(&ledger::leaf(connection, sequence)?)?;
+        let signed = efface_receipt::SignedReceipt::parse(&ledger::leaf(connection, sequence)?)?;
         let answered = signed.receipt.request_id == Some(RequestId::Committed(name));
         if !answered || !seen.insert(sequence) || requests::find(connection, &name)?.is_none() {
             return damaged(format!("a request points at receipt {sequence}, which answers another"));

@@ -38,6 +38,17 @@ pub enum Form {
 const WIDEST: usize = 16_384;
 
 impl Form {
+    /// Its name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Factor => "factor",
+            Self::Inverse => "inverse",
+            Self::Rows => "rows",
+            Self::Iterative => "iterative",
+        }
+    }
+
     /// The form to use for a model of `width` parameters per output.
     pub(crate) fn resolve(self, width: usize) -> Form {
         match self {
