@@ -109,11 +109,12 @@ fn doctests() -> Result<()> {
     crate::run("cargo", &[&WORKSPACE[..], &["--doc"]].concat())
 }
 
-/// A short version of `cargo xtask torture`, with the program that the tests have built along.
+/// A short version of `cargo xtask torture`.
 fn torture() -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    let program = target.join("debug/examples/torture");
+    let program = target.join("debug/efface-torture");
     let program = program.to_string_lossy();
+    crate::run("cargo", &["build", "--quiet", "--package", "efface-torture"])?;
     crate::run(&program, &["kills", "40"])?;
     crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;

@@ -1,4 +1,4 @@
-//! What a model file must survive, as a table: crates/efface-engine/examples/torture does the work.
+//! What a model file must survive, as a table: xtask/torture does the work.
 
 use anyhow::{Result, ensure};
 
@@ -22,12 +22,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &["open", rows, "256"],
     ];
     // Built once: what is measured is one program, whatever happens to the sources meanwhile.
-    crate::run(
-        "cargo",
-        &["build", "--release", "--quiet", "--package", "efface-engine", "--example", "torture"],
-    )?;
+    crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-torture"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    let program = target.join("release/examples/torture");
+    let program = target.join("release/efface-torture");
     for part in parts {
         crate::run(&program.to_string_lossy(), part)?;
     }

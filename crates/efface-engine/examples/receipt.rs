@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p efface-engine --example receipt`
 
-use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent, fit};
+use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::{KeyRing, PublicKey, verify_bytes};
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut engine = Engine::open(&path)?;
     let ann = RowSelection::Subject { column: "owner".into(), value: "ann".into() };
-    let report = engine.request(&ForgetRequest::new(ann), false)?;
+    let report = engine.forget(&ForgetRequest::new(ann), &ForgetOptions::default())?;
     println!("forgot {} rows: {}, bound {:.0e}", report.forgotten, report.claim, report.bound);
 
     // What follows needs the bundle and the key, and no model.

@@ -25,17 +25,21 @@ pub(crate) fn date(stamp: &str) -> &str {
 }
 
 fn rfc3339(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let days = seconds / 86_400;
+    let rest = seconds % 86_400;
     // The Gregorian calendar repeats every 146,097 days; counting years from March puts the leap day last.
     let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let hour = rest / 3_600;
+    let minute = rest / 60 % 60;
+    let second = rest % 60;
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 

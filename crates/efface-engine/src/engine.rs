@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use efface::Method;
 use efface_receipt::{AuditEntry, ConsistencyProof, PublicKey, ReceiptBundle, SignedReceipt};
 
 use crate::error::{Error, Result};
@@ -13,13 +12,13 @@ use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
 use crate::operations::report::{
     ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };
-use crate::operations::request::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
+use crate::operations::request::{ForgetOptions, ForgetOrder};
 use crate::operations::row_source::RowSource;
 use crate::operations::scorer::Scorer;
 use crate::operations::settle::{self, SettleReport};
 use crate::operations::verify::{self, FileCheck};
 use crate::operations::{amend, export, forget, learn, parameters, receipts, signing_keys, summary};
-use crate::progress::{Progress, Silent};
+use crate::progress::Progress;
 
 /// A model file, open. Several engines may have the same file open; changes wait for each other, five seconds at most
 /// unless [`Engine::set_patience`] says otherwise.
@@ -33,7 +32,7 @@ impl Engine {
     pub fn open(path: &Path) -> Result<Self> {
         let model = OpenModel::open(path, true)?;
         match settle::settle_if_due(&model) {
-            // Somebody else is at it, or nothing can be signed: the next change says so, and settles if it can.
+            // Another process holds the file, or the key is missing: the next change reports that, and settles if it can.
             Ok(_) | Err(Error::Locked { .. } | Error::Key { .. }) => Ok(Self { model }),
             Err(error) => Err(error),
         }
@@ -80,35 +79,19 @@ impl Engine {
         self.scorer()?.predict(rows, see)
     }
 
-    /// Takes rows out of the model and out of the file. With `dry_run` everything is computed and nothing is written.
-    /// A method that makes no sense for the model is refused; [`efface::methods::table`] lists what goes together.
-    pub fn forget(&mut self, who: &RowSelection, method: &Method, dry_run: bool) -> Result<ChangeReport> {
-        let request = ForgetRequest { method: *method, ..ForgetRequest::new(who.clone()) };
-        self.request(&request, dry_run)
-    }
-
-    /// Answers one request to forget. A request with an id has one effect, however often it comes: the same request gets
-    /// its first answer again, another one under the same id is refused.
-    pub fn request(&mut self, request: &ForgetRequest, dry_run: bool) -> Result<ChangeReport> {
-        self.request_watched(request, dry_run, &Silent)
-    }
-
-    /// Answers a request that may take long, such as the training of a network. If `progress` asks to stop it, nothing
-    /// has changed, and the same request may come again.
-    pub fn request_watched(
+    /// Takes rows out of the model and out of the file, as a [`ForgetRequest`](crate::ForgetRequest) asks, or a slice of
+    /// requests that wait together: neighbours that ask for the same method are applied as one change, in one
+    /// transaction, with a receipt each. A method that makes no sense for the model is refused;
+    /// [`efface::methods::table`] lists what goes together.
+    ///
+    /// A request with an id has one effect, however often it comes: the same request gets its first answer again, another
+    /// one under the same id is refused.
+    pub fn forget<Order: ForgetOrder + ?Sized>(
         &mut self,
-        request: &ForgetRequest,
-        dry_run: bool,
-        progress: &dyn Progress,
-    ) -> Result<ChangeReport> {
-        let options = ForgetOptions { dry_run, progress };
-        ForgetRequest::answer(forget::forget(&self.model, std::slice::from_ref(request), &options))
-    }
-
-    /// Answers requests that wait together: neighbours that ask for the same method are applied as one change, in one
-    /// transaction, with a receipt each. The answers are in the order of the requests.
-    pub fn forget_many(&mut self, requests: &[ForgetRequest]) -> Vec<Result<ChangeReport>> {
-        forget::forget(&self.model, requests, &ForgetOptions::default())
+        order: &Order,
+        options: &ForgetOptions<'_>,
+    ) -> Order::Answer {
+        Order::answer(forget::forget(&self.model, order.requests(), options))
     }
 
     /// Measures how well the model forgets, against a model that is truly retrained; `docs/audit.md` defines every number.

@@ -6,8 +6,7 @@
 //! overwriting off for a while, see [`PolicyChange::settle_after`]; until then nothing reads the row.
 //!
 //! ```
-//! use efface::Method;
-//! use efface_engine::{Engine, FitRequest, RowSelection, Silent, fit};
+//! use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
 //! use efface_io::Source;
 //!
 //! # let folder = tempfile::tempdir()?;
@@ -22,11 +21,11 @@
 //!
 //! let mut engine = Engine::open(&path)?;
 //! let ann = RowSelection::Subject { column: "owner".into(), value: "ann".into() };
-//! let report = engine.forget(&ann, &Method::default(), false)?;
+//! let report = engine.forget(&ForgetRequest::new(ann), &ForgetOptions::default())?;
 //! assert_eq!((report.forgotten, report.rows, report.claim.as_str()), (2, 2, "exact"));
 //!
 //! let h1 = RowSelection::Ids(vec!["h1".into()]);
-//! let again = engine.forget(&h1, &Method::default(), false).unwrap_err();
+//! let again = engine.forget(&ForgetRequest::new(h1), &ForgetOptions::default()).unwrap_err();
 //! assert!(again.to_string().starts_with("row h1 is not in this model; it was forgotten on "));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::{Bench, classes, csv, dense, ids, lines, sparse, table};
+use common::{Bench, by_method, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
 use efface::{KMeans, Logistic, Method, Softmax};
 use efface_engine::{
-    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, RowSelection, Sharding, Silent,
+    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, ForgetOptions, RowSelection,
+    Sharding, Silent,
 };
 
 /// A quick audit: few oracles.
@@ -80,7 +81,7 @@ fn rows_that_have_gone_are_measured_on_the_model_as_it_is() {
     assert!(matches!(&error, Error::StillThere { id, line: 2 } if *id == all[0].id), "{error}");
     assert_eq!(error.kind(), ErrorKind::Data);
     let names: Vec<&str> = all[..6].iter().map(|line| line.id.as_str()).collect();
-    engine.forget(&ids(&names), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&names), &Method::default()), &ForgetOptions::default()).unwrap();
     let report = audit(&engine, &quick(gone(), &["exact"]));
     assert!(report.gone_before && report.rows == 90 && report.forgotten == 6);
     let states: Vec<&str> = report.states.iter().map(|state| state.state.as_str()).collect();
@@ -201,6 +202,9 @@ fn a_seed_fixes_the_figures_and_they_go_on_record() {
 
 #[test]
 fn what_cannot_be_audited_is_refused_with_a_reason() {
+    let unknown = efface_engine::named_method("magic", &[]).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Usage);
+    assert!(unknown.to_string().contains("no method `magic`"), "{unknown}");
     let bench = Bench::new();
     let engine = bench.fit("model", &dense(&table(&lines(40))));
     let told = |request: AuditRequest| {
@@ -212,7 +216,6 @@ fn what_cannot_be_audited_is_refused_with_a_reason() {
         (quick(sample(0), &[]), ErrorKind::Usage, "sample = 0"),
         (quick(sample(40), &[]), ErrorKind::Usage, "sample = 40"),
         (quick(sample(30), &[]), ErrorKind::Refused, "retained rows: 10, and at least 16 are needed"),
-        (quick(sample(4), &["magic"]), ErrorKind::Usage, "no method `magic`"),
         (quick(sample(4), &["warm_start"]), ErrorKind::Refused, "training is a closed form"),
         (AuditRequest { oracles: 8, ..quick(sample(4), &[]) }, ErrorKind::Usage, "oracles = 8"),
         (AuditRequest { keep: 1.5, ..quick(sample(4), &[]) }, ErrorKind::Usage, "keep = 1.5"),

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{Data, Io, NotFound, Refused, Usage};
-use efface_engine::{Engine, Error, FitRequest, RowSelection, Silent, fit};
+use efface_engine::{Engine, Error, FitRequest, ForgetOptions, RowSelection, Silent, fit, named_method};
 use efface_io::Source;
 
 #[track_caller]
@@ -149,7 +149,9 @@ fn forget_requests() {
     let mut engine = bench.fit("model", &dense(&table(&lines(12))));
     let known = lines(12)[0].id.clone();
     let before = std::fs::read(bench.path("model")).unwrap();
-    let mut ask = |who: RowSelection, method: &str| engine.forget(&who, &method.parse().unwrap(), false);
+    let mut ask = |who: RowSelection, method: &str| {
+        engine.forget(&by_method(&who, &named_method(method, &[])?), &ForgetOptions::default())
+    };
     fails(ask(ids(&[]), "auto"), Usage, "the request names no row");
     fails(ask(ids(&["nobody"]), "auto"), NotFound, "row nobody is not in this model");
     fails(
@@ -184,11 +186,15 @@ fn positions_are_explained() {
         let message = format!(
             "row {id} is not in this model: it was fitted without an id column, so ids are positions 0…2"
         );
-        fails(engine.forget(&ids(&[id]), &Method::default(), false), NotFound, &message);
+        fails(
+            engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()),
+            NotFound,
+            &message,
+        );
     }
     let who = RowSelection::Subject { column: "x".into(), value: "1".into() };
     let error = fails(
-        engine.forget(&who, &Method::default(), false),
+        engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()),
         NotFound,
         "this model has no subject column, so rows cannot be found by `x`",
     );
@@ -205,7 +211,7 @@ fn rows_to_learn_and_to_amend() {
     let mut request = request(text, "y");
     (request.id, request.classify) = (Some("id".into()), true);
     let mut engine = bench.fit("model", &request);
-    engine.forget(&ids(&["c"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
     let today = &engine.summary().unwrap().changed_at[..10];
     let before = std::fs::read(bench.path("model")).unwrap();
     let mut learn = |text: &str| engine.learn(&csv(text), &Silent);

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::methods::Auto;
 use efface::{KMeans, Logistic, Method, Ridge, Softmax};
-use efface_engine::{Choice, Engine, FitRequest, Likelihood, Sharding, Silent, fit};
+use efface_engine::{Choice, Engine, FitRequest, ForgetOptions, Likelihood, Sharding, Silent, fit};
 use efface_receipt::{DistanceBound, ReceiptClaim, RequestKind};
 
 /// A tolerance that every bound misses.
@@ -57,7 +57,9 @@ fn no_receipt_claims_exactness_beyond_its_bound() {
         engine.amend(&csv(&table(&lines[10..12])), &Silent).unwrap();
         for (method, at) in [("auto", 0), ("retrain", 2), ("auto", 4)] {
             let gone = ids(&[lines[at].id.as_str(), lines[at + 1].id.as_str()]);
-            let report = engine.forget(&gone, &method.parse().unwrap(), false).unwrap();
+            let report = engine
+                .forget(&by_method(&gone, &method.parse().unwrap()), &ForgetOptions::default())
+                .unwrap();
             assert_eq!(report.tolerance_missed, report.evidence.tolerance_missed());
         }
         let receipts = receipts(&engine);
@@ -99,7 +101,7 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
         id: Some("T-1".into()),
         ..efface_engine::ForgetRequest::new(ids(&[lines[3].id.as_str()]))
     };
-    let report = engine.request(&named, false).unwrap();
+    let report = engine.forget(&named, &ForgetOptions::default()).unwrap();
     assert_eq!((report.claim.as_str(), report.outcome.name()), ("approximate", "erased"));
     assert_eq!((report.tolerance, report.tolerance_missed), (Some(NEVER), true));
     assert!(report.evidence.reason.as_ref().unwrap().contains("after retraining"));
@@ -109,17 +111,17 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
         (&true.into(), &true.into())
     );
     assert_eq!(json["evidence"]["claim"]["kind"], "approximate");
-    let again = engine.request(&named, false).unwrap();
+    let again = engine.forget(&named, &ForgetOptions::default()).unwrap();
     assert!(again.replayed && again.tolerance_missed);
     assert_eq!(again.evidence, report.evidence);
 
     // The same tolerance, asked for, is an error and changes nothing.
     let asked = Auto { tolerance: Some(NEVER) }.into();
     let who = ids(&[lines[4].id.as_str()]);
-    assert!(engine.forget(&who, &asked, false).is_err());
+    assert!(engine.forget(&by_method(&who, &asked), &ForgetOptions::default()).is_err());
     assert_eq!(engine.summary().unwrap().rows, 39);
     let wide = Auto { tolerance: Some(1e-3) }.into();
-    let report = engine.forget(&who, &wide, false).unwrap();
+    let report = engine.forget(&by_method(&who, &wide), &ForgetOptions::default()).unwrap();
     assert_eq!(
         (report.claim.as_str(), report.tolerance, report.tolerance_missed),
         ("exact", Some(1e-3), false)
@@ -138,9 +140,13 @@ fn a_tolerance_that_was_asked_for_holds_for_what_is_stored() {
         for line in &lines[..20] {
             let who = ids(&[line.id.as_str()]);
             // A little less than the bound of the model as it would be stored, with the change folded in.
-            let reached = engine.forget(&who, &Method::default(), true).unwrap().evidence.relative_bound;
+            let reached = engine
+                .forget(&by_method(&who, &Method::default()), &ForgetOptions::dry_run())
+                .unwrap()
+                .evidence
+                .relative_bound;
             let asked = Auto { tolerance: Some(0.999 * reached) }.into();
-            match engine.forget(&who, &asked, false) {
+            match engine.forget(&by_method(&who, &asked), &ForgetOptions::default()) {
                 Ok(report) => {
                     assert!(!report.tolerance_missed && report.evidence.relative_bound <= 0.999 * reached);
                     left -= 1;

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{BadModel, Io};
-use efface_engine::{Engine, Error, ErrorKind, FORMAT};
+use efface_engine::{Engine, Error, ErrorKind, FORMAT, ForgetOptions};
 
 /// Does everything that can be done to a file.
 fn use_all(path: &std::path::Path) -> Result<(), Error> {
@@ -15,8 +15,11 @@ fn use_all(path: &std::path::Path) -> Result<(), Error> {
     engine.parameters()?;
     let words = "words,size\ntall green,4\n";
     engine.predict(&csv(words), &mut |_| Ok(()))?;
-    engine.forget(&ids(&[&lines(2)[1].id]), &"retrain".parse().unwrap(), true)?;
-    engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), false)?;
+    engine.forget(
+        &by_method(&ids(&[&lines(2)[1].id]), &"retrain".parse().unwrap()),
+        &ForgetOptions::dry_run(),
+    )?;
+    engine.forget(&by_method(&ids(&[&lines(2)[1].id]), &Method::default()), &ForgetOptions::default())?;
     Ok(())
 }
 
@@ -117,7 +120,9 @@ fn newer_older_and_altered_files() {
     assert_eq!(Engine::open(&path).unwrap().summary().unwrap().rows, 10);
     alter("DELETE FROM rows WHERE row = 3");
     let mut engine = Engine::open(&path).unwrap();
-    let error = engine.forget(&ids(&[&lines(10)[4].id]), &"retrain".parse().unwrap(), false).unwrap_err();
+    let error = engine
+        .forget(&by_method(&ids(&[&lines(10)[4].id]), &"retrain".parse().unwrap()), &ForgetOptions::default())
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BadModel);
     assert!(error.to_string().ends_with("it holds 9 rows where 10 belong"), "{error}");
 }
@@ -132,15 +137,35 @@ fn a_file_in_use_is_not_changed() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let id = &lines(10)[4].id;
     let message = format!("{} is in use by another process", path.display());
-    fails(engine.forget(&ids(&[id]), &Method::default(), false), BadModel, &message);
+    fails(
+        engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()),
+        BadModel,
+        &message,
+    );
     // Looking is possible while another process prepares a change.
     assert_eq!(engine.summary().unwrap().rows, 10);
-    assert!(engine.forget(&ids(&[id]), &Method::default(), true).unwrap().dry_run);
+    assert!(
+        engine
+            .forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::dry_run())
+            .unwrap()
+            .dry_run
+    );
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(engine.forget(&ids(&[id]), &Method::default(), false).unwrap().rows, 9);
+    assert_eq!(
+        engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()).unwrap().rows,
+        9
+    );
     // Two engines on one file see each other's changes.
     let mut second = Engine::open(&path).unwrap();
-    second.forget(&ids(&[&lines(10)[5].id]), &Method::default(), false).unwrap();
+    second
+        .forget(&by_method(&ids(&[&lines(10)[5].id]), &Method::default()), &ForgetOptions::default())
+        .unwrap();
     assert_eq!(engine.summary().unwrap().rows, 8);
-    assert_eq!(engine.forget(&ids(&[&lines(10)[6].id]), &Method::default(), false).unwrap().rows, 7);
+    assert_eq!(
+        engine
+            .forget(&by_method(&ids(&[&lines(10)[6].id]), &Method::default()), &ForgetOptions::default())
+            .unwrap()
+            .rows,
+        7
+    );
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface::{Method, NotCovered};
-use efface_engine::{RowSelection, Silent};
+use efface_engine::{ForgetOptions, RowSelection, Silent};
 
 /// Words that no other row has.
 fn marked(at: usize, words: usize) -> Line {
@@ -25,7 +25,7 @@ fn id_subject_and_words_are_gone_from_the_bytes() {
         assert!(holds(&path, marker), "{marker}");
     }
     let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
-    let report = engine.forget(&who, &Method::default(), false).unwrap();
+    let report = engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!(report.features_dropped, 3);
     assert!(!holds(&path, "marker0001"));
     assert!(!engine.parameters().unwrap().features.iter().any(|name| name.contains("marker")));
@@ -46,7 +46,7 @@ fn a_long_life_leaves_nothing_behind() {
     let mut gone: Vec<usize> = Vec::new();
     let mut forget = |engine: &mut efface_engine::Engine, batch: Vec<usize>| {
         let names: Vec<&str> = batch.iter().map(|at| marked[*at].id.as_str()).collect();
-        engine.forget(&ids(&names), &Method::default(), false).unwrap();
+        engine.forget(&by_method(&ids(&names), &Method::default()), &ForgetOptions::default()).unwrap();
         gone.extend(batch);
         let bytes = std::fs::read(&path).unwrap();
         let found = bytes
@@ -105,10 +105,14 @@ fn a_dry_run_changes_no_byte() {
     let lines = lines(20);
     let mut engine = bench.fit("model", &sparse(&table(&lines)));
     let before = std::fs::read(bench.path("model")).unwrap();
-    let dry = engine.forget(&ids(&[&lines[4].id]), &Method::default(), true).unwrap();
+    let dry = engine
+        .forget(&by_method(&ids(&[&lines[4].id]), &Method::default()), &ForgetOptions::dry_run())
+        .unwrap();
     assert!(dry.dry_run);
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
-    let done = engine.forget(&ids(&[&lines[4].id]), &Method::default(), false).unwrap();
+    let done = engine
+        .forget(&by_method(&ids(&[&lines[4].id]), &Method::default()), &ForgetOptions::default())
+        .unwrap();
     assert_eq!((dry.rows, dry.bound, dry.evidence), (done.rows, done.bound, done.evidence));
 }
 
@@ -119,7 +123,8 @@ fn what_cannot_be_taken_out_is_listed() {
     let mut request = request(text, "y");
     (request.id, request.text, request.classify) = (Some("id".into()), vec!["text".into()], true);
     let mut engine = bench.fit("model", &request);
-    let report = engine.forget(&ids(&["c"]), &Method::default(), false).unwrap();
+    let report =
+        engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
     let list = &report.evidence.not_covered;
     assert!(list.contains(&NotCovered::EmptyClasses { classes: 1 }), "{list:?}");
     assert!(list.contains(&NotCovered::ErasedNames { column: "text".into(), names: 1 }), "{list:?}");

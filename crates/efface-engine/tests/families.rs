@@ -9,7 +9,7 @@ use efface::models::logistic::Privacy;
 use efface::{Aggregation, KMeans, Logistic, Method, Softmax};
 use efface_engine::ErrorKind::{BadModel, Data, Refused, Usage};
 use efface_engine::{
-    Choice, Engine, FitRequest, Likelihood, RowSelection, Sharding, Silent, fit, named_method,
+    Choice, Engine, FitRequest, ForgetOptions, Likelihood, RowSelection, Sharding, Silent, fit, named_method,
 };
 use efface_io::Source;
 
@@ -148,7 +148,8 @@ fn there_and_back() {
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");
         let gone: Vec<&str> = [3, 17, 59].iter().map(|at| lines[*at].id.as_str()).collect();
-        let report = engine.forget(&ids(&gone), &Method::default(), false).unwrap();
+        let report =
+            engine.forget(&by_method(&ids(&gone), &Method::default()), &ForgetOptions::default()).unwrap();
         assert_eq!(
             (report.forgotten, report.rows, report.claim.as_str()),
             (3, 57, case.claim),
@@ -168,7 +169,10 @@ fn there_and_back() {
         assert!(checks.iter().all(|check| check.passed), "{}: {checks:?}", case.name);
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
         assert_eq!(
-            retrained.forget(&ids(&gone), &"retrain".parse().unwrap(), false).unwrap().method,
+            retrained
+                .forget(&by_method(&ids(&gone), &"retrain".parse().unwrap()), &ForgetOptions::default())
+                .unwrap()
+                .method,
             "retrain"
         );
         near(case, &engine, &retrained);
@@ -207,9 +211,19 @@ fn amended_rows_can_be_forgotten() {
         assert_eq!((report.forgotten, report.learned, report.rows), (1, 1, 40), "{}", case.name);
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");
-        engine.forget(&ids(&[&lines[5].id, &lines[7].id]), &Method::default(), false).unwrap();
+        engine
+            .forget(
+                &by_method(&ids(&[&lines[5].id, &lines[7].id]), &Method::default()),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
         let mut retrained = Engine::open(&bench.path("copy")).unwrap();
-        retrained.forget(&ids(&[&lines[5].id, &lines[7].id]), &"retrain".parse().unwrap(), false).unwrap();
+        retrained
+            .forget(
+                &by_method(&ids(&[&lines[5].id, &lines[7].id]), &"retrain".parse().unwrap()),
+                &ForgetOptions::default(),
+            )
+            .unwrap();
         near(case, &engine, &retrained);
     }
 }
@@ -227,7 +241,7 @@ fn nothing_of_a_forgotten_row_is_left_in_the_file() {
         let path = bench.path("model");
         assert!(holds(&path, "marker0001"));
         let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
-        engine.forget(&who, &Method::default(), false).unwrap();
+        engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()).unwrap();
         assert!(!holds(&path, "marker0001"), "{}", case.name);
         let bytes = std::fs::read(&path).unwrap();
         for number in [61.81234567890123_f64.to_le_bytes(), 61.81234567890123_f64.to_be_bytes()] {
@@ -255,7 +269,10 @@ fn damage_is_noticed() {
                     engine.parameters()?;
                 }
                 engine.predict(&csv("words,size,age,colour\ntall,4,1990,red\n"), &mut |_| Ok(()))?;
-                engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), false)
+                engine.forget(
+                    &by_method(&ids(&[&lines(2)[1].id]), &Method::default()),
+                    &ForgetOptions::default(),
+                )
             });
             if let Err(error) = outcome {
                 assert_eq!(error.kind(), BadModel, "{}, byte {at}: {error}", case.name);
@@ -289,7 +306,8 @@ fn a_forged_model_is_refused() {
             forge(&path, "model", &forged);
             let mut engine = Engine::open(&path).unwrap();
             let _ = engine.parameters();
-            let _ = engine.forget(&ids(&[&lines(2)[1].id]), &Method::default(), true);
+            let _ = engine
+                .forget(&by_method(&ids(&[&lines(2)[1].id]), &Method::default()), &ForgetOptions::dry_run());
         }
     }
 }
@@ -302,7 +320,11 @@ fn methods_of_other_models_are_refused() {
     let mut ridge = bench.fit("ridge", &dense(&table(&lines)));
     let before = std::fs::read(bench.path("ridge")).unwrap();
     let mut ask = |method: &str, message: &str| {
-        fails(ridge.forget(&who, &method.parse().unwrap(), false), Refused, message);
+        fails(
+            ridge.forget(&by_method(&who, &method.parse().unwrap()), &ForgetOptions::default()),
+            Refused,
+            message,
+        );
     };
     ask("q_kmeans", "q_kmeans cannot be used here: this model has no clusters; use exact, or auto");
     ask("sisa", "sisa cannot be used here: the model was not fitted in shards; use exact, or auto");
@@ -312,18 +334,28 @@ fn methods_of_other_models_are_refused() {
     );
     let within = |tolerance| Method::from(Auto { tolerance: Some(tolerance) });
     let message = "tolerance = 2 is out of range; it must be above 0 and below 1";
-    fails(ridge.forget(&who, &within(2.0), false), Usage, message);
+    fails(ridge.forget(&by_method(&who, &within(2.0)), &ForgetOptions::default()), Usage, message);
     let foreign = named_method("influence", &[("tolerance", "0.1".into())]);
     assert_eq!(foreign.unwrap_err().kind(), Refused);
-    assert_eq!(ridge.forget(&who, &within(1e-300), false).unwrap_err().kind(), Refused);
+    assert_eq!(
+        ridge.forget(&by_method(&who, &within(1e-300)), &ForgetOptions::default()).unwrap_err().kind(),
+        Refused
+    );
     let steps = "newton:steps=3".parse().unwrap();
-    assert_eq!(ridge.forget(&who, &steps, false).unwrap_err().kind(), Refused);
+    assert_eq!(
+        ridge.forget(&by_method(&who, &steps), &ForgetOptions::default()).unwrap_err().kind(),
+        Refused
+    );
     assert_eq!(std::fs::read(bench.path("ridge")).unwrap(), before);
-    assert_eq!(ridge.forget(&who, &within(1e-3), false).unwrap().rows, 29);
+    assert_eq!(ridge.forget(&by_method(&who, &within(1e-3)), &ForgetOptions::default()).unwrap().rows, 29);
 
     let mut clusters = bench.fit("clusters", &with(points(&table(&lines)), KMeans::quantised(2, 5.0)));
     let message = "dc_kmeans cannot be used here: the model was fitted with the other scheme; use q_kmeans";
-    fails(clusters.forget(&who, &"dc_kmeans".parse().unwrap(), false), Refused, message);
+    fails(
+        clusters.forget(&by_method(&who, &"dc_kmeans".parse().unwrap()), &ForgetOptions::default()),
+        Refused,
+        message,
+    );
 }
 
 #[test]
@@ -403,7 +435,11 @@ fn options_reach_the_method() {
     let who = ids(&[&lines[3].id, &lines[4].id]);
     let fitted = || bench.fit("model", &with(two(numbers(&table(&lines))), Logistic::new(0.5)));
     let bound = |method: &str| {
-        fitted().forget(&who, &method.parse().unwrap(), false).unwrap().evidence.relative_bound
+        fitted()
+            .forget(&by_method(&who, &method.parse().unwrap()), &ForgetOptions::default())
+            .unwrap()
+            .evidence
+            .relative_bound
     };
     let one = bound("newton");
     // One step may have measured already, where the bound that needs no row said nothing.
@@ -411,13 +447,31 @@ fn options_reach_the_method() {
     assert!(bound("newton:steps=3,measure=true") < 1e-3 * one);
     assert!(bound("auto:tolerance=1e-10") <= 1e-10);
     let message = "exact cannot be used here: there is no closed form; use newton, or auto";
-    fails(fitted().forget(&who, &"exact".parse().unwrap(), false), Refused, message);
+    fails(
+        fitted().forget(&by_method(&who, &"exact".parse().unwrap()), &ForgetOptions::default()),
+        Refused,
+        message,
+    );
     let message =
         "summation cannot be used here: the loss is not a sum of fixed statistics; use newton, or auto";
-    fails(fitted().forget(&who, &"summation".parse().unwrap(), false), Refused, message);
-    assert_eq!(fitted().forget(&who, &"certified".parse().unwrap(), false).unwrap_err().kind(), Refused);
+    fails(
+        fitted().forget(&by_method(&who, &"summation".parse().unwrap()), &ForgetOptions::default()),
+        Refused,
+        message,
+    );
+    assert_eq!(
+        fitted()
+            .forget(&by_method(&who, &"certified".parse().unwrap()), &ForgetOptions::default())
+            .unwrap_err()
+            .kind(),
+        Refused
+    );
     let message = "steps = 0 is out of range; it must be 1 to 100";
-    fails(fitted().forget(&who, &"newton:steps=0".parse().unwrap(), false), Usage, message);
+    fails(
+        fitted().forget(&by_method(&who, &"newton:steps=0".parse().unwrap()), &ForgetOptions::default()),
+        Usage,
+        message,
+    );
 }
 
 #[test]
@@ -446,5 +500,8 @@ fn clusters_of_lines_without_columns() {
     assert_eq!(clusters[0], clusters[1]);
     assert_eq!(clusters[2], clusters[4]);
     assert_ne!(clusters[0], clusters[2]);
-    assert_eq!(engine.forget(&ids(&["4"]), &Method::default(), false).unwrap().rows, 4);
+    assert_eq!(
+        engine.forget(&by_method(&ids(&["4"]), &Method::default()), &ForgetOptions::default()).unwrap().rows,
+        4
+    );
 }

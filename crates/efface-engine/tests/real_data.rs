@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use efface::Method;
 use efface::features::{Cell, Synonyms, TextAugmenter, WordSource};
-use efface_engine::{AuditRequest, AuditRows, Engine, FitRequest, Parameters, RowSelection, Silent, fit};
+use efface_engine::{
+    AuditRequest, AuditRows, Engine, FitRequest, ForgetOptions, ForgetRequest, Parameters, RowSelection,
+    Silent, fit,
+};
 use efface_io::{Source, TableRecord};
 
 /// A file of the data folder: EFFACE_DATA, or `shared/data` beside the repository.
@@ -81,7 +83,7 @@ fn compare(
     prepare(&mut request);
     fit(&request, &all, false, &Silent).unwrap();
     let mut engine = Engine::open(&all).unwrap();
-    let report = engine.forget(who, &Method::default(), false).unwrap();
+    let report = engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).unwrap();
     assert_eq!(report.claim, "exact");
     let mut request = FitRequest::new(Source::from_bytes("left.csv", rest, None).unwrap());
     prepare(&mut request);

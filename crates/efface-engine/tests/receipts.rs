@@ -7,7 +7,8 @@ use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{self, BadModel, Refused, Usage};
 use efface_engine::{
-    AuditEntry, ChangeReport, Engine, ExportNoise, ForgetRequest, PolicyChange, RowSelection, Silent,
+    AuditEntry, ChangeReport, Engine, ExportNoise, ForgetOptions, ForgetRequest, PolicyChange, RowSelection,
+    Silent,
 };
 use efface_receipt::{Receipt, RequestKind, RequestOutcome};
 
@@ -33,14 +34,16 @@ fn every_change_has_a_receipt_that_holds() {
     let all = lines(44);
     let mut engine = bench.fit("model", &sparse(&table(&all[..40])));
     sound(&engine);
-    let report = engine.forget(&ids(&[&all[3].id, &all[4].id]), &Method::default(), false).unwrap();
+    let report = engine
+        .forget(&by_method(&ids(&[&all[3].id, &all[4].id]), &Method::default()), &ForgetOptions::default())
+        .unwrap();
     engine.learn(&csv(&table(&all[40..])), &Silent).unwrap();
     let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
     engine.amend(&csv(&fixed), &Silent).unwrap();
     let exported = engine.export("json", Some("a.json")).unwrap();
     let (next, _) = engine.rotate_key().unwrap();
     engine.settle().unwrap();
-    engine.forget(&person("p2"), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&person("p2"), &Method::default()), &ForgetOptions::default()).unwrap();
     sound(&engine);
     let log = receipts(&engine);
     let kinds: Vec<RequestKind> = log.iter().map(|receipt| receipt.kind).collect();
@@ -70,7 +73,7 @@ fn receipts_name_nobody() {
     let bench = Bench::new();
     let mut engine = model(&bench);
     let asked = request(person("p3"), "ticket-77");
-    engine.request(&asked, false).unwrap();
+    engine.forget(&asked, &ForgetOptions::default()).unwrap();
     let path = bench.path("model");
     assert!(!holds(&path, "ticket-77"));
     // What was asked is remembered by a hash that nobody can make who has only the words.
@@ -78,7 +81,7 @@ fn receipts_name_nobody() {
     let plain = efface_receipt::sha256(words.as_bytes()).0;
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(32).any(|window| window == plain));
-    assert!(engine.request(&asked, false).unwrap().replayed);
+    assert!(engine.forget(&asked, &ForgetOptions::default()).unwrap().replayed);
     let all = lines(40);
     let text: String = receipts(&engine).iter().map(|r| serde_json::to_string(r).unwrap()).collect();
     for name in all.iter().map(|line| line.id.as_str()).chain(["p3", "ticket"]) {
@@ -91,11 +94,11 @@ fn a_request_has_one_effect() {
     let bench = Bench::new();
     let mut engine = model(&bench);
     let asked = request(person("p1"), "T-1");
-    let first = engine.request(&asked, false).unwrap();
-    let again = engine.request(&asked, false).unwrap();
+    let first = engine.forget(&asked, &ForgetOptions::default()).unwrap();
+    let again = engine.forget(&asked, &ForgetOptions::default()).unwrap();
     assert_eq!(again, ChangeReport { replayed: true, seconds: again.seconds, ..first.clone() });
     let error = fails(
-        engine.request(&request(person("p2"), "T-1"), false),
+        engine.forget(&request(person("p2"), "T-1"), &ForgetOptions::default()),
         Refused,
         "request T-1 was answered before, and asked for something else",
     );
@@ -103,14 +106,17 @@ fn a_request_has_one_effect() {
     // The order of ids does not make another request, nor do blanks around the name.
     let [a, b] = ["r00000", lines(3)[2].id.as_str()].map(String::from);
     let pair = |ids: [&String; 2]| RowSelection::Ids(ids.map(Clone::clone).to_vec());
-    let one = engine.request(&request(pair([&a, &b]), "T-2"), false).unwrap();
-    let two = engine.request(&request(pair([&b, &a]), " T-2 "), false).unwrap();
+    let one = engine.forget(&request(pair([&a, &b]), "T-2"), &ForgetOptions::default()).unwrap();
+    let two = engine.forget(&request(pair([&b, &a]), " T-2 "), &ForgetOptions::default()).unwrap();
     assert_eq!((told(&one), told(&two)), (("erased", 2, false), ("erased", 2, true)));
     // Another process sees the same.
     let mut other = Engine::open(&bench.path("model")).unwrap();
-    assert_eq!(told(&other.request(&asked, false).unwrap()), ("erased", first.forgotten, true));
+    assert_eq!(
+        told(&other.forget(&asked, &ForgetOptions::default()).unwrap()),
+        ("erased", first.forgotten, true)
+    );
     for wrong in ["", " ", "a\nb", &"x".repeat(300)] {
-        let error = engine.request(&request(person("p2"), wrong), false).unwrap_err();
+        let error = engine.forget(&request(person("p2"), wrong), &ForgetOptions::default()).unwrap_err();
         assert_eq!(error.kind(), Usage);
     }
     sound(&engine);
@@ -124,7 +130,7 @@ fn requests_that_ask_for_different_things_are_not_applied_as_one() {
     let plain = |at: usize| ForgetRequest::new(ids(&[&all[at].id]));
     // Rounds are for the head of a network, which this model has not.
     let rounds = ForgetRequest { method: "projection_residual:rounds=2".parse().unwrap(), ..plain(1) };
-    let answers = engine.forget_many(&[plain(0), rounds, plain(2)]);
+    let answers = engine.forget(&[plain(0), rounds, plain(2)], &ForgetOptions::default());
     assert_eq!(answers[1].as_ref().unwrap_err().kind(), Usage);
     assert!(answers[0].is_ok() && answers[2].is_ok());
     assert_eq!(engine.summary().unwrap().rows, 38);
@@ -137,24 +143,37 @@ fn outcomes_other_than_erased() {
     let all = lines(40);
     // Without a name a request for nobody is a slip of the hand, and nothing is recorded.
     assert_eq!(
-        engine.forget(&person("nobody"), &Method::default(), false).unwrap_err().kind(),
+        engine
+            .forget(&by_method(&person("nobody"), &Method::default()), &ForgetOptions::default())
+            .unwrap_err()
+            .kind(),
         ErrorKind::NotFound
     );
     assert_eq!(receipts(&engine).len(), 1);
     let asked = request(person("nobody"), "T-3");
-    assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, false));
-    assert_eq!(told(&engine.request(&asked, false).unwrap()), ("not_found", 0, true));
+    assert_eq!(told(&engine.forget(&asked, &ForgetOptions::default()).unwrap()), ("not_found", 0, false));
+    assert_eq!(told(&engine.forget(&asked, &ForgetOptions::default()).unwrap()), ("not_found", 0, true));
     let some = RowSelection::Ids(vec![all[1].id.clone(), "ghost".into()]);
-    assert_eq!(engine.request(&request(some.clone(), "T-4"), false).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        engine.forget(&request(some.clone(), "T-4"), &ForgetOptions::default()).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     let partial = ForgetRequest { allow_missing: true, ..request(some, "T-4") };
-    let report = engine.request(&partial, false).unwrap();
+    let report = engine.forget(&partial, &ForgetOptions::default()).unwrap();
     assert_eq!((told(&report), report.missing), (("partial", 1, false), 1));
     let ghosts = ForgetRequest { allow_missing: true, ..ForgetRequest::new(ids(&["ghost"])) };
-    assert_eq!(engine.request(&ghosts, false).unwrap().outcome, RequestOutcome::NotFound);
+    assert_eq!(engine.forget(&ghosts, &ForgetOptions::default()).unwrap().outcome, RequestOutcome::NotFound);
     // Everybody: the mathematics refuses, and a named request has that in writing.
     let left: Vec<String> = all.iter().filter(|l| l.id != all[1].id).map(|l| l.id.clone()).collect();
-    assert!(engine.forget(&RowSelection::Ids(left.clone()), &Method::default(), false).is_err());
-    let refused = engine.request(&request(RowSelection::Ids(left), "T-5"), false).unwrap();
+    assert!(
+        engine
+            .forget(
+                &by_method(&RowSelection::Ids(left.clone()), &Method::default()),
+                &ForgetOptions::default()
+            )
+            .is_err()
+    );
+    let refused = engine.forget(&request(RowSelection::Ids(left), "T-5"), &ForgetOptions::default()).unwrap();
     assert_eq!(told(&refused), ("refused", 0, false));
     assert!(refused.reason.unwrap().contains("would leave none"));
     let outcomes: Vec<RequestOutcome> = receipts(&engine).iter().map(|receipt| receipt.outcome).collect();
@@ -180,7 +199,7 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
         ForgetRequest::new(ids(&["ghost"])),
         one(1, "d"),
     ];
-    let answers = engine.forget_many(&asked);
+    let answers = engine.forget(&asked, &ForgetOptions::default());
     let outcomes: Vec<Option<(&str, usize, bool)>> =
         answers.iter().map(|answer| answer.as_ref().ok().map(told)).collect();
     assert_eq!(
@@ -200,7 +219,9 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
     assert_eq!(engine.summary().unwrap().generation, 1);
     sound(&engine);
     for at in [0, 1] {
-        alone.forget(&ids(&[&all[at].id]), &Method::default(), false).unwrap();
+        alone
+            .forget(&by_method(&ids(&[&all[at].id]), &Method::default()), &ForgetOptions::default())
+            .unwrap();
     }
     for (name, values) in named(&alone) {
         for (x, y) in values.iter().zip(&named(&engine)[&name]) {
@@ -209,7 +230,8 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
     }
     // One that would take everything does not stand in the way of the others.
     let rest: Vec<String> = all[2..].iter().map(|line| line.id.clone()).collect();
-    let answers = engine.forget_many(&[request(RowSelection::Ids(rest), "e"), one(3, "f")]);
+    let answers =
+        engine.forget(&[request(RowSelection::Ids(rest), "e"), one(3, "f")], &ForgetOptions::default());
     assert_eq!(told(answers[0].as_ref().unwrap()), ("refused", 0, false));
     assert_eq!(told(answers[1].as_ref().unwrap()), ("erased", 1, false));
     sound(&engine);
@@ -230,7 +252,8 @@ fn a_file_that_cannot_be_changed_is_tried_once_for_all() {
     let all = lines(40);
     let named = |at: usize, id: &str| request(ids(&[&all[at].id]), id);
     // A request with an impossible name does not stand in the way of the others.
-    let answers = engine.forget_many(&[named(0, "a"), named(1, "b\u{7}"), named(2, "c")]);
+    let answers =
+        engine.forget(&[named(0, "a"), named(1, "b\u{7}"), named(2, "c")], &ForgetOptions::default());
     let kinds: Vec<_> =
         answers.iter().map(|answer| answer.as_ref().err().map(|error| error.kind())).collect();
     assert_eq!(kinds, [None, Some(Usage), None]);
@@ -240,19 +263,19 @@ fn a_file_that_cannot_be_changed_is_tried_once_for_all() {
     engine.set_patience(std::time::Duration::from_millis(30)).unwrap();
     let started = std::time::Instant::now();
     let many: Vec<ForgetRequest> = (0..100).map(|at| named(3 + at % 30, &format!("t{at}"))).collect();
-    let answers = engine.forget_many(&many);
+    let answers = engine.forget(&many, &ForgetOptions::default());
     assert!(answers.iter().all(|answer| matches!(answer, Err(efface_engine::Error::Locked { .. }))));
     assert!(started.elapsed().as_secs_f64() < 2.0);
     drop(holder);
     let key = std::fs::read(bench.path("model.key")).unwrap();
     std::fs::remove_file(bench.path("model.key")).unwrap();
-    let answers = engine.forget_many(&many);
+    let answers = engine.forget(&many, &ForgetOptions::default());
     assert!(answers.iter().all(|answer| matches!(answer, Err(efface_engine::Error::Key { .. }))));
     std::fs::write(bench.path("model.key"), key).unwrap();
     #[cfg(unix)]
     std::fs::set_permissions(bench.path("model.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .unwrap();
-    assert!(engine.forget_many(&many[..2]).iter().all(Result::is_ok));
+    assert!(engine.forget(&many[..2], &ForgetOptions::default()).iter().all(Result::is_ok));
     sound(&engine);
 }
 
@@ -289,11 +312,11 @@ fn an_export_waits_under_a_policy() {
     let all = lines(40);
     engine.set_policy(&batch(2)).unwrap();
     engine.export("json", None).unwrap();
-    engine.forget(&ids(&[&all[0].id]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&[&all[0].id]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
     let release = receipts(&engine).pop().unwrap().release.unwrap();
     assert_eq!((release.minimum_batch, release.batch, release.warnings.len()), (2, 1, 1));
-    engine.forget(&ids(&[&all[1].id]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&[&all[1].id]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!(engine.export("json", None).unwrap().warning, None);
     engine.set_policy(&PolicyChange { noise: deviation(0.5), ..batch(1) }).unwrap();
     let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
@@ -335,7 +358,7 @@ fn noise_follows_from_what_it_has_to_hide() {
     let mut path = 0.0;
     for line in &all[..3] {
         let before = numbers(&engine.parameters().unwrap());
-        engine.forget(&ids(&[&line.id]), &Method::default(), false).unwrap();
+        engine.forget(&by_method(&ids(&[&line.id]), &Method::default()), &ForgetOptions::default()).unwrap();
         path += distance(&before, &numbers(&engine.parameters().unwrap()));
     }
     let moved = engine.policy().unwrap().moved.unwrap();
@@ -358,7 +381,10 @@ fn noise_follows_from_what_it_has_to_hide() {
     let error = engine.export("json", None).unwrap_err();
     assert!(error.kind() == Refused && error.to_string().contains("two copies of one version"), "{error}");
     engine
-        .forget(&ids(&[&all[10].id, &all[11].id, &all[12].id, &all[13].id]), &Method::default(), false)
+        .forget(
+            &by_method(&ids(&[&all[10].id, &all[11].id, &all[12].id, &all[13].id]), &Method::default()),
+            &ForgetOptions::default(),
+        )
         .unwrap();
     let far = engine.policy().unwrap().moved.unwrap();
     engine.set_policy(&promise(Some(far / 2.0))).unwrap();
@@ -393,17 +419,25 @@ fn without_its_key_a_model_does_not_change() {
     std::fs::remove_file(&key).unwrap();
     let message =
         format!("key file {}: it is not there, and without it no receipt can be signed", key.display());
-    fails(engine.forget(&ids(&[first]), &Method::default(), false), Refused, &message);
+    fails(
+        engine.forget(&by_method(&ids(&[first]), &Method::default()), &ForgetOptions::default()),
+        Refused,
+        &message,
+    );
     bench.fit("other", &sparse(&table(&lines(10))));
     std::fs::copy(bench.path("other.key"), &key).unwrap();
     let message = format!("key file {}: it holds the key of another model", key.display());
-    fails(engine.forget(&ids(&[first]), &Method::default(), false), Refused, &message);
+    fails(
+        engine.forget(&by_method(&ids(&[first]), &Method::default()), &ForgetOptions::default()),
+        Refused,
+        &message,
+    );
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
     // Looking needs no key.
     assert_eq!(engine.summary().unwrap().rows, 40);
-    assert!(engine.forget(&ids(&[first]), &Method::default(), true).is_ok());
+    assert!(engine.forget(&by_method(&ids(&[first]), &Method::default()), &ForgetOptions::dry_run()).is_ok());
     std::fs::write(&key, secret).unwrap();
-    engine.forget(&ids(&[first]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&[first]), &Method::default()), &ForgetOptions::default()).unwrap();
     sound(&engine);
 }
 
@@ -411,8 +445,8 @@ fn without_its_key_a_model_does_not_change() {
 fn a_file_that_is_not_what_its_log_says_is_found_out() {
     let bench = Bench::new();
     let mut engine = model(&bench);
-    engine.request(&request(person("p1"), "T-1"), false).unwrap();
-    engine.request(&request(person("p2"), "T-2"), false).unwrap();
+    engine.forget(&request(person("p1"), "T-1"), &ForgetOptions::default()).unwrap();
+    engine.forget(&request(person("p2"), "T-2"), &ForgetOptions::default()).unwrap();
     drop(engine);
     let whole = std::fs::read(bench.path("model")).unwrap();
     let path = bench.path("altered");
@@ -470,10 +504,11 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
 fn a_log_that_was_cut_short_is_not_continued() {
     let bench = Bench::new();
     let mut engine = model(&bench);
-    engine.forget(&person("p1"), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&person("p1"), &Method::default()), &ForgetOptions::default()).unwrap();
     let path = bench.path("model");
     rusqlite::Connection::open(&path).unwrap().execute_batch("DELETE FROM nodes WHERE level = 1").unwrap();
-    let error = engine.forget(&person("p2"), &Method::default(), false).unwrap_err();
+    let error =
+        engine.forget(&by_method(&person("p2"), &Method::default()), &ForgetOptions::default()).unwrap_err();
     assert_eq!(error.kind(), BadModel, "{error}");
     assert_eq!(engine.summary().unwrap().generation, 1);
 }
@@ -499,7 +534,7 @@ fn the_file_grows_by_receipts_alone() {
     for round in 0..20 {
         let gone: Vec<&str> = all[round * 10..][..10].iter().map(|line| line.id.as_str()).collect();
         engine.learn(&csv(&table(&all[200 + round * 10..][..10])), &Silent).unwrap();
-        engine.forget(&ids(&gone), &Method::default(), false).unwrap();
+        engine.forget(&by_method(&ids(&gone), &Method::default()), &ForgetOptions::default()).unwrap();
     }
     engine.settle().unwrap();
     let log: usize = receipts(&engine).iter().map(|r| serde_json::to_vec(r).unwrap().len() + 300).sum();
@@ -516,8 +551,8 @@ fn a_clock_that_runs_backwards_does_not_take_the_log_along() {
     // As if the last change had been made in 2100.
     let later = 4_102_444_800_000_i64;
     change_manifest(&bench.path("model"), |manifest| manifest["ledger"]["newest"] = later.into());
-    engine.forget(&person("p1"), &Method::default(), false).unwrap();
-    engine.forget(&person("p2"), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&person("p1"), &Method::default()), &ForgetOptions::default()).unwrap();
+    engine.forget(&by_method(&person("p2"), &Method::default()), &ForgetOptions::default()).unwrap();
     let log = receipts(&engine);
     let times: Vec<i64> = log.iter().map(|r| r.times.received_at.unix_milliseconds()).collect();
     assert_eq!(times[1..], [later, later]);
@@ -539,16 +574,17 @@ fn a_place_that_cannot_be_written_to_changes_nothing() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(error.to_string().contains("model"), "{error}");
     };
-    io(engine.forget(&person("p1"), &Method::default(), false).map(drop));
+    io(engine.forget(&by_method(&person("p1"), &Method::default()), &ForgetOptions::default()).map(drop));
     io(engine.learn(&more, &Silent).map(drop));
     io(engine.settle().map(drop));
     io(engine.export("json", None).map(drop));
     io(engine.set_policy(&batch(2)).map(drop));
-    let answers = engine.forget_many(&[request(person("p1"), "a"), request(person("p2"), "b")]);
+    let answers =
+        engine.forget(&[request(person("p1"), "a"), request(person("p2"), "b")], &ForgetOptions::default());
     answers.into_iter().for_each(|answer| io(answer.map(drop)));
     std::fs::remove_dir_all(bench.path("model-journal")).unwrap();
     assert_eq!(std::fs::read(bench.path("model")).unwrap(), before);
-    engine.forget(&person("p1"), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&person("p1"), &Method::default()), &ForgetOptions::default()).unwrap();
     sound(&engine);
     std::fs::write(bench.path("file"), "").unwrap();
     let wanted = dense(&table(&lines(10)));
@@ -570,7 +606,8 @@ fn a_folder_that_cannot_be_written_to_changes_nothing() {
         eprintln!("skipped: this user may write anywhere");
         return;
     }
-    let error = engine.forget(&person("p1"), &Method::default(), false).unwrap_err();
+    let error =
+        engine.forget(&by_method(&person("p1"), &Method::default()), &ForgetOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert_eq!(engine.summary().unwrap().rows, 40);
     std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

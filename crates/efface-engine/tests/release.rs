@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::Refused;
-use efface_engine::{Engine, ExportNoise, Parameters, PolicyChange, Silent};
+use efface_engine::{Engine, ExportNoise, ForgetOptions, Parameters, PolicyChange, Silent};
 use efface_receipt::{PrivacySpent, ReleaseTerms};
 
 #[test]
@@ -21,7 +21,7 @@ fn an_amended_row_makes_an_export_wait_too() {
     assert_eq!(engine.export("json", None).unwrap_err().kind(), Refused);
     let release = receipts(&engine).pop().unwrap().release.unwrap();
     assert_eq!((release.batch, release.warnings.len()), (1, 1));
-    engine.forget(&ids(&[&all[1].id]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&[&all[1].id]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.export("json", None).unwrap();
 }
 
@@ -112,7 +112,7 @@ fn another_version_has_independent_noise() {
     let mut engine = wide_model(&bench);
     engine.set_policy(&outright(0.5)).unwrap();
     let first = noise(&mut engine);
-    engine.forget(&ids(&["r3"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["r3"]), &Method::default()), &ForgetOptions::default()).unwrap();
     let second = noise(&mut engine);
     // A fit of the same table is another log with another seed.
     let elsewhere = Bench::new();
@@ -143,7 +143,7 @@ fn what_exports_spend_adds_up() {
     let again = spent(&engine);
     assert_eq!((again.mu, again.epsilon, again.total), (0.0, 0.0, first.total));
     for (at, id) in ["r1", "r2", "r3"].iter().enumerate() {
-        engine.forget(&ids(&[id]), &Method::default(), false).unwrap();
+        engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()).unwrap();
         engine.export("json", None).unwrap();
         let total = spent(&engine).total.unwrap();
         assert_eq!(total.releases, at as u64 + 2);
@@ -158,7 +158,7 @@ fn what_exports_spend_adds_up() {
     assert!(plain.warning.unwrap().contains("what noise on earlier exports hid"));
     assert!(last_release(&engine).privacy.is_none());
     engine.set_policy(&promise(1.0, Some(10.0))).unwrap();
-    engine.forget(&ids(&["r4"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["r4"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.export("json", None).unwrap();
     let spent = spent(&engine);
     assert_eq!((spent.since, spent.total.unwrap().releases), (Some(plain.receipt.sequence), 1));
@@ -176,7 +176,7 @@ fn noise_that_was_chosen_outright_promises_nothing() {
     assert!(last_release(&engine).privacy.is_none());
     engine.set_policy(&promise(1.0, None)).unwrap();
     assert!(engine.policy().unwrap().spent.is_none());
-    engine.forget(&ids(&["r1"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["r1"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.export("json", None).unwrap();
     assert!(spent(&engine).total.is_none() && spent(&engine).epsilon > 0.99);
 }
@@ -196,7 +196,7 @@ fn one_version_leaves_with_one_deviation() {
     engine.set_policy(&outright(0.5)).unwrap();
     assert_eq!(export(&mut engine), first);
     engine.set_policy(&outright(0.25)).unwrap();
-    engine.forget(&ids(&["r1"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["r1"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.export("json", None).unwrap();
 }
 
@@ -235,7 +235,7 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
         // The model itself can still change, and leave as it is.
         assert_eq!(receipts(&engine).len(), receipts_before);
     }
-    engine.forget(&ids(&["r1"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["r1"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.set_policy(&with_noise(ExportNoise::None)).unwrap();
     engine.export("json", None).unwrap();
     std::fs::write(&file, whole).unwrap();

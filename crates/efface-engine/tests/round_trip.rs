@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::features::WordSource;
 use efface::{Form, Method, Ridge};
-use efface_engine::{Engine, FitRequest, RowSelection, Silent};
+use efface_engine::{Engine, FitRequest, ForgetOptions, RowSelection, Silent};
 use efface_io::Source;
 
 fn there_and_back(make: fn(&str) -> FitRequest) {
@@ -15,7 +15,7 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     let mut engine = bench.fit("model", &make(&table(&lines[..50])));
 
     let gone = ids(&[&lines[3].id, &lines[17].id, &lines[49].id]);
-    let report = engine.forget(&gone, &Method::default(), false).unwrap();
+    let report = engine.forget(&by_method(&gone, &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!((report.forgotten, report.learned, report.rows, report.dry_run), (3, 0, 47, false));
     assert_eq!(report.claim, "exact");
     let kept: Vec<&Line> = (0..50).filter(|at| ![3, 17, 49].contains(at)).map(|at| &lines[at]).collect();
@@ -39,7 +39,9 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     // Another process sees the same, and an amended row can still be forgotten.
     let mut again = Engine::open(&bench.path("model")).unwrap();
     assert_close(&again, &fresh);
-    again.forget(&ids(&[&fixed[0].id]), &"exact".parse().unwrap(), false).unwrap();
+    again
+        .forget(&by_method(&ids(&[&fixed[0].id]), &"exact".parse().unwrap()), &ForgetOptions::default())
+        .unwrap();
     let left = corrected.iter().filter(|line| line.id != fixed[0].id).copied();
     assert_close(&engine, &bench.fit("fresh", &make(&table(left))));
     let summary = engine.summary().unwrap();
@@ -75,7 +77,9 @@ fn every_form_and_weights() {
             request
         };
         let mut engine = bench.fit("model", &make(&table(&lines)));
-        engine.forget(&ids(&[&lines[7].id]), &Method::default(), false).unwrap();
+        engine
+            .forget(&by_method(&ids(&[&lines[7].id]), &Method::default()), &ForgetOptions::default())
+            .unwrap();
         let left = lines.iter().filter(|line| line.id != lines[7].id);
         assert_close(&engine, &bench.fit("fresh", &make(&table(left))));
     }
@@ -88,7 +92,7 @@ fn one_by_one_equals_all_at_once_and_space_is_used_again() {
     let mut engine = bench.fit("model", &sparse(&table(&lines)));
     let before = engine.summary().unwrap().file_bytes;
     for line in &lines[..150] {
-        engine.forget(&ids(&[&line.id]), &Method::default(), false).unwrap();
+        engine.forget(&by_method(&ids(&[&line.id]), &Method::default()), &ForgetOptions::default()).unwrap();
     }
     assert_close(&engine, &bench.fit("fresh", &sparse(&table(&lines[150..]))));
     // More than half of the rows went, so that the table was written anew: the same rows under new ids fit again.
@@ -109,7 +113,7 @@ fn a_subject_takes_all_of_its_rows_along() {
     let mut engine = bench.fit("model", &dense(&table(&lines)));
     assert_eq!(engine.summary().unwrap().subjects, 9);
     let who = RowSelection::Subject { column: "who".into(), value: "p4".into() };
-    let report = engine.forget(&who, &Method::default(), false).unwrap();
+    let report = engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!(report.forgotten, 6);
     let left = lines.iter().enumerate().filter(|(at, _)| at % 9 != 4).map(|(_, line)| line);
     assert_close(&engine, &bench.fit("fresh", &dense(&table(left))));
@@ -121,13 +125,13 @@ fn positions_name_rows_without_ids_and_are_not_used_again() {
     let bench = Bench::new();
     let text = "x,y\n1,1\n2,2.5\n3,2\n4,5\n";
     let mut engine = bench.fit("model", &request(text, "y"));
-    engine.forget(&ids(&["3", "0"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["3", "0"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.learn(&csv("y,x,other\n7,7,a\n8,9,b\n"), &Silent).unwrap();
-    engine.forget(&ids(&["4"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["4"]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_close(&engine, &bench.fit("fresh", &request("x,y\n2,2.5\n3,2\n9,8\n", "y")));
     assert!(
         engine
-            .forget(&ids(&["3"]), &Method::default(), false)
+            .forget(&by_method(&ids(&["3"]), &Method::default()), &ForgetOptions::default())
             .unwrap_err()
             .to_string()
             .contains("was forgotten on 2")
@@ -139,7 +143,7 @@ fn svmlight_names_features_by_index() {
     let bench = Bench::new();
     let source = |text: &str| Source::from_bytes("a.svm", text, None).unwrap();
     let mut engine = bench.fit("model", &FitRequest::new(source("1 1:1 3:0.1\n2 3:2\n0 1:4\n5 3:1 4:1\n")));
-    engine.forget(&ids(&["2"]), &Method::default(), false).unwrap();
+    engine.forget(&by_method(&ids(&["2"]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_close(&engine, &bench.fit("fresh", &FitRequest::new(source("1 1:1 3:0.1\n2 3:2\n5 3:1 4:1\n"))));
     let parameters = engine.parameters().unwrap();
     assert_eq!(parameters.features, ["1", "2", "3", "4"]);
@@ -229,12 +233,16 @@ fn approximate_methods_say_so_and_numbers_are_ids_in_json() {
     let mut request = FitRequest::new(Source::from_bytes("a.jsonl", json, None).unwrap());
     (request.targets, request.id) = (vec!["y".into()], Some("k".into()));
     let mut engine = bench.fit("model", &request);
-    let report = engine.forget(&ids(&["17"]), &"influence".parse().unwrap(), false).unwrap();
+    let report = engine
+        .forget(&by_method(&ids(&["17"]), &"influence".parse().unwrap()), &ForgetOptions::default())
+        .unwrap();
     assert_eq!((report.method.as_str(), report.claim.as_str()), ("influence", "approximate"));
     assert!(report.bound > 0.0);
     // The distance of an approximate method is known after another opening, too, and an exact one closes it.
     let mut again = Engine::open(&bench.path("model")).unwrap();
     assert_eq!(again.summary().unwrap().bound, report.bound);
-    let report = again.forget(&ids(&["18"]), &"summation".parse().unwrap(), false).unwrap();
+    let report = again
+        .forget(&by_method(&ids(&["18"]), &"summation".parse().unwrap()), &ForgetOptions::default())
+        .unwrap();
     assert!(report.bound < 1e-9);
 }

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use efface::Method;
 use efface_engine::ErrorKind::{NotFound, Refused, Usage};
-use efface_engine::{Engine, ForgetRequest, PolicyChange, RowSelection, Silent};
+use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange, RowSelection, Silent};
 use efface_receipt::{RequestKind, SettledRun};
 
 fn later(after: u64, within_seconds: u64) -> PolicyChange {
@@ -30,7 +30,7 @@ fn pair(bench: &Bench, rows: &[Line]) -> (Engine, Engine) {
 }
 
 fn forget(engine: &mut Engine, id: &str) -> efface_engine::ChangeReport {
-    engine.forget(&ids(&[id]), &Method::default(), false).unwrap()
+    engine.forget(&by_method(&ids(&[id]), &Method::default()), &ForgetOptions::default()).unwrap()
 }
 
 #[test]
@@ -58,11 +58,20 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
     assert_eq!((summary.rows, summary.unscrubbed, summary.unscrubbed_since.is_some()), (41, 1, true));
     sound(&engine);
     // Nothing that is asked gives it back: not by name, not with new rows, not in what is shown.
-    assert_eq!(engine.forget(&ids(&[&all[40].id]), &Method::default(), false).unwrap_err().kind(), NotFound);
+    assert_eq!(
+        engine
+            .forget(&by_method(&ids(&[&all[40].id]), &Method::default()), &ForgetOptions::default())
+            .unwrap_err()
+            .kind(),
+        NotFound
+    );
     let again = engine.learn(&csv(&table([&all[40]])), &Silent).unwrap_err();
     assert_eq!(again.kind(), Refused);
     let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
-    assert_eq!(engine.forget(&who, &Method::default(), false).unwrap_err().kind(), NotFound);
+    assert_eq!(
+        engine.forget(&by_method(&who, &Method::default()), &ForgetOptions::default()).unwrap_err().kind(),
+        NotFound
+    );
     assert_close(&engine, &twin);
     assert!(!engine.parameters().unwrap().features.iter().any(|name| name.contains("marker0001")));
     // Nor does an engine that knows only the file.
@@ -70,8 +79,12 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
     assert_close(&engine, &twin);
     sound(&engine);
     for method in ["auto", "exact", "newton", "influence"] {
-        let found = engine.forget(&ids(&[&all[3].id]), &method.parse().unwrap(), true).unwrap();
-        let other = twin.forget(&ids(&[&all[3].id]), &method.parse().unwrap(), true).unwrap();
+        let found = engine
+            .forget(&by_method(&ids(&[&all[3].id]), &method.parse().unwrap()), &ForgetOptions::dry_run())
+            .unwrap();
+        let other = twin
+            .forget(&by_method(&ids(&[&all[3].id]), &method.parse().unwrap()), &ForgetOptions::dry_run())
+            .unwrap();
         assert_eq!((found.rows, &found.method), (other.rows, &other.method), "{method}");
     }
     forget(&mut engine, &all[41].id);
@@ -113,9 +126,9 @@ fn as_many_as_the_policy_allows_wait_and_no_more() {
     let named =
         |at: usize| ForgetRequest { id: Some(format!("T-{at}")), ..ForgetRequest::new(ids(&[&all[at].id])) };
     engine.set_policy(&later(10, 3600)).unwrap();
-    let answers = engine.forget_many(&[named(10), named(11), named(12)]);
+    let answers = engine.forget(&[named(10), named(11), named(12)], &ForgetOptions::default());
     assert!(answers.iter().all(|answer| !answer.as_ref().unwrap().scrubbed));
-    assert!(!engine.request(&named(11), false).unwrap().scrubbed);
+    assert!(!engine.forget(&named(11), &ForgetOptions::default()).unwrap().scrubbed);
     sound(&engine);
     let log = receipts(&engine);
     assert_eq!(engine.settle_if_due().unwrap(), None);
@@ -218,8 +231,14 @@ fn every_other_change_settles_first() {
     assert_eq!(kinds, [RequestKind::Export, RequestKind::Settle]);
     // A method that makes the sums anew leaves nothing to wait for.
     both(&mut engine, &mut twin, 3);
-    assert!(engine.forget(&ids(&[&all[4].id]), &"retrain".parse().unwrap(), false).unwrap().scrubbed);
-    twin.forget(&ids(&[&all[4].id]), &"retrain".parse().unwrap(), false).unwrap();
+    assert!(
+        engine
+            .forget(&by_method(&ids(&[&all[4].id]), &"retrain".parse().unwrap()), &ForgetOptions::default())
+            .unwrap()
+            .scrubbed
+    );
+    twin.forget(&by_method(&ids(&[&all[4].id]), &"retrain".parse().unwrap()), &ForgetOptions::default())
+        .unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
     // A key may change while rows wait; a policy that lets them wait on leaves them, and one that does not scrubs them.
@@ -244,7 +263,9 @@ fn approximate_and_exact_requests_in_turn() {
     for (at, method) in ["influence", "exact", "influence", "auto", "newton", "influence"].iter().enumerate()
     {
         for engine in [&mut engine, &mut twin] {
-            engine.forget(&ids(&[&all[at].id]), &method.parse().unwrap(), false).unwrap();
+            engine
+                .forget(&by_method(&ids(&[&all[at].id]), &method.parse().unwrap()), &ForgetOptions::default())
+                .unwrap();
         }
         assert_close(&engine, &twin);
         assert_close(&Engine::open(&bench.path("model")).unwrap(), &twin);
@@ -344,7 +365,7 @@ fn a_file_grows_with_its_log_alone() {
         let names: Vec<String> = (0..30).map(|at| marked((round - 1) * 30 + at).id).collect();
         for three in names.chunks(3) {
             let three: Vec<&str> = three.iter().map(String::as_str).collect();
-            engine.forget(&ids(&three), &Method::default(), false).unwrap();
+            engine.forget(&by_method(&ids(&three), &Method::default()), &ForgetOptions::default()).unwrap();
         }
         let new: Vec<Line> = (0..30).map(|at| marked(round * 30 + 30 + at)).collect();
         engine.learn(&csv(&table(&new)), &Silent).unwrap();

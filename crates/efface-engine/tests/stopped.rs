@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Bench, csv, ids, predictions, receipts, sound};
 use efface_engine::{
-    EncoderChoice, EncoderSettings, Error, FitRequest, ForgetRequest, HeadRecipe, NetworkRequest, Progress,
-    TrainSettings, Vectors,
+    EncoderChoice, EncoderSettings, Error, FitRequest, ForgetOptions, ForgetRequest, HeadRecipe,
+    NetworkRequest, Progress, TrainSettings, Vectors,
 };
 
 /// Asks to stop after so many steps.
@@ -72,7 +72,8 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
         ..ForgetRequest::new(ids(&["d3"]))
     };
     for steps in [0, 1, 4, 6] {
-        let stopped = engine.request_watched(&forget, false, &impatient(steps));
+        let stopped = engine
+            .forget(&forget, &ForgetOptions { progress: &impatient(steps), ..ForgetOptions::default() });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
     }
     let after = predictions(&engine, &text);
@@ -81,7 +82,8 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
     sound(&engine);
     // The same request, under the same name, with time to finish.
     let patient = impatient(u64::MAX);
-    let report = engine.request_watched(&forget, false, &patient).unwrap();
+    let report =
+        engine.forget(&forget, &ForgetOptions { progress: &patient, ..ForgetOptions::default() }).unwrap();
     assert_eq!((report.forgotten, report.replayed), (1, false));
     assert_eq!(patient.told.lock().unwrap().len(), 3, "an epoch is told when it is over");
     sound(&engine);

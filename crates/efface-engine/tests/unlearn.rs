@@ -7,8 +7,9 @@ mod common;
 use common::{Bench, csv, ids, predictions, receipts, sound};
 use efface::NotCovered;
 use efface_engine::{
-    AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetRequest,
-    HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors, named_method,
+    AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetOptions,
+    ForgetRequest, HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors,
+    named_method,
 };
 use efface_receipt::ReceiptClaim;
 
@@ -65,7 +66,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             let file = format!("{name}-{method}.efface");
             let mut engine = bench.fit(&file, &request(&text, head));
             let before = predictions(&engine, &text);
-            let report = engine.request(&by(method, &["d3", "d7"]), false).unwrap();
+            let report = engine.forget(&by(method, &["d3", "d7"]), &ForgetOptions::default()).unwrap();
             assert_eq!((report.method.as_str(), report.outcome.name()), (method, "erased"));
             let evidence = &report.evidence;
             assert_eq!(evidence.claim(), efface::Claim::Approximate);
@@ -99,8 +100,8 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
             assert!(!found("name7") && found("name8"), "{method}");
 
             // The head goes on forgetting, and a retraining is the one of the fit.
-            engine.request(&by("auto", &["d9"]), false).unwrap();
-            let report = engine.request(&by("retrain", &["d10"]), false).unwrap();
+            engine.forget(&by("auto", &["d9"]), &ForgetOptions::default()).unwrap();
+            let report = engine.forget(&by("retrain", &["d10"]), &ForgetOptions::default()).unwrap();
             assert!(!report.evidence.not_covered.contains(&NotCovered::TrainedFurther));
             sound(&engine);
         }
@@ -115,7 +116,7 @@ fn the_same_file_and_seed_give_the_same_network() {
     for method in METHODS {
         let run = |name: &str| {
             let mut engine = bench.fit(name, &fit);
-            engine.request(&by(method, &["d3", "d7"]), false).unwrap();
+            engine.forget(&by(method, &["d3", "d7"]), &ForgetOptions::default()).unwrap();
             predictions(&engine, &text)
         };
         let first = run("a.efface");
@@ -140,28 +141,31 @@ fn what_is_refused_or_stopped_changes_nothing() {
     let mut engine = bench.fit("docs.efface", &request(&text, HeadRecipe::Ridge(efface::Ridge::new(0.1))));
     let before = predictions(&engine, &text);
     for method in METHODS {
-        let stopped = engine.request_watched(&by(method, &["d3"]), false, &Impatient);
+        let stopped = engine.forget(
+            &by(method, &["d3"]),
+            &ForgetOptions { progress: &Impatient, ..ForgetOptions::default() },
+        );
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
-        let unknown = engine.request(&by(method, &["d99"]), false).unwrap_err();
+        let unknown = engine.forget(&by(method, &["d99"]), &ForgetOptions::default()).unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::NotFound, "{unknown}");
         let none = by(&format!("{method}:epochs=0"), &["d3"]);
-        let error = engine.request(&none, false).unwrap_err();
+        let error = engine.forget(&none, &ForgetOptions::default()).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().contains("at least 1")),
             (ErrorKind::Usage, true),
             "{error}"
         );
-        let dry = engine.request(&by(method, &["d3"]), true).unwrap();
+        let dry = engine.forget(&by(method, &["d3"]), &ForgetOptions::dry_run()).unwrap();
         assert!(dry.dry_run && dry.evidence.relative_bound.is_infinite());
     }
-    let error = engine.request(&by("neggrad_plus:alpha=1.5", &["d3"]), false).unwrap_err();
+    let error = engine.forget(&by("neggrad_plus:alpha=1.5", &["d3"]), &ForgetOptions::default()).unwrap_err();
     assert!(
         error.to_string().contains("alpha = 1.5 is out of range; it must be above 0 and below 1"),
         "{error}"
     );
     let error = named_method("retrain", &[("alpha", "0.5".into())]).unwrap_err();
     assert!(error.to_string().contains("alpha has no meaning for retrain"), "{error}");
-    let error = engine.request(&by("scrub:loss_cap=1e-6", &["d3"]), false).unwrap_err();
+    let error = engine.forget(&by("scrub:loss_cap=1e-6", &["d3"]), &ForgetOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("went too far") && error.hint().is_none(), "{error}");
     let after = predictions(&engine, &text);
@@ -177,9 +181,9 @@ fn what_is_refused_or_stopped_changes_nothing() {
     let mut linear = bench.fit("linear.efface", &FitRequest { sharding: None, ..linear });
     for method in METHODS {
         for engine in [&mut shards, &mut linear] {
-            let error = engine.request(&by(method, &["d3"]), false).unwrap_err();
+            let error = engine.forget(&by(method, &["d3"]), &ForgetOptions::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-            assert!(error.to_string().contains("--model bilstm or lstm"), "{error}");
+            assert!(error.to_string().contains("fitted as bilstm or lstm"), "{error}");
         }
     }
 }
@@ -216,5 +220,5 @@ fn an_audit_compares_whole_networks() {
     let linear = FitRequest { network: None, classify: true, ..fit };
     let engine = bench.fit("linear.efface", &linear);
     let error = engine.audit(&AuditRequest { held_out: None, ..asked }, &Silent).unwrap_err();
-    assert!(error.to_string().contains("--model bilstm or lstm"), "{error}");
+    assert!(error.to_string().contains("fitted as bilstm or lstm"), "{error}");
 }

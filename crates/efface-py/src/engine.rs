@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use efface::{KMeans, Logistic, Ridge, Softmax};
 use efface_engine::{
-    Choice, Engine, FitRequest, ForgetRequest, Likelihood, RowSelection, Silent, fit, named_method,
+    Choice, Engine, FitRequest, ForgetOptions, ForgetRequest, Likelihood, RowSelection, Silent, fit,
+    named_method,
 };
 use efface_io::Source;
 use efface_receipt::PublicKey;
@@ -82,7 +83,7 @@ impl ModelFile {
         let report = self.with(py, |engine| {
             let method = named_method(&method, &settings)?;
             let request = ForgetRequest { method, id: request_id, allow_missing, ..ForgetRequest::new(who) };
-            engine.request(&request, dry_run)
+            engine.forget(&request, &ForgetOptions { dry_run, ..ForgetOptions::default() })
         })?;
         Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use efface::Method;
-use efface_engine::{ChangeReport, Engine, ForgetRequest, RowSelection, named_method};
+use efface_engine::{ChangeReport, Engine, ForgetOptions, ForgetRequest, RowSelection, named_method};
 use efface_receipt::RequestOutcome;
 
 use super::change::{ending, within_tolerance};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     };
     // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and as one.
     let bars = terminal.bars();
-    let report = engine.request_watched(&request, args.dry_run, &bars)?;
+    let report = engine.forget(&request, &ForgetOptions { dry_run: args.dry_run, progress: &bars })?;
     drop(bars);
     if let (Some(mut out), Some(logged)) = (receipt, &report.receipt) {
         let bundle = engine.bundle(&logged.sequence.to_string())?;

@@ -59,7 +59,7 @@ impl MethodFindings {
 }
 
 /// What the evidence allows to be claimed. An exact claim has a tolerance, and its bound is within it: only so does the
-/// evidence claim exactness, and a receipt that says otherwise is refused by whoever checks it.
+/// evidence claim exactness, and verifiers refuse a receipt that says otherwise.
 fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_receipt::ReceiptClaim {
     match (evidence.claim(), &evidence.certificate) {
         (Claim::Exact, _) => match evidence.tolerance {
@@ -129,7 +129,8 @@ fn narrow(value: &mut Value) {
     }
 }
 
-/// The recipe for others to read: whoever knows the seed of the noise can take the noise away.
+/// The recipe without the seed of its noise, for summaries and receipts: a reader who knows the seed can take the noise
+/// away.
 pub(crate) fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
     match recipe {
         AnyRecipe::Logistic(logistic) => match logistic.privacy {

@@ -136,13 +136,17 @@ impl RowDirectory<'_> {
     fn scan(&self, mut see: impl FnMut(u64, &ShortHash, &ShortHash)) -> Result<(), FileFault> {
         let mut statement = self.connection.prepare_cached(r#"SELECT row, key FROM "keys""#)?;
         let mut entries = statement.query([])?;
-        let (mut alive, mut tally) = (0, EntryTally::default());
+        let mut alive = 0;
+        let mut tally = EntryTally::default();
         while let Some(entry) = entries.next()? {
             let row: u64 = entry.get(0)?;
             let Ok(key) = <&[u8; KEY]>::try_from(entry.get_ref(1)?.as_blob().unwrap_or_default()) else {
                 return damaged(format!("the entry of row number {row} has the wrong size"));
             };
-            if let ([id, subject], true) = (key.as_chunks().0, *key != [0; KEY]) {
+            // An entry of zeros is that of a row which left.
+            if *key != [0; KEY]
+                && let [id, subject] = key.as_chunks().0
+            {
                 alive += 1;
                 tally.add(row, key, 1);
                 see(row, id, subject);

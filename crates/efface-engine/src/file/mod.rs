@@ -1,4 +1,5 @@
-//! The model file: one SQLite database. This room knows bytes, tables and transactions, and nothing of mathematics.
+//! The model file: one SQLite database. This layer knows bytes, tables and transactions, and nothing of mathematics or
+//! of the log.
 
 mod header;
 mod keys;
@@ -69,7 +70,8 @@ impl FileFault {
             Some((ffi::SQLITE_FULL | ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM, _)) => {
                 system(path, error)
             }
-            // Everything we ask is right for a file of ours, so that whatever SQLite refuses is the file's fault.
+            // Every statement of the engine is right for a file that is whole, so that any other refusal of SQLite is a
+            // fault of the file.
             _ => Error::Damaged { path, what: error.to_string() },
         }
     }
@@ -166,12 +168,8 @@ pub(crate) struct StoreTransaction<'a> {
 }
 
 impl StoreTransaction<'_> {
+    /// Makes all that was written in the transaction last.
     pub(crate) fn commit(mut self) -> Result<()> {
-        self.commit_now()
-    }
-
-    /// The same for whoever cannot give it away.
-    pub(crate) fn commit_now(&mut self) -> Result<()> {
         self.store.with(|connection| Ok(connection.execute_batch("COMMIT")?))?;
         self.over = true;
         Ok(())

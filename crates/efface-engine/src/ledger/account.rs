@@ -19,7 +19,7 @@ pub(crate) struct PrivacyAccount {
     squared: f64,
     /// Different copies that left.
     releases: u64,
-    /// Whether one of them had noise that was chosen outright: nobody said what that noise has to hide.
+    /// Whether one of them had noise of a chosen deviation: no policy said which distance that noise has to hide.
     untold: bool,
     /// The receipt of the last export without noise.
     since: Option<u64>,
@@ -46,7 +46,7 @@ impl PrivacyAccount {
     ) -> Result<(), f64> {
         let deviation = release.noise.unwrap_or(0.0);
         let before = self.last.as_ref().filter(|copy| copy.version == *version).cloned();
-        // Who asks for no noise at all has nothing to hide. A calibration that comes to none did not ask for that.
+        // A policy without noise hides nothing. A calibrated policy whose noise comes to 0 still hides earlier exports.
         let open = deviation == 0.0 && (before.is_none() || release.calibration.is_none());
         if open {
             if self.last.is_some() {
@@ -62,7 +62,7 @@ impl PrivacyAccount {
         }
         let hidden = release.calibration.as_ref().and_then(|calibration| calibration.sensitivity);
         let mu = hidden.map_or(0.0, |distance| distance / deviation);
-        // The same copy under a policy that has more to hide: the difference is what is new.
+        // A second copy of a version, under a policy that has more to hide, is charged with the difference.
         let known = before.as_ref().map_or(0.0, |copy| copy.mu);
         let fresh = (mu * mu - known * known).max(0.0);
         self.squared += fresh;
@@ -81,7 +81,7 @@ impl PrivacyAccount {
         PrivacySpent { delta, mu, epsilon, total: self.total(delta), since: self.since }
     }
 
-    /// What all of them spent at this δ; None where nobody said what their noise has to hide.
+    /// What all of them spent at this δ; None where no policy said which distance their noise has to hide.
     pub(crate) fn total(&self, delta: f64) -> Option<PrivacyTotal> {
         let mu = self.squared.sqrt();
         let epsilon = gaussian::epsilon(mu, delta);

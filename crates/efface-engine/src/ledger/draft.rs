@@ -57,7 +57,7 @@ pub(crate) struct MethodFindings {
 }
 
 impl ReceiptDraft {
-    /// One about nothing but itself.
+    /// A draft with nothing but its kind, its outcome and its time.
     pub(crate) fn new(kind: RequestKind, outcome: RequestOutcome, received_at: Time) -> Self {
         Self {
             kind,

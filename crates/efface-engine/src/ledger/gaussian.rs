@@ -13,7 +13,8 @@ pub(crate) const DELTA: std::ops::RangeInclusive<f64> = 1e-12..=0.5;
 
 /// The least σ for a distance of 1, rounded up.
 pub(crate) fn deviation(epsilon: f64, delta: f64) -> f64 {
-    let (mut low, mut high) = (1e-3_f64, 1e6_f64);
+    let mut low = 1e-3_f64;
+    let mut high = 1e6_f64;
     // Halving the logarithm: 80 times is beyond the last bit.
     for _ in 0..80 {
         let middle = (low * high).sqrt();
@@ -44,7 +45,8 @@ pub(crate) fn epsilon(mu: f64, delta: f64) -> f64 {
 
 /// The least δ at this σ and ε, for a distance of 1.
 fn excess(sigma: f64, epsilon: f64) -> f64 {
-    let (half, shift) = (0.5 / sigma, epsilon * sigma);
+    let half = 0.5 / sigma;
+    let shift = epsilon * sigma;
     log_normal(half - shift).exp() - (epsilon + log_normal(-half - shift)).exp()
 }
 

@@ -1,9 +1,8 @@
 //! The signing key, in a file of its own beside the model: a model file may be copied and shown, its key must not.
 //!
-//! The seed of the noise on exports lies in the same file.
-//!
-//! The file has a line per key and a line per seed. It holds more than one of a sort only while a key or a model is being replaced: the new one is on disk before
-//! the model names it, the old one goes after that, so that a crash in between locks nobody out.
+//! The file has a line for each key, and a line for the seed of the noise on exports. It holds two keys only while a key or a
+//! model is being replaced: the new key is on disk before the model names it, and the old key goes after that, so that a
+//! crash in between leaves the key that the model names.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
@@ -41,7 +40,7 @@ pub(crate) fn load(model: &Path, public: &str) -> Result<SecretKey> {
         match SecretKey::parse(line) {
             Ok(secret) if secret.public().to_string() == public => return Ok(secret),
             Ok(_) => {}
-            // What is wrong with a secret is nobody's to read.
+            // The message does not say what is wrong with the line: it may hold most of a secret.
             Err(_) => return refuse("it holds something that is no key"),
         }
     }
@@ -137,7 +136,8 @@ mod tests {
     fn keys_come_and_go_and_are_for_their_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let model = folder.path().join("m.efface");
-        let (old, new) = (draw("efface/a").unwrap(), draw("efface/a").unwrap());
+        let old = draw("efface/a").unwrap();
+        let new = draw("efface/a").unwrap();
         let public = |key: &SecretKey| key.public().to_string();
         assert!(load(&model, &public(&old)).unwrap_err().to_string().contains("it is not there"));
         let seed = NoiseSeed::draw("efface/a").unwrap();

@@ -55,7 +55,8 @@ impl ReceiptLog<'_> {
             }
             all.push(signed);
         }
-        (ledger.size, ledger.root) = (frontier.size(), frontier.root());
+        ledger.size = frontier.size();
+        ledger.root = frontier.root();
         self.seal(ledger, secret)?;
         Ok(all)
     }

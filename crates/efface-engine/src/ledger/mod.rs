@@ -1,5 +1,5 @@
-//! The story of a model: which rows it was made from, what was done to it, signed, in a log that only grows. Everything
-//! here is written in the transaction of the change that it tells of. No log, no change.
+//! The log of a model: which rows it was made from and what was done to it, signed, in a list that only grows. A receipt is
+//! written in the transaction of its change: without the receipt there is no change.
 
 mod account;
 pub(crate) mod copies;
@@ -65,7 +65,7 @@ impl LedgerHead {
         }
     }
 
-    /// The time, never before any that the log has told.
+    /// The time, never before the newest time in the log: a clock that was set back does not take the log along.
     pub(crate) fn now(&mut self) -> Time {
         self.newest = self.newest.max(crate::clock::milliseconds());
         at(self.newest)

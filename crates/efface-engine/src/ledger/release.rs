@@ -19,7 +19,7 @@ pub(crate) struct PolicyState {
     pub(crate) promise: Option<NoisePromise>,
     /// At most so far did the parameters move since the last export.
     pub(crate) moved: f64,
-    /// The same since the last export that had no noise. What noise hid must stay hidden: another export with less of
+    /// At most so far did the parameters move since the last export that had no noise. What noise hid must stay hidden: another export with less of
     /// it would show what the first one kept back.
     pub(crate) unseen: f64,
     /// Requests since the last export.

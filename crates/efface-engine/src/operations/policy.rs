@@ -1,5 +1,5 @@
 //! The rules of a model: when new parameters may be published and with how much noise, and when forgotten rows are
-//! scrubbed. A change of them has a receipt: who could publish what, and when, is part of the story.
+//! scrubbed. A change of them has a receipt: who could publish what, and when, is part of the log.
 
 use efface_receipt::{PrivacyTotal, RequestKind, RequestOutcome};
 use serde::Serialize;
@@ -20,7 +20,7 @@ const MOST_WAITING: u64 = 10_000;
 /// A year: nothing that is forgotten waits longer to be scrubbed.
 const LONGEST: u64 = 365 * 86_400;
 
-/// What a model that puts scrubbing off does where it was only told half: 64 rows, a day.
+/// Rows that may wait, and seconds: what a policy gets that names only one of the two.
 const USUAL: (u64, u64) = (64, 86_400);
 
 /// When new parameters may be published, and when forgotten rows are scrubbed.

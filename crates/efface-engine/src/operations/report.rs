@@ -201,7 +201,7 @@ pub struct ExportedModel {
     pub file: Option<Vec<u8>>,
     /// The number of the copy.
     pub number: u64,
-    /// What whoever publishes it should know.
+    /// What the caller should know before the copy is published.
     pub warning: Option<String>,
     /// The receipt.
     pub receipt: ReceiptPlace,

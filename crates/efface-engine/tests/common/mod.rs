@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use efface_engine::{Engine, Error, ErrorKind, FitRequest, Prediction, RowSelection, Silent, fit};
+use efface::Method;
+use efface_engine::{
+    Engine, Error, ErrorKind, FitRequest, ForgetRequest, Prediction, RowSelection, Silent, fit,
+};
 use efface_io::Source;
 use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
 use tempfile::TempDir;
 
-/// A request with nothing special about it.
+/// A folder for the files of one test.
 pub struct Bench {
     folder: TempDir,
 }
@@ -129,6 +132,11 @@ pub fn assert_close(a: &Engine, b: &Engine) {
             assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{name}: {x} and {y}");
         }
     }
+}
+
+/// A request for these rows by this method.
+pub fn by_method(who: &RowSelection, method: &Method) -> ForgetRequest {
+    ForgetRequest { method: *method, ..ForgetRequest::new(who.clone()) }
 }
 
 pub fn ids(ids: &[&str]) -> RowSelection {

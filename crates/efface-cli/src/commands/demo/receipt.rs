@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use efface::synthetic::{PLANTED_USER, Review};
-use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent};
+use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent};
 use efface_io::{FileFormat, Source};
 use efface_receipt::{KeyRing, PublicKey, verify_bytes};
 use serde::Serialize;
@@ -42,7 +42,7 @@ impl ReceiptResult {
 
         let mut engine = Engine::open(&path)?;
         let who = RowSelection::Subject { column: "user_id".into(), value: PLANTED_USER.into() };
-        let report = engine.request(&ForgetRequest::new(who), false)?;
+        let report = engine.forget(&ForgetRequest::new(who), &ForgetOptions::default())?;
         let logged = report.receipt.ok_or_else(|| Failure::internal("the forget left no receipt"))?;
         let bundle = engine.bundle(&logged.sequence.to_string())?;
         let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;

@@ -145,7 +145,7 @@ impl<'a> PlannedOutput<'a> {
 pub fn check_outputs(outputs: &[PlannedOutput<'_>], inputs: &[&Path], overwrite: bool) -> Result<()> {
     let mut seen: Vec<(PathBuf, FileIdentity)> = Vec::new();
     for input in inputs {
-        // What cannot be found here is told by whoever reads it.
+        // A file that cannot be found is reported when it is read.
         if let Ok(identity) = FileIdentity::of(input) {
             seen.push((input.to_path_buf(), identity));
         }

@@ -3,13 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use efface::Method;
 use efface_io::Source;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::{ModelStore, journal};
-use crate::operations::request::{FitRequest, RowSelection};
+use crate::operations::request::{FitRequest, ForgetOptions, ForgetRequest, RowSelection};
 use crate::progress::Silent;
 
 thread_local! {
@@ -50,14 +49,14 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     let fixed = Source::from_bytes("a.csv", "id,t,y\nr3,common,3\n", None).unwrap();
     let who = RowSelection::Ids(vec!["r7".into(), "r8".into()]);
     FAIL.set(true);
-    assert!(engine.forget(&who, &Method::default(), false).is_err());
+    assert!(engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).is_err());
     assert!(engine.learn(&more, &Silent).is_err());
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert!(!journal(&path).exists());
     // The same engine goes on as if nothing had happened.
-    assert_eq!(engine.forget(&who, &Method::default(), false).unwrap().rows, 38);
+    assert_eq!(engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
     assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
 }
@@ -72,7 +71,11 @@ fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
         let copy = folder.path().join(name);
         COPY.set(Some(copy.clone()));
         FAIL.set(true);
-        assert!(engine.forget(&RowSelection::Ids(vec!["r7".into()]), &Method::default(), false).is_err());
+        assert!(
+            engine
+                .forget(&ForgetRequest::new(RowSelection::Ids(vec!["r7".into()])), &ForgetOptions::default())
+                .is_err()
+        );
         FAIL.set(false);
         assert!(journal(&copy).exists());
         assert_ne!(std::fs::read(&copy).unwrap(), before);
@@ -94,7 +97,7 @@ fn a_failure_leaves_what_waits_waiting() {
     for waiting in 0..3 {
         let before = std::fs::read(&path).unwrap();
         FAIL.set(true);
-        assert!(engine.forget(&one(waiting), &Method::default(), false).is_err());
+        assert!(engine.forget(&ForgetRequest::new(one(waiting)), &ForgetOptions::default()).is_err());
         assert!(engine.settle().is_err());
         assert!(engine.learn(&more, &Silent).is_err());
         assert!(engine.export("json", None).is_err());
@@ -102,7 +105,9 @@ fn a_failure_leaves_what_waits_waiting() {
         FAIL.set(false);
         assert_eq!(std::fs::read(&path).unwrap(), before);
         assert_eq!(engine.summary().unwrap().unscrubbed, waiting);
-        assert!(!engine.forget(&one(waiting), &Method::default(), false).unwrap().scrubbed);
+        assert!(
+            !engine.forget(&ForgetRequest::new(one(waiting)), &ForgetOptions::default()).unwrap().scrubbed
+        );
     }
     // A crash between the two steps: whoever opens the file next finds the first one done.
     let copy = folder.path().join("crashed");

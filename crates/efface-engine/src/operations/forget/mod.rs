@@ -170,7 +170,7 @@ impl RequestGroup<'_> {
     /// The mathematics, or a rule, says no. A request that has a name gets a receipt for that.
     fn refuse(&self, change: OpenedChange<'_>, error: Error) -> Result<Vec<ChangeReport>> {
         let [plan] = self.plans else { return Err(error) };
-        // Whoever stopped a training may ask again, under the same name.
+        // A caller who stopped a training may ask again, under the same name.
         if matches!(error, Error::Interrupted)
             || plan.name.is_none()
             || error.kind() != ErrorKind::Refused

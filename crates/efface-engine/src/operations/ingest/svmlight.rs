@@ -22,7 +22,8 @@ pub(super) fn each(
     let labels = LabelReader::new(&blueprint.goal);
     let first = blueprint.first_index.unwrap_or(0);
     let mut ticker = ReadTicker::start(progress, "encoding rows", source);
-    let (mut record, mut numbers) = (SparseRecord::default(), Vec::new());
+    let mut record = SparseRecord::default();
+    let mut numbers = Vec::new();
     let mut entries: Vec<(u32, f64)> = Vec::new();
     while table.read(&mut record)? {
         let line = record.line;

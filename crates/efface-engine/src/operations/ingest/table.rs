@@ -16,7 +16,7 @@ pub(super) fn place(name: &str, columns: &[String]) -> Result<usize> {
     Ok(columns.iter().position(|column| column == name).ok_or_else(missing)?)
 }
 
-/// The same for a column that the model may do without.
+/// Where a column stands that the model may do without; None when the model has none.
 fn find<'a>(name: &'a Option<String>, columns: &[String]) -> Result<Option<(usize, &'a str)>> {
     name.as_deref().map(|name| Ok((place(name, columns)?, name))).transpose()
 }
@@ -45,9 +45,12 @@ impl<'a> ColumnRoles<'a> {
             Err(_) if purpose == ReadPurpose::Predict => None,
             found => found?,
         };
-        let (mut subject, mut weight, mut targets) = (None, None, Vec::new());
+        let mut subject = None;
+        let mut weight = None;
+        let mut targets = Vec::new();
         if purpose != ReadPurpose::Predict {
-            (subject, weight) = (find(&blueprint.subject, columns)?, find(&blueprint.weight, columns)?);
+            subject = find(&blueprint.subject, columns)?;
+            weight = find(&blueprint.weight, columns)?;
             for name in &blueprint.targets {
                 targets.push((place(name, columns)?, name.as_str()));
             }
@@ -104,7 +107,9 @@ pub(super) fn each(
     let binding = encoder.bind(&columns)?;
     let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "encoding rows", source);
-    let (mut record, mut entries, mut numbers) = (TableRecord::default(), Vec::new(), Vec::new());
+    let mut record = TableRecord::default();
+    let mut entries = Vec::new();
+    let mut numbers = Vec::new();
     while table.read(&mut record)? {
         let line = record.line;
         let encoded = binding.encode(&record.cells, line, &mut entries)?;

@@ -35,7 +35,7 @@ fn places(texts: &TextColumns, columns: &[String]) -> Result<Vec<usize>> {
 }
 
 /// The first pass of a fit: the classes, and the commonest words where `most` asks for them. The width and layout of the
-/// rows are still to be told by the encoder.
+/// rows are known once the encoder is.
 pub(crate) fn observe(
     request: &FitRequest,
     max_tokens: usize,
@@ -52,7 +52,8 @@ pub(crate) fn observe(
     let mut watch = TargetObserver::new(true, &request.positive);
     let mut learner = most.map(|_| VocabularyLearner::default());
     let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
-    let (mut record, mut text) = (TableRecord::default(), String::new());
+    let mut record = TableRecord::default();
+    let mut text = String::new();
     while table.read(&mut record)? {
         watch.observe(&record.cells[at], record.line, &target)?;
         if let Some(learner) = &mut learner {

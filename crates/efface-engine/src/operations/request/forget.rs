@@ -111,3 +111,27 @@ impl ForgetOrder for [ForgetRequest] {
         answers
     }
 }
+
+impl<const N: usize> ForgetOrder for [ForgetRequest; N] {
+    type Answer = Vec<Result<ChangeReport>>;
+
+    fn requests(&self) -> &[ForgetRequest] {
+        self
+    }
+
+    fn answer(answers: Vec<Result<ChangeReport>>) -> Self::Answer {
+        answers
+    }
+}
+
+impl ForgetOrder for Vec<ForgetRequest> {
+    type Answer = Vec<Result<ChangeReport>>;
+
+    fn requests(&self) -> &[ForgetRequest] {
+        self
+    }
+
+    fn answer(answers: Vec<Result<ChangeReport>>) -> Self::Answer {
+        answers
+    }
+}

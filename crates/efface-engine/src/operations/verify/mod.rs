@@ -68,7 +68,9 @@ pub(crate) fn verify(
     let ledger = &manifest.ledger;
     let mut checks = Vec::new();
     let mut left = BTreeMap::new();
-    let (mut last, mut unscrubbed, mut tolerance) = (None, None, None);
+    let mut last = None;
+    let mut unscrubbed = None;
+    let mut tolerance = None;
     let mut note = |check, found: CheckOutcome| {
         let (passed, known, found) = match found {
             Ok(CheckResult::Holds(found)) => (true, true, found),
@@ -84,7 +86,9 @@ pub(crate) fn verify(
         "log",
         whole(&mut |connection| {
             let log = log(connection, ledger, key)?;
-            (last, unscrubbed, tolerance) = (Some(log.last), log.waiting, log.tolerance);
+            last = Some(log.last);
+            unscrubbed = log.waiting;
+            tolerance = log.tolerance;
             left = log.left;
             Ok(CheckResult::Holds(log.told))
         }),
@@ -118,7 +122,9 @@ fn log(
         None => PublicKey::parse(&ledger.first_key)?,
     };
     let mut replay = LogReplay::new(&KeyRing::from(first));
-    let (mut last, mut tolerance, mut left) = (None, None, BTreeMap::new());
+    let mut last = None;
+    let mut tolerance = None;
+    let mut left = BTreeMap::new();
     for sequence in 0..ledger.size {
         let receipt = replay.push(&ledger::leaf(connection, sequence)?)?.receipt;
         if receipt.kind == RequestKind::Forget && receipt.rows.removed > 0 {
@@ -201,7 +207,7 @@ fn scrubbing(connection: &Connection, manifest: &Manifest, told: Option<SettledR
         let times =
             efface_receipt::SignedReceipt::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
         let [from, to] = [times.received_at, times.forgotten_at.unwrap_or(times.received_at)];
-        // Who puts this off puts off the scrubbing.
+        // A later time in the manifest would put the scrubbing off.
         if !(from.unix_milliseconds()..=to.unix_milliseconds()).contains(&waiting.since) {
             return damaged("the rows that wait to be scrubbed do so since another time than its log says");
         }

@@ -3,11 +3,10 @@
 //!
 //! The calls are made to fail from outside, by `strace`; no code of ours knows that it is being tested.
 
-use efface::Method;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use efface_engine::{Engine, ForgetRequest, PolicyChange, Silent};
+use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange, Silent};
 use efface_io::Source;
 
 use crate::{Result, ids, model, sound, table, tell};
@@ -34,7 +33,7 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
     match act {
         "forget" | "quick" => {
             let named = ForgetRequest { id: Some("T-1".into()), ..ForgetRequest::new(ids(&["r7".into()])) };
-            let report = engine.request(&named, false)?;
+            let report = engine.forget(&named, &ForgetOptions::default())?;
             if report.outcome.name() != "erased" || report.scrubbed != (act == "forget") {
                 return Err(format!("{}, scrubbed {}", report.outcome.name(), report.scrubbed).into());
             }
@@ -78,7 +77,7 @@ fn start(act: &str, path: &Path) -> Result {
         })?;
     }
     if act == "scrub" || act == "settle" {
-        engine.forget(&ids(&["r1".into()]), &Method::default(), false)?;
+        engine.forget(&ForgetRequest::new(ids(&["r1".into()])), &ForgetOptions::default())?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use efface_engine::{Engine, Error, ForgetRequest, PolicyChange, Silent};
+use efface_engine::{Engine, Error, ForgetOptions, ForgetRequest, PolicyChange, Silent};
 use efface_io::Source;
 
 use crate::{Dice, Result, ids, model, sound, table, tell};
@@ -43,7 +43,7 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
             let mut dice = Dice(round * 2 + 1);
             for at in 0u64.. {
                 let (name, row) = (format!("q{round}-{at}"), target(&mut dice, round));
-                if let Ok(report) = engine.request(&forget(&name, &row), false) {
+                if let Ok(report) = engine.forget(&forget(&name, &row), &ForgetOptions::default()) {
                     let id = report.receipt.map(|receipt| receipt.id).unwrap_or_default();
                     say(&format!("F {name} {row} {id}"));
                 }
@@ -157,7 +157,7 @@ fn check(path: &Path, acknowledged: &[String]) -> Result {
     for line in acknowledged {
         match *line.split(' ').collect::<Vec<_>>().as_slice() {
             ["F", name, row, receipt] => {
-                let report = engine.request(&forget(name, row), false)?;
+                let report = engine.forget(&forget(name, row), &ForgetOptions::default())?;
                 let same = report.receipt.as_ref().is_some_and(|logged| logged.id == receipt);
                 if !report.replayed || !same {
                     return Err(format!("the request {name} was acknowledged and is lost").into());

@@ -1,9 +1,8 @@
 //! Nothing of a forgotten row is left in any file, and no byte of a log can be changed unnoticed.
 
-use efface::Method;
 use std::path::Path;
 
-use efface_engine::{Engine, FitRequest, ForgetRequest, RowSelection, Silent, fit};
+use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 use efface_receipt::{KeyRing, LogReplay, PublicKey, verify_bytes};
 
@@ -35,7 +34,7 @@ pub(crate) fn markers() -> Result {
         })
         .collect();
     for some in asked.chunks(64) {
-        for answer in engine.forget_many(some) {
+        for answer in engine.forget(some, &ForgetOptions::default()) {
             answer?;
         }
     }
@@ -67,7 +66,7 @@ pub(crate) fn flips() -> Result {
     let path = folder.path().join("model.efface");
     let mut engine = model(&path, table((0..30).map(|at| format!("r{at}")), 3, 1))?;
     for at in 0..4 {
-        engine.forget(&ids(&[format!("r{at}")]), &Method::default(), false)?;
+        engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
     }
     let keys = KeyRing::from(PublicKey::parse(&engine.public_keys()?.0)?);
     let bundle = engine.bundle("2")?.to_bytes()?;
@@ -110,7 +109,7 @@ pub(crate) fn flips() -> Result {
     let mut swapped = leaves.clone();
     swapped.swap(1, 2);
     let fork = engine.bundle("1")?.checkpoint;
-    engine.forget(&ids(&["r9".into()]), &Method::default(), false)?;
+    engine.forget(&ForgetRequest::new(ids(&["r9".into()])), &ForgetOptions::default())?;
     let later = engine.checkpoint()?;
     for (what, list, note) in [
         ("cut short", &leaves[..leaves.len() - 1], &fork),

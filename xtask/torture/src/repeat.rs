@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use efface_engine::{Engine, ForgetRequest};
+use efface_engine::{Engine, ForgetOptions, ForgetRequest};
 
 use crate::{Dice, Result, ids, model, sound, table, tell};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(count: usize) -> Result {
                     ForgetRequest { id: name, ..ForgetRequest::new(ids(&[format!("r{at}")])) }
                 })
                 .collect();
-            for answer in engine.forget_many(&some) {
+            for answer in engine.forget(&some, &ForgetOptions::default()) {
                 let report = answer.map_err(|error| error.to_string())?;
                 if report.outcome.name() != "erased" || report.forgotten != 1 {
                     return Err(format!("a request ended as {}", report.outcome.name()));

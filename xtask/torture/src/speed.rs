@@ -5,8 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use efface::Method;
-use efface_engine::{Engine, ForgetRequest, PolicyChange};
+use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange};
 
 use crate::{Result, ids, model, sound, table, tell};
 
@@ -38,7 +37,7 @@ fn one_by_one(engine: &mut Engine, rows: std::ops::Range<usize>, bare: &Bare, ho
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for at in rows {
         let started = Instant::now();
-        engine.forget(&ids(&[format!("r{at}")]), &Method::default(), false)?;
+        engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
         ours.push(started.elapsed().as_secs_f64());
         theirs.push(bare.commit(at)?);
     }
@@ -113,7 +112,7 @@ pub(crate) fn groups() -> Result {
                 .collect();
             from += size;
             let started = Instant::now();
-            for answer in engine.forget_many(&asked) {
+            for answer in engine.forget(&asked, &ForgetOptions::default()) {
                 answer?;
             }
             let seconds = started.elapsed().as_secs_f64();
@@ -151,7 +150,7 @@ pub(crate) fn open_child(path: &Path) -> Result {
     tell("opened", &format!("{:.1} ms, {}", started.elapsed().as_secs_f64() * 1e3, memory()));
     for row in ["r0", "r1"] {
         let started = Instant::now();
-        engine.forget(&ids(&[row.into()]), &Method::default(), false)?;
+        engine.forget(&ForgetRequest::new(ids(&[row.into()])), &ForgetOptions::default())?;
         tell("one row forgotten", &format!("{:.0} ms, {}", started.elapsed().as_secs_f64() * 1e3, memory()));
     }
     Ok(())
