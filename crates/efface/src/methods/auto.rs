@@ -34,7 +34,8 @@ impl Forget<RidgeModel> for Auto {
     }
 
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
-        let (k, d) = (gone.len(), model.features());
+        let k = gone.len();
+        let d = model.features();
         let (method, reason): (&dyn Forget<RidgeModel>, String) = match model.form() {
             Form::Iterative => (
                 &Exact,

@@ -176,7 +176,8 @@ fn reloaded<M: Amend + Clone>(
     }
     let [a, b] = [model, &loaded].map(|m| method.forget(m, case.rows, case.gone));
     let (a, b) = (a.map_err(|e| e.to_string())?.model, b.map_err(|e| e.to_string())?.model);
-    let (a, b) = ((case.parameters)(&a), (case.parameters)(&b));
+    let a = (case.parameters)(&a);
+    let b = (case.parameters)(&b);
     if distance(&a, &b) > case.tolerance * norm(&a).max(f64::MIN_POSITIVE) {
         return Err("a reloaded model forgets differently".into());
     }

@@ -201,7 +201,8 @@ fn misfits(core: &Core, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
 
 /// G⁺·misfit, with G = X_D X_Dᵀ.
 fn span_coordinates(raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<f64>, usize)> {
-    let (d, k) = (raw.nrows(), raw.ncols());
+    let d = raw.nrows();
+    let k = raw.ncols();
     if k == 1 {
         let square = dot(raw.col_as_slice(0), raw.col_as_slice(0));
         let inverse = if square > 0.0 { 1.0 / square } else { 0.0 };
@@ -234,7 +235,8 @@ fn span_coordinates(raw: &Mat<f64>, misfit: &Mat<f64>, par: Par) -> Result<(Mat<
 /// projected gradient step. Slower than the form above, and here to be compared with it. `x` has one column per row, `y`
 /// one line, `theta` one column per output; `hat` is H_D.
 pub fn printed_form(x: &Mat<f64>, y: &Mat<f64>, theta: &Mat<f64>, hat: &Mat<f64>) -> Result<Mat<f64>> {
-    let (d, k) = (x.nrows(), x.ncols());
+    let d = x.nrows();
+    let k = x.ncols();
     let predictions = printed_predictions(x, y, theta, hat);
     let largest = (0..k).map(|i| dot(x.col_as_slice(i), x.col_as_slice(i))).fold(0.0, f64::max);
     let noise = (f64::EPSILON * largest * k.max(d) as f64).sqrt();

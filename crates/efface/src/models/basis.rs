@@ -314,10 +314,7 @@ impl Basis {
         let mut square = 0.0;
         for output in 0..theta.ncols() {
             let column = theta.col_as_slice(output);
-            let (constant, column) = match self.intercept {
-                true => (column[0], &column[1..]),
-                false => (0.0, column),
-            };
+            let (constant, column) = if self.intercept { (column[0], &column[1..]) } else { (0.0, column) };
             let mut sums = [0.0f64; 16];
             let mut shifts = [0.0f64; 16];
             for ((values, c), s) in column.chunks(16).zip(c.chunks(16)).zip(s.chunks(16)) {

@@ -162,7 +162,8 @@ impl Words {
     #[inline(always)]
     fn add<const SQUARES: bool>(&mut self, x: &[f64; LANES]) {
         for i in 0..LANES {
-            let (mut term, mut rest) = (x[i], 0.0);
+            let mut term = x[i];
+            let mut rest = 0.0;
             if SQUARES {
                 (term, rest) = two_product(x[i], x[i]);
                 self.lost[i] += underflow(term, x[i] != 0.0);
@@ -189,19 +190,19 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Puts a row of one precision to the others; true when it is time to add them.
+    /// Puts a row of double precision to the others; true when it is time to add them.
     pub(crate) fn push(&mut self, row: &'a [f64]) -> bool {
         self.doubles.push(row);
         self.doubles.len() == BLOCK
     }
 
-    /// The same in single precision.
+    /// Puts a row of single precision to the others; true when it is time to add them.
     pub(crate) fn push_single(&mut self, row: &'a [f32]) -> bool {
         self.singles.push(row);
         self.singles.len() == BLOCK
     }
 
-    /// How many wait.
+    /// How many rows wait.
     pub(crate) fn len(&self) -> usize {
         self.doubles.len() + self.singles.len()
     }
@@ -212,7 +213,7 @@ impl<'a> Waiting<'a> {
         doubles + add_rows(sums, &self.singles, squares, lost + doubles)
     }
 
-    /// Nothing waits any more.
+    /// Drops the rows that waited.
     pub(crate) fn clear(&mut self) {
         self.doubles.clear();
         self.singles.clear();
@@ -226,7 +227,8 @@ mod tests {
     const WIDTH: usize = 19;
 
     fn by_row(rows: &[Vec<f64>], squares: bool) -> (Vec<LongSum>, f64) {
-        let (mut sums, mut lost) = (vec![LongSum::default(); WIDTH], 0.0);
+        let mut sums = vec![LongSum::default(); WIDTH];
+        let mut lost = 0.0;
         for row in rows {
             for (sum, x) in sums.iter_mut().zip(row) {
                 lost += if squares { sum.add_square(1.0, *x) } else { sum.add(*x) };
@@ -236,7 +238,8 @@ mod tests {
     }
 
     fn by_block(rows: &[Vec<f64>], squares: bool) -> (Vec<LongSum>, f64) {
-        let (mut sums, mut lost) = (vec![LongSum::default(); WIDTH], 0.0);
+        let mut sums = vec![LongSum::default(); WIDTH];
+        let mut lost = 0.0;
         for block in rows.chunks(BLOCK) {
             let block: Vec<&[f64]> = block.iter().map(Vec::as_slice).collect();
             lost += add_rows(&mut sums, &block, squares, lost);
@@ -273,7 +276,8 @@ mod tests {
         let first = table(1, |_, _| 2f64.powi(120));
         let second = table(1, |_, _| 2f64.powi(7));
         let third = table(1, |_, _| 2f64.powi(60) - 2f64.powi(8));
-        let (mut sums, mut lost) = (vec![LongSum::default(); WIDTH], 0.0);
+        let mut sums = vec![LongSum::default(); WIDTH];
+        let mut lost = 0.0;
         for rows in [&first, &second, &third] {
             lost += add_rows(&mut sums, &[rows[0].as_slice()], false, lost);
         }
@@ -287,8 +291,8 @@ mod tests {
             ((i * 31 + j * 17) as f64).sin() * 10f64.powi((i * 7 + j * 3) as i32 % 60 - 30)
         });
         for squares in [false, true] {
-            let ((sums, lost), (expected, expected_lost)) =
-                (by_block(&wild, squares), by_row(&wild, squares));
+            let (sums, lost) = by_block(&wild, squares);
+            let (expected, expected_lost) = by_row(&wild, squares);
             assert!(lost > 0.0 && expected_lost > 0.0);
             let apart: f64 = sums.iter().zip(&expected).map(|(a, b)| a.minus(*b).value().abs()).sum();
             assert!(apart <= lost + expected_lost, "{apart} {lost} {expected_lost}");

@@ -152,7 +152,8 @@ impl Lanes {
     /// w·x or w·x², w being 1 or −1 where `UNIT`.
     #[inline(always)]
     fn put<const SQUARES: bool, const UNIT: bool>(&mut self, w: f64, x: &[f64; LANES]) {
-        let (mut term, mut rest) = (*x, [0.0; LANES]);
+        let mut term = *x;
+        let mut rest = [0.0; LANES];
         if SQUARES {
             for i in 0..LANES {
                 (term[i], rest[i]) = two_product(x[i], x[i]);
@@ -167,7 +168,8 @@ impl Lanes {
 
     #[inline(always)]
     fn add_product<const UNIT: bool>(&mut self, w: f64, x: &[f64; LANES]) {
-        let (mut product, mut rest) = ([0.0; LANES], [0.0; LANES]);
+        let mut product = [0.0; LANES];
+        let mut rest = [0.0; LANES];
         for i in 0..LANES {
             if UNIT {
                 product[i] = w * x[i];
@@ -232,7 +234,8 @@ mod tests {
     fn what_leaves_is_gone_to_the_bit() {
         let values: Vec<f64> = (0..500).map(|i| f64::from((f64::from(i) * 0.731).sin() as f32)).collect();
         let sum = |values: &[f64]| {
-            let (mut s, mut lost) = (LongSum::default(), 0.0);
+            let mut s = LongSum::default();
+            let mut lost = 0.0;
             values.iter().for_each(|&x| lost += s.add_square(1.0, x));
             (s, lost)
         };
@@ -251,7 +254,8 @@ mod tests {
             for squares in [false, true] {
                 let mut abreast = [LongSum::default(); 19];
                 let mut single = abreast;
-                let (mut lost, mut expected) = (0.0, 0.0);
+                let mut lost = 0.0;
+                let mut expected = 0.0;
                 for i in 0..200 {
                     lost += add_row(&mut abreast, weight, &row(i).collect::<Vec<_>>(), squares);
                     for (sum, x) in single.iter_mut().zip(row(i)) {

@@ -54,7 +54,8 @@ impl Forget<KMeansModel> for QKMeans {
         let kept = match trace.without(&leaving, &rules) {
             Replay::Same(trace) => Some((trace, false)),
             Replay::From(start) => {
-                let (all, stays) = (rows.all()?, request::stays(gone));
+                let all = rows.all()?;
+                let stays = request::stays(gone);
                 let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
                 read += retained.len();
                 let points = Points::read(all.as_ref(), &retained)?;

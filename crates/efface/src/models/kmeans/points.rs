@@ -17,12 +17,12 @@ use crate::rows::{RowId, RowStore, RowView, Stop};
 
 /// Points whose products with the centres are made together.
 const TOGETHER: usize = 256;
-/// Below so many points, a matrix product is not worth its while.
+/// Below so many points, a matrix product costs more than looking at the points one by one.
 const FEW: usize = 64;
 /// Below this size, squares leave the range in which rounding is relative.
 const SMALLEST: f64 = 1e-200;
 
-/// The two smallest of some numbers, and whose the smallest is.
+/// The two smallest of some numbers, and the place of the smallest.
 #[derive(Debug, Clone, Copy)]
 struct Rank {
     best: usize,
@@ -37,10 +37,11 @@ impl Default for Rank {
 }
 
 impl Rank {
-    /// Without a branch: which centre is nearer is anybody's guess.
+    /// Without a branch, because the processor cannot predict which centre is nearer.
     #[inline(always)]
     fn see(&mut self, whose: usize, score: f64) {
-        let (first, second) = (self.first, self.second);
+        let first = self.first;
+        let second = self.second;
         let better = score < first;
         let rest = if better { first } else { score };
         self.best = if better { whose } else { self.best };
@@ -56,7 +57,7 @@ pub(super) struct Points {
     pub(super) ids: Vec<u64>,
     values: Vec<f64>,
     weights: Vec<f64>,
-    /// ‖x‖² of every point, once somebody has asked.
+    /// ‖x‖² of every point, computed when it is first needed.
     sizes: OnceLock<Vec<f64>>,
     stop: Option<Stop>,
 }
@@ -99,7 +100,7 @@ impl Points {
         self.weights.push(weight);
     }
 
-    /// Whether whoever waits for a run over these points has asked it to end; the result is not to be used then.
+    /// Whether the caller has asked the run over these points to end. Its result must not be used then.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(Stop::is_stopped)
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::trace::Rules;
 use crate::error::{Error, Result};
 
-/// More leaves than this serve nobody.
+/// The most leaves of a tree: with more, most leaves would hold no row.
 const MOST_LEAVES: usize = 1 << 20;
 
 /// How the rows are clustered, and thereby how they are forgotten.
@@ -35,7 +35,7 @@ pub struct KMeans {
     pub k: usize,
     /// T, the most iterations of a run; at least 1. It ends earlier when the loss does not fall.
     pub iterations: usize,
-    /// What all randomness follows from, together with the row ids.
+    /// Seed of every random choice; what a row draws also depends on its id.
     pub seed: u64,
     /// How the rows are clustered.
     pub scheme: Scheme,

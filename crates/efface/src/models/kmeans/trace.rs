@@ -19,7 +19,7 @@ use crate::models::block_sum::Waiting;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::random::{DrawPurpose, random_uniform};
 
-/// What governs the iteration.
+/// The settings of the iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) k: usize,
@@ -64,7 +64,8 @@ impl Stage {
         let mut waiting: Vec<Waiting<'_>> = (0..self.masses.len()).map(|_| Waiting::default()).collect();
         let mut at = 0;
         points.each_nearest(&self.centers.clone(), |cluster, distance| {
-            let (point, weight) = (points.point(at), sign * points.weight(at));
+            let point = points.point(at);
+            let weight = sign * points.weight(at);
             at += 1;
             if weight == 0.0 {
                 return;
@@ -117,7 +118,8 @@ impl Stage {
             for j in 0..width {
                 let at = cluster * width + j;
                 let before = self.centers[at];
-                let (mut center, mut doubt) = (before, 0.0);
+                let mut center = before;
+                let mut doubt = 0.0;
                 if share > 0.0 {
                     let mean = self.sums[at].over(self.masses[cluster]);
                     center = if share == 1.0 { mean } else { share * mean + (1.0 - share) * before };
@@ -156,7 +158,7 @@ pub(super) struct Trace {
     stopped: bool,
 }
 
-/// What a replay found.
+/// The result of a replay.
 pub(super) enum Replay {
     /// Nothing visible changed; only sums did.
     Same(Trace),
@@ -201,7 +203,8 @@ impl Trace {
     pub(super) fn resume(self, points: &Points, rules: &Rules) -> Option<Self> {
         let at = self.stages.len();
         let whole = self.run(points, rules);
-        let (last, next) = (whole.stages.get(at.checked_sub(1)?)?, whole.stages.get(at)?);
+        let last = whole.stages.get(at.checked_sub(1)?)?;
+        let next = whole.stages.get(at)?;
         next.improves(last).1.then_some(whole)
     }
 
@@ -306,7 +309,8 @@ mod tests {
     #[test]
     fn centres_go_to_the_nearest_point_of_a_random_lattice() {
         let points = line(&[0.0, 1.0, 2.0, 20.0, 22.0, 70.0], &[1.0; 6]);
-        let (fine, epsilon) = (rules(3, 0.0, 0.2), 0.7);
+        let fine = rules(3, 0.0, 0.2);
+        let epsilon = 0.7;
         let coarse = Rules { epsilon, ..fine };
         let stage = Stage::measure(vec![1.0, 30.0, 60.0], &points, &fine);
         let exact = stage.next(&fine, 1).0;
@@ -333,7 +337,8 @@ mod tests {
     fn the_result_is_the_stage_of_least_loss() {
         let positions: Vec<f64> = (0..40).map(|i| f64::from(i * i % 97)).collect();
         let points = line(&positions, &[1.0; 40]);
-        let (mut stopped, mut at_the_start) = (0, 0);
+        let mut stopped = 0;
+        let mut at_the_start = 0;
         for seed in 0..200 {
             for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
                 let rules = Rules { k: 4, iterations, seed, epsilon, gamma: 0.2 };

@@ -138,7 +138,7 @@ fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<Node
             centers: stage.centers.clone(),
             masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
         })),
-        // What comes of it will not be used.
+        // The run was asked to stop, so its result is not used.
         Err(_) if points.is_stopped() => Ok(Node::default()),
         Err(distinct) if root => Err(too_few(recipe.k, distinct)),
         Err(_) => {

@@ -42,7 +42,7 @@ pub(crate) struct Ledger {
     /// The part of the gradient that is known.
     pub(crate) leftover: Mat<f64>,
     pub(crate) leftover_local: f64,
-    /// At least the norms of the part that is not.
+    /// At least the norms of the part of the gradient that is not known.
     pub(crate) unknown: f64,
     pub(crate) unknown_local: f64,
     pub(crate) source: BoundSource,
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps of what is known of the gradient its size alone.
+    /// Forgets the direction of the known gradient and keeps its norm.
     pub(crate) fn forget_direction(&mut self) {
         self.unknown += norm(&self.leftover);
         self.unknown_local += self.leftover_local;
@@ -178,7 +178,7 @@ pub(crate) struct StepSize {
     pub(crate) rounding: f64,
 }
 
-/// r ↦ −ln(1 − r)/r, the price of a Hessian that is known at one end only.
+/// r ↦ −ln(1 − r)/r: the factor that a bound pays because the Hessian is known at one end of the way only.
 pub(crate) fn price(r: f64) -> f64 {
     if r < 1e-8 { 1.0 + 0.5 * r + r * r } else { -(-r).ln_1p() / r }
 }
@@ -194,7 +194,7 @@ impl LogisticModel {
         [UNIT * length * (facts.weight * facts.trace).sqrt(), UNIT * (scores + penalty)]
     }
 
-    /// The same at these parameters.
+    /// The gradient norm that rounding can hide at these parameters.
     pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
         let [always, more] = self.rounding(facts);
         always + more * norm(theta)
@@ -228,9 +228,10 @@ impl LogisticModel {
                 let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
                 let slack = 1.0 - ledger.drift * base * growth;
                 let factor = growth * (concordance * ledger.swung).exp() / slack;
-                match slack > 0.0 && factor.is_finite() {
-                    true => (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt()),
-                    false => (f64::INFINITY, f64::INFINITY, f64::INFINITY),
+                if slack > 0.0 && factor.is_finite() {
+                    (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt())
+                } else {
+                    (f64::INFINITY, f64::INFINITY, f64::INFINITY)
                 }
             }
         };

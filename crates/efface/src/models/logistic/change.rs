@@ -25,13 +25,13 @@ use crate::rows::{RowId, RowRef, RowStore, Rows};
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
 
-/// So many steps make a Hessian old.
+/// After so many steps a Hessian counts as old.
 const BEHIND: f64 = 8.0;
 
 /// A request at work.
 pub(crate) struct Work<'a> {
     pub(super) before: &'a LogisticModel,
-    /// The rows that are left, once they were asked for.
+    /// The rows that are left, read when they are first needed.
     ground: Option<Cow<'a, Rows>>,
     store: &'a dyn RowStore,
     gone: &'a [RowId],
@@ -112,7 +112,7 @@ impl<'a> Work<'a> {
     ) -> Result<Self> {
         let frame = before.frame();
         let total = gone.len() + new.map_or(0, |new| new.len());
-        // Without a Hessian nothing is made of the rows by themselves.
+        // Without a Hessian no low-rank block of these rows is kept.
         let kept = before.standing.is_some();
         let mut movers = Movers::new(before.basis.width(), if kept { total } else { 0 });
         let mut class_rows = before.class_rows.clone();
@@ -124,7 +124,7 @@ impl<'a> Work<'a> {
             if written.is_empty() {
                 row.each(|j, x| square += (x * before.basis.inverse_scale(j)).powi(2));
             } else {
-                // Far from 0 is not far from where the column was shifted to.
+                // The entry is judged after the shift: a value far from 0 may be near the origin of its column.
                 before.basis.write(row, 1.0, &mut written);
                 square = dot(&written, &written);
             }
@@ -160,7 +160,7 @@ impl<'a> Work<'a> {
         let joining = super::private::fingerprint(new.into_iter().flat_map(|new| new.ids()));
         next.row_set = next.row_set.wrapping_sub(leaving).wrapping_add(joining);
         if !gone.is_empty() && new.is_some() {
-            // The same ids with other content are other rows.
+            // An amended row keeps its id and has other content, so the set of rows counts as another one.
             next.row_set = next.row_set.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
         }
         let mut work = Self {
@@ -190,7 +190,8 @@ impl<'a> Work<'a> {
             return self.measure();
         };
         let frame = self.before.frame();
-        let (par, outputs) = (self.before.par(), self.before.outputs());
+        let par = self.before.par();
+        let outputs = self.before.outputs();
         let ledger = &mut self.next.ledger;
         // A row that joins may have a column that none had: from here on its pull counts.
         for j in standing.unsupported() {
@@ -365,7 +366,7 @@ impl<'a> Work<'a> {
         Ok(self.store.all()?.filter(|id| gone.contains(&id)))
     }
 
-    /// Fits the rows that are left as if nothing had been.
+    /// Fits the rows that are left from scratch.
     pub(crate) fn start_over(&mut self) -> Result<()> {
         let mut rows = self.store.all()?.filter(request::stays(self.gone));
         if let Some(new) = self.new {
@@ -387,7 +388,8 @@ impl<'a> Work<'a> {
         let refactorisations = self.next.refactorisations + 1;
         // Training on other rows draws other noise.
         let mut fresh = self.next.clone();
-        let (basis, outputs) = (fresh.basis.clone(), fresh.outputs());
+        let basis = fresh.basis.clone();
+        let outputs = fresh.outputs();
         fresh.noise_rows = fresh.row_set;
         fresh.extra = Arc::new(fresh.settings.extra(&basis, outputs, fresh.noise_rows));
         let (next, iterations, passes) = match self.over_rows(|_, sample| fresh.trained(sample)) {
@@ -504,7 +506,8 @@ impl<'a> Work<'a> {
         ledger.advance(&size, &base.scales, waiting.map_or(0.0, Waiting::joined), standing.growth());
         if !solved {
             // Only to the norm: the local one is worth a solve here.
-            let (unknown, unknown_local) = (ledger.unknown, ledger.unknown_local);
+            let unknown = ledger.unknown;
+            let unknown_local = ledger.unknown_local;
             ledger.localise(&standing, self.before.par());
             (ledger.unknown, ledger.unknown_local) = (unknown, unknown_local);
         }

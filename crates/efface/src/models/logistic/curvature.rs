@@ -47,7 +47,7 @@ pub(crate) struct Scales {
     pub(crate) reach: f64,
 }
 
-/// JSON and its like have no infinity.
+/// Formats such as JSON have no infinity, so it is stored as an absent value.
 mod or_infinite {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -155,7 +155,8 @@ impl Movers {
 
     /// The root of what the rows add to the Hessian, one column per row and class, and the columns' signs.
     pub(crate) fn roots(&self, frame: Frame<'_>) -> (Mat<f64>, Vec<f64>) {
-        let (outputs, width) = (frame.outputs, self.x.nrows());
+        let outputs = frame.outputs;
+        let width = self.x.nrows();
         let mut u = Mat::zeros(width * outputs, self.len() * outputs);
         let mut signs = Vec::with_capacity(self.len() * outputs);
         let mut probabilities = vec![0.0; outputs];
@@ -198,7 +199,7 @@ impl Curvature {
         frame: Frame<'_>,
     ) -> Self {
         let Bowl { hessian, factor, .. } = bowl;
-        // Beyond this an inverse costs more than all the rest.
+        // For more parameters the inverse would cost more than everything else in this function.
         let reach = if hessian.nrows() <= INVERTIBLE || frame.outputs == 1 && !sample.is_thin(frame) {
             sample.local_reach(frame, &factor)
         } else {
@@ -339,7 +340,8 @@ impl Waiting {
     pub(crate) fn new(before: Option<&Waiting>, movers: &Movers, frame: Frame<'_>) -> Self {
         let (u, signs) = movers.roots(frame);
         let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
-        let (weights, row_signs) = (movers.weights.clone(), movers.signs.clone());
+        let weights = movers.weights.clone();
+        let row_signs = movers.signs.clone();
         match before {
             None => Self { u, signs, x, weights, row_signs },
             Some(old) => Self {
@@ -509,7 +511,7 @@ impl Standing {
     }
 }
 
-/// A product with a symmetric matrix of which only the lower triangle is there.
+/// A product with a symmetric matrix of which only the lower triangle is stored.
 fn symmetric_times(lower: &Mat<f64>, v: &Mat<f64>) -> Mat<f64> {
     let n = lower.nrows();
     let mut product = Mat::zeros(n, 1);

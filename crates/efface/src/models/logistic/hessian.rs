@@ -21,7 +21,8 @@ pub(super) struct HessianSums {
 
 impl HessianSums {
     pub(super) fn new(frame: Frame<'_>) -> Self {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let width = frame.basis.width();
+        let outputs = frame.outputs;
         Self {
             width,
             outputs,
@@ -69,7 +70,8 @@ impl HessianSums {
     }
 
     fn multiply(&mut self) {
-        let (count, width) = (self.count, self.width);
+        let count = self.count;
+        let width = self.width;
         if count == 0 {
             return;
         }
@@ -103,7 +105,8 @@ impl HessianSums {
         // A block off the diagonal is needed whole.
         for b in 0..self.outputs {
             for a in b + 1..self.outputs {
-                let (row, column) = (a * self.width, b * self.width);
+                let row = a * self.width;
+                let column = b * self.width;
                 mirror_lower(self.sums.as_mut().submatrix_mut(row, column, self.width, self.width));
             }
         }

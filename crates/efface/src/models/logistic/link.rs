@@ -165,7 +165,8 @@ mod tests {
     fn two_classes_are_a_softmax_of_two() {
         for z in [-800.0, -3.0, -1e-9, 0.0, 0.4, 17.0, 800.0] {
             for class in [0, 1] {
-                let (mut one, mut two) = ([0.0], [0.0; 2]);
+                let mut one = [0.0];
+                let mut two = [0.0; 2];
                 let (loss, margin) = Link::Logistic.judge(&[z], class, &mut one);
                 let (other, ahead) = Link::Softmax.judge(&[0.0, z], class, &mut two);
                 assert!((loss - other).abs() <= 1e-15 * loss.max(1.0) && margin == ahead);

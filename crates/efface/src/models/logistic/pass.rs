@@ -186,7 +186,8 @@ impl<'a> Sample<'a> {
             let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
             let mut part = gradient.clone();
-            let (mut loss, mut margin) = (0.0, f64::INFINITY);
+            let mut loss = 0.0;
+            let mut margin = f64::INFINITY;
             let mut scores = vec![0.0; outputs];
             let mut residual = vec![0.0; outputs];
             for stretch in members.chunks(STRETCH) {
@@ -273,7 +274,8 @@ impl<'a> Sample<'a> {
 
     /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
     pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let width = frame.basis.width();
+        let outputs = frame.outputs;
         let parts = self.split(frame.threads, |offset, members| {
             let mut reader = Reader::raw(frame);
             let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
@@ -300,7 +302,8 @@ impl<'a> Sample<'a> {
 
     /// The diagonal of the Hessian, without penalty.
     pub(crate) fn diagonal(&self, frame: Frame<'_>, bends: &[f64]) -> Vec<f64> {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let width = frame.basis.width();
+        let outputs = frame.outputs;
         let mut reader = Reader::new(frame);
         let mut out = vec![0.0; width * outputs];
         for (member, bend) in self.members.iter().zip(bends.chunks_exact(outputs)) {
@@ -320,7 +323,8 @@ impl<'a> Sample<'a> {
     /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
     /// moves no score by more than this times √(eᵀHe).
     pub(crate) fn local_reach(&self, frame: Frame<'_>, factor: &Cholesky) -> f64 {
-        let (width, outputs) = (frame.basis.width(), frame.outputs);
+        let width = frame.basis.width();
+        let outputs = frame.outputs;
         let thin = self.is_thin(frame);
         // A dense row of one class needs half a solve; anything else the inverse itself.
         let inverse = (thin || outputs > 1).then(|| factor.inverse(par(frame.threads)));

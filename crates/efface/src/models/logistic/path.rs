@@ -123,7 +123,7 @@ impl DescentPath {
         (2 * self.steps.len() + 1) * self.end.nrows() * size_of::<f64>()
     }
 
-    /// The same run over `left`, the rows that are left; `gone` are the others. `model` is of the rows that are left. Returns
+    /// Repeats the run over `left`, the rows that are left; `gone` are the others. `model` is of the rows that are left. Returns
     /// the new run, and how many of its steps read all rows.
     pub(crate) fn without(
         &self,

@@ -11,7 +11,7 @@
 //! and many rows that is slow, and after some hundred steps the rest is left to training.
 //!
 //! Noise follows from the seed and the set of rows. Training on other rows draws other noise; training on the same rows
-//! again gives the same model, and so tells nobody anything.
+//! again gives the same model, and so reveals nothing more.
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -87,8 +87,8 @@ pub(crate) fn descends(settings: &Settings) -> bool {
 /// distance at the end, not the way there.
 const MOST_STEPS: usize = 500;
 
-/// Gradient descent on these rows from the parameters at hand, to the distance promised, and a new veil. Returns the model
-/// with the steps and passes it took.
+/// Gradient descent on these rows from the current parameters, down to the promised distance, and then new noise on what is
+/// published. Returns the model with the steps and passes it took.
 pub(crate) fn descend(
     mut model: LogisticModel,
     sample: &Sample<'_>,

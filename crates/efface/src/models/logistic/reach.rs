@@ -17,7 +17,7 @@ use crate::linalg::norm;
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 pub(super) const ACCURACY: f64 = 1e-10;
 
-/// The same for a further step after training, of which there may be several.
+/// The accuracy of a further step after training. There may be several such steps, so one may be rougher.
 const ROUGH: f64 = 1e-4;
 
 /// A further step must bring the gradient down to this share of the last one; less is rounding.
@@ -26,7 +26,7 @@ const WORTHWHILE: f64 = 0.5;
 /// A Hessian of so many parameters costs less than profiling the intercepts out, and its bound is sharper.
 const CHEAP: usize = 512;
 
-/// So many further steps at most.
+/// The most further steps after training.
 const MOST_STEPS: usize = 6;
 
 impl LogisticModel {
@@ -42,7 +42,7 @@ impl LogisticModel {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
             }
-            // Often it is the bound that is at fault and not the place.
+            // Often the parameters are good and only the bound is loose, so try a sharper bound first.
             self.ledger.profile = self.profiled_bound(sample);
             passes += 3;
             if self.current_bound().relative <= self.tolerance() {

@@ -75,10 +75,10 @@ pub struct Privacy {
     pub epsilon: f64,
     /// δ, between 0 and 1.
     pub delta: f64,
-    /// By which method.
+    /// The method that certifies.
     pub certifier: Certifier,
-    /// What the noise follows from, together with the ids of the rows, so that other rows have other noise. Whoever knows
-    /// it can take the noise away: keep it secret.
+    /// Secret seed of the noise. The noise also depends on the ids of the rows, so that other rows have other noise. With the
+    /// seed the noise can be subtracted again: keep it secret.
     pub seed: u64,
 }
 
@@ -99,7 +99,7 @@ pub enum Certifier {
     },
 }
 
-/// What both recipes come to.
+/// The settings of either recipe, in one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Which loss.
@@ -166,7 +166,7 @@ impl Logistic {
         Self { privacy: Some(privacy), ..self }
     }
 
-    /// The same settings for more than two classes, without any privacy: that is for two.
+    /// These settings for more than two classes. Privacy is left out, because certified forgetting is for two classes.
     pub fn softmax(self) -> Softmax {
         let Self {
             lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given, ..

@@ -18,7 +18,7 @@ use super::objective::{Objective, Place, flat, shaped};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, by_diagonal, conjugate_gradients, dot, norm, par};
 
-/// The first sample has so many rows for every parameter.
+/// Rows per parameter in the first sample of the Hessian.
 const SAMPLE: usize = 4;
 /// Pairs of step and change of gradient that are remembered.
 const MEMORY: usize = 12;
@@ -146,7 +146,7 @@ pub(crate) fn train(
     Ok(Trained { place, bowl, iterations, passes })
 }
 
-/// Where to go next: L-BFGS on top of the factor of some rows' Hessian.
+/// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
 struct Guide {
     factor: Cholesky,
     stride: usize,
@@ -193,7 +193,7 @@ impl Guide {
         let s = flat(&(&to.theta - &from.theta));
         let y = flat(&(&to.gradient - &from.gradient));
         let sy = dot(s.col_as_slice(0), y.col_as_slice(0));
-        // Convexity makes this positive; rounding may not.
+        // Convexity makes this product positive, but rounding can make it negative: then the pair is of no use.
         if sy > 1e-14 * norm(&s) * norm(&y) {
             if self.pairs.len() == MEMORY {
                 self.pairs.pop_front();

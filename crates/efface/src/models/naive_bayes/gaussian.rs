@@ -44,7 +44,9 @@ fn moments(group: &Group, j: usize) -> [Moment; 2] {
     if group.members == 0 {
         return [Moment::default(); 2];
     }
-    let (weight, first, second) = (group.weight, group.first[j], group.second[j]);
+    let weight = group.weight;
+    let first = group.first[j];
+    let second = group.second[j];
     let [lost_weight, lost_first, lost_second] = group.lost;
     let room = (weight.value() - lost_weight).max(f64::MIN_POSITIVE);
     let mean = first.over(weight);
@@ -147,7 +149,8 @@ impl Rule for GaussianNb {
             return (0.0, 1.0);
         }
         let smoothing = self.smoothing(tally);
-        let (mut bound, mut square) = (tally.prior_bound(), tally.prior().iter().map(|p| p * p).sum::<f64>());
+        let mut bound = tally.prior_bound();
+        let mut square = tally.prior().iter().map(|p| p * p).sum::<f64>();
         for group in tally.by_class() {
             for j in 0..tally.width {
                 let [mean, variance] = moments(group, j);

@@ -110,7 +110,8 @@ impl Rule for MultinomialNb {
         }
         let table = table(self, tally);
         let room = |value: f64, lost: f64| (value - lost).max(f64::MIN_POSITIVE);
-        let (mut bound, mut square) = (tally.prior_bound(), tally.prior().iter().map(|p| p * p).sum::<f64>());
+        let mut bound = tally.prior_bound();
+        let mut square = tally.prior().iter().map(|p| p * p).sum::<f64>();
         for (class, group) in tally.by_class().iter().enumerate() {
             let lost = group.lost[1];
             let total: f64 = group.first.iter().map(|sum| sum.value() + self.alpha).sum();

@@ -92,10 +92,10 @@ impl Frame {
         let Some(rows) = rows()? else {
             return Ok(Built { body, theta, reread: None });
         };
-        let nobody = HashSet::new();
+        let no_rows = HashSet::new();
         let pass = RowPass {
             kept: &rows,
-            gone: &nobody,
+            gone: &no_rows,
             new: None,
             basis: &self.basis,
             penalty: &self.penalty.values,
@@ -509,7 +509,7 @@ impl Reading<'_> {
             if let Some(error) = failed {
                 return Err(error);
             }
-            // A step that is not quite there is still one: the bound judges what came of it.
+            // Conjugate gradients that did not converge still give a step; the bound tells how good it was.
             match done {
                 Ok(_) | Err(Error::NotConverged { .. }) => {}
                 Err(error) => return Err(error),

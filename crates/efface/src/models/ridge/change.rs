@@ -63,7 +63,7 @@ impl Core {
         Self::of(hat_block(xt, None, zt, par), signs, par)
     }
 
-    /// The same from the lower triangle of X̂Ẑᵀ.
+    /// Makes the core from the lower triangle of X̂Ẑᵀ. None when the matrix cannot be inverted.
     fn of(mut middle: Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let k = signs.len();
         let trace = (0..k).map(|i| middle[(i, i)]).sum();
@@ -161,7 +161,8 @@ fn hat_block(xt: &Mat<f64>, places: Option<&[Places]>, zt: &Mat<f64>, par: Par) 
             // Line by line of Ẑᵀ, so that a non-zero meets the vectors of all rows at once.
             let lines = transposed(zt);
             for (j, places) in places.iter().enumerate() {
-                let (row, column) = (xt.col_as_slice(j), &mut hat.col_as_slice_mut(j)[j..]);
+                let row = xt.col_as_slice(j);
+                let column = &mut hat.col_as_slice_mut(j)[j..];
                 for &c in places.iter().flatten() {
                     add_scaled(column, row[c as usize], &lines.col_as_slice(c as usize)[j..]);
                 }

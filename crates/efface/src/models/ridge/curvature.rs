@@ -257,7 +257,8 @@ fn times_rows(inverse: &Mat<f64>, xt: &Mat<f64>, zt: &mut Mat<f64>, par: Par) {
 
 /// (A + X̂ᵀSX̂)⁻¹ = A⁻¹ − Zᵀ(S + XZᵀ)⁻¹Z. None when the middle matrix is not invertible.
 fn updated_inverse(inverse: &Mat<f64>, change: &SignedRows, par: Par) -> Option<Mat<f64>> {
-    let (width, k) = (inverse.nrows(), change.signs.len());
+    let width = inverse.nrows();
+    let k = change.signs.len();
     let mut zt = Mat::zeros(width, k);
     times_rows(inverse, &change.xt, &mut zt, par);
     let core = super::change::Core::new(&change.xt, &zt, &change.signs, par)?;

@@ -296,7 +296,7 @@ impl DenseBody {
         Ok((model.with(theta, request.rows_after(), Body::Dense(body)), step))
     }
 
-    /// The same model from sums with the change in them, factored anew, and from the rows where that is not enough.
+    /// Makes the model from sums with the change in them, factored anew, and from the rows where the sums are not enough.
     fn rebuilt(
         &self,
         model: &RidgeModel,
@@ -503,7 +503,7 @@ impl RidgeModel {
         Frame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() }
     }
 
-    /// The same recipe and coordinates with other contents.
+    /// A model of this recipe and these coordinates with other parameters, rows and body.
     pub(crate) fn with(&self, theta: Mat<f64>, rows: usize, body: Body) -> Self {
         Self {
             settings: self.settings,

@@ -184,7 +184,8 @@ mod tests {
             for j in 0..4 {
                 let mut exact = crate::linalg::DoubleWord::default();
                 for row in rows.iter() {
-                    let (mut high, mut rest) = (vec![0.0; 4], vec![0.0; 4]);
+                    let mut high = vec![0.0; 4];
+                    let mut rest = vec![0.0; 4];
                     basis.write_long(row.features, &mut high, &mut rest);
                     exact = exact.plus_product(high[i], high[j]);
                     exact = exact.plus_product(high[i], rest[j]);

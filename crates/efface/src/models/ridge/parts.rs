@@ -44,7 +44,8 @@ impl Parts {
             Ok((Sums::gather(&rows, &basis, &nothing, par(settings.threads))?, rows.len()))
         };
         let groups = groups.iter().map(sum).collect::<Result<_>>()?;
-        let (basis, penalty) = (Arc::new(basis), Arc::new(penalty));
+        let basis = Arc::new(basis);
+        let penalty = Arc::new(penalty);
         Ok(Some(Self { settings: *settings, form, basis, penalty, groups }))
     }
 
@@ -83,7 +84,8 @@ mod tests {
             let found = parts.fit(&[0, 3], &more).unwrap();
             let truth = settings.fit(&rows.filter(|id| matches!(id.0, 0..20 | 60..80 | 113..))).unwrap();
             assert_eq!(found.rows(), 47);
-            let ((a, p), (b, q)) = (found.parameters(), truth.parameters());
+            let (a, p) = found.parameters();
+            let (b, q) = truth.parameters();
             assert!((a - b).norm_max() < 1e-12 && (p[0] - q[0]).abs() < 1e-12);
         }
         assert!(Parts::new(&Ridge::new(1.0).form(Form::Rows), &rows, &groups).unwrap().is_none());

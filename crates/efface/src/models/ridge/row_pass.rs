@@ -17,7 +17,8 @@ use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// Dense rows whose sums are made together before they are added to the rest: short sums round less.
 const STRETCH: usize = 1024;
-/// The same for sparse rows, whose sums cost as much as the model is wide.
+/// Sparse rows whose sums are made together. They are more than the dense ones, because joining two sums costs the width of
+/// the model.
 const SPARSE_STRETCH: usize = 1 << 16;
 
 /// The rows that a gradient is taken over: all of `kept` but those in `gone`, and those in `new`.

@@ -93,17 +93,19 @@ impl Ridge {
 
     /// The coordinates of a fit to these rows.
     pub(crate) fn basis(&self, rows: &Rows) -> Basis {
-        match self.as_given {
-            true => Basis::plain(rows.width(), self.intercept),
-            false => Basis::choose(rows, rows.width(), self.intercept, self.lambda),
+        if self.as_given {
+            Basis::plain(rows.width(), self.intercept)
+        } else {
+            Basis::choose(rows, rows.width(), self.intercept, self.lambda)
         }
     }
 
     /// The coordinates of a fit that keeps no matrix.
     pub(crate) fn wide_basis(&self, rows: &Rows) -> Basis {
-        match self.as_given {
-            true => Basis::plain(rows.width(), self.intercept),
-            false => Basis::choose_implicit(rows, rows.width(), self.intercept, self.lambda),
+        if self.as_given {
+            Basis::plain(rows.width(), self.intercept)
+        } else {
+            Basis::choose_implicit(rows, rows.width(), self.intercept, self.lambda)
         }
     }
 

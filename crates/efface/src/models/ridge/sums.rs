@@ -33,7 +33,7 @@ pub(crate) struct Sums {
     /// The most that √Σwy² ever was.
     pub(crate) target_spread: f64,
     /// Every entry of A is within charge·s_i·s_j of the truth, s being the spreads of its two factors: the rounding errors of
-    /// as many additions as there were. The same for b.
+    /// as many additions as there were. The bound holds for b alike.
     pub(crate) charge: f64,
     pub(crate) b_charge: f64,
     /// What A lacks to the true sums, both triangles, where columns are so correlated that its own digits are too few

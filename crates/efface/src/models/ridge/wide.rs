@@ -20,9 +20,9 @@ use crate::evidence::{Claim, Outcome};
 use crate::linalg::{CgSettings, DoubleWord, UNIT, by_diagonal, conjugate_gradients, norm};
 use crate::rows::{RowId, RowStore, RowView, Rows};
 
-/// How far conjugate gradients go before the gradient is taken anew.
+/// The relative residual at which conjugate gradients stop and the gradient is computed anew.
 const STEP_ACCURACY: f64 = 1e-9;
-/// How often it is taken anew.
+/// How often the gradient is computed anew.
 const MOST_ROUNDS: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub(crate) struct Operator<'a> {
 
 /// What all rows together say about each column.
 struct ColumnFacts {
-    /// The diagonal of A, with 1 where nothing is.
+    /// The diagonal of A, with 1 for columns that are zero throughout.
     diagonal: Vec<f64>,
     weight: f64,
     /// Σ w·x in the caller's coordinates.
@@ -200,7 +200,7 @@ impl<'a> Operator<'a> {
         let (theta, _, mut body) = best;
         body.iterations = iterations;
         match unfinished {
-            // What is known to nobody's digit is no model.
+            // A model of which not one digit is certain is of no use: report the error instead.
             Some(error) if !body.bound.relative.is_finite() => Err(error),
             _ => Ok((theta, body)),
         }

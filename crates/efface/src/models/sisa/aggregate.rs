@@ -14,7 +14,8 @@ pub(super) fn predict<'a, M: Predict + 'a>(
     outputs: usize,
     features: &Features,
 ) -> Result<Mat<f64>> {
-    let (mut scores, mut constants) = (Vec::new(), Vec::new());
+    let mut scores = Vec::new();
+    let mut constants = Vec::new();
     for answer in answers {
         match answer {
             Checkpoint::Trained(model) => scores.push(model.predict(features)?),

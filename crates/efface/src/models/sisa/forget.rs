@@ -74,7 +74,8 @@ where
         leave: &[RowId],
         join: &[RowId],
     ) -> Result<Outcome<Self>> {
-        let (stays, places) = (request::stays(leave), |id: &RowId| self.recipe.place(*id));
+        let stays = request::stays(leave);
+        let places = |id: &RowId| self.recipe.place(*id);
         let mut touched: BTreeMap<usize, Shard<F::Model>> = BTreeMap::new();
         for (shard, slice) in leave.iter().chain(join).map(places) {
             let entry = touched.entry(shard).or_insert_with(|| {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::random::{DrawPurpose, random_word};
 use crate::rows::RowId;
 
-/// More checkpoints than this serve nobody.
+/// The most checkpoints of a model: more would take memory without making a forget faster.
 const MOST_SLICES: usize = 1 << 16;
 
 /// How the shards' answers become one.

@@ -21,7 +21,7 @@ pub enum Checkpoint<M> {
 }
 
 impl<M> Checkpoint<M> {
-    /// The same with its model in another form.
+    /// This checkpoint with its model in another form.
     pub(super) fn convert<N>(&self, with: &mut impl FnMut(&M) -> Result<N>) -> Result<Checkpoint<N>> {
         Ok(match self {
             Self::Trained(model) => Checkpoint::Trained(with(model)?),
