@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has enough of it: that is no fault.
+        // The reader of our output closed the pipe early, as `head` does: that is no failure.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             terminal.failure(&failure);

@@ -303,7 +303,7 @@ pub enum Error {
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What an error means to whoever has to react: the command's exit code follows from it.
+/// What kind of reaction an error calls for; the command's exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The request makes no sense.
@@ -332,7 +332,7 @@ impl Error {
         Self::Request { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// The same error for somebody else who ran into it.
+    /// A copy of this error, for another request of the group that failed with it.
     pub(crate) fn again(&self) -> Self {
         match self {
             Self::Locked { path } => Self::Locked { path: path.clone() },

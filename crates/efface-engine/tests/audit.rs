@@ -44,7 +44,8 @@ fn an_audit_compares_methods_with_retraining_and_only_reads() {
         assert_eq!((injection.retrained, injection.ways[0].after), (0.0, 0.0));
         let membership = report.membership.as_ref().unwrap();
         assert_eq!((membership.oracles, membership.forgotten), (16, 10));
-        let (exact, truth) = (membership.of("exact").unwrap(), membership.of("retrain").unwrap());
+        let exact = membership.of("exact").unwrap();
+        let truth = membership.of("retrain").unwrap();
         assert!((exact.forgotten.auc - truth.forgotten.auc).abs() < 0.01);
         let rmse = |state: &str| report.state(state).unwrap().retained.rmse.unwrap();
         assert!((rmse("exact") - rmse("retrain")).abs() < 1e-9);
@@ -181,7 +182,8 @@ fn a_seed_fixes_the_figures_and_they_go_on_record() {
         let request = AuditRequest { seed, threads, ..quick(AuditRows::Sample(6), &["influence"]) };
         audit(engine, &request)
     };
-    let (one, two) = (run(&engine, 1, 1), run(&engine, 1, 2));
+    let one = run(&engine, 1, 1);
+    let two = run(&engine, 1, 2);
     assert_eq!(one.results(), two.results());
     assert_ne!(one.results(), run(&engine, 2, 1).results());
     let tests: Vec<String> = one.results().into_iter().map(|result| result.test).collect();

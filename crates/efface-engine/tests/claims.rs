@@ -115,7 +115,7 @@ fn a_missed_tolerance_is_reported_kept_and_replayed() {
     assert!(again.replayed && again.tolerance_missed);
     assert_eq!(again.evidence, report.evidence);
 
-    // The same tolerance, asked for, is an error and changes nothing.
+    // A request that names this tolerance fails and changes nothing.
     let asked = Auto { tolerance: Some(NEVER) }.into();
     let who = ids(&[lines[4].id.as_str()]);
     assert!(engine.forget(&by_method(&who, &asked), &ForgetOptions::default()).is_err());

@@ -115,7 +115,8 @@ fn near(case: &Case, a: &Engine, b: &Engine) {
         assert_eq!(a.parameters().unwrap_err().kind(), Refused);
         return;
     }
-    let (a, b) = (named(a), named(b));
+    let a = named(a);
+    let b = named(b);
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{}", case.name);
     for (name, values) in &a {
         for (x, y) in values.iter().zip(&b[name]) {
@@ -182,7 +183,7 @@ fn there_and_back() {
             near(case, &engine, &bench.fit("fresh", &(case.request)(&table(left))));
         }
 
-        // The same content under new ids: the model of all rows, but for families that go by numbers.
+        // Equal content under new ids: the model of all rows, but for families that go by numbers.
         let back: Vec<Line> = [3, 17, 59]
             .iter()
             .map(|at| Line { id: String::new(), cells: lines[*at].cells.replacen('r', "n", 1) })
@@ -422,7 +423,8 @@ fn the_seed_of_the_noise_is_drawn_and_kept_secret() {
     let text = table(&lines(40));
     let private = Logistic::new(5.0).privacy(Privacy::removal(1.0, 1e-4, 0));
     let request = with(two(words(&text)), private);
-    let (a, b) = (bench.fit("a", &request), bench.fit("b", &request));
+    let a = bench.fit("a", &request);
+    let b = bench.fit("b", &request);
     assert_ne!(named(&a), named(&b));
     let summary = serde_json::to_value(a.summary().unwrap()).unwrap();
     assert_eq!(summary["recipe"]["privacy"]["seed"], 0);

@@ -24,7 +24,7 @@ fn data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The same table as CSV text, without the rows that `gone` picks by position and cells.
+/// That table as CSV text, without the rows that `gone` picks by position and cells.
 fn without(path: &Path, gone: impl Fn(usize, &[Cell]) -> bool) -> String {
     let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut table = efface_io::open(path, None).unwrap().table().unwrap();
@@ -62,7 +62,8 @@ fn distance(a: &Parameters, b: &Parameters) -> f64 {
     let named = |p: &Parameters| -> std::collections::BTreeMap<String, f64> {
         p.features.iter().cloned().zip(p.table("coefficients").iter().map(|c| c[0])).collect()
     };
-    let (a, b) = (named(a), named(b));
+    let a = named(a);
+    let b = named(b);
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let value =
         |of: &std::collections::BTreeMap<String, f64>, name: &String| of.get(name).copied().unwrap_or(0.0);
@@ -78,7 +79,8 @@ fn compare(
     rest: String,
 ) -> (f64, f64, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let (all, left) = (folder.path().join("all.efface"), folder.path().join("left.efface"));
+    let all = folder.path().join("all.efface");
+    let left = folder.path().join("left.efface");
     let mut request = FitRequest::new(efface_io::open(path, None).unwrap());
     prepare(&mut request);
     fit(&request, &all, false, &Silent).unwrap();

@@ -211,7 +211,7 @@ fn requests_that_wait_together_are_one_change_with_a_receipt_each() {
             Some(("erased", 1, true)),
         ]
     );
-    // The same name for another row, a row that is not there, and one that went in the same breath.
+    // A request of a used name for another row, a row that is not there, and one that went in the same breath.
     assert_eq!(outcomes[4..], [None, None, None]);
     let log = receipts(&engine);
     assert_eq!(log.len(), 4);
@@ -319,7 +319,8 @@ fn an_export_waits_under_a_policy() {
     engine.forget(&by_method(&ids(&[&all[1].id]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_eq!(engine.export("json", None).unwrap().warning, None);
     engine.set_policy(&PolicyChange { noise: deviation(0.5), ..batch(1) }).unwrap();
-    let (plain, noisy) = (engine.parameters().unwrap(), engine.export("json", None).unwrap().parameters);
+    let plain = engine.parameters().unwrap();
+    let noisy = engine.export("json", None).unwrap().parameters;
     assert_ne!(plain.vectors, noisy.vectors);
     assert_eq!(engine.policy().unwrap().noise, ExportNoise::Deviation { deviation: 0.5 });
     let last = &receipts(&engine)[receipts(&engine).len() - 2];

@@ -138,7 +138,7 @@ fn what_exports_spend_adds_up() {
     let first = spent(&engine);
     assert!((first.epsilon - 1.0).abs() < 1e-8 && first.delta == 1e-5 && first.since.is_none());
     assert_eq!(first.total.as_ref().unwrap().epsilon, first.epsilon);
-    // The same copy tells nothing new.
+    // Exporting an equal copy again reveals nothing new.
     engine.export("npz", None).unwrap();
     let again = spent(&engine);
     assert_eq!((again.mu, again.epsilon, again.total), (0.0, 0.0, first.total));

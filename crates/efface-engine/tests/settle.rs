@@ -10,7 +10,8 @@ use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange, RowSelec
 use efface_receipt::{RequestKind, SettledRun};
 
 fn later(after: u64, within_seconds: u64) -> PolicyChange {
-    let (settle_after, settle_within_seconds) = (Some(after), Some(within_seconds));
+    let settle_after = Some(after);
+    let settle_within_seconds = Some(within_seconds);
     PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() }
 }
 
@@ -214,7 +215,7 @@ fn every_other_change_settles_first() {
     twin.learn(&csv(&table(&all[40..])), &Silent).unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
-    // The same from a file alone.
+    // An engine that starts from the file alone does as well.
     both(&mut engine, &mut twin, 1);
     let mut engine = Engine::open(&path).unwrap();
     let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
@@ -360,7 +361,8 @@ fn a_file_grows_with_its_log_alone() {
             .unwrap();
         bytes
     };
-    let (start, log) = (size(), logged(&engine));
+    let start = size();
+    let log = logged(&engine);
     for round in 1..=20 {
         let names: Vec<String> = (0..30).map(|at| marked((round - 1) * 30 + at).id).collect();
         for three in names.chunks(3) {
@@ -371,7 +373,8 @@ fn a_file_grows_with_its_log_alone() {
         engine.learn(&csv(&table(&new)), &Silent).unwrap();
     }
     engine.settle().unwrap();
-    let (grown, told) = (size() - start, logged(&engine) - log);
+    let grown = size() - start;
+    let told = logged(&engine) - log;
     // A receipt of more than 2,048 bytes takes a page of 4,096. Beside them: a hash for every node over them and for
     // every id that must not come back.
     let pages = (receipts(&engine).len() as u64 + 16) * 4096;

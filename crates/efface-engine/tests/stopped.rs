@@ -1,4 +1,4 @@
-//! A training in place of a network that is there: it is told of, and whoever stops it keeps the old one.
+//! A training that is to replace the stored network: it reports its progress, and stopping it keeps the old network.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
 
@@ -80,7 +80,7 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
     assert!(before.iter().zip(&after).all(|(a, b)| a.scores == b.scores));
     assert_eq!(receipts(&engine).len(), 1, "a request that was stopped has no answer yet");
     sound(&engine);
-    // The same request, under the same name, with time to finish.
+    // The request is repeated under its name, with time to finish.
     let patient = impatient(u64::MAX);
     let report =
         engine.forget(&forget, &ForgetOptions { progress: &patient, ..ForgetOptions::default() }).unwrap();

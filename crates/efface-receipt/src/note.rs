@@ -194,7 +194,7 @@ mod tests {
             LogCheckpoint::verify(&both, &KeyRing::from(witness.public())),
             Err(ReceiptFault::CheckpointUnsigned)
         );
-        // The same key with a wrong signature spoils the note.
+        // A wrong signature of a known key spoils the note.
         let wrong = note.replace("\n3\n", "\n4\n");
         assert_eq!(LogCheckpoint::verify(&wrong, &keys), Err(ReceiptFault::CheckpointSignature));
     }

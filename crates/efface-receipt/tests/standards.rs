@@ -176,7 +176,7 @@ fn rfc_6962_reference_tree() {
         log.append(&leaf_hash(leaf));
         assert_eq!(log.head().root, Hash::from_hex(root).unwrap());
     }
-    // The same source's audit path of leaf 5 in the tree of 8.
+    // That source's audit path of leaf 5 in the tree of 8.
     let path = log.inclusion(5).unwrap().path.iter().map(Hash::to_string).collect::<Vec<_>>();
     assert_eq!(
         path,

@@ -145,7 +145,7 @@ fn wrong_keys_are_refused() {
 fn a_key_that_handed_over_signs_no_more() {
     let mut log = log();
     let last = log.signed[6].receipt.clone();
-    // Whoever holds the old key goes on after the rotation, in a log of their own.
+    // A holder of the old key goes on after the rotation, in a log of their own.
     let mut forged = Log::new();
     for signed in &log.signed[..5] {
         forged.push_as_is(signed.receipt.clone(), &secret());

@@ -186,7 +186,7 @@ pub enum Error {
     /// A stored model does not make sense.
     #[error("the stored model is damaged: {0}")]
     Damaged(String),
-    /// Whoever waited for the result asked the work to stop.
+    /// The caller asked the work to stop.
     #[error("stopped before the end; nothing was changed")]
     Stopped,
     /// A problem while turning columns into features.

@@ -279,7 +279,8 @@ fn settings_out_of_range_are_refused() {
 #[test]
 fn learning_keeps_the_account() {
     let everyone = rows(80, 4, 11);
-    let (early, late) = (everyone.filter(|id| id.0 < 70), everyone.filter(|id| id.0 >= 70));
+    let early = everyone.filter(|id| id.0 < 70);
+    let late = everyone.filter(|id| id.0 >= 70);
     for privacy in [Privacy::removal(1.0, 1e-3, 0), Privacy::descent(1.0, 1e-3, 0)] {
         let recipe = Logistic::new(1.0).privacy(privacy);
         let learned = recipe.fit(&early).unwrap().learn(&early, &late).unwrap();

@@ -312,7 +312,8 @@ fn long_work_can_be_stopped() {
 #[test]
 fn one_threshold_for_all_rows_sees_an_overfitted_model() {
     let rows = regression(60, 40, 2);
-    let (seen, unseen) = (rows.filter(|id| id.0 < 30), rows.filter(|id| id.0 >= 30));
+    let seen = rows.filter(|id| id.0 < 30);
+    let unseen = rows.filter(|id| id.0 >= 30);
     let model = AnyRecipe::Ridge(Ridge::new(1e-3)).fit(&seen).unwrap();
     let found =
         population_threshold(&model, Task::Regression, &seen, &unseen, &Bootstrap::default()).unwrap();

@@ -42,7 +42,8 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
             let Ok(mut engine) = Engine::open(path) else { return };
             let mut dice = Dice(round * 2 + 1);
             for at in 0u64.. {
-                let (name, row) = (format!("q{round}-{at}"), target(&mut dice, round));
+                let name = format!("q{round}-{at}");
+                let row = target(&mut dice, round);
                 if let Ok(report) = engine.forget(&forget(&name, &row), &ForgetOptions::default()) {
                     let id = report.receipt.map(|receipt| receipt.id).unwrap_or_default();
                     say(&format!("F {name} {row} {id}"));
@@ -81,7 +82,8 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
 /// A model that lets up to four forgotten rows wait to be scrubbed.
 fn deferring(path: &Path, seed: u64) -> Result {
     let mut engine = model(path, table((0..ROWS).map(|at| format!("r{at}")), WIDTH, seed))?;
-    let (settle_after, settle_within_seconds) = (Some(5), Some(3600));
+    let settle_after = Some(5);
+    let settle_within_seconds = Some(3600);
     engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;
     Ok(())
 }
@@ -92,7 +94,11 @@ pub(crate) fn parent(kills: u64) -> Result {
     deferring(&path, 1)?;
     let started = Instant::now();
     let mut dice = Dice(kills);
-    let (mut forgets, mut learns, mut settles, mut torn, mut waited) = (0u64, 0u64, 0u64, 0u64, 0u64);
+    let mut forgets = 0u64;
+    let mut learns = 0u64;
+    let mut settles = 0u64;
+    let mut torn = 0u64;
+    let mut waited = 0u64;
     for round in 0..kills {
         // The log grows with every round and is read as a whole after each: start over before that dominates.
         if round % 100 == 99 {

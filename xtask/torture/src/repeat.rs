@@ -17,7 +17,8 @@ pub(crate) fn run(count: usize) -> Result {
         let mut engine = Engine::open(&path).map_err(|error| error.to_string())?;
         engine.set_patience(std::time::Duration::from_secs(60)).map_err(|error| error.to_string())?;
         let mut dice = Dice(seed);
-        let (mut first, mut again) = (0, 0);
+        let mut first = 0;
+        let mut again = 0;
         let mut left = count / 2;
         while left > 0 {
             let size = left.min(1 + dice.below(400) as usize);
@@ -40,11 +41,14 @@ pub(crate) fn run(count: usize) -> Result {
         Ok((first, again))
     };
     let (one, two) = std::thread::scope(|scope| {
-        let (one, two) = (scope.spawn(|| half(3)), scope.spawn(|| half(4)));
+        let one = scope.spawn(|| half(3));
+        let two = scope.spawn(|| half(4));
         (one.join(), two.join())
     });
-    let (one, two) = (one.map_err(|_| "a thread died")??, two.map_err(|_| "a thread died")??);
-    let (first, again) = (one.0 + two.0, one.1 + two.1);
+    let one = one.map_err(|_| "a thread died")??;
+    let two = two.map_err(|_| "a thread died")??;
+    let first = one.0 + two.0;
+    let again = one.1 + two.1;
     let seconds = started.elapsed().as_secs_f64();
     sound(&path)?;
     let summary = Engine::open(&path)?.summary()?;

@@ -24,7 +24,8 @@ pub(crate) fn latency(count: usize) -> Result {
     one_by_one(&mut engine, 0..count, &bare, "scrubbed at once")?;
     sound(&path)?;
     // The same with bytes and curvature left for later, up to 64 rows; every 64th forget settles.
-    let (settle_after, settle_within_seconds) = (Some(64), Some(86_400));
+    let settle_after = Some(64);
+    let settle_within_seconds = Some(86_400);
     engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;
     let bare = Bare::new(&folder.path().join("quick.sqlite"), &path, true)?;
     one_by_one(&mut engine, count..2 * count, &bare, "scrubbed 64 at a time")?;
@@ -34,15 +35,18 @@ pub(crate) fn latency(count: usize) -> Result {
 /// Forgets rows one by one, beside a bare commit after each.
 fn one_by_one(engine: &mut Engine, rows: std::ops::Range<usize>, bare: &Bare, how: &str) -> Result {
     let count = rows.len();
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
     for at in rows {
         let started = Instant::now();
         engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
         ours.push(started.elapsed().as_secs_f64());
         theirs.push(bare.commit(at)?);
     }
-    let (p50, p99) = (percentile(&mut ours, 0.5), percentile(&mut ours, 0.99));
-    let (bare50, bare99) = (percentile(&mut theirs, 0.5), percentile(&mut theirs, 0.99));
+    let p50 = percentile(&mut ours, 0.5);
+    let p99 = percentile(&mut ours, 0.99);
+    let bare50 = percentile(&mut theirs, 0.5);
+    let bare99 = percentile(&mut theirs, 0.99);
     tell(
         &format!("forget of one row, d = {WIDTH}, {count} requests, {how}"),
         &format!("p50 {:.1} ms, p99 {:.1} ms", p50 * 1e3, p99 * 1e3),

@@ -69,7 +69,8 @@ fn start(act: &str, path: &Path) -> Result {
     }
     let mut engine = model(path, table((0..60).map(|at| format!("r{at}")), WIDTH, 1))?;
     if matches!(act, "quick" | "scrub") {
-        let (settle_after, settle_within_seconds) = (Some(9), Some(86_400));
+        let settle_after = Some(9);
+        let settle_within_seconds = Some(86_400);
         engine.set_policy(&PolicyChange {
             settle_after,
             settle_within_seconds,
@@ -96,9 +97,11 @@ pub(crate) fn parent(acts: &[&str]) -> Result {
 
 fn fail_all(act: &str) -> Result {
     let folder = tempfile::tempdir()?;
-    let (whole, path) = (folder.path().join("whole.efface"), folder.path().join("model.efface"));
+    let whole = folder.path().join("whole.efface");
+    let path = folder.path().join("model.efface");
     start(act, &whole)?;
-    let (whole_key, key) = (folder.path().join("whole.efface.key"), folder.path().join("model.efface.key"));
+    let whole_key = folder.path().join("whole.efface.key");
+    let key = folder.path().join("model.efface.key");
     let before = if act == "fit" { None } else { Some((std::fs::read(&whole)?, std::fs::read(&whole_key)?)) };
     let reset = || -> Result {
         for name in ["model.efface", "model.efface.key", "model.efface-journal"] {
@@ -115,7 +118,9 @@ fn fail_all(act: &str) -> Result {
     child(&path, act)?;
     let new = probe(&path)?;
     for (error, why) in [("ENOSPC", "disk full"), ("EIO", "I/O error")] {
-        let (mut failed, mut kept, mut done) = (0, 0, 0);
+        let mut failed = 0;
+        let mut kept = 0;
+        let mut done = 0;
         for call in CALLS {
             for nth in 1.. {
                 reset()?;

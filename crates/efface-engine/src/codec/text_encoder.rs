@@ -41,7 +41,8 @@ pub(crate) fn open(
         }
         EncoderInfo::Lstm { .. } => {
             let backbone = Backbone::from_bytes(&read()?).map_err(told)?;
-            let (found, wanted) = (backbone.width(), manifest.blueprint.width);
+            let found = backbone.width();
+            let wanted = manifest.blueprint.width;
             if found != wanted || backbone.max_tokens() != network.max_tokens {
                 return Err(damaged(format!("its encoder gives {found} features where rows have {wanted}")));
             }

@@ -164,7 +164,7 @@ mod tests {
             let wrong = account.charge(&Hash([1; 32]), 9, &mut release(noise, sensitivity));
             assert_eq!(wrong, Err(0.5));
         }
-        // The same σ for a larger distance is the same copy, and the difference is charged.
+        // An equal σ for a larger distance is still one copy, and only the difference is charged.
         let spent = export(&mut account, 1, 0.5, Some(0.3)).privacy.unwrap();
         assert!((spent.mu - 0.08_f64.sqrt() / 0.5).abs() < 1e-15);
         assert_eq!(spent.total.unwrap().mu, 0.3 / 0.5);

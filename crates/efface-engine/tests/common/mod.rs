@@ -65,7 +65,8 @@ pub fn lines(count: usize) -> Vec<Line> {
     };
     let words = ["tall", "green", "old", "noisy", "quiet", "sunny", "damp", "bright"];
     let line = |at: usize| {
-        let (size, age) = (next(1000) as f64 / 10.0, 1950 + next(70));
+        let size = next(1000) as f64 / 10.0;
+        let age = 1950 + next(70);
         let colour = ["red", "blue", "grey"][next(3) as usize];
         let text: Vec<&str> = (0..3).map(|_| words[next(8) as usize]).collect();
         let price = 3.0 * size - 0.5 * (age as f64 - 1980.0) + next(100) as f64 / 10.0;
@@ -125,7 +126,8 @@ pub fn named(engine: &Engine) -> BTreeMap<String, Vec<f64>> {
 
 #[track_caller]
 pub fn assert_close(a: &Engine, b: &Engine) {
-    let (a, b) = (named(a), named(b));
+    let a = named(a);
+    let b = named(b);
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
     for (name, values) in &a {
         for (x, y) in values.iter().zip(&b[name]) {

@@ -194,7 +194,7 @@ pub fn log() -> Log {
     log
 }
 
-/// The same log, grown: a policy, two forgets that put scrubbing off with an audit in between, and the settle of both.
+/// That log, grown: a policy, two forgets that put scrubbing off with an audit in between, and the settle of both.
 pub fn grown_log() -> Log {
     let new = next_secret();
     let states = [set(3..21), set(4..21), set(5..21)];

@@ -194,7 +194,9 @@ fn networks(context: &StudyContext, results: &TrialResults<'_>) -> Option<RichTe
     let set = sets(context, true).into_iter().next()?;
     let head = |name: &str| results.get(PaperStudy::NetworkTimes, &network_times::cell(set, HEADS), name);
     let retrain = results.get(PaperStudy::NetworkTimes, &network_times::cell(set, "retrain"), "s")?;
-    let (exact, before, after) = (head("exact s")?, head("accuracy before")?, head("exact accuracy")?);
+    let exact = head("exact s")?;
+    let before = head("accuracy before")?;
+    let after = head("exact accuracy")?;
     Some(
         RichText::new("On a text network a request to the head takes ")
             .number("exact on a head", Number::new(exact.median, Style::Seconds))

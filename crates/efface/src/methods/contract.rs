@@ -175,7 +175,8 @@ fn reloaded<M: Amend + Clone>(
         return Err("storing and loading changed the parameters".into());
     }
     let [a, b] = [model, &loaded].map(|m| method.forget(m, case.rows, case.gone));
-    let (a, b) = (a.map_err(|e| e.to_string())?.model, b.map_err(|e| e.to_string())?.model);
+    let a = a.map_err(|e| e.to_string())?.model;
+    let b = b.map_err(|e| e.to_string())?.model;
     let a = (case.parameters)(&a);
     let b = (case.parameters)(&b);
     if distance(&a, &b) > case.tolerance * norm(&a).max(f64::MIN_POSITIVE) {

@@ -22,7 +22,7 @@
 //! | `dc_kmeans` | k-means, divided | exact | a path of the tree | the tree | Ginart et al. 2019 |
 //! | `auto` | all | that of its choice | that of its choice |  |  |
 //!
-//! The same table as data is [`table`], from which the command's help and every refusal are made; a test keeps the copies in
+//! As data, the table is [`table`], from which the command's help and every refusal are made; a test keeps the copies in
 //! step. A model too wide for its curvature keeps none: there `exact`, `newton`, `influence` and `projection_residual` use
 //! conjugate gradients over the rows, and `summation` is refused. `auto` picks a ridge model's cheapest exact method,
 //! as many Newton steps as a classifier's tolerance demands, and for the other families the method of their own.

@@ -137,10 +137,7 @@ pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::resul
 
 /// The model, ready to change. O(d³/3) in the dense forms of ridge.
 pub(crate) fn load(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
-    match in_shards(manifest) {
-        true => shards(store, manifest),
-        false => Ok(Live::Plain(plain(store, manifest, rows)?)),
-    }
+    if in_shards(manifest) { shards(store, manifest) } else { Ok(Live::Plain(plain(store, manifest, rows)?)) }
 }
 
 /// Whether every shard is a network of its own.

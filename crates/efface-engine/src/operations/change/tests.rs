@@ -55,14 +55,14 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert!(!journal(&path).exists());
-    // The same engine goes on as if nothing had happened.
+    // The engine goes on as if nothing had happened.
     assert_eq!(engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
     assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
 }
 
 #[test]
-fn a_crash_in_the_middle_is_rolled_back_by_whoever_opens_the_file_next() {
+fn a_crash_in_the_middle_is_rolled_back_by_the_next_process_that_opens_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
     let mut engine = model(&path);
@@ -109,7 +109,7 @@ fn a_failure_leaves_what_waits_waiting() {
             !engine.forget(&ForgetRequest::new(one(waiting)), &ForgetOptions::default()).unwrap().scrubbed
         );
     }
-    // A crash between the two steps: whoever opens the file next finds the first one done.
+    // A crash between the two steps: the next process that opens the file finds the first one done.
     let copy = folder.path().join("crashed");
     std::fs::copy(folder.path().join("model.key"), folder.path().join("crashed.key")).unwrap();
     COPY.set(Some(copy.clone()));

@@ -207,7 +207,9 @@ struct NetworkParts {
 impl GatheredTexts {
     fn prepared(self, parts: NetworkParts) -> PreparedModel {
         let NetworkParts { blueprint, rows, words, recipe, model, info, backbone } = parts;
-        let (names, cut, network) = (self.names, self.cut, Some(info));
+        let names = self.names;
+        let cut = self.cut;
+        let network = Some(info);
         PreparedModel { blueprint, encoder: None, rows, words, names, recipe, model, network, backbone, cut }
     }
 }

@@ -97,7 +97,8 @@ pub(crate) fn texts(
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = stored.all()?.filter(|id| !out.contains(&id));
     let mut table = WordIds::new(width);
-    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    let mut targets = Vec::new();
+    let mut weights = Vec::new();
     for view in retained.iter() {
         let row = stored.read(view.id.0).map_err(|fault| fault.at(store.path()))?;
         let row = row.ok_or(efface::Error::UnknownRow(view.id))?;

@@ -38,7 +38,8 @@ pub(crate) fn train(
         None => recipe.train(rows, &mut watcher),
     };
     progress.finish();
-    let (failure, stopped) = (watcher.failure, watcher.stopped);
+    let failure = watcher.failure;
+    let stopped = watcher.stopped;
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -62,7 +63,7 @@ pub(crate) fn train(
     Ok((trained, stopped))
 }
 
-/// Trains from scratch in the place of a network that is there: whoever stops it keeps that one.
+/// Trains a network from scratch to replace the stored one. A training that is stopped leaves the stored network as it was.
 pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<Trained> {
     match train(recipe, rows, None, progress)? {
         (_, true) => Err(Error::Interrupted),
@@ -70,7 +71,7 @@ pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress)
     }
 }
 
-/// Trains a network that is there further, to forget rows: whoever stops it keeps the one that is there.
+/// Trains the stored network further, to forget rows. A training that is stopped leaves the stored network as it was.
 pub(crate) fn further(
     method: &Method,
     backbone: &Backbone,
