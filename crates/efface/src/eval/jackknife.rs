@@ -13,7 +13,7 @@
 //! V₁₂ = ((g−1)/g)² · Σ_pq (θ₋ₚq − its row's mean − its column's mean + mean)²     what only both together contribute
 //! C  = ((h₁ + h₂)/2)²                     h the standard error of a half when its attacker is held fixed
 //! V  = max(V₁ + V₂ − V₁₂, ½(V₁ + V₂), sC)
-//! s  = ½ + 0.3·u + (1 − u)·2/m            u = exp(−(z/3.5)⁶), z = |θ − ½|/√C, m the pairs of a half
+//! s  = ½ + u·(¼ + 1/20r) + (1 − u)·2/m    u = exp(−(z/3.5)⁶), z = |θ − ½|/√C, r the rows, m the pairs of a half
 //! ```
 //!
 //! V₁ and V₂ both hold the part V₁₂, which must be counted once. Around a coin this part is all there is: whatever chance made
@@ -51,8 +51,16 @@ impl HalfAreas {
     }
 }
 
-/// The interval of the mean of two areas that were fitted crosswise, each from so many pairs of models.
-pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], pairs: usize, confidence: f64) -> Interval {
+/// How much stands behind an area.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AuditSize {
+    pub(super) rows: usize,
+    /// Pairs of models in a half.
+    pub(super) pairs: usize,
+}
+
+/// The interval of the mean of two areas that were fitted crosswise.
+pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], size: AuditSize, confidence: f64) -> Interval {
     let blocks = halves[0].blocks().min(halves[1].blocks());
     if blocks < 2 {
         return Interval { low: 0.0, high: 1.0 };
@@ -69,7 +77,7 @@ pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], pairs: usize, confi
     let together = fixed * fixed;
     let variance = (first + second - both)
         .max((first + second) / 2.0)
-        .max(share_of_joint_errors(area, together, pairs) * together);
+        .max(share_of_joint_errors(area, together, size) * together);
     // Welch and Satterthwaite: the halves have blocks − 1 degrees of freedom each.
     let squares = first * first + second * second;
     let freedom =
@@ -78,10 +86,12 @@ pub(super) fn cross_fitted_interval(halves: &[HalfAreas; 2], pairs: usize, confi
 }
 
 /// Which share of `together`, the variance of halves that always err together, is to be expected of an area; s above.
-fn share_of_joint_errors(area: f64, together: f64, pairs: usize) -> f64 {
+fn share_of_joint_errors(area: f64, together: f64, size: AuditSize) -> f64 {
     let scaled = (area - 0.5).powi(2) / (3.5 * 3.5 * together.max(f64::MIN_POSITIVE));
     let doubt = (-scaled.powi(3)).exp();
-    0.5 + 0.3 * doubt + (1.0 - doubt) * 2.0 / pairs.max(1) as f64
+    let turning = 0.25 + 0.05 / size.rows.max(1) as f64;
+    let skewed = 2.0 / size.pairs.max(1) as f64;
+    0.5 + doubt * turning + (1.0 - doubt) * skewed
 }
 
 /// The interval of an area without an attacker to fit, from the areas without one block each.
@@ -189,6 +199,7 @@ mod tests {
     fn too_few_blocks_say_nothing() {
         assert_eq!(jackknife_interval(0.7, &[0.7], 0.95), Interval { low: 0.0, high: 1.0 });
         let half = || HalfAreas { without: vec![vec![0.7; 2]; 2] };
-        assert_eq!(cross_fitted_interval(&[half(), half()], 1, 0.95), Interval { low: 0.0, high: 1.0 });
+        let size = AuditSize { rows: 1, pairs: 1 };
+        assert_eq!(cross_fitted_interval(&[half(), half()], size, 0.95), Interval { low: 0.0, high: 1.0 });
     }
 }

@@ -5,7 +5,7 @@
 use super::attack::{Attack, resampled};
 use super::bootstrap::Bootstrap;
 use super::games::{MembershipGame, SortedGames};
-use super::jackknife::{HalfAreas, MOST_BLOCKS, cross_fitted_interval};
+use super::jackknife::{AuditSize, HalfAreas, MOST_BLOCKS, cross_fitted_interval};
 use super::klom::normal;
 use crate::error::{Error, Result};
 
@@ -39,12 +39,12 @@ pub fn likelihood_ratio(margins: &[&[f64]], inside: &[Vec<bool>], settings: &Boo
         return shape("rows of a model", other, rows);
     }
     let shadows = ShadowMargins { margins, inside, rows };
-    let pairs = margins.len().div_ceil(4);
-    let blocks = pairs.min(MOST_BLOCKS);
+    let size = AuditSize { rows, pairs: margins.len().div_ceil(4) };
+    let blocks = size.pairs.min(MOST_BLOCKS);
     let first = shadows.judge_half(0, blocks)?;
     let second = shadows.judge_half(1, blocks)?;
     let found = resampled(&[first.games, second.games], settings)?;
-    let auc_interval = cross_fitted_interval(&[first.areas, second.areas], pairs, settings.confidence);
+    let auc_interval = cross_fitted_interval(&[first.areas, second.areas], size, settings.confidence);
     Ok(Attack { auc_interval, ..found })
 }
 
