@@ -64,7 +64,7 @@ pub(crate) fn child(path: &Path, round: u64) -> Result {
         scope.spawn(|| {
             let Ok(mut engine) = Engine::open(path) else { return };
             // Every other round leaves settling to what the policy says, so that rows are also scrubbed by a forget that
-            // is one too many, by a learn and by whoever opens the file next.
+            // is one too many, by a learn and by the next process that opens the file.
             for at in 0u64.. {
                 let done = match (round + at) % 2 {
                     0 => engine.settle().is_ok(),

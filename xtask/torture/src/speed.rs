@@ -23,7 +23,7 @@ pub(crate) fn latency(count: usize) -> Result {
     let bare = Bare::new(&folder.path().join("bare.sqlite"), &path, false)?;
     one_by_one(&mut engine, 0..count, &bare, "scrubbed at once")?;
     sound(&path)?;
-    // The same with bytes and curvature left for later, up to 64 rows; every 64th forget settles.
+    // Forgets that leave bytes and curvature for later, up to 64 rows; every 64th forget settles.
     let settle_after = Some(64);
     let settle_within_seconds = Some(86_400);
     engine.set_policy(&PolicyChange { settle_after, settle_within_seconds, ..PolicyChange::default() })?;

@@ -145,7 +145,7 @@ fn fail_all(act: &str) -> Result {
                     // The error came after the commit, or where it does not matter.
                     true if found == new => done += 1,
                     false if found == old => kept += 1,
-                    // Whoever is told of a failure asks again; a request with a name gets the one effect.
+                    // A client that is told of a failure asks again; a request with a name has one effect.
                     false if found == new && (act != "forget" || child(&path, act).is_ok()) => done += 1,
                     success => {
                         let what =
