@@ -8,7 +8,7 @@ use super::{
     WordSource,
     names::NameIndex,
     options::ColumnPlan,
-    schema::{ColumnKind, MISSING, check_number, number, text},
+    schema::{FeatureKind, MISSING, check_number, number, text},
 };
 
 /// Builds an [`Encoder`] from the rows of a table, one at a time.
@@ -28,7 +28,7 @@ enum ColumnWatch {
     Levels(HashMap<Box<str>, u64>),
     Learning(VocabularyLearner),
     /// Words that were supplied or are hashed: no row has to be read for them.
-    Settled(ColumnKind),
+    Settled(FeatureKind),
     Inferring(ColumnInference),
 }
 
@@ -46,8 +46,8 @@ impl EncoderBuilder {
         let plans = options.plan(columns)?;
         let (learned_words, settled) = match options.words {
             WordSource::Learned(n) => (n, None),
-            WordSource::Supplied(words) => (0, Some(ColumnKind::Words(Vocabulary::supplied(words)?))),
-            WordSource::Hashed(buckets) => (0, Some(ColumnKind::Hashed(HashedWords::new(buckets)?))),
+            WordSource::Supplied(words) => (0, Some(FeatureKind::Words(Vocabulary::supplied(words)?))),
+            WordSource::Hashed(buckets) => (0, Some(FeatureKind::Hashed(HashedWords::new(buckets)?))),
         };
         let watch = |plan: ColumnPlan| match plan {
             ColumnPlan::Ignore => ColumnWatch::Ignored,
@@ -106,11 +106,11 @@ impl EncoderBuilder {
         for (position, (name, watch)) in self.columns.into_iter().enumerate() {
             let kind = match watch {
                 ColumnWatch::Ignored => continue,
-                ColumnWatch::Numeric => ColumnKind::Numeric,
+                ColumnWatch::Numeric => FeatureKind::Numeric,
                 ColumnWatch::Levels(levels) => {
-                    ColumnKind::OneHot { levels: sorted(levels)?, inferred: false }
+                    FeatureKind::OneHot { levels: sorted(levels)?, inferred: false }
                 }
-                ColumnWatch::Learning(learner) => ColumnKind::Words(learner.finish(self.learned_words)?),
+                ColumnWatch::Learning(learner) => FeatureKind::Words(learner.finish(self.learned_words)?),
                 ColumnWatch::Settled(kind) => kind,
                 ColumnWatch::Inferring(inferring) => inferring.finish(&name)?,
             };
@@ -140,12 +140,12 @@ impl ColumnInference {
         }
     }
 
-    fn finish(self, column: &str) -> Result<ColumnKind, FeatureError> {
+    fn finish(self, column: &str) -> Result<FeatureKind, FeatureError> {
         match (self.first_text, self.first_missing) {
-            (None, None) => Ok(ColumnKind::Numeric),
+            (None, None) => Ok(FeatureKind::Numeric),
             (None, Some(line)) => Err(FeatureError::MissingNumber { line, column: column.into() }),
             (Some(_), _) => {
-                Ok(ColumnKind::OneHot { levels: sorted(self.levels.unwrap_or_default())?, inferred: true })
+                Ok(FeatureKind::OneHot { levels: sorted(self.levels.unwrap_or_default())?, inferred: true })
             }
         }
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, ColumnBinding, FeatureColumn, FeatureError, schema::ColumnKind};
+use super::{Cell, ColumnBinding, FeatureColumn, FeatureError, schema::FeatureKind};
 use crate::not_covered::NotCovered;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
@@ -83,12 +83,12 @@ impl Encoder {
         let FeatureColumn { name, kind, .. } = &self.columns[at];
         let alone = self.columns.len() == 1;
         Some(match kind {
-            ColumnKind::Numeric => Cow::Borrowed(name),
-            ColumnKind::OneHot { levels, .. } => Cow::Owned(format!("{name}={}", levels.name(local)?)),
-            ColumnKind::Words(vocabulary) if alone => Cow::Borrowed(vocabulary.word(local)?),
-            ColumnKind::Words(vocabulary) => Cow::Owned(format!("{name}:{}", vocabulary.word(local)?)),
-            ColumnKind::Hashed(_) if alone => Cow::Owned(format!("#{local}")),
-            ColumnKind::Hashed(_) => Cow::Owned(format!("{name}#{local}")),
+            FeatureKind::Numeric => Cow::Borrowed(name),
+            FeatureKind::OneHot { levels, .. } => Cow::Owned(format!("{name}={}", levels.name(local)?)),
+            FeatureKind::Words(vocabulary) if alone => Cow::Borrowed(vocabulary.word(local)?),
+            FeatureKind::Words(vocabulary) => Cow::Owned(format!("{name}:{}", vocabulary.word(local)?)),
+            FeatureKind::Hashed(_) if alone => Cow::Owned(format!("#{local}")),
+            FeatureKind::Hashed(_) => Cow::Owned(format!("{name}#{local}")),
         })
     }
 
@@ -97,11 +97,11 @@ impl Encoder {
         let levels: usize = self
             .columns
             .iter()
-            .filter(|c| matches!(c.kind, ColumnKind::OneHot { .. }))
+            .filter(|c| matches!(c.kind, FeatureKind::OneHot { .. }))
             .map(FeatureColumn::width)
             .sum();
         levels > MANY_LEVELS
-            || self.columns.iter().any(|c| matches!(c.kind, ColumnKind::Words(_) | ColumnKind::Hashed(_)))
+            || self.columns.iter().any(|c| matches!(c.kind, FeatureKind::Words(_) | FeatureKind::Hashed(_)))
     }
 
     /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out. Cells are in the order

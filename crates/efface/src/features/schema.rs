@@ -16,13 +16,13 @@ pub struct FeatureColumn {
     pub(crate) name: String,
     /// Its place in the table that the encoder was built on.
     pub(crate) position: usize,
-    pub(crate) kind: ColumnKind,
+    pub(crate) kind: FeatureKind,
 }
 
 /// What a column became.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ColumnKind {
+pub(crate) enum FeatureKind {
     Numeric,
     OneHot {
         levels: NameIndex,
@@ -60,25 +60,25 @@ impl FeatureColumn {
     /// `numeric`, `one-hot`, `words` or `hashed words`.
     pub fn kind(&self) -> &'static str {
         match self.kind {
-            ColumnKind::Numeric => "numeric",
-            ColumnKind::OneHot { .. } => "one-hot",
-            ColumnKind::Words(_) => "words",
-            ColumnKind::Hashed(_) => "hashed words",
+            FeatureKind::Numeric => "numeric",
+            FeatureKind::OneHot { .. } => "one-hot",
+            FeatureKind::Words(_) => "words",
+            FeatureKind::Hashed(_) => "hashed words",
         }
     }
 
     /// Whether its one feature is the number in its cell.
     pub fn is_numeric(&self) -> bool {
-        matches!(self.kind, ColumnKind::Numeric)
+        matches!(self.kind, FeatureKind::Numeric)
     }
 
     /// The number of features, erased ones included.
     pub fn width(&self) -> usize {
         match &self.kind {
-            ColumnKind::Numeric => 1,
-            ColumnKind::OneHot { levels, .. } => levels.len(),
-            ColumnKind::Words(vocabulary) => vocabulary.len(),
-            ColumnKind::Hashed(hashed) => hashed.buckets() as usize,
+            FeatureKind::Numeric => 1,
+            FeatureKind::OneHot { levels, .. } => levels.len(),
+            FeatureKind::Words(vocabulary) => vocabulary.len(),
+            FeatureKind::Hashed(hashed) => hashed.buckets() as usize,
         }
     }
 
@@ -92,7 +92,7 @@ impl FeatureColumn {
         encoded: &mut EncodingGaps,
     ) -> Result<(), FeatureError> {
         match &self.kind {
-            ColumnKind::Numeric => {
+            FeatureKind::Numeric => {
                 let value = check_number(cell, line, &self.name)?;
                 if !value.is_finite() {
                     return Err(FeatureError::NotFinite { line, column: self.name.clone() });
@@ -101,18 +101,18 @@ impl FeatureColumn {
                     out.push((offset, value));
                 }
             }
-            ColumnKind::OneHot { levels, .. } => {
+            FeatureKind::OneHot { levels, .. } => {
                 match levels.column(&text(cell).unwrap_or(Cow::Borrowed(MISSING))) {
                     Some(level) => out.push((offset + level, 1.0)),
                     None => encoded.unknown_levels += 1,
                 }
             }
-            ColumnKind::Words(vocabulary) => {
+            FeatureKind::Words(vocabulary) => {
                 if let Some(text) = text(cell) {
                     encoded.unknown_words += vocabulary.append_counts(&text, offset, out);
                 }
             }
-            ColumnKind::Hashed(hashed) => {
+            FeatureKind::Hashed(hashed) => {
                 if let Some(text) = text(cell) {
                     hashed.append_counts(&text, offset, out);
                 }
@@ -124,9 +124,9 @@ impl FeatureColumn {
     /// The names that rows gave to this column's features.
     pub(crate) fn names_mut(&mut self) -> Option<&mut NameIndex> {
         match &mut self.kind {
-            ColumnKind::Numeric | ColumnKind::Hashed(_) => None,
-            ColumnKind::OneHot { levels, .. } => Some(levels),
-            ColumnKind::Words(vocabulary) => Some(vocabulary.names_mut()),
+            FeatureKind::Numeric | FeatureKind::Hashed(_) => None,
+            FeatureKind::OneHot { levels, .. } => Some(levels),
+            FeatureKind::Words(vocabulary) => Some(vocabulary.names_mut()),
         }
     }
 
@@ -134,8 +134,8 @@ impl FeatureColumn {
     pub(crate) fn not_covered(&self, out: &mut Vec<NotCovered>) {
         let column = || self.name.clone();
         let erased = match &self.kind {
-            ColumnKind::Numeric | ColumnKind::Hashed(_) => 0,
-            ColumnKind::OneHot { levels, inferred } => {
+            FeatureKind::Numeric | FeatureKind::Hashed(_) => 0,
+            FeatureKind::OneHot { levels, inferred } => {
                 // One value left that is no number would make the column one-hot again, so that nothing of the
                 // rows that are gone shows in the decision.
                 let undecided =
@@ -145,7 +145,7 @@ impl FeatureColumn {
                 }
                 levels.erased()
             }
-            ColumnKind::Words(vocabulary) => {
+            FeatureKind::Words(vocabulary) => {
                 if vocabulary.is_chosen() {
                     out.push(NotCovered::ChosenWords { column: column(), words: vocabulary.len() });
                 }

@@ -7,7 +7,7 @@ use super::{Certified, DescentToDelete, Exact, Summation};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::logistic::Certifier;
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::{Form, LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Forget;
@@ -113,7 +113,7 @@ impl Auto {
         // What rounding alone hides no step will reach: there is no point in chasing it.
         let at_rest = 2.0 * model.least_bound();
         let goal = if at_rest.is_finite() { tolerance.max(at_rest) } else { tolerance };
-        let mut work = Work::new(model, rows, gone, new)?;
+        let mut work = RequestWork::new(model, rows, gone, new)?;
         let reason = if model.settings().logistic.privacy.is_some() {
             // Noise is accounted for at the optimum of the rows; where rows join, only training leads there.
             work.train_anew()?;

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::logistic::{Certifier, Privacy};
 use crate::models::{LogisticModel, request};
 use crate::rows::{RowId, RowStore};
@@ -76,8 +76,8 @@ impl Forget<LogisticModel> for Certified {
             let evidence = model.evidence(NAME, self.claim());
             return Ok(Outcome { model: model.clone(), evidence });
         }
-        let within = |work: &Work<'_>| work.gradient_norm() <= privacy.budget();
-        let mut work = Work::new(model, rows, gone, None)?;
+        let within = |work: &RequestWork<'_>| work.gradient_norm() <= privacy.budget();
+        let mut work = RequestWork::new(model, rows, gone, None)?;
         work.newton()?;
         if self.steps == 2 || !within(&work) {
             // The rows have to be read. Where the kept Hessian is far behind, reading them once to make it anew spares

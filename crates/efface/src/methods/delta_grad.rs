@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::logistic::{DescentPath, FollowSettings};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
@@ -100,7 +100,7 @@ impl Forget<LogisticModel> for DeltaGrad {
         let known = model.path.clone().filter(|path| path.row_set == model.row_set);
         let mut reason = None;
         let mut outcome = model.open(NAME, rows, gone)?.step(
-            |work: &mut Work<'_>| {
+            |work: &mut RequestWork<'_>| {
                 let path = match &known {
                     Some(path) => path.clone(),
                     None => {

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::logistic::{Certifier, Privacy};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
@@ -63,7 +63,7 @@ impl Forget<LogisticModel> for DescentToDelete {
             let evidence = model.evidence(NAME, self.claim());
             return Ok(Outcome { model: model.clone(), evidence });
         }
-        let mut work = Work::new(model, rows, gone, None)?;
+        let mut work = RequestWork::new(model, rows, gone, None)?;
         work.train_anew()?;
         Ok(work.finish(NAME, self.claim()))
     }

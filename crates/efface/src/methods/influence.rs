@@ -7,10 +7,10 @@ use faer::Mat;
 
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::ridge::Body;
 use crate::models::ridge::change::apply_signs;
-use crate::models::ridge::wide::Operator;
+use crate::models::ridge::wide::RowOperator;
 use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
@@ -49,7 +49,7 @@ impl Forget<RidgeModel> for Influence {
                 Outcome { model: next, evidence }
             }
             Body::Wide(_) => {
-                let all = Operator::new(model, rows, &[], None)?;
+                let all = RowOperator::new(model, rows, &[], None)?;
                 let mut pull = Mat::zeros(model.theta.nrows(), model.outputs());
                 rows.visit(gone, &mut |_, row| {
                     let mut written = vec![0.0; model.basis.width()];
@@ -62,7 +62,7 @@ impl Forget<RidgeModel> for Influence {
                 })?;
                 let (step, iterations) = all.solve_rows(&pull, &model.settings)?;
                 let theta = &model.theta - &step;
-                let retained = Operator::new(model, rows, gone, None)?;
+                let retained = RowOperator::new(model, rows, gone, None)?;
                 let body = retained.bound_at(&theta, model.settings.lambda)?;
                 let next = model.with(theta, retained.count(), Body::Wide(body));
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
@@ -91,7 +91,7 @@ impl Forget<LogisticModel> for Influence {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
-        let step = |work: &mut Work<'_>| {
+        let step = |work: &mut RequestWork<'_>| {
             work.influence()?;
             work.secure_bound(f64::MAX)
         };

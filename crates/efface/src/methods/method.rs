@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::settings::NamedSettings;
-use super::table::{self, Entry};
+use super::table::{self, TableEntry};
 use super::{Auto, DeltaGrad, FineTune, NegGradPlus, Newton, ProjectionResidual, Scrub};
 use crate::error::{Error, Result};
 use crate::models::Family;
@@ -121,7 +121,7 @@ impl Method {
     }
 
     /// Its lines in the table: claim, cost and paper by family.
-    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &'static TableEntry> {
         let name = self.name();
         table::table().iter().filter(move |entry| entry.method == name)
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::models::ridge::change::{add_product, apply_signs};
 use crate::models::ridge::{Body, ChangeRequest, clear};
 use crate::models::{LogisticModel, RidgeModel};
@@ -98,7 +98,7 @@ impl Forget<LogisticModel> for Newton {
         if self.steps == 0 {
             return Err(Error::Parameter { name: "steps", value: "0".into(), range: "at least 1" });
         }
-        let steps = |work: &mut Work<'_>| {
+        let steps = |work: &mut RequestWork<'_>| {
             for step in 0..self.steps {
                 // The first gradient is known from the rows that leave; every other one has to be looked up.
                 if step > 0 {

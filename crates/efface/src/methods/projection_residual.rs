@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::linalg::{add_scaled, dot, multiply, multiply_lower, symmetric_eigen};
-use crate::models::ridge::change::{Change, Core, residuals};
-use crate::models::ridge::wide::Operator;
+use crate::models::ridge::change::{ChangeCore, RidgeChange, residuals};
+use crate::models::ridge::wide::RowOperator;
 use crate::models::ridge::{Body, Gathered};
 use crate::models::{LogisticModel, RidgeModel};
 use crate::rows::{RowId, RowStore};
@@ -123,15 +123,16 @@ impl ProjectionResidual {
         let Gathered { rows: signed, roots, .. } =
             Gathered::read(&model.basis, model.outputs(), rows, gone, None)?;
         let (zt, iterations) =
-            Operator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
-        let core = Core::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
-            method: NAME,
-            reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
-        })?;
+            RowOperator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
+        let core =
+            ChangeCore::new(&signed.xt, &zt, &signed.signs, Par::Seq).ok_or_else(|| Error::Unsupported {
+                method: NAME,
+                reason: "a leverage is too near 1 for I − H_D to be inverted; use exact".into(),
+            })?;
         let residual = residuals(&signed, &model.theta, Par::Seq);
         let misfit = misfits(&core, &residual, &roots);
         let (theta, dropped) = self.step(model, raw, &misfit, Par::Seq)?;
-        let retained = Operator::new(model, rows, gone, None)?;
+        let retained = RowOperator::new(model, rows, gone, None)?;
         let body = retained.bound_at(&theta, model.settings.lambda)?;
         let next = model.with(theta, retained.count(), Body::Wide(body));
         let mut evidence = next.evidence(NAME, Claim::Approximate);
@@ -183,7 +184,12 @@ fn raw_rows(model: &RidgeModel, rows: &dyn RowStore, ids: &[RowId]) -> Result<Ma
 }
 
 /// r̂ under the parameters in use, which after an approximate method are not the minimum that `change` starts from.
-pub(super) fn residual_in_use(model: &RidgeModel, change: &Change, start: &Mat<f64>, par: Par) -> Mat<f64> {
+pub(super) fn residual_in_use(
+    model: &RidgeModel,
+    change: &RidgeChange,
+    start: &Mat<f64>,
+    par: Par,
+) -> Mat<f64> {
     if std::ptr::eq(start, &model.theta) {
         return change.residual.clone();
     }
@@ -191,7 +197,7 @@ pub(super) fn residual_in_use(model: &RidgeModel, change: &Change, start: &Mat<f
 }
 
 /// X_Dθ − ŷ_D = (I − H_D)⁻¹ r_D − r_D, unscaled by the weights.
-fn misfits(core: &Core, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
+fn misfits(core: &ChangeCore, residual: &Mat<f64>, roots: &[f64]) -> Mat<f64> {
     let errors = core.times(residual);
     // A row of weight 0 taught the model nothing: its prediction is the same with and without it.
     Mat::from_fn(residual.nrows(), residual.ncols(), |k, output| {

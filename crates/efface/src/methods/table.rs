@@ -10,7 +10,7 @@ use Family::{GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, 
 
 /// One line of the table. A method that promises different things of different models has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct TableEntry {
     /// Its name in commands and evidence.
     pub method: &'static str,
     /// The families that it works on.
@@ -33,11 +33,11 @@ const fn entry(
     models: &'static [Family],
     claim: &'static str,
     [cost, memory, paper]: [&'static str; 3],
-) -> Entry {
-    Entry { method, models, claim, cost, memory, paper }
+) -> TableEntry {
+    TableEntry { method, models, claim, cost, memory, paper }
 }
 
-static TABLE: [Entry; 20] = [
+static TABLE: [TableEntry; 20] = [
     entry("retrain", ALL, "exact", ["a fit, O(nd²) for ridge", "the rows", "by definition"]),
     entry(
         "retrain_head",
@@ -116,7 +116,7 @@ static TABLE: [Entry; 20] = [
 ];
 
 /// Every method on every family that it works on.
-pub fn table() -> &'static [Entry] {
+pub fn table() -> &'static [TableEntry] {
     &TABLE
 }
 
@@ -135,7 +135,7 @@ pub fn core_method_names() -> Vec<&'static str> {
 }
 
 /// The lines of the table but those of networks alone, of which the pages about networks tell.
-fn core_entries() -> impl Iterator<Item = &'static Entry> {
+fn core_entries() -> impl Iterator<Item = &'static TableEntry> {
     table().iter().filter(|entry| entry.models != [Network])
 }
 
@@ -145,7 +145,7 @@ pub fn lists(method: &str, family: Family) -> bool {
 }
 
 /// The models of a line in few words.
-fn models(entry: &Entry) -> String {
+fn models(entry: &TableEntry) -> String {
     match entry.models {
         ALL => "all".into(),
         BAYES => "naive Bayes".into(),
@@ -163,7 +163,7 @@ fn short(family: Family) -> &'static str {
 }
 
 /// The models of a line, where a setting of the fit is needed with that setting.
-fn models_in_full(entry: &Entry) -> String {
+fn models_in_full(entry: &TableEntry) -> String {
     match entry.method {
         "certified" | "descent_to_delete" => "logistic with ε".into(),
         "q_kmeans" => "k-means, quantised".into(),
@@ -178,7 +178,7 @@ pub fn markdown() -> String {
         "| method | models | claim | cost of forgetting k rows | kept for it | from |\n|---|---|---|---|---|---|\n",
     );
     for entry in core_entries() {
-        let Entry { method, claim, cost, memory, paper, .. } = entry;
+        let TableEntry { method, claim, cost, memory, paper, .. } = entry;
         // Writing to a String cannot fail.
         let _ = writeln!(
             page,
@@ -194,7 +194,7 @@ pub fn plain() -> String {
     let mut page =
         format!("  {:<20}{:<28}{:<13}{}\n", "method", "models", "claim", "cost of forgetting k rows");
     for entry in core_entries().filter(|entry| entry.method != "auto") {
-        let Entry { method, claim, cost, .. } = entry;
+        let TableEntry { method, claim, cost, .. } = entry;
         let _ = writeln!(page, "  {method:<20}{:<28}{claim:<13}{cost}", models_in_full(entry));
     }
     page.push_str(
@@ -202,7 +202,7 @@ pub fn plain() -> String {
     );
     let _ = writeln!(page, "\n  {:<20}{:<28}from", "method", "kept for it");
     let mut last = "";
-    for Entry { method, memory, paper, .. } in core_entries().filter(|entry| entry.method != "auto") {
+    for TableEntry { method, memory, paper, .. } in core_entries().filter(|entry| entry.method != "auto") {
         // A method of two lines above is one method here, unless it keeps something else.
         let again = if *method == last { "" } else { method };
         let _ = writeln!(page, "  {again:<20}{memory:<28}{paper}");

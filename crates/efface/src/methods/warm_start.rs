@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
-use crate::models::logistic::change::Work;
+use crate::models::logistic::change::RequestWork;
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -29,7 +29,7 @@ impl Forget<LogisticModel> for WarmStart {
         rows: &dyn RowStore,
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
-        let train = |work: &mut Work<'_>| {
+        let train = |work: &mut RequestWork<'_>| {
             work.train()?;
             work.tighten(model.settings().logistic.tolerance)
         };

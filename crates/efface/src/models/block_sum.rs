@@ -83,7 +83,7 @@ fn add_columns<T: Copy, const SQUARES: bool>(
                 *largest = if x.abs() > *largest { x.abs() } else { *largest };
             }
         }
-        let mut words = Words::above(largest.map(|x| if SQUARES { x * x } else { x }));
+        let mut words = BlockWords::above(largest.map(|x| if SQUARES { x * x } else { x }));
         for row in rows {
             words.add::<SQUARES>(&load(row));
         }
@@ -132,7 +132,7 @@ fn add_counts<T: Copy>(rows: &[&[T]], load: &impl Fn(&[T]) -> [f64; LANES]) -> O
 }
 
 /// The sums of a block under way, side by side. Each loop below is one instruction or a few.
-struct Words {
+struct BlockWords {
     sigma: [f64; LANES],
     /// Multiples of σ·2⁻⁵³ whose sum stays below σ: added without an error.
     coarse: [f64; LANES],
@@ -146,7 +146,7 @@ struct Words {
     clippy::needless_range_loop,
     reason = "lanes are counted, so that the compiler sees that they do not end early"
 )]
-impl Words {
+impl BlockWords {
     #[inline(always)]
     fn above(largest: [f64; LANES]) -> Self {
         const EXPONENT: u64 = 0x7ff << 52;
@@ -184,12 +184,12 @@ impl Words {
 
 /// Rows that wait to be added to the same sums.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingBlock<'a> {
     doubles: Vec<&'a [f64]>,
     singles: Vec<&'a [f32]>,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingBlock<'a> {
     /// Puts a row of double precision to the others; true when it is time to add them.
     pub(crate) fn push(&mut self, row: &'a [f64]) -> bool {
         self.doubles.push(row);

@@ -118,7 +118,7 @@ pub(crate) fn add_row(sums: &mut [LongSum], weight: f64, row: &[f64], squares: b
 )]
 #[inline(always)]
 fn add_abreast<const SQUARES: bool, const UNIT: bool>(sums: &mut [LongSum], w: f64, row: &[f64]) -> f64 {
-    let mut lanes = Lanes { high: [0.0; LANES], low: [0.0; LANES], lost: [0.0; LANES] };
+    let mut lanes = SumLanes { high: [0.0; LANES], low: [0.0; LANES], lost: [0.0; LANES] };
     let (blocks, left) = sums.as_chunks_mut::<LANES>();
     let (values, last) = row.as_chunks::<LANES>();
     for (sums, values) in blocks.iter_mut().zip(values) {
@@ -138,7 +138,7 @@ fn add_abreast<const SQUARES: bool, const UNIT: bool>(sums: &mut [LongSum], w: f
 }
 
 /// Sums side by side. Each loop below is one instruction or a few.
-struct Lanes {
+struct SumLanes {
     high: [f64; LANES],
     low: [f64; LANES],
     lost: [f64; LANES],
@@ -148,7 +148,7 @@ struct Lanes {
     clippy::needless_range_loop,
     reason = "lanes are counted, so that the compiler sees that they do not end early"
 )]
-impl Lanes {
+impl SumLanes {
     /// w·x or w·x², w being 1 or −1 where `UNIT`.
     #[inline(always)]
     fn put<const SQUARES: bool, const UNIT: bool>(&mut self, w: f64, x: &[f64; LANES]) {

@@ -3,8 +3,8 @@
 //! rows of the touched leaves it read.
 
 use super::points::Points;
-use super::trace::Replay;
-use super::{Body, KMeansModel};
+use super::trace::ReplayResult;
+use super::{KMeansBody, KMeansModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Retrain;
@@ -45,15 +45,15 @@ impl Forget<KMeansModel> for QKMeans {
     ) -> Result<Outcome<KMeansModel>> {
         request::check_numbers(rows)?;
         request::check_gone(rows, gone, model.width)?;
-        let Body::Quantised(trace) = &model.body else {
+        let KMeansBody::Quantised(trace) = &model.body else {
             return Err(wrong_scheme(self.name(), "dc_kmeans"));
         };
         let rules = model.recipe.rules();
         let leaving = Points::read(rows, gone)?;
         let mut read = gone.len();
         let kept = match trace.without(&leaving, &rules) {
-            Replay::Same(trace) => Some((trace, false)),
-            Replay::From(start) => {
+            ReplayResult::Same(trace) => Some((trace, false)),
+            ReplayResult::From(start) => {
                 let all = rows.all()?;
                 let stays = request::stays(gone);
                 let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
@@ -63,12 +63,13 @@ impl Forget<KMeansModel> for QKMeans {
                 rows.go_on()?;
                 resumed.map(|trace| (trace, true))
             }
-            Replay::Scratch => None,
+            ReplayResult::Scratch => None,
         };
         let Some((trace, refactored)) = kept else {
             return model.again(self.name(), rows, gone, None);
         };
-        let next = KMeansModel { rows: rows.len() - gone.len(), body: Body::Quantised(trace), ..*model };
+        let next =
+            KMeansModel { rows: rows.len() - gone.len(), body: KMeansBody::Quantised(trace), ..*model };
         let mut evidence = next.evidence(self.name());
         (evidence.forgotten, evidence.rows_read, evidence.refactored) = (gone.len(), read, refactored);
         Ok(Outcome { model: next, evidence })
@@ -92,11 +93,11 @@ impl Forget<KMeansModel> for DcKMeans {
     ) -> Result<Outcome<KMeansModel>> {
         request::check_numbers(rows)?;
         request::check_gone(rows, gone, model.width)?;
-        let Body::Divided(tree) = &model.body else {
+        let KMeansBody::Divided(tree) = &model.body else {
             return Err(wrong_scheme(self.name(), "q_kmeans"));
         };
         let (tree, read) = tree.without(&model.recipe, rows, gone)?;
-        let next = KMeansModel { rows: rows.len() - gone.len(), body: Body::Divided(tree), ..*model };
+        let next = KMeansModel { rows: rows.len() - gone.len(), body: KMeansBody::Divided(tree), ..*model };
         let mut evidence = next.evidence(self.name());
         (evidence.forgotten, evidence.rows_read) = (gone.len(), read);
         Ok(Outcome { model: next, evidence })

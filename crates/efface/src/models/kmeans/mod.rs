@@ -58,16 +58,16 @@ use tree::Tree;
 
 /// Fitted centres, with what they need in order to forget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredKMeans", into = "StoredKMeans")]
 pub struct KMeansModel {
     recipe: KMeans,
     width: usize,
     rows: usize,
-    body: Body,
+    body: KMeansBody,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Body {
+enum KMeansBody {
     Quantised(Trace),
     Divided(Tree),
 }
@@ -89,12 +89,12 @@ impl KMeans {
                 let points = Points::read(rows, ids)?;
                 let trace = Trace::new(&points, &self.rules());
                 rows.go_on()?;
-                Body::Quantised(trace.map_err(|found| too_few(self.k, found))?)
+                KMeansBody::Quantised(trace.map_err(|found| too_few(self.k, found))?)
             }
             Scheme::Divided { .. } => {
                 let tree = Tree::new(self, rows, ids);
                 rows.go_on()?;
-                Body::Divided(tree?)
+                KMeansBody::Divided(tree?)
             }
         };
         Ok(KMeansModel { recipe: *self, width: rows.width(), rows: ids.len(), body })
@@ -144,8 +144,8 @@ impl KMeansModel {
 
     fn flat(&self) -> &[f64] {
         match &self.body {
-            Body::Quantised(trace) => trace.result().map_or(&[], |stage| &stage.centers),
-            Body::Divided(tree) => tree.centers(),
+            KMeansBody::Quantised(trace) => trace.result().map_or(&[], |stage| &stage.centers),
+            KMeansBody::Divided(tree) => tree.centers(),
         }
     }
 
@@ -163,8 +163,8 @@ impl KMeansModel {
     /// What is kept, its memory, and the iterations of the run.
     fn kept(&self) -> (&'static str, usize, usize) {
         match &self.body {
-            Body::Quantised(trace) => ("stages of the run", trace.bytes(), trace.iterations()),
-            Body::Divided(tree) => ("nodes of the tree", tree.bytes(), 0),
+            KMeansBody::Quantised(trace) => ("stages of the run", trace.bytes(), trace.iterations()),
+            KMeansBody::Divided(tree) => ("nodes of the tree", tree.bytes(), 0),
         }
     }
 
@@ -235,27 +235,29 @@ impl Amend for KMeansModel {
 
 /// A model as it is written down, before it is believed.
 #[derive(Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredKMeans {
     recipe: KMeans,
     width: usize,
     rows: usize,
-    body: Body,
+    body: KMeansBody,
 }
 
-impl From<KMeansModel> for Stored {
+impl From<KMeansModel> for StoredKMeans {
     fn from(KMeansModel { recipe, width, rows, body }: KMeansModel) -> Self {
         Self { recipe, width, rows, body }
     }
 }
 
-impl TryFrom<Stored> for KMeansModel {
+impl TryFrom<StoredKMeans> for KMeansModel {
     type Error = Error;
 
-    fn try_from(Stored { recipe, width, rows, body }: Stored) -> Result<Self> {
+    fn try_from(StoredKMeans { recipe, width, rows, body }: StoredKMeans) -> Result<Self> {
         recipe.check()?;
         let sound = match (&body, recipe.scheme) {
-            (Body::Quantised(trace), Scheme::Quantised { .. }) => trace.is_sound(&recipe.rules(), width),
-            (Body::Divided(tree), Scheme::Divided { .. }) => tree.is_sound(&recipe, width, rows),
+            (KMeansBody::Quantised(trace), Scheme::Quantised { .. }) => {
+                trace.is_sound(&recipe.rules(), width)
+            }
+            (KMeansBody::Divided(tree), Scheme::Divided { .. }) => tree.is_sound(&recipe, width, rows),
             _ => false,
         };
         if !sound {

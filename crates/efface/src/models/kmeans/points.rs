@@ -24,19 +24,19 @@ const SMALLEST: f64 = 1e-200;
 
 /// The two smallest of some numbers, and the place of the smallest.
 #[derive(Debug, Clone, Copy)]
-struct Rank {
+struct NearestTwo {
     best: usize,
     first: f64,
     second: f64,
 }
 
-impl Default for Rank {
+impl Default for NearestTwo {
     fn default() -> Self {
         Self { best: 0, first: f64::INFINITY, second: f64::INFINITY }
     }
 }
 
-impl Rank {
+impl NearestTwo {
     /// Without a branch, because the processor cannot predict which centre is nearer.
     #[inline(always)]
     fn see(&mut self, whose: usize, score: f64) {
@@ -154,7 +154,7 @@ impl Points {
             );
             for at in start..start + count {
                 let point = self.point(at);
-                let mut rank = Rank::default();
+                let mut rank = NearestTwo::default();
                 for (cluster, (product, size)) in
                     products.col_as_slice(at - start).iter().zip(&sizes).enumerate()
                 {

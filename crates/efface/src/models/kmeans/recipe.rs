@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::trace::Rules;
+use super::trace::IterationRules;
 use crate::error::{Error, Result};
 
 /// The most leaves of a tree: with more, most leaves would hold no row.
@@ -91,12 +91,12 @@ impl KMeans {
     }
 
     /// The iteration of the quantised scheme.
-    pub(super) fn rules(&self) -> Rules {
+    pub(super) fn rules(&self) -> IterationRules {
         let (epsilon, gamma) = match self.scheme {
             Scheme::Quantised { epsilon, gamma } => (epsilon, gamma),
             Scheme::Divided { .. } => (0.0, 0.0),
         };
-        Rules { k: self.k, iterations: self.iterations, seed: self.seed, epsilon, gamma }
+        IterationRules { k: self.k, iterations: self.iterations, seed: self.seed, epsilon, gamma }
     }
 
     /// The height and width of the tree.

@@ -15,13 +15,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::points::Points;
-use crate::models::block_sum::Waiting;
+use crate::models::block_sum::WaitingBlock;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::random::{DrawPurpose, random_uniform};
 
 /// The settings of the iteration.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(super) struct IterationRules {
     pub(super) k: usize,
     pub(super) iterations: usize,
     pub(super) seed: u64,
@@ -32,7 +32,7 @@ pub(super) struct Rules {
 
 /// Centres, and the sums of the partition that they make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Stage {
+pub(super) struct RunStage {
     pub(super) centers: Vec<f64>,
     /// Points of positive weight per cluster.
     members: Vec<usize>,
@@ -44,8 +44,8 @@ pub(super) struct Stage {
     lost: [f64; 3],
 }
 
-impl Stage {
-    fn measure(centers: Vec<f64>, points: &Points, rules: &Rules) -> Self {
+impl RunStage {
+    fn measure(centers: Vec<f64>, points: &Points, rules: &IterationRules) -> Self {
         let mut stage = Self {
             centers,
             members: vec![0; rules.k],
@@ -61,7 +61,8 @@ impl Stage {
     /// Counts points in (`sign` 1) or out (−1).
     fn put(&mut self, points: &Points, sign: f64) {
         let width = points.width;
-        let mut waiting: Vec<Waiting<'_>> = (0..self.masses.len()).map(|_| Waiting::default()).collect();
+        let mut waiting: Vec<WaitingBlock<'_>> =
+            (0..self.masses.len()).map(|_| WaitingBlock::default()).collect();
         let mut at = 0;
         points.each_nearest(&self.centers.clone(), |cluster, distance| {
             let point = points.point(at);
@@ -92,7 +93,7 @@ impl Stage {
         }
     }
 
-    fn add_waiting(&mut self, cluster: usize, waiting: &mut Waiting<'_>, width: usize) {
+    fn add_waiting(&mut self, cluster: usize, waiting: &mut WaitingBlock<'_>, width: usize) {
         let sums = &mut self.sums[cluster * width..(cluster + 1) * width];
         self.lost[1] += waiting.add_to(sums, false, self.lost[1]);
         waiting.clear();
@@ -103,7 +104,7 @@ impl Stage {
     }
 
     /// The centres of stage `tau`, which follows this one, and whether the arithmetic leaves no doubt of their cells.
-    fn next(&self, rules: &Rules, tau: usize) -> (Vec<f64>, bool) {
+    fn next(&self, rules: &IterationRules, tau: usize) -> (Vec<f64>, bool) {
         let width = self.sums.len() / rules.k;
         let total: f64 = (0..rules.k).map(|cluster| self.mass(cluster)).sum();
         let mut centers = self.centers.clone();
@@ -153,13 +154,13 @@ impl Stage {
 pub(super) struct Trace {
     /// The ids of the points that k-means++ chose.
     pub(super) initial: Vec<u64>,
-    stages: Vec<Stage>,
+    stages: Vec<RunStage>,
     /// Whether the last stage did not improve on the one before it, which then is the result.
     stopped: bool,
 }
 
 /// The result of a replay.
-pub(super) enum Replay {
+pub(super) enum ReplayResult {
     /// Nothing visible changed; only sums did.
     Same(Trace),
     /// The stages up to here stand; the rest has to be computed anew.
@@ -170,25 +171,25 @@ pub(super) enum Replay {
 
 impl Trace {
     /// The whole run, or the number of distinct points when that is below k.
-    pub(super) fn new(points: &Points, rules: &Rules) -> Result<Self, usize> {
+    pub(super) fn new(points: &Points, rules: &IterationRules) -> Result<Self, usize> {
         let chosen = points.plus_plus(rules.k, rules.seed);
         if chosen.len() < rules.k {
             return Err(chosen.len());
         }
         let centers = chosen.iter().flat_map(|&at| points.point(at).iter().copied()).collect();
         let initial = chosen.iter().map(|&at| points.ids[at]).collect();
-        let trace = Self { initial, stages: vec![Stage::measure(centers, points, rules)], stopped: false };
+        let trace = Self { initial, stages: vec![RunStage::measure(centers, points, rules)], stopped: false };
         Ok(trace.run(points, rules))
     }
 
     /// Goes on from the last stage.
-    fn run(mut self, points: &Points, rules: &Rules) -> Self {
+    fn run(mut self, points: &Points, rules: &IterationRules) -> Self {
         while let Some(last) = self.stages.last()
             && self.stages.len() <= rules.iterations
             && !points.is_stopped()
         {
             let (centers, _) = last.next(rules, self.stages.len());
-            let stage = Stage::measure(centers, points, rules);
+            let stage = RunStage::measure(centers, points, rules);
             let (better, _) = stage.improves(last);
             self.stages.push(stage);
             if !better {
@@ -200,7 +201,7 @@ impl Trace {
     }
 
     /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
-    pub(super) fn resume(self, points: &Points, rules: &Rules) -> Option<Self> {
+    pub(super) fn resume(self, points: &Points, rules: &IterationRules) -> Option<Self> {
         let at = self.stages.len();
         let whole = self.run(points, rules);
         let last = whole.stages.get(at.checked_sub(1)?)?;
@@ -209,14 +210,14 @@ impl Trace {
     }
 
     /// The stage whose centres are the result; None only for a damaged trace.
-    pub(super) fn result(&self) -> Option<&Stage> {
+    pub(super) fn result(&self) -> Option<&RunStage> {
         self.stages.iter().rev().nth(self.stopped as usize)
     }
 
     /// Takes points out of every stage and looks whether anything visible changes.
-    pub(super) fn without(&self, gone: &Points, rules: &Rules) -> Replay {
+    pub(super) fn without(&self, gone: &Points, rules: &IterationRules) -> ReplayResult {
         if gone.ids.iter().any(|id| self.initial.contains(id)) {
-            return Replay::Scratch;
+            return ReplayResult::Scratch;
         }
         let mut next = Self { initial: self.initial.clone(), stages: Vec::new(), stopped: false };
         for (tau, stored) in self.stages.iter().enumerate() {
@@ -226,17 +227,17 @@ impl Trace {
                 let (centers, sure) = last.next(rules, tau);
                 let (better, clear) = stage.improves(last);
                 if !sure || (centers == stage.centers && !clear) {
-                    return Replay::Scratch;
+                    return ReplayResult::Scratch;
                 }
                 let stops = self.stopped && tau + 1 == self.stages.len();
                 if centers != stage.centers || better == stops {
-                    return Replay::From(next);
+                    return ReplayResult::From(next);
                 }
             }
             next.stages.push(stage);
         }
         next.stopped = self.stopped;
-        Replay::Same(next)
+        ReplayResult::Same(next)
     }
 
     pub(super) fn iterations(&self) -> usize {
@@ -248,8 +249,8 @@ impl Trace {
     }
 
     /// Whether the parts of a stored trace fit together.
-    pub(super) fn is_sound(&self, rules: &Rules, width: usize) -> bool {
-        let whole = |s: &Stage| {
+    pub(super) fn is_sound(&self, rules: &IterationRules, width: usize) -> bool {
+        let whole = |s: &RunStage| {
             s.centers.len() == rules.k * width
                 && s.sums.len() == s.centers.len()
                 && [s.members.len(), s.masses.len()] == [rules.k; 2]
@@ -275,8 +276,8 @@ mod tests {
         points
     }
 
-    fn rules(k: usize, epsilon: f64, gamma: f64) -> Rules {
-        Rules { k, iterations: 10, seed: 3, epsilon, gamma }
+    fn rules(k: usize, epsilon: f64, gamma: f64) -> IterationRules {
+        IterationRules { k, iterations: 10, seed: 3, epsilon, gamma }
     }
 
     /// Ginart et al.: where m < γ·n/k, c ← (m·c + (γ·n/k − m)·previous) / (γ·n/k).
@@ -284,7 +285,7 @@ mod tests {
     fn a_small_cluster_is_pulled_back_to_its_previous_centre() {
         let positions = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 22.0, 70.0];
         let points = line(&positions, &[1.0; 10]);
-        let stage = |rules: &Rules| Stage::measure(vec![1.0, 30.0, 60.0, 500.0], &points, rules);
+        let stage = |rules: &IterationRules| RunStage::measure(vec![1.0, 30.0, 60.0, 500.0], &points, rules);
         let next = |gamma| {
             let rules = rules(4, 0.0, gamma);
             stage(&rules).next(&rules, 1).0
@@ -301,7 +302,7 @@ mod tests {
         let once: Vec<f64> = positions[..9].iter().flat_map(|x| [*x, *x]).collect();
         let rules = rules(2, 0.0, 1.0);
         let [a, b] = [&twice, &line(&once, &[1.0; 18])]
-            .map(|points| Stage::measure(vec![1.0, 30.0], points, &rules).next(&rules, 1).0);
+            .map(|points| RunStage::measure(vec![1.0, 30.0], points, &rules).next(&rules, 1).0);
         assert_eq!(a, b);
     }
 
@@ -311,8 +312,8 @@ mod tests {
         let points = line(&[0.0, 1.0, 2.0, 20.0, 22.0, 70.0], &[1.0; 6]);
         let fine = rules(3, 0.0, 0.2);
         let epsilon = 0.7;
-        let coarse = Rules { epsilon, ..fine };
-        let stage = Stage::measure(vec![1.0, 30.0, 60.0], &points, &fine);
+        let coarse = IterationRules { epsilon, ..fine };
+        let stage = RunStage::measure(vec![1.0, 30.0, 60.0], &points, &fine);
         let exact = stage.next(&fine, 1).0;
         let mut offsets = Vec::new();
         for tau in 1..400 {
@@ -341,7 +342,7 @@ mod tests {
         let mut at_the_start = 0;
         for seed in 0..200 {
             for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
-                let rules = Rules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
+                let rules = IterationRules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
                 let Ok(trace) = Trace::new(&points, &rules) else { panic!("enough points") };
                 let losses: Vec<f64> = trace.stages.iter().map(|stage| stage.loss.value()).collect();
                 let last = losses.len() - 1;

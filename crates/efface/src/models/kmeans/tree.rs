@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::points::{Points, nearest};
-use super::trace::{Rules, Trace};
+use super::trace::{IterationRules, Trace};
 use super::{KMeans, too_few};
 use crate::error::Result;
 use crate::random::{DrawPurpose, random_word};
@@ -21,7 +21,7 @@ use crate::rows::{RowId, RowStore};
 
 /// The centres of one node and the mass of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct TreeNode {
     centers: Vec<f64>,
     masses: Vec<f64>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Tree {
     /// The ids in each leaf, ascending.
     leaves: Vec<Vec<RowId>>,
     /// The nodes of each level, leaves first, the root alone in the last.
-    levels: Vec<Vec<Node>>,
+    levels: Vec<Vec<TreeNode>>,
 }
 
 impl Tree {
@@ -44,7 +44,7 @@ impl Tree {
             leaves[leaf(recipe.seed, id, sizes[0])].push(id);
         }
         leaves.iter_mut().for_each(|leaf| leaf.sort_unstable());
-        let levels = sizes.iter().map(|&size| vec![Node::default(); size]).collect();
+        let levels = sizes.iter().map(|&size| vec![TreeNode::default(); size]).collect();
         let mut tree = Self { leaves, levels };
         tree.compute(recipe, rows, (0..sizes[0]).collect())?;
         Ok(tree)
@@ -81,7 +81,7 @@ impl Tree {
                 } else {
                     let mut points = Points::new(rows.width());
                     for child in at * width..(at + 1) * width {
-                        let Node { centers, masses } = &self.levels[level - 1][child];
+                        let TreeNode { centers, masses } = &self.levels[level - 1][child];
                         for (cluster, mass) in masses.iter().enumerate() {
                             let center = &centers[cluster * points.width..(cluster + 1) * points.width];
                             let id = (child * recipe.k + cluster) as u64;
@@ -110,7 +110,7 @@ impl Tree {
     /// Whether the parts of a stored tree fit together.
     pub(super) fn is_sound(&self, recipe: &KMeans, width: usize, rows: usize) -> bool {
         let (height, branches) = recipe.shape();
-        let sized = |(level, nodes): (usize, &Vec<Node>)| {
+        let sized = |(level, nodes): (usize, &Vec<TreeNode>)| {
             nodes.len() == branches.pow((height - level) as u32)
                 && nodes.iter().all(|node| {
                     node.masses.len() <= recipe.k
@@ -131,15 +131,15 @@ fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
 }
 
 /// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.
-fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<Node> {
-    let rules = Rules { k: recipe.k, iterations: recipe.iterations, seed, epsilon: 0.0, gamma: 0.0 };
+fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<TreeNode> {
+    let rules = IterationRules { k: recipe.k, iterations: recipe.iterations, seed, epsilon: 0.0, gamma: 0.0 };
     match Trace::new(points, &rules) {
-        Ok(trace) => Ok(trace.result().map_or_else(Node::default, |stage| Node {
+        Ok(trace) => Ok(trace.result().map_or_else(TreeNode::default, |stage| TreeNode {
             centers: stage.centers.clone(),
             masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
         })),
         // The run was asked to stop, so its result is not used.
-        Err(_) if points.is_stopped() => Ok(Node::default()),
+        Err(_) if points.is_stopped() => Ok(TreeNode::default()),
         Err(distinct) if root => Err(too_few(recipe.k, distinct)),
         Err(_) => {
             let chosen = points.plus_plus(recipe.k, seed);
@@ -148,7 +148,7 @@ fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<Node
             for at in (0..points.len()).filter(|&at| points.weight(at) > 0.0) {
                 masses[nearest(&centers, points.point(at)).0] += points.weight(at);
             }
-            Ok(Node { centers, masses })
+            Ok(TreeNode { centers, masses })
         }
     }
 }

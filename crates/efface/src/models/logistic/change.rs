@@ -12,7 +12,7 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::StepSize;
-use super::curvature::{LowRank, Movers, Settling, Standing, Waiting};
+use super::curvature::{LowRank, RequestRows, Settling, Standing, WaitingRows};
 use super::objective::{flat, shaped};
 use super::pass::Sample;
 use super::reach::ACCURACY;
@@ -29,7 +29,7 @@ const STALE: f64 = 0.5;
 const BEHIND: f64 = 8.0;
 
 /// A request at work.
-pub(crate) struct Work<'a> {
+pub(crate) struct RequestWork<'a> {
     pub(super) before: &'a LogisticModel,
     /// The rows that are left, read when they are first needed.
     ground: Option<Cow<'a, Rows>>,
@@ -38,7 +38,7 @@ pub(crate) struct Work<'a> {
     new: Option<&'a Rows>,
     pub(crate) next: LogisticModel,
     /// The rows of the request in the model's coordinates.
-    movers: Movers,
+    movers: RequestRows,
     pub(super) read: usize,
     pub(crate) steps: usize,
     pub(crate) passes: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Work<'a> {
 }
 
 /// A checked request, not yet at work.
-pub(crate) struct Request<'a> {
+pub(crate) struct CheckedRequest<'a> {
     method: &'static str,
     model: &'a LogisticModel,
     store: &'a dyn RowStore,
@@ -66,7 +66,7 @@ impl LogisticModel {
         method: &'static str,
         store: &'a dyn RowStore,
         gone: &'a [RowId],
-    ) -> Result<Request<'a>> {
+    ) -> Result<CheckedRequest<'a>> {
         self.check_request(store, gone)?;
         if self.settings.is_private() {
             let instead =
@@ -76,34 +76,34 @@ impl LogisticModel {
                 reason: format!("it keeps no account of this model's noise; use {instead}, or retrain"),
             });
         }
-        Ok(Request { method, model: self, store, gone })
+        Ok(CheckedRequest { method, model: self, store, gone })
     }
 }
 
-impl Request<'_> {
+impl CheckedRequest<'_> {
     /// Lets a method work; a request for nothing changes nothing.
     pub(crate) fn step(
         self,
-        work: impl FnOnce(&mut Work<'_>) -> Result<()>,
+        work: impl FnOnce(&mut RequestWork<'_>) -> Result<()>,
         claim: Claim,
     ) -> Result<Outcome<LogisticModel>> {
         let Self { method, model, store, gone } = self;
         if gone.is_empty() {
             return Ok(Outcome { model: model.clone(), evidence: model.evidence(method, claim) });
         }
-        let mut at_work = Work::new(model, store, gone, None)?;
+        let mut at_work = RequestWork::new(model, store, gone, None)?;
         at_work.clears = claim != Claim::Approximate;
         work(&mut at_work)?;
         if model.has_no_penalty() && at_work.relative_bound().is_infinite() {
             // Without a penalty the rows that are left may have no optimum at all; only training can tell.
-            let mut trial = Work::new(model, store, gone, None)?;
+            let mut trial = RequestWork::new(model, store, gone, None)?;
             trial.train_anew()?;
         }
         Ok(at_work.finish(method, claim))
     }
 }
 
-impl<'a> Work<'a> {
+impl<'a> RequestWork<'a> {
     pub(crate) fn new(
         before: &'a LogisticModel,
         store: &'a dyn RowStore,
@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
         let total = gone.len() + new.map_or(0, |new| new.len());
         // Without a Hessian no low-rank block of these rows is kept.
         let kept = before.standing.is_some();
-        let mut movers = Movers::new(before.basis.width(), if kept { total } else { 0 });
+        let mut movers = RequestRows::new(before.basis.width(), if kept { total } else { 0 });
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
@@ -204,7 +204,7 @@ impl<'a> Work<'a> {
         ledger.drift += self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
         self.next.facts.reach = self.next.facts.reach.max(self.movers.reach());
         let old = standing.pending.as_deref();
-        let waiting = Waiting::new(old.map(LowRank::waiting), &self.movers, frame);
+        let waiting = WaitingRows::new(old.map(LowRank::waiting), &self.movers, frame);
         // A few rows wait as a low-rank block; many are folded in at once.
         let total = standing.base.hessian.nrows();
         if 2 * waiting.rank() <= total
@@ -503,7 +503,7 @@ impl<'a> Work<'a> {
             ledger.leftover += shaped(&product, width);
             super::dead::leave_out(&mut ledger.leftover, &standing.unsupported());
         }
-        ledger.advance(&size, &base.scales, waiting.map_or(0.0, Waiting::joined), standing.growth());
+        ledger.advance(&size, &base.scales, waiting.map_or(0.0, WaitingRows::joined), standing.growth());
         if !solved {
             // Only to the norm: the local one is worth a solve here.
             let unknown = ledger.unknown;
@@ -525,7 +525,7 @@ impl<'a> Work<'a> {
         let local = (dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0) + left).sqrt();
         let scales = &standing.base.scales;
         // Rows that joined since have their reach bounded by way of the plain norm.
-        let newcomers = waiting.map_or(0.0, Waiting::joining_reach);
+        let newcomers = waiting.map_or(0.0, WaitingRows::joining_reach);
         let newcomers =
             newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
         let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
-use super::pass::{Frame, Member, Sample, Survey};
+use super::pass::{Frame, Sample, Survey, WeightedRow};
 use super::train::Bowl;
 use crate::error::{Error, Result};
 use crate::linalg::{
     Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm, par,
 };
-use crate::models::ridge::change::Core;
+use crate::models::ridge::change::ChangeCore;
 
 /// More parameters than this are too many to invert their Hessian for a bound.
 const INVERTIBLE: usize = 2048;
@@ -71,7 +71,7 @@ pub(crate) struct Settling {
 
 /// Rows that came or went since the Hessian was brought up to date.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRows {
     /// One column per row and class: √w times a root of J ⊗ xxᵀ.
     u: Mat<f64>,
     signs: Vec<f64>,
@@ -84,14 +84,14 @@ pub(crate) struct Waiting {
 /// Waiting rows, solved for.
 #[derive(Debug, Clone)]
 pub(crate) struct LowRank {
-    waiting: Waiting,
+    waiting: WaitingRows,
     /// H⁻¹u.
     z: Mat<f64>,
-    pub(crate) core: Core,
+    pub(crate) core: ChangeCore,
 }
 
 /// The rows of one request, in the model's coordinates.
-pub(crate) struct Movers {
+pub(crate) struct RequestRows {
     /// One column each.
     pub(crate) x: Mat<f64>,
     pub(crate) weights: Vec<f64>,
@@ -101,7 +101,7 @@ pub(crate) struct Movers {
     pub(crate) scores: Mat<f64>,
 }
 
-impl Movers {
+impl RequestRows {
     pub(crate) fn new(width: usize, capacity: usize) -> Self {
         Self {
             x: Mat::zeros(width, capacity),
@@ -112,7 +112,7 @@ impl Movers {
         }
     }
 
-    pub(crate) fn push(&mut self, frame: Frame<'_>, member: &Member<'_>, sign: f64) {
+    pub(crate) fn push(&mut self, frame: Frame<'_>, member: &WeightedRow<'_>, sign: f64) {
         frame.write(member, self.x.col_as_slice_mut(self.weights.len()));
         self.weights.push(member.weight);
         self.signs.push(sign);
@@ -256,7 +256,7 @@ impl Curvature {
     }
 
     /// At least ‖√w XΔ‖ over all rows: rows that left and have not been settled still count.
-    pub(crate) fn spread(&self, step: &Mat<f64>, waiting: Option<&Waiting>) -> f64 {
+    pub(crate) fn spread(&self, step: &Mat<f64>, waiting: Option<&WaitingRows>) -> f64 {
         let product = self.gram_times(step);
         let mut square = dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0);
         if let Some(waiting) = waiting {
@@ -274,7 +274,7 @@ impl Curvature {
     /// update of the factor would be; without it the factor is made anew.
     pub(crate) fn settled(
         &self,
-        waiting: &Waiting,
+        waiting: &WaitingRows,
         solved: Option<&LowRank>,
         extra: &Extra,
         outputs: usize,
@@ -335,9 +335,9 @@ impl Curvature {
     }
 }
 
-impl Waiting {
+impl WaitingRows {
     /// The rows of a request on top of those that wait already.
-    pub(crate) fn new(before: Option<&Waiting>, movers: &Movers, frame: Frame<'_>) -> Self {
+    pub(crate) fn new(before: Option<&WaitingRows>, movers: &RequestRows, frame: Frame<'_>) -> Self {
         let (u, signs) = movers.roots(frame);
         let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
         let weights = movers.weights.clone();
@@ -430,18 +430,18 @@ impl LowRank {
     pub(crate) fn new(
         curvature: &Curvature,
         before: Option<&LowRank>,
-        waiting: Waiting,
+        waiting: WaitingRows,
         par: Par,
     ) -> Option<Self> {
         let known = before.map_or(0, |before| before.z.ncols());
         let mut fresh = waiting.u.as_ref().subcols(known, waiting.rank() - known).to_owned();
         curvature.factor.solve(fresh.as_mut(), par);
         let z = before.map_or_else(|| fresh.clone(), |before| beside(&before.z, &fresh));
-        let core = Core::new(&waiting.u, &z, &waiting.signs, par)?;
+        let core = ChangeCore::new(&waiting.u, &z, &waiting.signs, par)?;
         Some(Self { waiting, z, core })
     }
 
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub(crate) fn waiting(&self) -> &WaitingRows {
         &self.waiting
     }
 

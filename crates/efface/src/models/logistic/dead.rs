@@ -6,7 +6,7 @@
 use faer::Mat;
 
 use super::LogisticModel;
-use super::change::Work;
+use super::change::RequestWork;
 use crate::evidence::{ClearedColumns, Outcome};
 
 /// Sets the lines of these columns to 0.
@@ -67,7 +67,7 @@ impl Outcome<LogisticModel> {
     }
 }
 
-impl Work<'_> {
+impl RequestWork<'_> {
     /// Takes columns that no row has out of the gradient that the bound speaks of, and notes how much weight they hold.
     pub(super) fn note_dead(&mut self) {
         let columns = self.next.dead_columns();

@@ -3,7 +3,7 @@
 use faer::{Accum, Mat, Par};
 
 use super::pass::{BLOCK, Frame};
-use super::reader::{Kind, Reader};
+use super::reader::{PassReader, RowPlace};
 use crate::linalg::{mirror_lower, multiply_lower};
 
 /// Σ v_ab x xᵀ in blocks of outputs × outputs; only blocks on and below the diagonal, and of each its lower triangle, are
@@ -34,8 +34,8 @@ impl HessianSums {
         }
     }
 
-    pub(super) fn add(&mut self, reader: &Reader<'_, '_>, value: impl Fn(usize, usize) -> f64) {
-        if let Kind::Thin = reader.kind {
+    pub(super) fn add(&mut self, reader: &PassReader<'_, '_>, value: impl Fn(usize, usize) -> f64) {
+        if let RowPlace::Thin = reader.kind {
             for b in 0..self.outputs {
                 for a in b..self.outputs {
                     self.add_thin(&reader.entries, value(a, b), a, b);

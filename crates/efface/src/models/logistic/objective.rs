@@ -128,7 +128,7 @@ pub(crate) struct Objective<'a> {
 }
 
 /// The loss at one place.
-pub(crate) struct Place {
+pub(crate) struct ObjectivePlace {
     pub(crate) theta: Mat<f64>,
     pub(crate) loss: f64,
     pub(crate) gradient: Mat<f64>,
@@ -136,10 +136,10 @@ pub(crate) struct Place {
 }
 
 impl Objective<'_> {
-    pub(crate) fn at(&self, theta: Mat<f64>) -> Place {
+    pub(crate) fn at(&self, theta: Mat<f64>) -> ObjectivePlace {
         let mut slope = self.sample.slope(self.frame, &theta);
         slope.loss += self.extra.slope(&theta, &mut slope.gradient);
-        Place { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin }
+        ObjectivePlace { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin }
     }
 
     /// The lower triangle of the Hessian.

@@ -8,7 +8,7 @@ use faer::{Accum, Mat, Par};
 
 use super::Link;
 use super::hessian::HessianSums;
-use super::reader::{Kind, Reader};
+use super::reader::{PassReader, RowPlace};
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
 use crate::models::basis::Basis;
@@ -35,7 +35,7 @@ pub(crate) struct Frame<'a> {
 
 /// A row, its class, and the factor that brings it to a norm of at most 1 where that is asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Member<'a> {
+pub(crate) struct WeightedRow<'a> {
     pub(crate) features: RowRef<'a>,
     pub(crate) weight: f64,
     pub(crate) class: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Member<'a> {
 
 /// The rows that a loss is summed over. Rows of weight 0 are left out.
 pub(crate) struct Sample<'a> {
-    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) members: Vec<WeightedRow<'a>>,
     /// Rows in all, those of weight 0 included.
     pub(crate) rows: usize,
     /// Where a request to stop would arrive.
@@ -52,7 +52,7 @@ pub(crate) struct Sample<'a> {
 }
 
 /// Loss and gradient, without penalty.
-pub(crate) struct Slope {
+pub(crate) struct LossSlope {
     pub(crate) loss: f64,
     pub(crate) gradient: Mat<f64>,
     /// The least lead of a row's own class over the others: above 0, all rows are told apart.
@@ -84,13 +84,13 @@ impl Survey {
 
 impl Frame<'_> {
     /// A row of a store, if its targets name a class.
-    pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<Member<'r>> {
+    pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<WeightedRow<'r>> {
         let class = self
             .link
             .class(row.targets)
             .ok_or(Error::NotAClass { row: row.id, expected: self.link.expected() })?;
         let scale = self.scale(row.features);
-        Ok(Member { features: row.features, weight: row.weight, class, scale })
+        Ok(WeightedRow { features: row.features, weight: row.weight, class, scale })
     }
 
     /// The factor that brings a row, its constant included, to a norm of at most 1.
@@ -103,7 +103,7 @@ impl Frame<'_> {
         if square > 1.0 { 1.0 / square.sqrt() } else { 1.0 }
     }
 
-    pub(crate) fn write(&self, member: &Member<'_>, out: &mut [f64]) {
+    pub(crate) fn write(&self, member: &WeightedRow<'_>, out: &mut [f64]) {
         self.basis.write(member.features, member.scale, out);
     }
 
@@ -118,7 +118,7 @@ impl Frame<'_> {
     }
 
     /// The non-zeros of a thin row.
-    pub(super) fn entries(&self, member: &Member<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
+    pub(super) fn entries(&self, member: &WeightedRow<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();
         if first == 1 {
@@ -159,7 +159,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
-    fn split<T: Send>(&self, threads: usize, work: impl Fn(usize, &[Member<'a>]) -> T + Sync) -> Vec<T> {
+    fn split<T: Send>(&self, threads: usize, work: impl Fn(usize, &[WeightedRow<'a>]) -> T + Sync) -> Vec<T> {
         let threads = threads.clamp(1, self.members.len().div_ceil(64).max(1));
         let size = self.members.len().div_ceil(threads).max(1);
         let mut stretches = self.members.chunks(size).enumerate();
@@ -179,10 +179,10 @@ impl<'a> Sample<'a> {
         })
     }
 
-    pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Slope {
+    pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> LossSlope {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::raw(frame);
+            let mut reader = PassReader::raw(frame);
             let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
             let mut part = gradient.clone();
@@ -207,10 +207,10 @@ impl<'a> Sample<'a> {
                 part.fill(0.0);
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
-            Slope { loss, gradient, margin }
+            LossSlope { loss, gradient, margin }
         });
         let mut parts = parts.into_iter();
-        let empty = Slope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY };
+        let empty = LossSlope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY };
         let mut total = parts.next().unwrap_or(empty);
         for part in parts {
             total.loss += part.loss;
@@ -225,7 +225,7 @@ impl<'a> Sample<'a> {
         let total = theta.nrows() * frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
             let mut sums = HessianSums::new(frame);
-            let mut reader = Reader::new(frame);
+            let mut reader = PassReader::new(frame);
             let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; frame.outputs];
             let mut probabilities = vec![0.0; frame.outputs];
@@ -246,7 +246,7 @@ impl<'a> Sample<'a> {
     pub(crate) fn scores(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::raw(frame);
+            let mut reader = PassReader::raw(frame);
             let vectors = reader.vectors(theta);
             let mut scores = vec![0.0; outputs * members.len()];
             for (member, line) in members.iter().zip(scores.chunks_exact_mut(outputs)) {
@@ -277,7 +277,7 @@ impl<'a> Sample<'a> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let parts = self.split(frame.threads, |offset, members| {
-            let mut reader = Reader::raw(frame);
+            let mut reader = PassReader::raw(frame);
             let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
             let mut out = Mat::zeros(width * outputs, 1);
             let mut along = vec![0.0; outputs];
@@ -304,7 +304,7 @@ impl<'a> Sample<'a> {
     pub(crate) fn diagonal(&self, frame: Frame<'_>, bends: &[f64]) -> Vec<f64> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
-        let mut reader = Reader::new(frame);
+        let mut reader = PassReader::new(frame);
         let mut out = vec![0.0; width * outputs];
         for (member, bend) in self.members.iter().zip(bends.chunks_exact(outputs)) {
             reader.read(member);
@@ -329,7 +329,7 @@ impl<'a> Sample<'a> {
         // A dense row of one class needs half a solve; anything else the inverse itself.
         let inverse = (thin || outputs > 1).then(|| factor.inverse(par(frame.threads)));
         let parts = self.split(frame.threads, |_, members| {
-            let mut reader = Reader::new(frame);
+            let mut reader = PassReader::new(frame);
             let mut block = Mat::zeros(width, BLOCK);
             let mut product = Mat::zeros(width, BLOCK);
             let mut count = 0;
@@ -359,7 +359,7 @@ impl<'a> Sample<'a> {
             };
             for member in members {
                 reader.read(member);
-                if let (Kind::Thin, Some(inverse)) = (&reader.kind, &inverse) {
+                if let (RowPlace::Thin, Some(inverse)) = (&reader.kind, &inverse) {
                     let mut square = 0.0;
                     for &(j, x) in &reader.entries {
                         for c in 0..outputs {
@@ -396,7 +396,7 @@ impl<'a> Sample<'a> {
                 weight: 0.0,
                 trace: 0.0,
             };
-            let mut reader = Reader::new(single);
+            let mut reader = PassReader::new(single);
             let mut sums = with_gram.then(|| HessianSums::new(single));
             for member in members {
                 reader.read(member);

@@ -28,7 +28,7 @@ use faer::{Mat, Par};
 
 use super::bound::price;
 use super::pass::Sample;
-use super::reader::Reader;
+use super::reader::PassReader;
 use super::{Link, LogisticModel};
 use crate::linalg::{Cholesky, UNIT, norm, symmetric_eigen};
 
@@ -163,7 +163,7 @@ impl LogisticModel {
         let frame = self.frame();
         let first = self.basis.intercept as usize;
         let penalty = &self.extra.penalty;
-        let mut reader = Reader::new(frame);
+        let mut reader = PassReader::new(frame);
         let mut reach = 0.0f64;
         for member in &sample.members {
             reader.read(member);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::change::Work;
+use super::change::RequestWork;
 use super::objective::{flat, shaped};
 use super::pass::Sample;
 use super::{DescentPath, FollowSettings, Ledger, LogisticModel};
@@ -83,7 +83,7 @@ impl LogisticModel {
     }
 }
 
-impl Work<'_> {
+impl RequestWork<'_> {
     /// How far this request has moved the parameters, relative to their norm, and at least the model's tolerance.
     pub(crate) fn way_gone(&self) -> f64 {
         let size = self.next.basis.caller_norm(&self.next.theta);

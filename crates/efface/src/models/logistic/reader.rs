@@ -2,22 +2,22 @@
 
 use faer::Mat;
 
-use super::pass::{Frame, Member};
+use super::pass::{Frame, WeightedRow};
 use crate::linalg::{add_scaled, dot};
 use crate::rows::RowRef;
 
 /// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
 /// afterwards, so that dense rows need not be copied.
-pub(super) struct Reader<'f, 'r> {
+pub(super) struct PassReader<'f, 'r> {
     frame: Frame<'f>,
     raw: bool,
     constant: f64,
-    pub(super) kind: Kind<'r>,
+    pub(super) kind: RowPlace<'r>,
     pub(super) buffer: Vec<f64>,
     pub(super) entries: Vec<(usize, f64)>,
 }
 
-pub(super) enum Kind<'r> {
+pub(super) enum RowPlace<'r> {
     /// In the buffer, constant included.
     Written,
     /// Among the entries, constant included.
@@ -26,11 +26,11 @@ pub(super) enum Kind<'r> {
     Lying(&'r [f64]),
 }
 
-impl<'f, 'r> Reader<'f, 'r> {
+impl<'f, 'r> PassReader<'f, 'r> {
     /// Inner coordinates.
     pub(super) fn new(frame: Frame<'f>) -> Self {
         let buffer = vec![0.0; frame.basis.width()];
-        Self { frame, raw: false, constant: 0.0, kind: Kind::Written, buffer, entries: Vec::new() }
+        Self { frame, raw: false, constant: 0.0, kind: RowPlace::Written, buffer, entries: Vec::new() }
     }
 
     /// The caller's units where features keep their origin; inner coordinates otherwise.
@@ -54,13 +54,13 @@ impl<'f, 'r> Reader<'f, 'r> {
         }
     }
 
-    pub(super) fn read(&mut self, member: &Member<'r>) {
+    pub(super) fn read(&mut self, member: &WeightedRow<'r>) {
         self.constant = if self.frame.basis.intercept { member.scale } else { 0.0 };
         if self.frame.is_thin(member.features) {
             self.frame.entries(member, self.raw, &mut self.entries);
-            self.kind = Kind::Thin;
+            self.kind = RowPlace::Thin;
         } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
-            self.kind = Kind::Lying(x);
+            self.kind = RowPlace::Lying(x);
         } else {
             if self.raw {
                 let first = self.frame.basis.intercept as usize;
@@ -70,37 +70,37 @@ impl<'f, 'r> Reader<'f, 'r> {
             } else {
                 self.frame.write(member, &mut self.buffer);
             }
-            self.kind = Kind::Written;
+            self.kind = RowPlace::Written;
         }
     }
 
     pub(super) fn dot(&self, v: &[f64]) -> f64 {
         match self.kind {
-            Kind::Thin => self.entries.iter().map(|&(j, x)| x * v[j]).sum(),
-            Kind::Written => dot(&self.buffer, v),
-            Kind::Lying(x) if self.frame.basis.intercept => v[0] + dot(x, &v[1..]),
-            Kind::Lying(x) => dot(x, v),
+            RowPlace::Thin => self.entries.iter().map(|&(j, x)| x * v[j]).sum(),
+            RowPlace::Written => dot(&self.buffer, v),
+            RowPlace::Lying(x) if self.frame.basis.intercept => v[0] + dot(x, &v[1..]),
+            RowPlace::Lying(x) => dot(x, v),
         }
     }
 
     pub(super) fn add_to(&self, scale: f64, out: &mut [f64]) {
         match self.kind {
-            Kind::Thin => self.entries.iter().for_each(|&(j, x)| out[j] += scale * x),
-            Kind::Written => add_scaled(out, scale, &self.buffer),
-            Kind::Lying(x) if self.frame.basis.intercept => {
+            RowPlace::Thin => self.entries.iter().for_each(|&(j, x)| out[j] += scale * x),
+            RowPlace::Written => add_scaled(out, scale, &self.buffer),
+            RowPlace::Lying(x) if self.frame.basis.intercept => {
                 out[0] += scale;
                 add_scaled(&mut out[1..], scale, x);
             }
-            Kind::Lying(x) => add_scaled(out, scale, x),
+            RowPlace::Lying(x) => add_scaled(out, scale, x),
         }
     }
 
     /// Calls `see` with every entry that may not be zero.
     pub(super) fn each(&self, mut see: impl FnMut(usize, f64)) {
         match self.kind {
-            Kind::Thin => self.entries.iter().for_each(|&(j, x)| see(j, x)),
-            Kind::Written => self.buffer.iter().enumerate().for_each(|(j, x)| see(j, *x)),
-            Kind::Lying(x) => {
+            RowPlace::Thin => self.entries.iter().for_each(|&(j, x)| see(j, x)),
+            RowPlace::Written => self.buffer.iter().enumerate().for_each(|(j, x)| see(j, *x)),
+            RowPlace::Lying(x) => {
                 let first = self.frame.basis.intercept as usize;
                 (0..first).for_each(|j| see(j, self.constant));
                 x.iter().enumerate().for_each(|(j, x)| see(first + j, *x));
@@ -110,9 +110,9 @@ impl<'f, 'r> Reader<'f, 'r> {
 
     pub(super) fn square(&self) -> f64 {
         match self.kind {
-            Kind::Thin => self.entries.iter().map(|(_, x)| x * x).sum(),
-            Kind::Written => dot(&self.buffer, &self.buffer),
-            Kind::Lying(x) => self.constant * self.constant + dot(x, x),
+            RowPlace::Thin => self.entries.iter().map(|(_, x)| x * x).sum(),
+            RowPlace::Written => dot(&self.buffer, &self.buffer),
+            RowPlace::Lying(x) => self.constant * self.constant + dot(x, x),
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use faer::Mat;
 
-use super::objective::{Objective, Place, flat, shaped};
+use super::objective::{Objective, ObjectivePlace, flat, shaped};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, by_diagonal, conjugate_gradients, dot, norm, par};
 
@@ -50,7 +50,7 @@ pub(crate) struct Bowl {
 }
 
 pub(crate) struct Trained {
-    pub(crate) place: Place,
+    pub(crate) place: ObjectivePlace,
     pub(crate) bowl: Option<Bowl>,
     pub(crate) iterations: usize,
     pub(crate) passes: usize,
@@ -72,10 +72,10 @@ pub(crate) fn train(
     let first = norm(&place.gradient);
     let floor_at = |theta: &Mat<f64>| limits.floor[0] + limits.floor[1] * norm(theta);
     let mut guide = match factor {
-        Some(factor) => Some(Guide::by(factor, 1, first)),
+        Some(factor) => Some(DescentGuide::by(factor, 1, first)),
         None if limits.dense && first > limits.gradient => {
             passes += 1;
-            Some(Guide::new(objective, &place, limits)?)
+            Some(DescentGuide::new(objective, &place, limits)?)
         }
         None => None,
     };
@@ -147,7 +147,7 @@ pub(crate) fn train(
 }
 
 /// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
-struct Guide {
+struct DescentGuide {
     factor: Cholesky,
     stride: usize,
     /// Steps s and the changes y of the gradient along them, oldest first, with sᵀy.
@@ -159,8 +159,8 @@ struct Guide {
     fresh: bool,
 }
 
-impl Guide {
-    fn new(objective: &Objective<'_>, place: &Place, limits: Limits) -> Result<Self> {
+impl DescentGuide {
+    fn new(objective: &Objective<'_>, place: &ObjectivePlace, limits: Limits) -> Result<Self> {
         let wanted = SAMPLE * objective.frame.basis.width() * objective.frame.outputs;
         let stride = (objective.sample.members.len() / wanted.max(1)).clamp(1, 16);
         let factor = objective.bowl(&place.theta, stride, limits)?.factor;
@@ -188,7 +188,7 @@ impl Guide {
         direction
     }
 
-    fn learn(&mut self, from: &Place, to: &Place) {
+    fn learn(&mut self, from: &ObjectivePlace, to: &ObjectivePlace) {
         self.fresh = false;
         let s = flat(&(&to.theta - &from.theta));
         let y = flat(&(&to.gradient - &from.gradient));
@@ -211,7 +211,7 @@ impl Guide {
     }
 
     /// Makes the Hessian anew, from more rows. False when it could not be better.
-    fn improve(&mut self, objective: &Objective<'_>, place: &Place, limits: Limits) -> Result<bool> {
+    fn improve(&mut self, objective: &Objective<'_>, place: &ObjectivePlace, limits: Limits) -> Result<bool> {
         if self.fresh {
             return Ok(false);
         }
@@ -258,7 +258,7 @@ impl Objective<'_> {
     }
 
     /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.
-    fn search(&self, place: &Place, step: &Mat<f64>, slope: f64) -> (Option<Place>, usize) {
+    fn search(&self, place: &ObjectivePlace, step: &Mat<f64>, slope: f64) -> (Option<ObjectivePlace>, usize) {
         let size = norm(&place.gradient);
         let noise = NOISE * place.loss.abs().max(1.0);
         let mut length = 1.0;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NaiveBayes;
 use super::rule::Rule;
-use super::tally::{Group, Tally};
+use super::tally::{ClassSums, Tally};
 use crate::error::{Error, Result};
 use crate::models::long_sum::check_size;
 use crate::rows::{Features, RowView};
@@ -34,15 +34,15 @@ impl Default for GaussianNb {
 
 /// A mean or variance, and how far lost bits can have moved it.
 #[derive(Clone, Copy, Default)]
-struct Moment {
+struct FeatureMoment {
     value: f64,
     bound: f64,
 }
 
 /// The mean and the variance, before smoothing, of one feature.
-fn moments(group: &Group, j: usize) -> [Moment; 2] {
+fn moments(group: &ClassSums, j: usize) -> [FeatureMoment; 2] {
     if group.members == 0 {
-        return [Moment::default(); 2];
+        return [FeatureMoment::default(); 2];
     }
     let weight = group.weight;
     let first = group.first[j];
@@ -57,14 +57,14 @@ fn moments(group: &Group, j: usize) -> [Moment; 2] {
     let noise = drift + LONG_ROUNDING * square;
     let variance = if variance <= noise { 0.0 } else { variance };
     [
-        Moment { value: mean, bound: shift + 2.0 * f64::EPSILON * mean.abs() },
-        Moment { value: variance, bound: 2.0 * noise + 4.0 * f64::EPSILON * variance },
+        FeatureMoment { value: mean, bound: shift + 2.0 * f64::EPSILON * mean.abs() },
+        FeatureMoment { value: variance, bound: 2.0 * noise + 4.0 * f64::EPSILON * variance },
     ]
 }
 
 impl GaussianNb {
-    fn smoothing(&self, tally: &Tally) -> Moment {
-        let mut largest = Moment::default();
+    fn smoothing(&self, tally: &Tally) -> FeatureMoment {
+        let mut largest = FeatureMoment::default();
         if let Some(group) = tally.together() {
             for j in 0..tally.width {
                 let [_, variance] = moments(group, j);
@@ -73,7 +73,7 @@ impl GaussianNb {
             }
         }
         let value = self.var_smoothing * largest.value;
-        Moment { value, bound: self.var_smoothing * largest.bound + f64::EPSILON * value }
+        FeatureMoment { value, bound: self.var_smoothing * largest.bound + f64::EPSILON * value }
     }
 
     /// Means and smoothed variances, one line per class.

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::block_sum::Waiting;
+use crate::models::block_sum::WaitingBlock;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::rows::{RowRef, RowView};
 
 /// The sums of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
+pub(super) struct ClassSums {
     /// Rows of positive weight: at 0, and only then, the group is empty, whatever the sums were rounded to.
     pub(super) members: usize,
     pub(super) weight: LongSum,
@@ -21,7 +21,7 @@ pub(super) struct Group {
     pub(super) lost: [f64; 3],
 }
 
-impl Group {
+impl ClassSums {
     fn new(width: usize, squares: bool) -> Self {
         let second = vec![LongSum::default(); if squares { width } else { 0 }];
         Self {
@@ -62,7 +62,7 @@ impl Group {
     }
 
     /// Adds rows of weight 1, which then wait no longer.
-    fn put_all(&mut self, waiting: &mut Waiting<'_>) {
+    fn put_all(&mut self, waiting: &mut WaitingBlock<'_>) {
         self.members += waiting.len();
         self.lost[0] += self.weight.add(waiting.len() as f64);
         self.lost[1] += waiting.add_to(&mut self.first, false, self.lost[1]);
@@ -96,7 +96,7 @@ impl Group {
 
 /// The sums of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredTally", into = "StoredTally")]
 pub struct Tally {
     pub(super) classes: usize,
     pub(super) outputs: usize,
@@ -104,13 +104,13 @@ pub struct Tally {
     pub(super) rows: usize,
     squares: bool,
     /// One per class; with squares, one more for all rows at weight 1.
-    groups: Vec<Group>,
+    groups: Vec<ClassSums>,
 }
 
 impl Tally {
     pub(super) fn new(outputs: usize, width: usize, squares: bool) -> Self {
         let classes = if outputs == 1 { 2 } else { outputs };
-        let groups = vec![Group::new(width, squares); classes + squares as usize];
+        let groups = vec![ClassSums::new(width, squares); classes + squares as usize];
         Self { classes, outputs, width, rows: 0, squares, groups }
     }
 
@@ -122,7 +122,7 @@ impl Tally {
     /// Counts rows of weight 1 into a tally that is empty. The sums of all rows are then those of the classes together,
     /// and need not be gone through row by row.
     pub(super) fn put_first<'a>(&mut self, views: impl Iterator<Item = Result<RowView<'a>>>) -> Result<()> {
-        let mut waiting: Vec<Waiting<'a>> = (0..self.classes).map(|_| Waiting::default()).collect();
+        let mut waiting: Vec<WaitingBlock<'a>> = (0..self.classes).map(|_| WaitingBlock::default()).collect();
         for view in views {
             let view = view?;
             let class = decode(view.targets);
@@ -174,7 +174,7 @@ impl Tally {
     pub(super) fn tidy(&mut self) -> Result<()> {
         for group in &mut self.groups {
             if group.members == 0 {
-                *group = Group::new(self.width, self.squares);
+                *group = ClassSums::new(self.width, self.squares);
             }
             let [_, first, second] = group.lost;
             for (sums, lost) in [(&mut group.first, first), (&mut group.second, second)] {
@@ -191,17 +191,17 @@ impl Tally {
         Ok(())
     }
 
-    pub(super) fn by_class(&self) -> &[Group] {
+    pub(super) fn by_class(&self) -> &[ClassSums] {
         &self.groups[..self.classes]
     }
 
     /// The sums of all rows at weight 1.
-    pub(super) fn together(&self) -> Option<&Group> {
+    pub(super) fn together(&self) -> Option<&ClassSums> {
         self.groups.get(self.classes)
     }
 
     pub(super) fn is_exact(&self) -> bool {
-        self.groups.iter().all(Group::is_exact)
+        self.groups.iter().all(ClassSums::is_exact)
     }
 
     pub(super) fn prior(&self) -> Vec<f64> {
@@ -235,27 +235,27 @@ fn decode(targets: &[f64]) -> usize {
 
 /// A tally as it is written down, before it is believed.
 #[derive(Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredTally {
     outputs: usize,
     width: usize,
     rows: usize,
-    groups: Vec<Group>,
+    groups: Vec<ClassSums>,
 }
 
-impl From<Tally> for Stored {
+impl From<Tally> for StoredTally {
     fn from(tally: Tally) -> Self {
         Self { outputs: tally.outputs, width: tally.width, rows: tally.rows, groups: tally.groups }
     }
 }
 
-impl TryFrom<Stored> for Tally {
+impl TryFrom<StoredTally> for Tally {
     type Error = Error;
 
-    fn try_from(stored: Stored) -> Result<Self> {
-        let Stored { outputs, width, rows, groups } = stored;
+    fn try_from(stored: StoredTally) -> Result<Self> {
+        let StoredTally { outputs, width, rows, groups } = stored;
         let classes = if outputs == 1 { 2 } else { outputs };
         let squares = groups.len() == classes + 1;
-        let fits = |group: &Group| {
+        let fits = |group: &ClassSums| {
             group.first.len() == width
                 && group.second.len() == if squares { width } else { 0 }
                 && group.first.iter().chain(&group.second).chain([&group.weight]).all(|sum| sum.is_finite())

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use faer::{Mat, Par};
 
-use super::change::{Change, LongResiduals};
+use super::change::{LongResiduals, RidgeChange};
 use super::sums::{SignedRows, Sums};
 use super::{Basis, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
@@ -224,7 +224,7 @@ impl DenseBody {
         &self,
         basis: &Basis,
         lambda: f64,
-        more: Option<&Change>,
+        more: Option<&RidgeChange>,
         par: Par,
     ) -> (f64, f64) {
         let apart = self.unsupported(more.map(|change| &change.rows));
@@ -247,7 +247,13 @@ impl DenseBody {
     }
 
     /// Measures the norms after a change where those carried from before it are too loose to be of use.
-    pub(super) fn tighten(&self, ledger: &mut DistanceLedger, model: &RidgeModel, change: &Change, par: Par) {
+    pub(super) fn tighten(
+        &self,
+        ledger: &mut DistanceLedger,
+        model: &RidgeModel,
+        change: &RidgeChange,
+        par: Par,
+    ) {
         if ledger.quality.growth * ledger.quality.carried_growth <= 2.0 {
             return;
         }
@@ -274,7 +280,7 @@ impl DenseBody {
         &self,
         ledger: &DistanceLedger,
         theta: &Mat<f64>,
-        more: Option<&Change>,
+        more: Option<&RidgeChange>,
     ) -> GradientSurvey {
         let (mut gradient, low, mut hidden) = self.survey_words(ledger, theta, more);
         gradient += low;
@@ -304,7 +310,7 @@ impl DenseBody {
         &self,
         ledger: &DistanceLedger,
         theta: &Mat<f64>,
-        more: Option<&Change>,
+        more: Option<&RidgeChange>,
     ) -> (Mat<f64>, Mat<f64>, f64) {
         let anchor = &ledger.anchor;
         let width = theta.nrows();
@@ -331,7 +337,7 @@ impl DenseBody {
     }
 
     /// What solving through the changes that wait and `more` adds to the error of a solve, as far as that was not measured.
-    pub(crate) fn waiting_error(&self, quality: &CurvatureQuality, more: Option<&Change>) -> f64 {
+    pub(crate) fn waiting_error(&self, quality: &CurvatureQuality, more: Option<&RidgeChange>) -> f64 {
         let changes = self.pending.iter().map(Arc::as_ref).chain(more);
         changes.skip(quality.solves_measured_after).map(|change| change.solve_error(quality)).sum()
     }

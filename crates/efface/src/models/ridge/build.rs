@@ -14,7 +14,7 @@ use faer::{Accum, Mat, Par};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger, GradientSurvey};
-use super::change::{Change, apply_signs};
+use super::change::{RidgeChange, apply_signs};
 use super::curvature::{KeptSource, Solver, factor_of};
 use super::dense::{DenseBody, clear};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
@@ -42,7 +42,7 @@ const WORTH_IT: f64 = 0.5;
 
 /// A recipe and the coordinates that it is carried out in.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame {
+pub(crate) struct RidgeFrame {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
     pub(crate) penalty: Arc<Penalty>,
@@ -52,14 +52,14 @@ pub(crate) struct Frame {
 pub(crate) type RowsIfNeeded<'a> = dyn Fn() -> Result<Option<Cow<'a, Rows>>> + 'a;
 
 /// A body with its parameters.
-pub(crate) struct Built {
+pub(crate) struct BuiltBody {
     pub(crate) body: DenseBody,
     pub(crate) theta: Mat<f64>,
     /// How many rows were read beyond the sums.
     pub(crate) reread: Option<usize>,
 }
 
-impl Frame {
+impl RidgeFrame {
     /// The body for these sums and its parameters. `anchor` is a point where the gradient is known; without one, b stands
     /// for it.
     pub(crate) fn build(
@@ -68,9 +68,9 @@ impl Frame {
         sums: Sums,
         anchor: Option<Anchor>,
         rows: &RowsIfNeeded<'_>,
-    ) -> Result<Built> {
+    ) -> Result<BuiltBody> {
         let par = par(self.settings.threads);
-        let Factored { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
+        let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
             None => {
@@ -87,10 +87,10 @@ impl Frame {
         let enough = self.settings.tolerance * ROOM;
         let has_room = body.ledger.relative(&self.basis, &theta) <= enough;
         if has_room && body.large_request_charge(&self.basis, &theta) <= enough {
-            return Ok(Built { body, theta, reread: None });
+            return Ok(BuiltBody { body, theta, reread: None });
         }
         let Some(rows) = rows()? else {
-            return Ok(Built { body, theta, reread: None });
+            return Ok(BuiltBody { body, theta, reread: None });
         };
         let no_rows = HashSet::new();
         let pass = RowPass {
@@ -101,9 +101,9 @@ impl Frame {
             penalty: &self.penalty.values,
             threads: self.settings.threads,
         };
-        let mut reading = Reading { frame: self, pass, body: &mut body, par };
+        let mut reading = StoredQuality { frame: self, pass, body: &mut body, par };
         reading.improve(&mut theta, kept_factor.as_ref(), &probes)?;
-        Ok(Built { body, theta, reread: Some(rows.len()) })
+        Ok(BuiltBody { body, theta, reread: Some(rows.len()) })
     }
 
     /// The body of a stored model: its parameters stay as they are, and what is known of them is found out again.
@@ -116,7 +116,7 @@ impl Frame {
         rows: &RowsIfNeeded<'_>,
     ) -> Result<DenseBody> {
         let par = par(self.settings.threads);
-        let Factored { mut body, .. } = self.factored(form, sums, rows)?;
+        let FactoredSums { mut body, .. } = self.factored(form, sums, rows)?;
         let StoredLedger { theta, sums_error, distance, at_optimum, refactorisations } = stored;
         body.ledger.anchor = Arc::new(anchor);
         // What was stored holds, and storing it again must give the same bytes.
@@ -142,7 +142,7 @@ impl Frame {
     }
 
     /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: Sums, rows: &RowsIfNeeded<'_>) -> Result<Factored> {
+    fn factored(&self, form: Form, sums: Sums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
         let par = par(self.settings.threads);
         if !sums.is_finite() {
             return Err(Error::Overflow);
@@ -152,7 +152,7 @@ impl Frame {
             return Err(Error::NoWeight);
         }
         let factor = factor_of(&sums, &self.penalty, par)?;
-        let probes = Probes::new(&factor);
+        let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
         let solver = Solver::build(form, factor, &source, par)?;
@@ -160,14 +160,14 @@ impl Frame {
         let factor = kept_factor.as_ref().or(body.solver.factor());
         let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
         body.ledger.quality = body.measured_quality(&self.basis, self.settings.lambda, solver_error, par);
-        Ok(Factored { body, probes, kept_factor })
+        Ok(FactoredSums { body, probes, kept_factor })
     }
 }
 
 /// A body without parameters.
-struct Factored {
+struct FactoredSums {
     body: DenseBody,
-    probes: Probes,
+    probes: ErrorProbes,
     /// The factor, where the solver keeps none.
     kept_factor: Option<Cholesky>,
 }
@@ -182,11 +182,11 @@ pub(crate) struct StoredLedger<'a> {
 }
 
 /// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
-pub(crate) struct Probes {
+pub(crate) struct ErrorProbes {
     vectors: Mat<f64>,
 }
 
-impl Probes {
+impl ErrorProbes {
     pub(crate) fn new(factor: &Cholesky) -> Self {
         let width = factor.width();
         let mut rng = random::seeded(width as u64 ^ 0x5eed);
@@ -221,8 +221,8 @@ impl DenseBody {
     /// At least the fraction by which solves through this change miss, A being that of the sums. None where no factor is
     /// kept. The random vectors are those of A before the change, which in every direction are no smaller than
     /// those of A after it.
-    pub(super) fn solver_error_through(&self, change: &Change, par: Par) -> Option<f64> {
-        let mut vectors = Probes::new(self.solver.factor()?).vectors;
+    pub(super) fn solver_error_through(&self, change: &RidgeChange, par: Par) -> Option<f64> {
+        let mut vectors = ErrorProbes::new(self.solver.factor()?).vectors;
         let apart = self.unsupported(Some(&change.rows));
         clear(&mut vectors, &apart);
         let mut solved = self.solve(&vectors, Some(change), par);
@@ -346,19 +346,19 @@ pub(crate) fn refine(
 }
 
 /// A body that is being improved with its rows at hand.
-struct Reading<'a> {
-    frame: &'a Frame,
+struct StoredQuality<'a> {
+    frame: &'a RidgeFrame,
     pass: RowPass<'a>,
     body: &'a mut DenseBody,
     par: Par,
 }
 
-impl Reading<'_> {
+impl StoredQuality<'_> {
     fn improve(
         &mut self,
         theta: &mut Mat<f64>,
         kept_factor: Option<&Cholesky>,
-        probes: &Probes,
+        probes: &ErrorProbes,
     ) -> Result<()> {
         let tolerance = self.frame.settings.tolerance;
         let enough = tolerance * ROOM;
@@ -389,7 +389,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn probe_sums(&mut self, kept_factor: Option<&Cholesky>, probes: &Probes) -> Result<()> {
+    fn probe_sums(&mut self, kept_factor: Option<&Cholesky>, probes: &ErrorProbes) -> Result<()> {
         let body = &mut *self.body;
         if let Some(factor) = kept_factor.or(body.solver.factor()) {
             let found = probes.sums_error(body, factor, &self.pass, self.par)?;
@@ -400,7 +400,7 @@ impl Reading<'_> {
     }
 
     fn lengthen_sums(&mut self) -> Result<()> {
-        let Frame { basis, penalty, .. } = self.frame;
+        let RidgeFrame { basis, penalty, .. } = self.frame;
         let mut sums = (*self.body.sums).clone();
         if sums.lengthen(self.pass.kept, basis, &penalty.values, self.par)? {
             let quality = &mut self.body.ledger.quality;

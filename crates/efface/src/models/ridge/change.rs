@@ -9,7 +9,7 @@
 //! A′⁻¹ = A⁻¹ − Ẑᵀ (S + X̂Ẑᵀ)⁻¹ Ẑ
 //! ```
 //!
-//! How exact it came out is known without another solve, in O(kd): see [`Change::energy_added`].
+//! How exact it came out is known without another solve, in O(kd): see [`RidgeChange::energy_added`].
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ const MANY: usize = 24;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
-pub(crate) struct Core {
-    inverse: Inverse,
+pub(crate) struct ChangeCore {
+    inverse: CoreInverse,
     /// At least the condition of S + X̂Ẑᵀ, that is, of I − H_D when all rows leave.
     pub(crate) condition: f64,
     /// The largest diagonal entry of H among the rows that leave.
@@ -48,7 +48,7 @@ pub(crate) struct Core {
 }
 
 #[derive(Debug, Clone)]
-enum Inverse {
+enum CoreInverse {
     /// One row.
     Number(f64),
     /// All rows of one sign: the factor of ±(S + X̂Ẑᵀ), which is positive definite.
@@ -57,7 +57,7 @@ enum Inverse {
     Dense(Mat<f64>),
 }
 
-impl Core {
+impl ChangeCore {
     /// None when the matrix cannot be inverted in f64: a leverage of 1, or too near.
     pub(crate) fn new(xt: &Mat<f64>, zt: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         Self::of(hat_block(xt, None, zt, par), signs, par)
@@ -81,7 +81,7 @@ impl Core {
             if number * sign <= 0.0 {
                 return None;
             }
-            (Inverse::Number(1.0 / number), 1.0 / number.abs())
+            (CoreInverse::Number(1.0 / number), 1.0 / number.abs())
         } else if leave || signs.iter().all(|s| *s > 0.0) {
             let sign = signs[0];
             let positive = if leave { Mat::from_fn(k, k, |i, j| -middle[(i, j)]) } else { middle.clone() };
@@ -92,11 +92,11 @@ impl Core {
                 (true, true) => 1.0 / (1.0 - hat),
                 (true, false) => inverse_norm(k, &[], k as u64, |v| factor.solve(v.as_mut(), Par::Seq)),
             };
-            (Inverse::Factor(factor, sign), norm)
+            (CoreInverse::Factor(factor, sign), norm)
         } else {
             let inverse = middle.lblt(faer::Side::Lower).solve(Mat::<f64>::identity(k, k));
             let norm = largest_column_sum(&inverse);
-            (Inverse::Dense(inverse), norm)
+            (CoreInverse::Dense(inverse), norm)
         };
         // ‖I − H‖ is at most 1, since H lies between 0 and I.
         let condition = norm * if leave { 1.0 } else { largest_column_sum(&middle) };
@@ -132,12 +132,12 @@ impl Core {
     pub(crate) fn times(&self, rhs: &Mat<f64>) -> Mat<f64> {
         let mut product = rhs.clone();
         match &self.inverse {
-            Inverse::Number(number) => product *= faer::Scale(*number),
-            Inverse::Factor(factor, sign) => {
+            CoreInverse::Number(number) => product *= faer::Scale(*number),
+            CoreInverse::Factor(factor, sign) => {
                 factor.solve(product.as_mut(), Par::Seq);
                 product *= faer::Scale(*sign);
             }
-            Inverse::Dense(inverse) => {
+            CoreInverse::Dense(inverse) => {
                 multiply(product.as_mut(), Accum::Replace, inverse.as_ref(), rhs.as_ref(), 1.0, Par::Seq);
             }
         }
@@ -180,13 +180,13 @@ fn largest_column_sum(a: &Mat<f64>) -> f64 {
 
 /// Rows on their way in or out, with everything a method may ask about them.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct RidgeChange {
     pub(crate) ids: Vec<RowId>,
     /// Roots of the weights.
     pub(crate) roots: Vec<f64>,
     pub(crate) rows: SignedRows,
     pub(crate) zt: Mat<f64>,
-    pub(crate) core: Core,
+    pub(crate) core: ChangeCore,
     /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
     residual_lost: f64,
@@ -196,7 +196,7 @@ pub(crate) struct Change {
     joint_hat: Option<Mat<f64>>,
 }
 
-impl Change {
+impl RidgeChange {
     /// Hands the rows back when (S + X̂Ẑᵀ) cannot be inverted.
     pub(crate) fn new(
         gathered: Gathered,
@@ -205,7 +205,7 @@ impl Change {
         par: Par,
     ) -> Result<Self, Box<Gathered>> {
         let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &zt, par);
-        let Some(core) = Core::of(hat, &gathered.rows.signs, par) else {
+        let Some(core) = ChangeCore::of(hat, &gathered.rows.signs, par) else {
             return Err(Box::new(gathered));
         };
         let Gathered { ids, roots, rows } = gathered;
@@ -215,7 +215,7 @@ impl Change {
     }
 
     /// Takes note of the changes that wait before this one; `settled` is X̂A⁻¹ without them.
-    pub(crate) fn meet(&mut self, settled: Mat<f64>, pending: &[Arc<Change>]) {
+    pub(crate) fn meet(&mut self, settled: Mat<f64>, pending: &[Arc<RidgeChange>]) {
         self.settled_zt = Some(settled);
         let mut lines = Vec::new();
         for other in pending.iter().map(Arc::as_ref).chain(std::iter::once(&*self)) {
@@ -331,7 +331,7 @@ impl Change {
 
 /// At least the growth of A⁻¹ through the rows that leave in all these changes: 1/(1 − ‖H‖), ‖H‖ being at most the largest
 /// sum of a line of H = XA⁻¹Xᵀ with the settled A.
-pub(crate) fn joint_growth(pending: &[Arc<Change>], change: &Change) -> f64 {
+pub(crate) fn joint_growth(pending: &[Arc<RidgeChange>], change: &RidgeChange) -> f64 {
     let mut signs: Vec<f64> = Vec::new();
     let mut sums: Vec<f64> = Vec::new();
     for part in pending.iter().map(Arc::as_ref).chain(std::iter::once(change)) {

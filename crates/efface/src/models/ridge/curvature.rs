@@ -137,7 +137,7 @@ impl Solver {
         &mut self,
         after: &Sums,
         change: &SignedRows,
-        moved: &Moved,
+        moved: &MovedSolutions,
         fresh: bool,
         penalty: &Penalty,
         par: Par,
@@ -261,7 +261,7 @@ fn updated_inverse(inverse: &Mat<f64>, change: &SignedRows, par: Par) -> Option<
     let k = change.signs.len();
     let mut zt = Mat::zeros(width, k);
     times_rows(inverse, &change.xt, &mut zt, par);
-    let core = super::change::Core::new(&change.xt, &zt, &change.signs, par)?;
+    let core = super::change::ChangeCore::new(&change.xt, &zt, &change.signs, par)?;
     let scaled = core.times(&zt.transpose().to_owned());
     let mut updated = inverse.clone();
     multiply_lower(updated.as_mut(), Accum::Add, zt.as_ref(), scaled.as_ref(), -1.0, par);
@@ -307,7 +307,7 @@ impl KeptRows {
     }
 
     /// Brings every row's vector to the new A: Z − (Z X̂ᵀ) S (X̂ A′⁻¹), and drops or adds the rows that left or joined.
-    fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &Moved, par: Par) {
+    fn follow(&mut self, change: &SignedRows, factor: &Cholesky, moved: &MovedSolutions, par: Par) {
         let k = change.signs.len();
         // X̂A′⁻¹ with the new factor.
         let mut solved = change.xt.clone();
@@ -351,7 +351,7 @@ impl KeptRows {
 
 /// Which rows a change takes out for good and which it brings in: (id, its place in the change, root of its weight).
 #[derive(Debug, Default)]
-pub(crate) struct Moved {
+pub(crate) struct MovedSolutions {
     pub(crate) left: Vec<RowId>,
     pub(crate) arrived: Vec<(RowId, usize, f64)>,
 }

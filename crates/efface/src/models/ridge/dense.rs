@@ -10,8 +10,8 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger};
-use super::build::{Built, Frame, RefinementPlan, refine};
-use super::change::{Change, LongResiduals};
+use super::build::{BuiltBody, RefinementPlan, RidgeFrame, refine};
+use super::change::{LongResiduals, RidgeChange};
 use super::curvature::{Solver, factor_of};
 use super::sums::{SignedRows, Sums};
 use super::{Body, Form, Gathered, Penalty, Ridge, RidgeModel, Step};
@@ -32,7 +32,7 @@ pub(crate) struct DenseBody {
     pub(crate) sums: Arc<Sums>,
     pub(crate) solver: Arc<Solver>,
     /// Changes since, each relative to the curvature after the one before.
-    pub(crate) pending: Vec<Arc<Change>>,
+    pub(crate) pending: Vec<Arc<RidgeChange>>,
     pub(crate) ledger: DistanceLedger,
 }
 
@@ -63,14 +63,15 @@ impl ChangeRequest<'_> {
 pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeModel, Option<usize>)> {
     let basis = settings.basis(rows);
     let penalty = Penalty::new(&basis, settings.lambda);
-    let frame = Frame { settings: *settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+    let frame = RidgeFrame { settings: *settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
     let threads = par(settings.threads);
     let sums = Sums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
-    let Built { body, theta, reread } = frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
+    let BuiltBody { body, theta, reread } =
+        frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
     Ok((frame.model(theta, rows.len(), body), reread))
 }
 
-impl Frame {
+impl RidgeFrame {
     pub(crate) fn model(self, theta: Mat<f64>, rows: usize, body: DenseBody) -> RidgeModel {
         let Self { settings, basis, penalty } = self;
         RidgeModel { settings, basis, penalty, theta, rows, body: Body::Dense(body) }
@@ -107,7 +108,7 @@ impl DenseBody {
     }
 
     /// A⁻¹·rhs, waiting changes and `more` included.
-    pub(crate) fn solve(&self, rhs: &Mat<f64>, more: Option<&Change>, par: faer::Par) -> Mat<f64> {
+    pub(crate) fn solve(&self, rhs: &Mat<f64>, more: Option<&RidgeChange>, par: faer::Par) -> Mat<f64> {
         let mut solved = rhs.clone();
         self.solver.solve(solved.as_mut(), par);
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
@@ -141,7 +142,7 @@ impl DenseBody {
         gathered: Gathered,
         theta: &Mat<f64>,
         par: faer::Par,
-    ) -> std::result::Result<Change, Box<Gathered>> {
+    ) -> std::result::Result<RidgeChange, Box<Gathered>> {
         // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
         let joined = |id: &RowId| {
             self.pending.iter().any(|change| {
@@ -152,20 +153,20 @@ impl DenseBody {
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
         let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
         if self.pending.is_empty() {
-            return Change::new(gathered, zt, theta, par);
+            return RidgeChange::new(gathered, zt, theta, par);
         }
         let settled = zt.clone();
         for waiting in &self.pending {
             waiting.correct(&rows.xt, &mut zt, par);
         }
-        let mut change = Change::new(gathered, zt, theta, par)?;
+        let mut change = RidgeChange::new(gathered, zt, theta, par)?;
         change.meet(settled, &self.pending);
         Ok(change)
     }
 
     /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow far less than the
     /// product of what each does: rows point in different directions.
-    fn joint_growth(&self, change: &Change) -> f64 {
+    fn joint_growth(&self, change: &RidgeChange) -> f64 {
         let product = self.ledger.waiting_growth * change.inverse_norm_growth();
         if self.pending.is_empty() {
             return product;
@@ -213,7 +214,7 @@ impl DenseBody {
         &self,
         model: &RidgeModel,
         start: &Mat<f64>,
-        change: Change,
+        change: RidgeChange,
         request: ChangeRequest<'_>,
         par: faer::Par,
     ) -> Result<(RidgeModel, Step)> {
@@ -232,7 +233,7 @@ impl DenseBody {
     }
 
     /// The energy bound after the closed form, carried from the one before it.
-    fn energy_after(&self, change: &Change, coefficients: &Mat<f64>, theta: &Mat<f64>) -> f64 {
+    fn energy_after(&self, change: &RidgeChange, coefficients: &Mat<f64>, theta: &Mat<f64>) -> f64 {
         let added = change.energy_added(
             coefficients,
             theta,
@@ -244,7 +245,7 @@ impl DenseBody {
     }
 
     /// What is known after a change of parameters of which nothing is known.
-    fn ledger_after(&self, change: &Change) -> DistanceLedger {
+    fn ledger_after(&self, change: &RidgeChange) -> DistanceLedger {
         let mut ledger = self.ledger.clone();
         ledger.waiting_growth = self.joint_growth(change);
         ledger.joined_growth *= 1.0 + change.joined();
@@ -264,7 +265,7 @@ impl DenseBody {
     pub(crate) fn accept(
         &self,
         model: &RidgeModel,
-        change: Change,
+        change: RidgeChange,
         mut theta: Mat<f64>,
         mut ledger: DistanceLedger,
         request: ChangeRequest<'_>,
@@ -318,7 +319,7 @@ impl DenseBody {
             let (sums, anchor) = self.settled(&model.frame(), rows);
             let retained = || Ok(Some(Cow::Owned(request.retained()?)));
             let built = model.frame().build(self.form(), sums, Some(anchor), &retained);
-            let Built { mut body, theta, reread } = built.map_err(explained)?;
+            let BuiltBody { mut body, theta, reread } = built.map_err(explained)?;
             if body.ledger.relative(&model.basis, &theta) <= tolerance {
                 body.ledger.refactorisations = refactorisations;
                 step.reread = reread;
@@ -341,7 +342,7 @@ impl DenseBody {
     pub(crate) fn approximately(
         &self,
         model: &RidgeModel,
-        change: Change,
+        change: RidgeChange,
         start: &Mat<f64>,
         theta: Mat<f64>,
         par: faer::Par,
@@ -376,7 +377,7 @@ impl DenseBody {
     }
 
     /// What is known of parameters of which a method knows nothing: to be measured.
-    pub(crate) fn unknown_after(&self, change: &Change) -> DistanceLedger {
+    pub(crate) fn unknown_after(&self, change: &RidgeChange) -> DistanceLedger {
         self.ledger_after(change)
     }
 
@@ -387,7 +388,7 @@ impl DenseBody {
         method: &'static str,
         store: &dyn RowStore,
         gone: &[RowId],
-    ) -> Result<(Change, Cow<'a, Mat<f64>>, faer::Par)> {
+    ) -> Result<(RidgeChange, Cow<'a, Mat<f64>>, faer::Par)> {
         let par = self.par_for(model, gone.len());
         let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
         let start = self.optimum(model);
@@ -416,7 +417,7 @@ impl DenseBody {
     }
 
     /// Sums and anchor with all waiting changes and these rows in them.
-    pub(crate) fn settled(&self, frame: &Frame, rows: &SignedRows) -> (Sums, Anchor) {
+    pub(crate) fn settled(&self, frame: &RidgeFrame, rows: &SignedRows) -> (Sums, Anchor) {
         let mut sums = (*self.sums).clone();
         let mut anchor = (*self.ledger.anchor).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
@@ -499,8 +500,8 @@ impl Anchor {
 }
 
 impl RidgeModel {
-    pub(crate) fn frame(&self) -> Frame {
-        Frame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() }
+    pub(crate) fn frame(&self) -> RidgeFrame {
+        RidgeFrame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() }
     }
 
     /// A model of this recipe and these coordinates with other parameters, rows and body.

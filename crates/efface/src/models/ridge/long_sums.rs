@@ -33,7 +33,7 @@ impl Sums {
         for (j, penalty) in penalty.iter().enumerate() {
             add_exactly(&mut high[(j, j)], &mut low[(j, j)], *penalty);
         }
-        let mut missing = Missing { high, low };
+        let mut missing = MissingSums { high, low };
         let rest = if rows.is_sparse() && basis.is_unshifted() {
             missing.add_sparse(rows, basis)?;
             0.0
@@ -50,12 +50,12 @@ impl Sums {
 }
 
 /// What is missing, in two words; the lower triangle counts.
-struct Missing {
+struct MissingSums {
     high: Mat<f64>,
     low: Mat<f64>,
 }
 
-impl Missing {
+impl MissingSums {
     /// Adds the products of all pairs of non-zeros.
     fn add_sparse(&mut self, rows: &Rows, basis: &Basis) -> Result<()> {
         let first = basis.intercept as usize;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::build::{Built, Frame};
+use super::build::{BuiltBody, RidgeFrame};
 use super::sums::Sums;
 use super::{Basis, Form, Penalty, Ridge, RidgeModel};
 use crate::error::{Error, Result};
@@ -60,8 +60,8 @@ impl Parts {
         }
         let sums = Sums::join(picked().map(|(sums, _)| sums).chain([&own]), &self.penalty.values);
         let frame =
-            Frame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() };
-        let Built { body, theta, .. } = frame.build(self.form, sums, None, &|| Ok(None))?;
+            RidgeFrame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() };
+        let BuiltBody { body, theta, .. } = frame.build(self.form, sums, None, &|| Ok(None))?;
         Ok(frame.model(theta, rows, body))
     }
 }

@@ -102,7 +102,7 @@ impl LongSums {
 }
 
 /// What a row is multiplied with: parameters in the caller's scales, and the constant.
-struct Scorer {
+struct RowScorer {
     high: Mat<f64>,
     low: Option<Mat<f64>>,
     constant: Vec<DoubleWord>,
@@ -186,7 +186,7 @@ impl RowPass<'_> {
         4.0 * UNIT * UNIT * widest * (rows * facts.residual + lane * lane * size)
     }
 
-    fn scorer(&self, theta: LongParameters<'_>) -> Scorer {
+    fn scorer(&self, theta: LongParameters<'_>) -> RowScorer {
         let first = self.basis.intercept as usize;
         let features = self.basis.features;
         let outputs = theta.high.ncols();
@@ -206,7 +206,7 @@ impl RowPass<'_> {
             }
             sum
         };
-        Scorer {
+        RowScorer {
             high: scaled(theta.high),
             low: theta.low.map(scaled),
             constant: (0..outputs).map(constant).collect(),
@@ -239,7 +239,7 @@ impl RowPass<'_> {
         Ok(())
     }
 
-    fn sum(&self, scorer: &Scorer, targets: bool) -> Result<LongSums> {
+    fn sum(&self, scorer: &RowScorer, targets: bool) -> Result<LongSums> {
         let stretches = self.stretches();
         let share = stretches.len().div_ceil(self.threads.max(1)).max(1);
         let work = |part: &[(&Rows, Range<usize>)]| -> Result<LongSums> {
@@ -271,7 +271,7 @@ impl RowPass<'_> {
     }
 }
 
-impl Scorer {
+impl RowScorer {
     fn add(&self, sums: &mut LongSums, row: RowView<'_>, targets: bool, buffer: &mut Vec<f64>) {
         for output in 0..self.constant.len() {
             let low = self.low.as_ref().map_or(&[][..], |low| low.col_as_slice(output));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::bound::{Anchor, CurvatureQuality};
-use super::build::{Frame, Probes};
-use super::curvature::Moved;
+use super::build::{ErrorProbes, RidgeFrame};
+use super::curvature::MovedSolutions;
 use super::sums::SignedRows;
 use super::{DenseBody, Form};
 use crate::error::Result;
@@ -20,7 +20,7 @@ const REFACTOR_ABOVE: f64 = 1e6;
 
 impl DenseBody {
     /// Folds the waiting changes into sums and solver. On failure nothing changes.
-    pub(crate) fn settle(&mut self, frame: &Frame, theta: &Mat<f64>) -> Result<Settled> {
+    pub(crate) fn settle(&mut self, frame: &RidgeFrame, theta: &Mat<f64>) -> Result<Settled> {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
@@ -46,7 +46,7 @@ impl DenseBody {
     }
 
     /// Brings what is known of the curvature to the settled sums.
-    fn follow_quality(&mut self, frame: &Frame, changed: usize, fresh: bool, par: faer::Par) {
+    fn follow_quality(&mut self, frame: &RidgeFrame, changed: usize, fresh: bool, par: faer::Par) {
         let before = self.ledger.quality;
         let width = frame.basis.width() as f64;
         let growth = before.growth;
@@ -73,7 +73,7 @@ impl DenseBody {
         quality.sums_error = (quality.sums_error + added).min(by_count);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
         quality.solver_error = match self.solver.factor() {
-            Some(factor) => Probes::new(factor).solver_error(self, factor, par),
+            Some(factor) => ErrorProbes::new(factor).solver_error(self, factor, par),
             // No factor is kept beside an inverse: an update of it rounds like a product with it.
             None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
         };
@@ -83,7 +83,7 @@ impl DenseBody {
         self.ledger.quality = quality;
     }
 
-    fn moved(&self) -> Moved {
+    fn moved(&self) -> MovedSolutions {
         let mut last: HashMap<RowId, (usize, f64, f64)> = HashMap::new();
         let mut order = Vec::new();
         let mut left = Vec::new();
@@ -106,6 +106,6 @@ impl DenseBody {
             .filter(|&(_, _, sign, root)| sign > 0.0 && root > 0.0)
             .map(|(id, place, _, root)| (id, place, root))
             .collect();
-        Moved { left, arrived }
+        MovedSolutions { left, arrived }
     }
 }

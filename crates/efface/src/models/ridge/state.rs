@@ -7,7 +7,7 @@ use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use super::bound::{Anchor, relative_to};
-use super::build::{Frame, StoredLedger};
+use super::build::{RidgeFrame, StoredLedger};
 use super::gathered::Gathered;
 use super::sums::Sums;
 use super::{Basis, Body, Bound, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
@@ -263,7 +263,7 @@ impl RidgeModel {
             accuracy.sums_error = f64::MAX;
             accuracy.distance = f64::MAX;
         }
-        let coordinates = Frame {
+        let coordinates = RidgeFrame {
             settings: state.settings,
             basis: Arc::new(basis.clone()),
             penalty: Arc::new(penalty.clone()),

@@ -32,7 +32,7 @@ pub(crate) struct WideBody {
 }
 
 /// The retained rows as an operator.
-pub(crate) struct Operator<'a> {
+pub(crate) struct RowOperator<'a> {
     rows: Cow<'a, Rows>,
     gone: HashSet<RowId>,
     new: Option<&'a Rows>,
@@ -52,7 +52,7 @@ struct ColumnFacts {
     targets: f64,
 }
 
-impl<'a> Operator<'a> {
+impl<'a> RowOperator<'a> {
     pub(crate) fn new(
         model: &'a RidgeModel,
         rows: &'a dyn RowStore,
@@ -275,7 +275,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
     let basis = settings.wide_basis(rows);
     let penalty = Penalty::new(&basis, settings.lambda);
     let zero = Mat::zeros(basis.width(), rows.outputs());
-    let operator = Operator {
+    let operator = RowOperator {
         rows: Cow::Borrowed(rows),
         gone: HashSet::new(),
         new: None,
@@ -319,7 +319,7 @@ impl WideBody {
         request: ChangeRequest<'_>,
     ) -> Result<Outcome<RidgeModel>> {
         let ChangeRequest { store, gone, new } = request;
-        let operator = Operator::new(model, store, gone, new)?;
+        let operator = RowOperator::new(model, store, gone, new)?;
         let (theta, body) = operator.minimise(&model.theta, &model.settings)?;
         let count = operator.count();
         let iterations = body.iterations;

@@ -57,7 +57,7 @@ use shard::{Shard, Source, Work};
 /// A fitted sharded model, with every checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
-    try_from = "Stored<F>",
+    try_from = "StoredSisa<F>",
     bound(
         serialize = "F: Serialize, F::Model: Serialize",
         deserialize = "F: Deserialize<'de>, F::Model: Deserialize<'de>"
@@ -208,17 +208,17 @@ fn write_shards<M: Serialize, S: Serializer>(
 /// A model as it is written down, before it is believed.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "F: Deserialize<'de>, F::Model: Deserialize<'de>"))]
-struct Stored<F: Fit> {
+struct StoredSisa<F: Fit> {
     recipe: Sisa<F>,
     width: usize,
     outputs: usize,
     shards: Vec<Shard<F::Model>>,
 }
 
-impl<F: Fit> TryFrom<Stored<F>> for SisaModel<F> {
+impl<F: Fit> TryFrom<StoredSisa<F>> for SisaModel<F> {
     type Error = Error;
 
-    fn try_from(Stored { recipe, width, outputs, shards }: Stored<F>) -> Result<Self> {
+    fn try_from(StoredSisa { recipe, width, outputs, shards }: StoredSisa<F>) -> Result<Self> {
         recipe.check()?;
         let in_place = |(at, shard): (usize, &Shard<F::Model>)| {
             let slices = shard.slices.iter().enumerate();
