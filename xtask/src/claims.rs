@@ -5,8 +5,8 @@ use anyhow::{Result, bail};
 /// Each part, the program that prints its table, and its arguments.
 const PARTS: [(&str, &str, &[&str]); 3] = [
     ("ridge", "claims", &["2400", "4e3"]),
-    ("classifiers", "claims_classifiers", &[]),
-    ("coverage", "coverage", &[]),
+    ("classifiers", "claims_classifiers", &["240"]),
+    ("coverage", "coverage", &["1000"]),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -19,8 +19,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     for (part, program, usual) in PARTS.iter().filter(|(part, ..)| wanted.is_none_or(|name| name == *part)) {
         eprintln!("{part}:");
-        let mut command =
-            vec!["run", "--quiet", "--release", "--package", "efface", "--example", program, "--"];
+        let mut command = vec!["bench", "--quiet", "--package", "efface", "--bench", program, "--"];
         let given: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
         command.extend(if given.is_empty() { usual.to_vec() } else { given });
         crate::run("cargo", &command)?;

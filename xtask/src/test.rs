@@ -19,7 +19,7 @@ struct TestPart {
 
 /// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
 /// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
-const PARTS: [TestPart; 11] = [
+const PARTS: [TestPart; 12] = [
     TestPart { name: "format", about: "cargo fmt", run: format, is_fast: true },
     TestPart { name: "tidy", about: "invariants that a search can check", run: tidy::run, is_fast: true },
     TestPart { name: "lints", about: "clippy, no warning", run: lints, is_fast: true },
@@ -30,6 +30,7 @@ const PARTS: [TestPart; 11] = [
         run: integration_tests,
         is_fast: false,
     },
+    TestPart { name: "examples", about: "the examples for readers run", run: examples, is_fast: false },
     TestPart { name: "examples in docs", about: "doctests", run: doctests, is_fast: false },
     TestPart { name: "torture", about: "kills, failing writes, flipped bytes", run: torture, is_fast: false },
     TestPart { name: "second verifier", about: "verify/ in Python", run: verifier, is_fast: false },
@@ -103,6 +104,17 @@ fn unit_tests() -> Result<()> {
 
 fn integration_tests() -> Result<()> {
     crate::run("cargo", &[&WORKSPACE[..], &["--tests", "--examples"]].concat())
+}
+
+/// The examples that the pages name, each with its package.
+const EXAMPLES: [(&str, &str); 3] =
+    [("efface", "stream"), ("efface-engine", "receipt"), ("efface-nn", "frozen_encoder")];
+
+fn examples() -> Result<()> {
+    for (package, example) in EXAMPLES {
+        crate::run("cargo", &["run", "--quiet", "--package", package, "--example", example])?;
+    }
+    Ok(())
 }
 
 fn doctests() -> Result<()> {

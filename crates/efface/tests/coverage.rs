@@ -1,8 +1,8 @@
-//! Intervals of the attack's AUC cover what they should: the short form of `examples/coverage`.
+//! Intervals of the attack's AUC cover what they should: the short form of `benches/coverage`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-#[path = "../examples/coverage/world.rs"]
+#[path = "../benches/coverage/world.rs"]
 mod world;
 
 use efface::eval::Attack;

@@ -244,7 +244,7 @@ fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
     let spread = (found.iter().map(|a| (a.auc - mean).powi(2)).sum::<f64>() / (draws - 1) as f64).sqrt();
     assert!((mean - 0.5).abs() < 3.0 * spread / (draws as f64).sqrt(), "{mean} ± {spread}");
     let covered = found.iter().filter(|attack| attack.auc_interval.covers(0.5)).count();
-    // Of 95 % intervals fewer than 52 of 60 cover once in several hundred times. `examples/coverage.rs` looks more closely.
+    // Of 95 % intervals fewer than 52 of 60 cover once in several hundred times. `benches/coverage` looks more closely.
     assert!(covered >= 52, "{covered} of {draws}");
 }
 

@@ -4,8 +4,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-const PAGES: [&str; 6] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const PAGES: [&str; 9] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "docs/README.md",
+    "docs/tutorial.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
 
 /// Commands that a reader of the first page must find there.
 const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "cargo xtask test"];

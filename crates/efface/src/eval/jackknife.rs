@@ -22,7 +22,7 @@
 //! more than a sign: leaving one block out hardly ever turns a sign, so that V₁ and V₂ miss that both halves turn together. C is the
 //! variance if the halves always erred together, ½C if they were independent. Far from a coin no sign is in doubt, and the halves
 //! are independent but for what few pairs miss of a skewed distribution; near one, where u is 1, s lies between. Its numbers were
-//! chosen by simulation: `examples/coverage` prints how often the intervals cover.
+//! chosen by simulation: `benches/coverage` prints how often the intervals cover.
 
 use super::bootstrap::Interval;
 

@@ -1,6 +1,6 @@
 //! The table behind `cargo xtask claims`: seeded ridge problems, the library's bound on each, and the truth.
 //!
-//! `claims [PROBLEMS [CELLS]]`: how many problems, and the most n·d of one of them.
+//! `claims PROBLEMS [CELLS]`: how many problems, and the most n·d of one of them.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
@@ -12,8 +12,13 @@ mod ridge_problems;
 use ridge_problems::{Finding, KINDS, examine, problem};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let count: u64 = arguments.next().map_or(2400, |text| text.parse().unwrap());
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let Some(count) = arguments.next() else {
+        // `cargo test --benches` and a bare `cargo bench` come here.
+        eprintln!("claims PROBLEMS [CELLS [SEED]]");
+        return;
+    };
+    let count: u64 = count.parse().unwrap();
     let cells: f64 = arguments.next().map_or(2e6, |text| text.parse().unwrap());
     let mut all: Vec<Finding> = Vec::new();
     let mut refused = Vec::new();

@@ -1,4 +1,4 @@
-//! How often the 95 % intervals of the attack's AUC cover the truth: `cargo run --release -p efface --example coverage [AUDITS
+//! How often the 95 % intervals of the attack's AUC cover the truth: `cargo xtask claims coverage [AUDITS
 //! [ORACLES …]]`.
 //!
 //! Two tables, for 32, 64 and 128 oracles and with 1,000 audits a line unless told otherwise:
@@ -20,7 +20,11 @@ use world::{LITTLE_RESAMPLING, MarginWorld};
 
 fn main() -> Result<()> {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<usize>().ok());
-    let audits = numbers.next().unwrap_or(1_000);
+    let Some(audits) = numbers.next() else {
+        // `cargo test --benches` and a bare `cargo bench` come here.
+        eprintln!("coverage AUDITS [ORACLES …]");
+        return Ok(());
+    };
     let mut sizes: Vec<usize> = numbers.collect();
     if sizes.is_empty() {
         sizes.extend([32, 64, 128]);

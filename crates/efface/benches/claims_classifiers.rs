@@ -1,4 +1,4 @@
-//! What the bounds of classifiers are worth: `cargo run --release -p efface --example claims_classifiers [PROBLEMS [SEED]]`.
+//! What the bounds of classifiers are worth: `cargo xtask claims classifiers [PROBLEMS [SEED]]`.
 //!
 //! Draws small problems (30 to 300 rows, 2 to 20 columns, 2 to 5 classes, λ from 1e-3 to 10, some with correlated columns,
 //! unlike units or columns far from 0), forgets one to five rows from each by every method, and compares the bound with the
@@ -229,13 +229,17 @@ fn table(title: &str, problems: &[Problem]) -> Result<usize> {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |default: u64| -> Result<u64> {
-        let Some(text) = arguments.next() else { return Ok(default) };
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let number = |text: String| -> Result<u64> {
         text.parse().map_err(|_| Error::Parameter { name: "argument", value: text, range: "a whole number" })
     };
-    let count = number(240)?;
-    let seed = number(1)?;
+    let Some(count) = arguments.next() else {
+        // `cargo test --benches` and a bare `cargo bench` come here.
+        eprintln!("claims_classifiers PROBLEMS [SEED]");
+        return Ok(());
+    };
+    let count = number(count)?;
+    let seed = arguments.next().map_or(Ok(1), number)?;
     let small: Vec<Problem> = (0..count).map(|at| problem(seed * 10_000 + at)).collect::<Result<_>>()?;
     let mut exceeded = table(&format!("{count} small problems, seed {seed}"), &small)?;
     let texts: Vec<Problem> =
