@@ -99,7 +99,7 @@ fn deletion(d: usize) {
             ("summation", &factor, "summation"),
         ];
         for (name, model, method) in cases {
-            let method = method.parse::<Method>().unwrap();
+            let method = method.parse::<Method>().expect("a method");
             let result = method.forget(model, &rows, &gone).expect("forgets");
             let seconds = median(|trial| {
                 method.forget(model, &rows, &ids(n, k, trial)).expect("forgets");
@@ -249,7 +249,7 @@ fn injection() {
             let truth = vector(&recipe.fit(&rows.filter(|id| id.0 >= k as u64)).expect("fits"));
             let before = vector(&model)[(d - 1, 0)];
             for method in ["exact", "newton", "influence", "projection_residual", "summation"] {
-                let method = method.parse::<Method>().unwrap();
+                let method = method.parse::<Method>().expect("a method");
                 let outcome = method.forget(&model, &rows, &gone).expect("forgets");
                 let after = vector(&outcome.model);
                 println!(

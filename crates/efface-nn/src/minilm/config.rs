@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{MiniLmError, Result};
+use super::error::{MiniLmError, MiniLmResult};
 
 const FILE: &str = "config.json";
 /// No BERT comes near these. They keep products of sizes far from overflow.
@@ -34,14 +34,14 @@ pub struct MiniLmConfig {
 }
 
 impl MiniLmConfig {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> MiniLmResult<Self> {
         let config: Self =
             serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
         config.check()?;
         Ok(config)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self) -> MiniLmResult<()> {
         must_be("model_type", &self.model_type, "bert")?;
         must_be("hidden_act", &self.hidden_act, "gelu")?;
         must_be(
@@ -78,7 +78,7 @@ impl MiniLmConfig {
     }
 }
 
-fn must_be(field: &'static str, found: &str, expected: &str) -> Result<()> {
+fn must_be(field: &'static str, found: &str, expected: &str) -> MiniLmResult<()> {
     if found == expected {
         Ok(())
     } else {

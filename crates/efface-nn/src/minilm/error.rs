@@ -103,4 +103,4 @@ pub enum MiniLmError {
 }
 
 /// A result of this module.
-pub type Result<T> = std::result::Result<T, MiniLmError>;
+pub type MiniLmResult<T> = std::result::Result<T, MiniLmError>;

@@ -25,7 +25,7 @@ use efface::Dense;
 use sha2::{Digest, Sha256};
 
 pub use config::MiniLmConfig;
-pub use error::{MiniLmError, Result};
+pub use error::{MiniLmError, MiniLmResult};
 
 use crate::onnx;
 use forward::EncodingBuffers;
@@ -53,7 +53,7 @@ pub struct MiniLm {
 
 impl MiniLm {
     /// Reads the encoder from a folder.
-    pub fn open(folder: &Path) -> Result<Self> {
+    pub fn open(folder: &Path) -> MiniLmResult<Self> {
         let config = read(folder, "config.json", LARGEST_JSON)?;
         let tokenizer = read(folder, "tokenizer.json", LARGEST_JSON)?;
         let weights = read(folder, "model.safetensors", LARGEST_WEIGHTS)?;
@@ -61,7 +61,7 @@ impl MiniLm {
     }
 
     /// Reads the encoder from the contents of its three files.
-    pub fn from_bytes(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> Result<Self> {
+    pub fn from_bytes(config: &[u8], tokenizer: &[u8], weights: &[u8]) -> MiniLmResult<Self> {
         let config = MiniLmConfig::parse(config)?;
         let fingerprint = fingerprint(weights, tokenizer);
         let tokenizer = WordPieceTokenizer::parse(tokenizer, config.vocab_size)?;
@@ -78,7 +78,7 @@ impl MiniLm {
     }
 
     /// How many tokens of a text are read, 256 at first; the two that frame a text count.
-    pub fn with_max_tokens(mut self, max_tokens: usize) -> Result<Self> {
+    pub fn with_max_tokens(mut self, max_tokens: usize) -> MiniLmResult<Self> {
         let most = self.config.max_position_embeddings;
         if !(3..=most).contains(&max_tokens) {
             return Err(MiniLmError::MaxTokens { found: max_tokens, most });
@@ -119,14 +119,14 @@ impl MiniLm {
     }
 
     /// Encodes texts, a row each. `progress` hears how many are done, from the calling thread.
-    pub fn encode(&self, texts: &[&str], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
+    pub fn encode(&self, texts: &[&str], progress: &dyn Fn(usize)) -> MiniLmResult<Dense<f32>> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.tokenize(text)).collect();
         self.encode_tokens(&tokens, progress)
     }
 
     /// Encodes texts that are tokens already, as [`tokenize`](Self::tokenize) gives them. Refuses tokens that the encoder does
     /// not know, and texts of more tokens than it reads.
-    pub fn encode_tokens(&self, tokens: &[Vec<u32>], progress: &dyn Fn(usize)) -> Result<Dense<f32>> {
+    pub fn encode_tokens(&self, tokens: &[Vec<u32>], progress: &dyn Fn(usize)) -> MiniLmResult<Dense<f32>> {
         let known = self.config.vocab_size;
         for (text, tokens) in tokens.iter().enumerate() {
             if tokens.is_empty()
@@ -221,7 +221,7 @@ fn fingerprint(weights: &[u8], tokenizer: &[u8]) -> String {
 }
 
 /// Reads one file of the folder, never more than `most` bytes of it.
-fn read(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>> {
+fn read(folder: &Path, name: &'static str, most: u64) -> MiniLmResult<Vec<u8>> {
     let failed = |source| MiniLmError::Read { file: name, folder: folder.to_owned(), source };
     let file = File::open(folder.join(name)).map_err(failed)?;
     let mut bytes = Vec::new();

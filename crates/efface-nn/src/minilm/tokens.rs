@@ -11,7 +11,7 @@ use serde::Deserialize;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
-use super::error::{MiniLmError, Result};
+use super::error::{MiniLmError, MiniLmResult};
 
 const FILE: &str = "tokenizer.json";
 
@@ -79,7 +79,7 @@ struct AddedToken {
 
 impl WordPieceTokenizer {
     /// Reads the file. Every token must be below `vocabulary`.
-    pub(super) fn parse(bytes: &[u8], vocabulary: usize) -> Result<Self> {
+    pub(super) fn parse(bytes: &[u8], vocabulary: usize) -> MiniLmResult<Self> {
         let json: TokenizerFile =
             serde_json::from_slice(bytes).map_err(|source| MiniLmError::Json { file: FILE, source })?;
         must_be("model.type", json.model.r#type.as_deref().unwrap_or("WordPiece"), "WordPiece")?;
@@ -251,7 +251,7 @@ fn is_ideograph(c: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{2f800}'..='\u{2fa1f}')
 }
 
-fn must_be(field: &'static str, found: &str, expected: &str) -> Result<()> {
+fn must_be(field: &'static str, found: &str, expected: &str) -> MiniLmResult<()> {
     if found == expected {
         Ok(())
     } else {

@@ -6,7 +6,7 @@
 use safetensors::{Dtype, SafeTensors};
 
 use super::config::MiniLmConfig;
-use super::error::{MiniLmError, Result};
+use super::error::{MiniLmError, MiniLmResult};
 use crate::onnx;
 
 /// The longest list of tensors read. An encoder of a hundred layers needs a fifth of it.
@@ -50,7 +50,7 @@ pub(super) struct MiniLmWeights {
 }
 
 impl MiniLmWeights {
-    pub(super) fn read(bytes: &[u8], config: &MiniLmConfig) -> Result<Self> {
+    pub(super) fn read(bytes: &[u8], config: &MiniLmConfig) -> MiniLmResult<Self> {
         // The format allows headers of 100 MB, which take many times as much once parsed.
         let header = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
         if header > LARGEST_HEADER {
@@ -118,7 +118,7 @@ struct WeightFile<'a>(SafeTensors<'a>);
 
 impl WeightFile<'_> {
     /// A tensor of exactly this shape.
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+    fn tensor(&self, name: &str, shape: &[usize]) -> MiniLmResult<Vec<f32>> {
         let view = self.0.tensor(name).map_err(|_| MiniLmError::MissingTensor { name: name.into() })?;
         if view.dtype() != Dtype::F32 || view.shape() != shape {
             return Err(MiniLmError::Tensor {
@@ -136,7 +136,7 @@ impl WeightFile<'_> {
         }
     }
 
-    fn norm(&self, name: &str, width: usize) -> Result<MiniLmNorm> {
+    fn norm(&self, name: &str, width: usize) -> MiniLmResult<MiniLmNorm> {
         Ok(MiniLmNorm {
             scale: self.tensor(&format!("{name}.weight"), &[width])?,
             shift: self.tensor(&format!("{name}.bias"), &[width])?,
@@ -144,7 +144,7 @@ impl WeightFile<'_> {
     }
 
     /// Linear maps of the same inputs, side by side.
-    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> Result<MiniLmLinear> {
+    fn linear(&self, names: &[String], inputs: usize, outputs: usize) -> MiniLmResult<MiniLmLinear> {
         let all = outputs * names.len();
         let mut weight = vec![0.0; inputs * all];
         let mut bias = Vec::with_capacity(all);
@@ -160,7 +160,7 @@ impl WeightFile<'_> {
         Ok(MiniLmLinear { weight, bias })
     }
 
-    fn layer(&self, name: &str, config: &MiniLmConfig) -> Result<MiniLmLayer> {
+    fn layer(&self, name: &str, config: &MiniLmConfig) -> MiniLmResult<MiniLmLayer> {
         let hidden = config.hidden_size;
         let middle = config.intermediate_size;
         let three = ["query", "key", "value"].map(|part| format!("{name}.attention.self.{part}"));

@@ -1,6 +1,6 @@
 //! A BERT encoder with mean pooling and unit length, and a head after it.
 
-use super::error::{OnnxError, Result};
+use super::error::{OnnxError, OnnxResult};
 use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
 use super::head::{OnnxHead, OnnxLinear, OnnxNorm};
 
@@ -44,7 +44,7 @@ pub struct OnnxBert<'a> {
 
 impl OnnxBert<'_> {
     /// From `input_ids` and `attention_mask`, both [batch, time], to `features` of unit length and, with a head, `scores`.
-    pub fn model(&self, head: Option<&OnnxHead<'_>>) -> Result<OnnxModel> {
+    pub fn model(&self, head: Option<&OnnxHead<'_>>) -> OnnxResult<OnnxModel> {
         if self.heads == 0 || !self.hidden.is_multiple_of(self.heads) {
             let range = format!("a divisor of the width, {}", self.hidden);
             return Err(OnnxError::Count { name: "heads".into(), found: self.heads, range });
@@ -71,7 +71,7 @@ impl OnnxBert<'_> {
     }
 
     /// Small tensors that every layer uses, and the mask in the two forms that are needed.
-    fn constants(&self, g: &mut OnnxGraph) -> Result<()> {
+    fn constants(&self, g: &mut OnnxGraph) -> OnnxResult<()> {
         let heads = self.heads as i64;
         let width = (self.hidden / self.heads) as i64;
         let hidden = self.hidden as i64;
@@ -96,7 +96,7 @@ impl OnnxBert<'_> {
         g.named("Unsqueeze", &[&absent, "axes_12"], &[], &["absent"])
     }
 
-    fn embed(&self, g: &mut OnnxGraph) -> Result<String> {
+    fn embed(&self, g: &mut OnnxGraph) -> OnnxResult<String> {
         let words = g.weights("words", &[self.vocabulary, self.hidden], self.words)?;
         let positions = g.weights("positions", &[self.longest, self.hidden], self.positions)?;
         let words = g.node("Gather", &[&words, "input_ids"], &[("axis", NodeAttribute::Int(0))])?;
@@ -107,7 +107,7 @@ impl OnnxBert<'_> {
         self.norm.add(g, "norm", &x, self.hidden)
     }
 
-    fn layer(&self, g: &mut OnnxGraph, name: &str, layer: &BertLayer<'_>, x: &str) -> Result<String> {
+    fn layer(&self, g: &mut OnnxGraph, name: &str, layer: &BertLayer<'_>, x: &str) -> OnnxResult<String> {
         let hidden = self.hidden;
         if layer.query_key_value.outputs != 3 * hidden {
             let found = layer.query_key_value.outputs;
@@ -136,7 +136,7 @@ impl OnnxBert<'_> {
         layer.norm.add(g, &format!("{name}.norm"), &z, hidden)
     }
 
-    fn attend(&self, g: &mut OnnxGraph, name: &str, three: &OnnxLinear<'_>, x: &str) -> Result<String> {
+    fn attend(&self, g: &mut OnnxGraph, name: &str, three: &OnnxLinear<'_>, x: &str) -> OnnxResult<String> {
         let all = three.add(g, &format!("{name}.query_key_value"), x, self.hidden)?;
         let parts = ["query", "key", "value"].map(|part| format!("{name}.{part}"));
         let names = [parts[0].as_str(), &parts[1], &parts[2]];
@@ -158,7 +158,7 @@ impl OnnxBert<'_> {
     }
 
     /// The mean over the tokens that are there, at length 1.
-    fn pool(&self, g: &mut OnnxGraph, x: &str) -> Result<()> {
+    fn pool(&self, g: &mut OnnxGraph, x: &str) -> OnnxResult<()> {
         let apart = [("keepdims", NodeAttribute::Int(0))];
         let mask = g.node("Unsqueeze", &["mask", "axis_2"], &[])?;
         let kept = g.node("Mul", &[x, &mask], &[])?;

@@ -64,4 +64,4 @@ pub enum OnnxError {
 }
 
 /// A result of this module.
-pub type Result<T> = std::result::Result<T, OnnxError>;
+pub type OnnxResult<T> = std::result::Result<T, OnnxError>;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use super::error::{OnnxError, Result};
+use super::error::{OnnxError, OnnxResult};
 use super::proto::{LARGEST, ProtoMessage};
 
 /// The operator set: the first with layer normalisation.
@@ -89,12 +89,12 @@ impl OnnxGraph {
         graph
     }
 
-    fn declare(&mut self, name: &str) -> Result<()> {
+    fn declare(&mut self, name: &str) -> OnnxResult<()> {
         if self.names.insert(name.to_owned()) { Ok(()) } else { Err(OnnxError::Duplicate(name.to_owned())) }
     }
 
     /// Adds weights and gives back their name.
-    pub(super) fn weights(&mut self, name: &str, shape: &[usize], values: &[f32]) -> Result<String> {
+    pub(super) fn weights(&mut self, name: &str, shape: &[usize], values: &[f32]) -> OnnxResult<String> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(OnnxError::NotFinite { name: name.to_owned(), at });
         }
@@ -103,7 +103,7 @@ impl OnnxGraph {
     }
 
     /// Adds whole numbers and gives back their name. An empty shape makes a scalar.
-    pub(super) fn numbers(&mut self, name: &str, shape: &[usize], values: &[i64]) -> Result<String> {
+    pub(super) fn numbers(&mut self, name: &str, shape: &[usize], values: &[i64]) -> OnnxResult<String> {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.tensor(name, shape, INT64, values.len(), 8, bytes)
     }
@@ -116,7 +116,7 @@ impl OnnxGraph {
         count: usize,
         size: usize,
         bytes: impl Iterator<Item = u8>,
-    ) -> Result<String> {
+    ) -> OnnxResult<String> {
         let expected = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         if expected != Some(count) {
             return Err(OnnxError::Shape { name: name.to_owned(), found: count, shape: shape.to_vec() });
@@ -145,7 +145,7 @@ impl OnnxGraph {
         op: &str,
         inputs: &[&str],
         settings: &[(&str, NodeAttribute<'_>)],
-    ) -> Result<String> {
+    ) -> OnnxResult<String> {
         self.count += 1;
         let output = format!("{op}_{}", self.count);
         self.named(op, inputs, settings, &[&output])?;
@@ -159,7 +159,7 @@ impl OnnxGraph {
         inputs: &[&str],
         settings: &[(&str, NodeAttribute<'_>)],
         outputs: &[&str],
-    ) -> Result<()> {
+    ) -> OnnxResult<()> {
         let mut node = ProtoMessage::default();
         for &input in inputs {
             if !input.is_empty() && !self.names.contains(input) {
@@ -180,13 +180,13 @@ impl OnnxGraph {
         Ok(())
     }
 
-    pub(super) fn input(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> Result<()> {
+    pub(super) fn input(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> OnnxResult<()> {
         self.declare(name)?;
         self.message.message(field::graph::INPUT, &value_info(name, element, shape));
         Ok(())
     }
 
-    pub(super) fn output(&mut self, name: &str, shape: &[TensorDim]) -> Result<()> {
+    pub(super) fn output(&mut self, name: &str, shape: &[TensorDim]) -> OnnxResult<()> {
         if !self.names.contains(name) {
             return Err(OnnxError::Unknown(name.to_owned()));
         }

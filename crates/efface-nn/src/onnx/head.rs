@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{OnnxError, Result};
+use super::error::{OnnxError, OnnxResult};
 use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
 
 /// How the weights of a linear map lie in memory.
@@ -62,7 +62,7 @@ pub struct OnnxHead<'a> {
 
 impl OnnxHead<'_> {
     /// The head alone, from `features` to `scores`.
-    pub fn model(&self) -> Result<OnnxModel> {
+    pub fn model(&self) -> OnnxResult<OnnxModel> {
         let mut graph = OnnxGraph::new("head");
         graph.input(
             "features",
@@ -74,7 +74,7 @@ impl OnnxHead<'_> {
     }
 
     /// Adds the head after `features` of this width.
-    pub(super) fn add(&self, graph: &mut OnnxGraph, width: usize) -> Result<()> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, width: usize) -> OnnxResult<()> {
         let scores = self.linear.add(graph, "head", "features", width)?;
         let axis = [("axis", NodeAttribute::Int(-1))];
         match self.activation {
@@ -88,7 +88,7 @@ impl OnnxHead<'_> {
 
 impl OnnxLinear<'_> {
     /// Adds the map of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> Result<String> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> OnnxResult<String> {
         if self.inputs != width {
             return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
         }
@@ -116,7 +116,7 @@ pub(super) fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
 
 impl OnnxNorm<'_> {
     /// Adds the normalisation of `x`, which is `width` wide.
-    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> Result<String> {
+    pub(super) fn add(&self, graph: &mut OnnxGraph, name: &str, x: &str, width: usize) -> OnnxResult<String> {
         let scale = graph.weights(&format!("{name}.scale"), &[width], self.scale)?;
         let shift = graph.weights(&format!("{name}.shift"), &[width], self.shift)?;
         let settings = [("axis", NodeAttribute::Int(-1)), ("epsilon", NodeAttribute::Float(self.epsilon))];

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{OnnxError, Result};
+use super::error::{OnnxError, OnnxResult};
 use super::graph::{ElementType, NodeAttribute, OnnxGraph, OnnxModel, TensorDim};
 use super::head::{OnnxHead, OnnxLinear, OnnxNorm, WeightOrder, transpose};
 
@@ -103,7 +103,7 @@ pub struct TextLstm<'a> {
 impl TextLstm<'_> {
     /// From `tokens` [batch, time] and `lengths` (batch) to `features` and `scores`. Tokens past a text's length may be any
     /// within the vocabulary.
-    pub fn model(&self) -> Result<OnnxModel> {
+    pub fn model(&self) -> OnnxResult<OnnxModel> {
         let Some(last) = self.layers.last() else {
             return Err(OnnxError::Count { name: "layers".into(), found: 0, range: "at least 1".into() });
         };
@@ -145,7 +145,7 @@ fn add_layer(
     x: &str,
     width: usize,
     lengths: &str,
-) -> Result<(String, usize)> {
+) -> OnnxResult<(String, usize)> {
     let before = match &layer.norm_before {
         Some(norm) => norm.add(g, &format!("{name}.norm_before"), x, width)?,
         None => x.to_owned(),
@@ -198,7 +198,7 @@ impl OnnxLstm<'_> {
         }
     }
 
-    fn check(&self, name: &str, width: usize, hidden: usize) -> Result<()> {
+    fn check(&self, name: &str, width: usize, hidden: usize) -> OnnxResult<()> {
         if self.inputs != width {
             return Err(OnnxError::Width { name: name.to_owned(), found: self.inputs, expected: width });
         }
@@ -228,7 +228,14 @@ fn gates(values: &[f32]) -> impl Iterator<Item = f32> {
 }
 
 /// Adds the pooling of `x`, [time, batch, width], under the name `out`.
-fn pool(g: &mut OnnxGraph, pooling: OnnxPooling, x: &str, width: usize, both: bool, out: &str) -> Result<()> {
+fn pool(
+    g: &mut OnnxGraph,
+    pooling: OnnxPooling,
+    x: &str,
+    width: usize,
+    both: bool,
+    out: &str,
+) -> OnnxResult<()> {
     g.numbers("zero", &[], &[0])?;
     g.numbers("one", &[], &[1])?;
     g.numbers("axis_0", &[1], &[0])?;
@@ -284,7 +291,7 @@ fn pool(g: &mut OnnxGraph, pooling: OnnxPooling, x: &str, width: usize, both: bo
 
 /// The sum over time of `x` where the mask of [time, batch] holds. `Where` rather than a product, so that nothing in the
 /// padding can get through.
-fn masked_sum(g: &mut OnnxGraph, x: &str, mask: &str) -> Result<String> {
+fn masked_sum(g: &mut OnnxGraph, x: &str, mask: &str) -> OnnxResult<String> {
     let mask = g.node("Unsqueeze", &[mask, "axis_2"], &[])?;
     let kept = g.node("Where", &[&mask, x, "nothing"], &[])?;
     g.node("ReduceSum", &[&kept, "axis_0"], &[("keepdims", NodeAttribute::Int(0))])

@@ -20,7 +20,7 @@ mod lstm;
 mod proto;
 
 pub use bert::{BertLayer, OnnxBert};
-pub use error::{OnnxError, Result};
+pub use error::{OnnxError, OnnxResult};
 pub use graph::OnnxModel;
 pub use head::{OnnxActivation, OnnxHead, OnnxLinear, OnnxNorm, WeightOrder};
 pub use lstm::{LstmLayer, OnnxLstm, OnnxPooling, OnnxProjection, OnnxSquash, TextLstm};

@@ -75,7 +75,7 @@ fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
     let trials = Trials { oracles, retained: 10, seed, bootstrap, ..Trials::default() };
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
     let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
-    let ways = ["exact".parse::<Method>().unwrap()];
+    let ways = ["exact".parse::<Method>()?];
     let found = membership_inference(&recipe, Task::Regression, &rows, &gone, &ways, &trials, &|_, _| ())?;
     let area =
         |state: &str| found.of(state).map(|exposure| exposure.forgotten.clone()).ok_or(efface::Error::NoRows);
