@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::models::LogisticModel;
 use crate::models::logistic::change::RequestWork;
-use crate::models::logistic::{DescentPath, FollowSettings};
+use crate::models::logistic::{DESCENT_RUN, DescentPath, FollowSettings};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -120,7 +120,7 @@ impl Forget<LogisticModel> for DeltaGrad {
         )?;
         if known.is_none() {
             // A run that this request made itself was not made ahead of time.
-            outcome.evidence.precomputed.retain(|part| !part.what.contains("gradient descent"));
+            outcome.evidence.precomputed.retain(|part| part.what != DESCENT_RUN);
         }
         outcome.evidence.reason = reason;
         Ok(outcome)

@@ -53,6 +53,9 @@ use pass::{Frame, Sample, Survey};
 pub(crate) use path::{DescentPath, FollowSettings};
 use train::{Limits, Trained};
 
+/// What the evidence calls a remembered run of gradient descent, among what was made ahead of time.
+pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gradients";
+
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
 
@@ -498,8 +501,7 @@ impl LogisticModel {
 
     fn precomputed(&self) -> Vec<Precomputed> {
         let parts = self.standing.iter().flat_map(|standing| standing.base.bytes());
-        let run =
-            self.path.iter().map(|path| ("run of gradient descent, parameters and gradients", path.bytes()));
+        let run = self.path.iter().map(|path| (DESCENT_RUN, path.bytes()));
         parts.chain(run).map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
     }
 }
