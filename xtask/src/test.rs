@@ -103,7 +103,7 @@ fn unit_tests() -> Result<()> {
 }
 
 fn integration_tests() -> Result<()> {
-    crate::run("cargo", &[&WORKSPACE[..], &["--tests", "--examples"]].concat())
+    crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())
 }
 
 /// The examples that the pages name, each with its package.
