@@ -199,7 +199,7 @@ fn positions_are_explained() {
         "this model has no subject column, so rows cannot be found by `x`",
     );
     assert!(error.hint().unwrap().to_string().contains("`subject`"));
-    let error = engine.amend(&csv("x,y\n1,1\n"), &Silent).unwrap_err();
+    let error = engine.amend(csv("x,y\n1,1\n"), &Silent).unwrap_err();
     assert_eq!(error.kind(), Refused);
     assert!(error.hint().is_some());
 }
@@ -214,7 +214,7 @@ fn rows_to_learn_and_to_amend() {
     engine.forget(&by_method(&ids(&["c"]), &Method::default()), &ForgetOptions::default()).unwrap();
     let today = &engine.summary().unwrap().changed_at[..10];
     let before = std::fs::read(bench.path("model")).unwrap();
-    let mut learn = |text: &str| engine.learn(&csv(text), &Silent);
+    let mut learn = |text: &str| engine.learn(csv(text), &Silent);
     fails(learn("id,x,y\ne,1,no\nb,2,yes\n"), Data, "line 3: row b is already in this model");
     let error = fails(
         learn("id,x,y\ne,1,no\nc,3,no\n"),
@@ -243,7 +243,7 @@ fn rows_to_learn_and_to_amend() {
         "this table lacks column `id`, which the model was fitted on; it has `x`, `y`",
     );
     fails(learn("id,x,y\n"), Data, "table.csv has no rows; at least one is needed");
-    let mut amend = |text: &str| engine.amend(&csv(text), &Silent);
+    let mut amend = |text: &str| engine.amend(csv(text), &Silent);
     fails(amend("id,x,y\na,1,no\nz,1,no\n"), NotFound, "row z is not in this model");
     fails(
         amend("id,x,y\nc,1,no\n"),

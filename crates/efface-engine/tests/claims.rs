@@ -53,8 +53,8 @@ fn no_receipt_claims_exactness_beyond_its_bound() {
     for request in requests(&text) {
         let bench = Bench::new();
         let mut engine = bench.fit("model", &request);
-        engine.learn(&csv(&table(&lines[50..])), &Silent).unwrap();
-        engine.amend(&csv(&table(&lines[10..12])), &Silent).unwrap();
+        engine.learn(csv(&table(&lines[50..])), &Silent).unwrap();
+        engine.amend(csv(&table(&lines[10..12])), &Silent).unwrap();
         for (method, at) in [("auto", 0), ("retrain", 2), ("auto", 4)] {
             let gone = ids(&[lines[at].id.as_str(), lines[at + 1].id.as_str()]);
             let report = engine

@@ -14,7 +14,7 @@ fn use_all(path: &std::path::Path) -> Result<(), Error> {
     engine.summary()?;
     engine.parameters()?;
     let words = "words,size\ntall green,4\n";
-    engine.predict(&csv(words), &mut |_| Ok(()))?;
+    engine.predict(csv(words), &mut |_| Ok(()))?;
     engine.forget(
         &by_method(&ids(&[&lines(2)[1].id]), &"retrain".parse().unwrap()),
         &ForgetOptions::dry_run(),

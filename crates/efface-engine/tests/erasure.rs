@@ -61,7 +61,7 @@ fn a_long_life_leaves_nothing_behind() {
         }
     };
     forget(&mut engine, (0..160).filter(|at| at % 3 == 0).collect());
-    engine.learn(&csv(&table(&marked[160..200])), &Silent).unwrap();
+    engine.learn(csv(&table(&marked[160..200])), &Silent).unwrap();
     forget(&mut engine, (0..60).filter(|at| at % 3 == 1).collect());
     // Corrected rows: the old content goes, and the new one stays out of its place.
     let fixed: Vec<Line> = (100..120)
@@ -71,14 +71,14 @@ fn a_long_life_leaves_nothing_behind() {
             cells: format!("{},nobody,1,2000,red,other words,1,1\n", marked[at].id),
         })
         .collect();
-    engine.amend(&csv(&table(&fixed)), &Silent).unwrap();
+    engine.amend(csv(&table(&fixed)), &Silent).unwrap();
     for at in (100..120).filter(|at| at % 3 != 0) {
         assert!(!holds(&path, &format!("marker{at:04}who")));
     }
     for at in (60..160).filter(|at| at % 3 == 2) {
         forget(&mut engine, vec![at]);
     }
-    engine.learn(&csv(&table(&marked[200..])), &Silent).unwrap();
+    engine.learn(csv(&table(&marked[200..])), &Silent).unwrap();
     forget(&mut engine, (200..240).rev().collect());
     forget(&mut engine, (160..199).collect());
     assert!(std::fs::read(&path).unwrap().windows(10).any(|w| w == b"marker0199"));
@@ -91,7 +91,7 @@ fn a_word_of_the_old_and_the_new_row_keeps_its_name() {
     lines.push(marked(1, 2));
     let mut engine = bench.fit("model", &sparse(&table(&lines)));
     let fixed = "id,who,size,words,price\nmarker0001id,someone,3,marker0001word0,4\n";
-    let report = engine.amend(&csv(fixed), &Silent).unwrap();
+    let report = engine.amend(csv(fixed), &Silent).unwrap();
     assert_eq!(report.features_dropped, 1);
     let path = bench.path("model");
     assert!(holds(&path, "marker0001word0"));

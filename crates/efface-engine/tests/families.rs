@@ -188,7 +188,7 @@ fn there_and_back() {
             .iter()
             .map(|at| Line { id: String::new(), cells: lines[*at].cells.replacen('r', "n", 1) })
             .collect();
-        let report = engine.learn(&csv(&table(&back)), &Silent).unwrap();
+        let report = engine.learn(csv(&table(&back)), &Silent).unwrap();
         assert_eq!((report.learned, report.rows), (3, 60), "{}", case.name);
         if !case.by_number {
             let whole = bench.fit("whole", &(case.request)(&text));
@@ -208,7 +208,7 @@ fn amended_rows_can_be_forgotten() {
         let mut engine = bench.fit("model", &(case.request)(&table(&lines)));
         let fixed =
             Line { id: lines[5].id.clone(), cells: lines[9].cells.replacen(&lines[9].id, &lines[5].id, 1) };
-        let report = engine.amend(&csv(&table(&[fixed])), &Silent).unwrap();
+        let report = engine.amend(csv(&table(&[fixed])), &Silent).unwrap();
         assert_eq!((report.forgotten, report.learned, report.rows), (1, 1, 40), "{}", case.name);
         std::fs::copy(bench.path("model"), bench.path("copy")).unwrap();
         lend_key(&bench, "model", "copy");
@@ -269,7 +269,7 @@ fn damage_is_noticed() {
                 if !case.name.starts_with("sisa") {
                     engine.parameters()?;
                 }
-                engine.predict(&csv("words,size,age,colour\ntall,4,1990,red\n"), &mut |_| Ok(()))?;
+                engine.predict(csv("words,size,age,colour\ntall,4,1990,red\n"), &mut |_| Ok(()))?;
                 engine.forget(
                     &by_method(&ids(&[&lines(2)[1].id]), &Method::default()),
                     &ForgetOptions::default(),
@@ -297,7 +297,7 @@ fn a_forged_model_is_refused() {
         for forged in forgeries {
             forge(&path, "model", &forged);
             let engine = Engine::open(&path).unwrap();
-            let error = engine.predict(&csv("words,size,age,colour\n"), &mut |_| Ok(())).unwrap_err();
+            let error = engine.predict(csv("words,size,age,colour\n"), &mut |_| Ok(())).unwrap_err();
             assert_eq!(error.kind(), BadModel, "{}: {error}", case.name);
         }
         // Numbers changed one by one: whatever comes of it is no panic.
@@ -498,7 +498,7 @@ fn clusters_of_lines_without_columns() {
         clusters.push(p.label.unwrap());
         Ok(())
     };
-    engine.predict(&source(text), see).unwrap();
+    engine.predict(source(text), see).unwrap();
     assert_eq!(clusters[0], clusters[1]);
     assert_eq!(clusters[2], clusters[4]);
     assert_ne!(clusters[0], clusters[2]);

@@ -151,7 +151,7 @@ fn the_file_grows_by_receipts_alone() {
     let before = size();
     for round in 0..20 {
         let gone: Vec<&str> = all[round * 10..][..10].iter().map(|line| line.id.as_str()).collect();
-        engine.learn(&csv(&table(&all[200 + round * 10..][..10])), &Silent).unwrap();
+        engine.learn(csv(&table(&all[200 + round * 10..][..10])), &Silent).unwrap();
         engine.forget(&by_method(&ids(&gone), &Method::default()), &ForgetOptions::default()).unwrap();
     }
     engine.settle().unwrap();

@@ -37,9 +37,9 @@ fn every_change_has_a_receipt_that_holds() {
     let report = engine
         .forget(&by_method(&ids(&[&all[3].id, &all[4].id]), &Method::default()), &ForgetOptions::default())
         .unwrap();
-    engine.learn(&csv(&table(&all[40..])), &Silent).unwrap();
+    engine.learn(csv(&table(&all[40..])), &Silent).unwrap();
     let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
-    engine.amend(&csv(&fixed), &Silent).unwrap();
+    engine.amend(csv(&fixed), &Silent).unwrap();
     let exported = engine.export("json", Some("a.json")).unwrap();
     let (next, _) = engine.rotate_key().unwrap();
     engine.settle().unwrap();

@@ -21,7 +21,7 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     let kept: Vec<&Line> = (0..50).filter(|at| ![3, 17, 49].contains(at)).map(|at| &lines[at]).collect();
     assert_close(&engine, &bench.fit("fresh", &make(&table(kept.iter().copied()))));
 
-    let report = engine.learn(&csv(&table(&lines[50..])), &Silent).unwrap();
+    let report = engine.learn(csv(&table(&lines[50..])), &Silent).unwrap();
     assert_eq!((report.forgotten, report.learned, report.rows), (0, 10, 57));
     let more: Vec<&Line> = kept.into_iter().chain(&lines[50..]).collect();
     assert_close(&engine, &bench.fit("fresh", &make(&table(more.iter().copied()))));
@@ -29,7 +29,7 @@ fn there_and_back(make: fn(&str) -> FitRequest) {
     // Rows 0 and 55 take the content of rows 3 and 17, under their own ids.
     let cells = |from: &Line, id: &str| Line { id: id.into(), cells: from.cells.replace(&from.id, id) };
     let fixed = [cells(&lines[3], &lines[0].id), cells(&lines[17], &lines[55].id)];
-    let report = engine.amend(&csv(&table(&fixed)), &Silent).unwrap();
+    let report = engine.amend(csv(&table(&fixed)), &Silent).unwrap();
     assert_eq!((report.forgotten, report.learned, report.rows), (2, 2, 57));
     let corrected: Vec<&Line> =
         more.into_iter().map(|line| fixed.iter().find(|f| f.id == line.id).unwrap_or(line)).collect();
@@ -98,7 +98,7 @@ fn one_by_one_equals_all_at_once_and_space_is_used_again() {
     // More than half of the rows went, so that the table was written anew: the same rows under new ids fit again.
     let renamed: Vec<Line> =
         (0..140).map(|at| Line { id: String::new(), cells: lines[at].cells.replacen('r', "n", 1) }).collect();
-    engine.learn(&csv(&table(&renamed)), &Silent).unwrap();
+    engine.learn(csv(&table(&renamed)), &Silent).unwrap();
     let after = engine.summary().unwrap();
     assert_eq!((after.rows, after.forgotten), (190, 150));
     // A receipt takes a page.
@@ -126,7 +126,7 @@ fn positions_name_rows_without_ids_and_are_not_used_again() {
     let text = "x,y\n1,1\n2,2.5\n3,2\n4,5\n";
     let mut engine = bench.fit("model", &request(text, "y"));
     engine.forget(&by_method(&ids(&["3", "0"]), &Method::default()), &ForgetOptions::default()).unwrap();
-    engine.learn(&csv("y,x,other\n7,7,a\n8,9,b\n"), &Silent).unwrap();
+    engine.learn(csv("y,x,other\n7,7,a\n8,9,b\n"), &Silent).unwrap();
     engine.forget(&by_method(&ids(&["4"]), &Method::default()), &ForgetOptions::default()).unwrap();
     assert_close(&engine, &bench.fit("fresh", &request("x,y\n2,2.5\n3,2\n9,8\n", "y")));
     assert!(
@@ -152,13 +152,13 @@ fn svmlight_names_features_by_index() {
     assert_eq!(zero_based.parameters().unwrap().features, ["0", "1", "2", "3"]);
     // A score does without indices that the model does not know.
     let mut scores = Vec::new();
-    let rows = engine.predict(&source("0 1:1\n0 1:1 99:5\n"), &mut |p| {
+    let rows = engine.predict(source("0 1:1\n0 1:1 99:5\n"), &mut |p| {
         scores.push(p.scores);
         Ok(())
     });
     assert_eq!(rows.unwrap(), 2);
     assert_eq!(scores[0], scores[1]);
-    assert!(engine.learn(&source("0 1:1 99:5\n"), &Silent).unwrap_err().to_string().contains("exceeds 4"));
+    assert!(engine.learn(source("0 1:1 99:5\n"), &Silent).unwrap_err().to_string().contains("exceeds 4"));
 }
 
 #[test]

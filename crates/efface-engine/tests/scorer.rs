@@ -77,7 +77,7 @@ fn records_give_the_scores_of_their_file() {
         assert_eq!(told(&from_file), told(&from_memory));
         assert_eq!((from_file[0].line, from_memory[0].line), (2, 1), "records have no header");
         let mut again = Vec::new();
-        let count = engine.predict(&records(&text), &mut |row| {
+        let count = engine.predict(records(&text), &mut |row| {
             again.push(row);
             Ok(())
         });

@@ -66,7 +66,7 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
             .kind(),
         NotFound
     );
-    let again = engine.learn(&csv(&table([&all[40]])), &Silent).unwrap_err();
+    let again = engine.learn(csv(&table([&all[40]])), &Silent).unwrap_err();
     assert_eq!(again.kind(), Refused);
     let who = RowSelection::Subject { column: "who".into(), value: "marker0001who".into() };
     assert_eq!(
@@ -211,16 +211,16 @@ fn every_other_change_settles_first() {
         sound(engine);
     };
     both(&mut engine, &mut twin, 0);
-    engine.learn(&csv(&table(&all[40..])), &Silent).unwrap();
-    twin.learn(&csv(&table(&all[40..])), &Silent).unwrap();
+    engine.learn(csv(&table(&all[40..])), &Silent).unwrap();
+    twin.learn(csv(&table(&all[40..])), &Silent).unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
     // An engine that starts from the file alone does as well.
     both(&mut engine, &mut twin, 1);
     let mut engine = Engine::open(&path).unwrap();
     let fixed = format!("id,who,size,words,price\n{},someone,3,tall,4\n", all[7].id);
-    engine.amend(&csv(&fixed), &Silent).unwrap();
-    twin.amend(&csv(&fixed), &Silent).unwrap();
+    engine.amend(csv(&fixed), &Silent).unwrap();
+    twin.amend(csv(&fixed), &Silent).unwrap();
     scrubbed(&engine);
     assert_close(&engine, &twin);
     both(&mut engine, &mut twin, 2);
@@ -370,7 +370,7 @@ fn a_file_grows_with_its_log_alone() {
             engine.forget(&by_method(&ids(&three), &Method::default()), &ForgetOptions::default()).unwrap();
         }
         let new: Vec<Line> = (0..30).map(|at| marked(round * 30 + 30 + at)).collect();
-        engine.learn(&csv(&table(&new)), &Silent).unwrap();
+        engine.learn(csv(&table(&new)), &Silent).unwrap();
     }
     engine.settle().unwrap();
     let grown = size() - start;

@@ -151,7 +151,7 @@ pub fn predictions(engine: &Engine, text: &str) -> Vec<Prediction> {
         all.push(prediction);
         Ok(())
     };
-    engine.predict(&csv(text), &mut see).unwrap();
+    engine.predict(csv(text), &mut see).unwrap();
     all
 }
 
