@@ -1,11 +1,11 @@
 //! The linear head: a model of the core, fitted to its optimum on the encoder's features.
 
-use efface::{Amend, Evidence, Features, Fit, Forget, Logistic, LogisticModel, Outcome, Predict, Ridge};
-use efface::{RidgeModel, RowStore, Rows, methods};
+use efface::{Amend, Evidence, Features, Fit, Logistic, LogisticModel, Outcome, Predict, Ridge};
+use efface::{Family, ModelState, RidgeModel, RidgeState, RowStore, Rows};
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What the head is fitted with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,27 @@ impl Head {
         Ok(())
     }
 
+    /// The head as plain data, waiting changes folded in first.
+    pub(crate) fn settled_state(&self) -> Result<ModelState> {
+        let mut settled = self.clone();
+        settled.settle()?;
+        Ok(match &settled {
+            Self::Ridge(model) => model.to_state()?.to_model_state()?,
+            Self::Classifier(model) => model.to_state()?,
+        })
+    }
+
+    /// The head of a state.
+    pub(crate) fn from_state(state: ModelState) -> Result<Self> {
+        Ok(match state.family {
+            Family::Ridge => Self::Ridge(RidgeModel::from_state(&RidgeState::from_model_state(state)?)?),
+            Family::Logistic | Family::Softmax => Self::Classifier(LogisticModel::from_state(state)?),
+            family => {
+                return Err(Error::Damaged(format!("a head is no model of the family {}", family.name())));
+            }
+        })
+    }
+
     /// How many changed rows wait for the next settle.
     pub fn waiting(&self) -> usize {
         match self {
@@ -100,13 +121,12 @@ impl Head {
         }
     }
 
-    /// What the core says of this head as a fit left it: both methods promise exactness, and a request for nothing changes
-    /// nothing.
-    pub(crate) fn evidence(&self, encoded: &dyn RowStore) -> Result<Evidence> {
-        Ok(match self {
-            Self::Ridge(model) => methods::Exact.forget(model, encoded, &[])?.evidence,
-            Self::Classifier(model) => methods::WarmStart.forget(model, encoded, &[])?.evidence,
-        })
+    /// What the core says of this head as a fit left it, at its optimum.
+    pub(crate) fn evidence(&self) -> Evidence {
+        match self {
+            Self::Ridge(model) => model.evidence_at_optimum(),
+            Self::Classifier(model) => model.evidence_at_optimum(),
+        }
     }
 
     /// How far the parameters of two heads are apart.

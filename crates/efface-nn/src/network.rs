@@ -95,7 +95,7 @@ impl Network {
 
     /// The evidence of a network that was trained anew on `rows` rows.
     pub fn retrained(&self, encoded: &Rows, method: &str, forgotten: usize) -> Result<Evidence> {
-        let mut evidence = self.head.evidence(encoded)?;
+        let mut evidence = self.head.evidence();
         evidence.method = method.into();
         evidence.forgotten = forgotten;
         evidence.rows_read = encoded.len();

@@ -2,14 +2,13 @@
 //! nothing of it is believed before it was checked.
 //!
 //! Tensors `rows.*` are the rows, `model.*` the model's arrays. The metadata has one entry, `efface`, a JSON object:
-//! `format`, `version`, `recipe`, `head` (small facts of the model) and `note` (what the estimator adds).
+//! `format`, `version`, `recipe`, `state` (which arrays there are) and `note` (what the estimator adds).
 
 use std::collections::HashMap;
 
-use efface::models::logistic::LogisticHead;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Features, LogisticModel, LogisticState, Result, RidgeModel,
-    RidgeState, RowId, RowRef, RowStore, Rows, SumsAccuracy,
+    AnyModel, AnyRecipe, Csr, Dense, Error, Family, Features, ModelState, Result, RowId, RowRef, RowStore,
+    Rows, StateArray,
 };
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -28,26 +27,16 @@ struct Cover {
     format: u32,
     version: String,
     recipe: AnyRecipe,
-    head: Head,
+    state: StateCover,
     note: String,
 }
 
-/// The small half of a model.
+/// What the file says of the model's state: the family that reads it, and its arrays. Its head is the tensor `model.facts`.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Head {
-    Ridge {
-        accuracy: SumsAccuracy,
-        at_optimum: bool,
-        refactorisations: usize,
-    },
-    Logistic {
-        head: Box<LogisticHead>,
-        numbers: Vec<String>,
-        counts: Vec<String>,
-    },
-    /// The model is one JSON document in the tensor `model.json`.
-    Document,
+struct StateCover {
+    family: Family,
+    numbers: Vec<String>,
+    counts: Vec<String>,
 }
 
 /// The tensors of a file under way.
@@ -124,42 +113,28 @@ fn write_rows(rows: &Rows, out: &mut Tensors) {
 pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
     let mut out = Tensors::default();
     write_rows(&inner.rows, &mut out);
-    let document = |out: &mut Tensors, json: serde_json::Result<Vec<u8>>| {
-        out.bytes("model.json", json.map_err(damaged)?);
-        Ok::<_, Error>(Head::Document)
-    };
     let mut recipe = inner.recipe.clone();
-    let head = match &inner.model {
-        AnyModel::Ridge(model) => {
-            let state = model.to_state()?;
-            // With the form that was chosen, so that it is not chosen again.
-            recipe = AnyRecipe::Ridge(state.settings);
-            for (name, values) in ridge_arrays(&state) {
-                out.numbers(&format!("model.{name}"), values);
+    if let AnyModel::Ridge(model) = &inner.model {
+        // With the form that was chosen, so that it is not chosen again.
+        recipe = AnyRecipe::Ridge(model.settings().form(model.form()));
+    }
+    let ModelState { family, head, arrays } = inner.model.to_state()?;
+    let mut state = StateCover { family, numbers: Vec::new(), counts: Vec::new() };
+    out.bytes("model.facts", head);
+    for (name, array) in arrays {
+        match array {
+            StateArray::Numbers(values) => {
+                out.numbers(&format!("model.{name}"), &values);
+                state.numbers.push(name);
             }
-            out.counts("model.support", state.support.iter().copied());
-            let RidgeState { accuracy, at_optimum, refactorisations, .. } = state;
-            Head::Ridge { accuracy, at_optimum, refactorisations }
+            StateArray::Counts(values) => {
+                out.counts(&format!("model.{name}"), values.into_iter());
+                state.counts.push(name);
+            }
         }
-        AnyModel::Logistic(model) => {
-            let LogisticState { head, numbers, counts } = model.to_state()?;
-            for (name, values) in &numbers {
-                out.numbers(&format!("model.{name}"), values);
-            }
-            for (name, values) in &counts {
-                out.counts(&format!("model.{name}"), values.iter().copied());
-            }
-            let numbers = numbers.into_iter().map(|(name, _)| name).collect();
-            let counts = counts.into_iter().map(|(name, _)| name).collect();
-            Head::Logistic { head: Box::new(head), numbers, counts }
-        }
-        AnyModel::MultinomialNb(model) => document(&mut out, serde_json::to_vec(model))?,
-        AnyModel::GaussianNb(model) => document(&mut out, serde_json::to_vec(model))?,
-        AnyModel::KMeans(model) => document(&mut out, serde_json::to_vec(model))?,
-        AnyModel::Sisa(model) => document(&mut out, serde_json::to_vec(model))?,
-    };
+    }
     let cover =
-        Cover { format: FORMAT, version: env!("CARGO_PKG_VERSION").into(), recipe, head, note: note.into() };
+        Cover { format: FORMAT, version: env!("CARGO_PKG_VERSION").into(), recipe, state, note: note.into() };
     let cover = serde_json::to_string(&cover).map_err(damaged)?;
     let views = out
         .0
@@ -169,21 +144,6 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
         })
         .collect::<Result<Vec<_>>>()?;
     safetensors::serialize(views, Some(HashMap::from([("efface".into(), cover)]))).map_err(damaged)
-}
-
-fn ridge_arrays(state: &RidgeState) -> [(&'static str, &Vec<f64>); 10] {
-    [
-        ("origin", &state.origin),
-        ("inverse_scale", &state.inverse_scale),
-        ("theta", &state.theta),
-        ("a", &state.a),
-        ("a_low", &state.a_low),
-        ("b", &state.b),
-        ("spread", &state.spread),
-        ("anchor", &state.anchor),
-        ("gradient", &state.gradient),
-        ("gradient_low", &state.gradient_low),
-    ]
 }
 
 /// The tensors of a file that was read.
@@ -269,59 +229,23 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
     }
     let source = Source(SafeTensors::deserialize(bytes).map_err(damaged)?);
     let rows = read_rows(&source)?;
-    let document = || source.need("model.json", Dtype::U8);
-    let model = match (&cover.recipe, cover.head) {
-        (AnyRecipe::Ridge(settings), Head::Ridge { accuracy, at_optimum, refactorisations }) => {
-            let number = |name: &str| source.numbers(&format!("model.{name}"));
-            let state = RidgeState {
-                settings: *settings,
-                rows: rows.len(),
-                outputs: rows.outputs(),
-                features: rows.width(),
-                origin: number("origin")?,
-                inverse_scale: number("inverse_scale")?,
-                theta: number("theta")?,
-                a: number("a")?,
-                a_low: number("a_low")?,
-                b: number("b")?,
-                support: source.counts("model.support")?,
-                spread: number("spread")?,
-                anchor: number("anchor")?,
-                gradient: number("gradient")?,
-                gradient_low: number("gradient_low")?,
-                accuracy,
-                at_optimum,
-                refactorisations,
-            };
-            AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, &rows)?))
-        }
-        (AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_), Head::Logistic { head, numbers, counts }) => {
-            let numbers = numbers
-                .into_iter()
-                .map(|name| Ok((name.clone(), source.numbers(&format!("model.{name}"))?)))
-                .collect::<Result<_>>()?;
-            let counts = counts
-                .into_iter()
-                .map(|name| Ok((name.clone(), source.counts(&format!("model.{name}"))?)))
-                .collect::<Result<_>>()?;
-            let state = LogisticState { head: *head, numbers, counts };
-            AnyModel::Logistic(Box::new(LogisticModel::from_state(state, &rows)?))
-        }
-        (AnyRecipe::MultinomialNb(_), Head::Document) => AnyModel::MultinomialNb(parse(document()?)?),
-        (AnyRecipe::GaussianNb(_), Head::Document) => AnyModel::GaussianNb(parse(document()?)?),
-        (AnyRecipe::KMeans(_), Head::Document) => AnyModel::KMeans(parse(document()?)?),
-        (AnyRecipe::Sisa(_), Head::Document) => AnyModel::Sisa(parse(document()?)?),
-        _ => return Err(damaged("its recipe and its state are of different models")),
-    };
+    let StateCover { family, numbers, counts } = cover.state;
+    let head = source.need("model.facts", Dtype::U8)?.to_vec();
+    let mut state = ModelState { family, head, arrays: Vec::new() };
+    for name in numbers {
+        let values = source.numbers(&format!("model.{name}"))?;
+        state.arrays.push((name, StateArray::Numbers(values)));
+    }
+    for name in counts {
+        let values = source.counts(&format!("model.{name}"))?;
+        state.arrays.push((name, StateArray::Counts(values)));
+    }
+    let model = AnyModel::from_state_with_rows(state, &rows)?;
     if model.rows() != rows.len() || model.features() != rows.width() {
         return Err(damaged("its model and its rows differ in size"));
     }
-    if model.family() != cover.recipe.family() {
+    if model.family() != cover.recipe.family() || !model.is_of(&cover.recipe) {
         return Err(damaged("its recipe and its model are of different families"));
     }
     Ok((Inner { recipe: cover.recipe, model, rows, changes: 0 }, cover.note))
-}
-
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(damaged)
 }

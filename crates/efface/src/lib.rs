@@ -40,6 +40,7 @@ pub mod models;
 mod not_covered;
 pub mod random;
 pub mod rows;
+pub mod state;
 pub mod synthetic;
 pub mod traits;
 
@@ -50,9 +51,10 @@ pub use hint::{Hint, Setting};
 pub use methods::Method;
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
-    LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel,
-    Softmax, SumsAccuracy,
+    LogisticModel, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel, Softmax,
+    SumsAccuracy,
 };
 pub use not_covered::NotCovered;
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
+pub use state::{ModelState, StateArray};
 pub use traits::{Amend, Fit, Forget, Predict, Settled, TakesMethods};

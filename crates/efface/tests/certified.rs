@@ -41,10 +41,10 @@ fn norm(v: &[f64]) -> f64 {
     v.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-fn reload(model: &LogisticModel, rows: &dyn RowStore) -> efface::Result<LogisticModel> {
+fn reload(model: &LogisticModel, _: &dyn RowStore) -> efface::Result<LogisticModel> {
     let mut model = model.clone();
     model.settle()?;
-    LogisticModel::from_state(model.to_state()?, rows)
+    LogisticModel::from_state(model.to_state()?)
 }
 
 /// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm of at most 1.

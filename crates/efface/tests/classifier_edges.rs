@@ -7,7 +7,7 @@ use efface::methods::{self, Auto, DescentToDelete, Influence, Newton, Retrain};
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
     Amend, Csr, Dense, Error, Family, Fit, Forget, Logistic, LogisticModel, Method, NotCovered, RowId, Rows,
-    Softmax,
+    Softmax, StateArray,
 };
 
 struct Numbers(u64);
@@ -130,7 +130,9 @@ fn no_direction_of_a_forgotten_row_is_written_down() {
     assert!(outcome.evidence.not_covered.contains(&NotCovered::ApproximateStep));
     outcome.model.settle().unwrap();
     let state = outcome.model.to_state().unwrap();
-    let names: Vec<&str> = state.numbers.iter().map(|(name, _)| name.as_str()).collect();
+    let is_numbers = |array: &StateArray| matches!(array, StateArray::Numbers(_));
+    let numbers = state.arrays.iter().filter(|(_, array)| is_numbers(array));
+    let names: Vec<&str> = numbers.map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["theta", "origin", "inverse_scale", "hessian", "gram"]);
     // The bound survives, and the next request still ends where it should.
     let mut rest = rows.clone();
@@ -170,7 +172,10 @@ fn noise_is_not_used_twice_for_different_rows() {
     let retained = rows.filter(|id| id != RowId(4));
     let veil = |model: &LogisticModel| {
         let state = model.to_state().unwrap();
-        state.numbers.into_iter().find(|(name, _)| name == "veil").unwrap().1
+        match state.arrays.into_iter().find(|(name, _)| name == "veil").unwrap().1 {
+            StateArray::Numbers(values) => values,
+            StateArray::Counts(_) => unreachable!(),
+        }
     };
     let recipe = Logistic::new(1.0).privacy(Privacy::descent(1.0, 1e-4, 77));
     let model = recipe.fit(&rows).unwrap();

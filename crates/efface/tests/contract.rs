@@ -66,7 +66,7 @@ fn parameters(model: &RidgeModel) -> Vec<f64> {
 }
 
 fn reload(model: &RidgeModel, rows: &dyn RowStore) -> efface::Result<RidgeModel> {
-    RidgeModel::from_state(&model.to_state()?, rows)
+    RidgeModel::from_state_with_rows(&model.to_state()?, rows)
 }
 
 fn hold(kind: &str, form: Form, lambda: f64, intercept: bool, outputs: usize, k: usize) {

@@ -85,10 +85,10 @@ fn distance(a: &LogisticModel, b: &LogisticModel) -> f64 {
     parameters(a).iter().zip(parameters(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 
-fn reload(model: &LogisticModel, rows: &dyn RowStore) -> efface::Result<LogisticModel> {
+fn reload(model: &LogisticModel, _: &dyn RowStore) -> efface::Result<LogisticModel> {
     let mut model = model.clone();
     model.settle()?;
-    LogisticModel::from_state(model.to_state()?, rows)
+    LogisticModel::from_state(model.to_state()?)
 }
 
 fn hold(kind: &str, classes: usize, lambda: f64, intercept: bool, curvature: bool, k: usize) {

@@ -286,7 +286,7 @@ fn a_damaged_state_is_refused() {
     let mut other = state.clone();
     other.features = 7;
     for damaged in [short, poisoned, other] {
-        assert!(matches!(RidgeModel::from_state(&damaged, &rows), Err(Error::Damaged(_))));
+        assert!(matches!(RidgeModel::from_state(&damaged), Err(Error::Damaged(_))));
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
 
 use efface::methods::{Auto, Exact};
-use efface::{Dense, Fit, Forget, Logistic, Ridge, RowId, Rows, Softmax};
+use efface::{Dense, Fit, Forget, Logistic, Ridge, RowId, Rows, Softmax, StateArray};
 use faer::Mat;
 
 /// Features like those of an encoder, of norm 1, with a share that all rows have in common.
@@ -72,8 +72,8 @@ fn a_classifier_in_the_units_as_given_is_the_same_classifier() {
     let model = given.fit(&rows).unwrap();
     assert!(apart(Softmax::new(0.1).fit(&rows).unwrap().parameters(), model.parameters()) < 1e-7);
     let state = model.to_state().unwrap();
-    let units = state.numbers.iter().filter(|(name, _)| name == "origin" || name == "inverse_scale");
-    assert_eq!(units.map(|(_, values)| values.len()).sum::<usize>(), 0);
+    let units = state.arrays.iter().filter(|(name, _)| name == "origin" || name == "inverse_scale");
+    assert!(units.into_iter().all(|(_, array)| *array == StateArray::Numbers(Vec::new())));
     let outcome = Auto::default().forget(&model, &rows, &GONE).unwrap();
     let off = apart(outcome.model.parameters(), Softmax::new(0.1).fit(&left).unwrap().parameters());
     assert!(off <= outcome.evidence.bound, "{off} and a bound of {}", outcome.evidence.bound);

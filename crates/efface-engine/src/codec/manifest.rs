@@ -1,6 +1,6 @@
 //! The manifest: everything small about a model, and the checksums of everything large.
 
-use efface::{AnyRecipe, Certificate, NotCovered, SumsAccuracy};
+use efface::{AnyRecipe, Certificate, Family, NotCovered};
 use efface_receipt::{Hash, sha256};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub(crate) struct ScrubQueue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ModelHead {
     pub(crate) recipe: AnyRecipe,
-    pub(crate) details: Details,
+    pub(crate) state: StateHead,
     /// None when unknown, which JSON has no number for.
     pub(crate) bound: Option<f64>,
     pub(crate) relative_bound: Option<f64>,
@@ -75,16 +75,25 @@ pub(crate) struct ModelHead {
     pub(crate) not_covered: Vec<NotCovered>,
 }
 
-/// What a family keeps beside its arrays.
+/// What is stored of a model: its head lies in an array of its own, beside these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Details {
-    /// A ridge model.
-    Sums { accuracy: SumsAccuracy, at_optimum: bool, refactorisations: usize },
-    /// A logistic or softmax model: a head, and arrays under these names.
-    Classifier { refactorisations: usize, numbers: Vec<String>, counts: Vec<String> },
-    /// A model that is one array.
-    Packed,
+pub(crate) struct StateHead {
+    /// The family, which knows how to read the rest; that of networks where every shard is one.
+    pub(crate) family: Family,
+    /// The arrays of the state.
+    pub(crate) arrays: Vec<(String, StateKind)>,
+    /// How often the curvature was made anew.
+    pub(crate) refactorisations: usize,
+}
+
+/// What the numbers of an array are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StateKind {
+    /// Floating-point numbers.
+    Numbers,
+    /// Counts.
+    Counts,
 }
 
 impl Manifest {
@@ -185,7 +194,8 @@ impl Manifest {
 /// order of their names. The arrays are little-endian.
 fn parameters_hash(parts: &[ArrayHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
-    const OTHERS: [&str; 11] = [
+    const OTHERS: [&str; 12] = [
+        "facts",
         "a",
         "a_low",
         "b",

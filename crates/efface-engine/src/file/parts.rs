@@ -133,6 +133,30 @@ pub(crate) fn replace(
     Ok(())
 }
 
+/// Replaces an array of bytes by another of the same length, where it lies.
+pub(crate) fn replace_bytes(
+    connection: &Connection,
+    heads: &mut [ArrayHead],
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), FileFault> {
+    let Some(head) = heads.iter_mut().find(|head| head.name == name) else {
+        return damaged(format!("it has no array `{name}`"));
+    };
+    if head.bytes != bytes.len() as u64 {
+        return damaged(format!("array `{name}` has another length"));
+    }
+    let mut statement =
+        connection.prepare_cached(r#"UPDATE "parts" SET bytes = ?2 WHERE part = ?1 AND name = ?3"#)?;
+    for (at, piece) in bytes.chunks(PIECE).enumerate() {
+        if statement.execute(params![head.first + at as u64, piece, name])? != 1 {
+            return damaged(format!("array `{name}` lacks a piece"));
+        }
+    }
+    head.sha256 = hex(&Sha256::digest(bytes));
+    Ok(())
+}
+
 /// Reads an array of bytes.
 pub(crate) fn bytes(connection: &Connection, heads: &[ArrayHead], name: &str) -> Result<Vec<u8>, FileFault> {
     let mut all = Vec::new();

@@ -35,8 +35,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         Some(network) => network::prepare(request, network, progress)?,
         None => prepare(request, progress)?,
     };
-    // A request for nothing is how a model tells its bound.
-    let mut evidence = prepared.model.forget(&Method::default(), &prepared.rows, &[])?.evidence;
+    let mut evidence = prepared.model.evidence();
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) =
         (&mut prepared.recipe, &prepared.model)
@@ -44,6 +43,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     {
         ridge.form = fitted.form();
     }
+    let stored = model::state_head(&prepared.model, &state);
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, network, backbone, cut, .. } =
         prepared;
     progress.finish();
@@ -53,7 +53,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let file = ModelStore::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
-    let head = model::head(recipe, state.details(), &evidence);
+    let head = model::head(recipe, stored, &evidence);
     let ledger = LedgerHead::new(&secrets.key.public());
     let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, ledger);
     manifest.network = network;
@@ -63,7 +63,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
-        evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.scaled());
+        evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.is_scaled());
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use efface::Predict;
 use efface::features::Encoder;
-use efface::{AnyModel, Predict};
 
 use super::ingest::{self, EncodedExample, FeatureTable, ReadPurpose, RowReader};
 use super::naming::output_names;
@@ -12,10 +12,9 @@ use super::open_model::{ModelSnapshot, OpenModel};
 use super::report::Prediction;
 use super::row_source::RowSource;
 use crate::codec::blueprint::Blueprint;
-use crate::codec::model::{self, Live};
+use crate::codec::model::{self, StoredScorer};
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::Result;
-use crate::file::StoreRows;
 use crate::progress::Silent;
 
 /// Rows that are scored together: some models make tables first, which is too much for every single row.
@@ -54,7 +53,7 @@ pub struct Scorer {
 
 /// What a score needs of a model file.
 struct LoadedModel {
-    model: Live,
+    model: StoredScorer,
     blueprint: Blueprint,
     encoder: Option<Encoder>,
     texts: Option<TextEncoder>,
@@ -67,9 +66,8 @@ impl Scorer {
     pub(crate) fn load(model: &OpenModel) -> Result<Self> {
         let _transaction = model.store.begin(false)?;
         let ModelSnapshot { manifest, encoder } = model.snapshot()?;
-        let rows = StoreRows::new(&model.store, manifest.outline());
         let loaded = LoadedModel {
-            model: model::scorer(&model.store, &manifest, &rows)?,
+            model: model::scorer(&model.store, &manifest)?,
             texts: model.text_encoder(&manifest)?,
             outputs: output_names(&manifest),
             generation: manifest.generation,
@@ -165,7 +163,7 @@ impl<'a> ScoreBuffer<'a> {
             let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
             let label = match (blueprint.classes(), model) {
                 (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
-                (None, Live::Plain(AnyModel::KMeans(_))) => {
+                (None, model) if model.is_of_clusters() => {
                     nearest(&scores).map(|cluster| cluster.to_string())
                 }
                 (None, _) => None,

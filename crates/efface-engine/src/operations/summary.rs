@@ -9,7 +9,7 @@ use super::report::ModelSummary;
 use crate::clock;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::findings::without_secret;
-use crate::codec::manifest::{Details, Manifest, ModelHead};
+use crate::codec::manifest::{Manifest, ModelHead};
 use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
@@ -34,7 +34,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         ledger,
         waiting,
         network,
-        model: ModelHead { recipe, details, bound, relative_bound, certificate, .. },
+        model: ModelHead { recipe, state, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
     Ok(ModelSummary {
@@ -70,12 +70,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         exports,
         bound: bound.unwrap_or(f64::INFINITY),
         relative_bound: relative_bound.unwrap_or(f64::INFINITY),
-        refactorisations: match details {
-            Details::Sums { refactorisations, .. } | Details::Classifier { refactorisations, .. } => {
-                refactorisations
-            }
-            Details::Packed => 0,
-        },
+        refactorisations: state.refactorisations,
         file_bytes,
         not_covered,
         created_at: manifest.created_at,

@@ -70,7 +70,10 @@ impl Writer {
     }
 
     fn text(&mut self, name: impl Into<String>, text: String) {
-        let bytes = text.into_bytes();
+        self.bytes(name, text.into_bytes());
+    }
+
+    fn bytes(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
         self.0.push((name.into(), Array { kind: Dtype::U8, shape: vec![bytes.len()], bytes }));
     }
 

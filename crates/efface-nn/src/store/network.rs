@@ -1,13 +1,8 @@
 //! A network, or a part of one, as bytes. The parts are: words with the vectors to start from, the encoder's arrays, the head.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use efface::models::logistic::LogisticHead;
-use efface::{
-    Amend, LogisticModel, LogisticState, Ridge, RidgeModel, RidgeState, RowId, RowStore, RowView, Rows,
-    SumsAccuracy,
-};
+use efface::{Family, ModelState, StateArray};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
@@ -42,29 +37,13 @@ struct NetworkFile {
     head: Option<HeadFile>,
 }
 
+/// The head's state: where its parts lie in the file.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(clippy::large_enum_variant, reason = "one of them lives for the length of a read")]
-enum HeadFile {
-    Ridge {
-        settings: Ridge,
-        rows: usize,
-        outputs: usize,
-        features: usize,
-        accuracy: SumsAccuracy,
-        at_optimum: bool,
-        refactorisations: usize,
-    },
-    Classifier {
-        head: LogisticHead,
-        numbers: Vec<String>,
-        counts: Vec<String>,
-    },
+struct HeadFile {
+    family: Family,
+    numbers: Vec<String>,
+    counts: Vec<String>,
 }
-
-/// The arrays of a ridge head, in the order of its state.
-const RIDGE: [&str; 10] =
-    ["origin", "inverse_scale", "theta", "a", "a_low", "b", "spread", "anchor", "gradient", "gradient_low"];
 
 /// What some bytes held.
 pub(crate) struct Stored {
@@ -170,7 +149,7 @@ impl Network {
         write(self.recipe(), self.max_tokens(), true, Some(&self.backbone), Some(&self.head))
     }
 
-    /// The network of some bytes. A ridge head in the rows form needs its rows: use the factor or inverse form to store it.
+    /// The network of some bytes. A ridge head in the rows form, which keeps rows, comes back in the factor form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match read(bytes, None)? {
             Stored { backbone: Some(backbone), head: Some(head), .. } => backbone.with_head(head),
@@ -250,131 +229,36 @@ impl NetworkRecipe {
     }
 }
 
+/// Writes the state of a head that has nothing waiting.
 fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
-    Ok(match head {
-        Head::Ridge(model) => {
-            let mut model = model.clone();
-            model.settle()?;
-            let state = model.to_state()?;
-            let arrays = [
-                &state.origin,
-                &state.inverse_scale,
-                &state.theta,
-                &state.a,
-                &state.a_low,
-                &state.b,
-                &state.spread,
-                &state.anchor,
-                &state.gradient,
-                &state.gradient_low,
-            ];
-            for (name, values) in RIDGE.iter().zip(arrays) {
-                writer.double(format!("ridge.{name}"), values);
+    let state = head.settled_state()?;
+    let mut file = HeadFile { family: state.family, numbers: Vec::new(), counts: Vec::new() };
+    writer.bytes("head.facts", state.head);
+    for (name, array) in state.arrays {
+        match array {
+            StateArray::Numbers(values) => {
+                writer.double(format!("head.{name}"), &values);
+                file.numbers.push(name);
             }
-            writer.counts("ridge.support", &state.support);
-            let RidgeState { settings, rows, outputs, features, accuracy, .. } = state;
-            let at_optimum = state.at_optimum;
-            let refactorisations = state.refactorisations;
-            HeadFile::Ridge { settings, rows, outputs, features, accuracy, at_optimum, refactorisations }
-        }
-        Head::Classifier(model) => {
-            let mut model = model.clone();
-            model.settle()?;
-            let LogisticState { head, numbers, counts } = model.to_state()?;
-            numbers.iter().for_each(|(name, values)| writer.double(format!("classifier.{name}"), values));
-            counts.iter().for_each(|(name, values)| writer.counts(format!("classifier.{name}"), values));
-            HeadFile::Classifier {
-                head,
-                numbers: numbers.into_iter().map(|(name, _)| name).collect(),
-                counts: counts.into_iter().map(|(name, _)| name).collect(),
+            StateArray::Counts(values) => {
+                writer.counts(format!("head.{name}"), &values);
+                file.counts.push(name);
             }
         }
-    })
+    }
+    Ok(file)
 }
 
 fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
-    match file {
-        HeadFile::Ridge { settings, rows, outputs, features, accuracy, at_optimum, refactorisations } => {
-            let mut arrays = Vec::new();
-            for name in RIDGE {
-                arrays.push(reader.double(&format!("ridge.{name}"))?);
-            }
-            let mut next = arrays.into_iter();
-            let mut take = || next.next().unwrap_or_default();
-            let state = RidgeState {
-                settings,
-                rows,
-                outputs,
-                features,
-                origin: take(),
-                inverse_scale: take(),
-                theta: take(),
-                a: take(),
-                a_low: take(),
-                b: take(),
-                spread: take(),
-                anchor: take(),
-                gradient: take(),
-                gradient_low: take(),
-                support: reader.counts("ridge.support")?,
-                accuracy,
-                at_optimum,
-                refactorisations,
-            };
-            Ok(Head::Ridge(RidgeModel::from_state(&state, &Elsewhere { rows, width: features, outputs })?))
-        }
-        HeadFile::Classifier { head, numbers, counts } => {
-            let rows = Elsewhere { rows: head.rows, width: head.features, outputs: head.outputs };
-            let mut state = LogisticState { head, numbers: Vec::new(), counts: Vec::new() };
-            for name in numbers {
-                let values = reader.double(&format!("classifier.{name}"))?;
-                state.numbers.push((name, values));
-            }
-            for name in counts {
-                let values = reader.counts(&format!("classifier.{name}"))?;
-                state.counts.push((name, values));
-            }
-            Ok(Head::Classifier(LogisticModel::from_state(state, &rows)?))
-        }
+    let head = reader.bytes("head.facts", Dtype::U8, None)?.to_vec();
+    let mut state = ModelState { family: file.family, head, arrays: Vec::new() };
+    for name in file.numbers {
+        let values = reader.double(&format!("head.{name}"))?;
+        state.arrays.push((name, StateArray::Numbers(values)));
     }
-}
-
-/// The rows of a network that is read without them: their number is known and nothing else.
-struct Elsewhere {
-    rows: usize,
-    width: usize,
-    outputs: usize,
-}
-
-impl Elsewhere {
-    fn refuse<T>(&self) -> efface::Result<T> {
-        Err(efface::Error::Unsupported {
-            method: "loading",
-            reason: "the rows are not in the file, and this form of the head needs them; fit it in the factor form".into(),
-        })
+    for name in file.counts {
+        let values = reader.counts(&format!("head.{name}"))?;
+        state.arrays.push((name, StateArray::Counts(values)));
     }
-}
-
-impl RowStore for Elsewhere {
-    fn len(&self) -> usize {
-        self.rows
-    }
-    fn width(&self) -> usize {
-        self.width
-    }
-    fn outputs(&self) -> usize {
-        self.outputs
-    }
-    fn is_sparse(&self) -> bool {
-        false
-    }
-    fn contains(&self, _id: RowId) -> efface::Result<bool> {
-        self.refuse()
-    }
-    fn visit(&self, _ids: &[RowId], _see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
-        self.refuse()
-    }
-    fn all(&self) -> efface::Result<Cow<'_, Rows>> {
-        self.refuse()
-    }
+    Head::from_state(state)
 }

@@ -123,7 +123,7 @@ fn step_settings(method: &Method, fit: &TrainSettings, is_idle: bool) -> TrainSe
 
 fn further_evidence(method: &Method, trained: &Trained, forgotten: usize, rate: f32) -> Result<Evidence> {
     let Trained { network, encoded, checkpoint } = trained;
-    let mut evidence = network.head.evidence(encoded)?;
+    let mut evidence = network.head.evidence();
     evidence.method = method.name().into();
     evidence.promise = Claim::Approximate;
     evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));

@@ -12,10 +12,12 @@ pub(crate) mod request;
 pub mod ridge;
 pub mod sisa;
 
-pub use any::{AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear};
+pub use any::{
+    AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear, NamedParameters, Scorer, no_parameters,
+};
 pub use classes::Classes;
 pub use kmeans::{KMeans, KMeansModel};
-pub use logistic::{Logistic, LogisticModel, LogisticState, Softmax};
+pub use logistic::{Logistic, LogisticModel, Softmax};
 pub use naive_bayes::{GaussianNb, MultinomialNb, NaiveBayes};
 pub use ridge::{Form, Ridge, RidgeModel, RidgeState, SumsAccuracy};
 pub use sisa::{Aggregation, Sisa, SisaModel};

@@ -27,6 +27,22 @@ fn shards(outcome: Outcome<SisaModel<NetworkRecipe>>) -> Outcome<Live> {
 }
 
 impl Live {
+    /// What is known of the model as it stands.
+    pub(crate) fn evidence(&self) -> Evidence {
+        match self {
+            Self::Plain(model) => model.evidence(),
+            Self::Shards(model) => model.evidence(Method::Sisa.name()),
+        }
+    }
+
+    /// How often its curvature was made anew.
+    pub(crate) fn refactorisations(&self) -> usize {
+        match self {
+            Self::Plain(model) => model.refactorisations(),
+            Self::Shards(_) => 0,
+        }
+    }
+
     /// The model without some rows.
     pub(crate) fn forget(
         &self,

@@ -1,70 +1,50 @@
-//! Between a model and the arrays in its file.
-//!
-//! Ridge keeps its arrays side by side, so that scores need not read the large ones. A model that is small beside its
-//! rows is one array, see [`pack`].
+//! Between a model and its file. A model is stored as its [`ModelState`]: the head as one array, every array of the state as one
+//! of its own, so that scores need not read the large ones.
 
 mod live;
 
 pub(crate) use live::Live;
 
 use efface::features::Encoder;
-use efface::models::logistic::LogisticHead;
+use efface::models::Scorer;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Evidence, Form, LogisticModel, LogisticState, NotCovered, RidgeModel,
-    RidgeState, RowStore,
+    Amend, AnyModel, AnyRecipe, Evidence, Family, Features, Form, ModelState, NotCovered, Predict,
+    RidgeModel, RidgeState, SisaModel, StateArray,
 };
 use efface_nn::NetworkRecipe;
+use faer::Mat;
 use rusqlite::Connection;
 
-use crate::codec::manifest::{Details, Manifest, ModelHead};
+use crate::codec::manifest::{Manifest, ModelHead, StateHead, StateKind};
 use crate::codec::network_info::NetworkInfo;
-use crate::codec::pack;
 use crate::error::{Error, Result};
 use crate::file::{self, ArrayHead, FileFault, ModelStore, StoredArray, damaged, parts};
 
-/// What is stored of a settled model.
-pub(crate) enum State {
-    Ridge(Box<RidgeState>),
-    /// The head as it is stored, and the state.
-    Classifier(Vec<u8>, Box<LogisticState>),
-    Packed(Vec<u8>),
+/// The name of the array that holds the head of a state. Beside arrays, it holds facts about them; else it is the whole model,
+/// and its hash is that of the parameters.
+fn head_name(arrays: usize) -> &'static str {
+    if arrays == 0 { "model" } else { "facts" }
 }
 
-impl State {
-    /// Whether numeric columns are computed in units that were read off the rows.
-    pub(crate) fn scaled(&self) -> bool {
-        match self {
-            Self::Ridge(state) => !state.inverse_scale.is_empty(),
-            Self::Classifier(_, state) => {
-                state.numbers.iter().any(|(name, values)| name == "inverse_scale" && !values.is_empty())
-            }
-            Self::Packed(_) => false,
-        }
-    }
-
-    pub(crate) fn details(&self) -> Details {
-        match self {
-            Self::Ridge(state) => Details::Sums {
-                accuracy: state.accuracy,
-                at_optimum: state.at_optimum,
-                refactorisations: state.refactorisations,
-            },
-            Self::Classifier(_, state) => Details::Classifier {
-                refactorisations: state.head.refactorisations,
-                numbers: state.numbers.iter().map(|(name, _)| name.clone()).collect(),
-                counts: state.counts.iter().map(|(name, _)| name.clone()).collect(),
-            },
-            Self::Packed(_) => Details::Packed,
-        }
+/// What the manifest says of a state.
+pub(crate) fn state_head(model: &Live, state: &ModelState) -> StateHead {
+    let kind = |array: &StateArray| match array {
+        StateArray::Numbers(_) => StateKind::Numbers,
+        StateArray::Counts(_) => StateKind::Counts,
+    };
+    StateHead {
+        family: state.family,
+        arrays: state.arrays.iter().map(|(name, array)| (name.clone(), kind(array))).collect(),
+        refactorisations: model.refactorisations(),
     }
 }
 
 /// The small half of a model's state.
-pub(crate) fn head(recipe: AnyRecipe, details: Details, evidence: &Evidence) -> ModelHead {
+pub(crate) fn head(recipe: AnyRecipe, state: StateHead, evidence: &Evidence) -> ModelHead {
     let known = |bound: f64| bound.is_finite().then_some(bound);
     ModelHead {
         recipe,
-        details,
+        state,
         bound: known(evidence.bound),
         relative_bound: known(evidence.relative_bound),
         certificate: evidence.certificate.clone().filter(|c| {
@@ -77,35 +57,18 @@ pub(crate) fn head(recipe: AnyRecipe, details: Details, evidence: &Evidence) -> 
 /// Writes the large half, and the encoder.
 pub(crate) fn save(
     connection: &Connection,
-    state: &State,
+    state: &ModelState,
     encoder: Option<&Encoder>,
     old: &[ArrayHead],
 ) -> std::result::Result<Vec<ArrayHead>, FileFault> {
     let Ok(words) = encoder.map(serde_json::to_vec).transpose() else {
         return damaged("its encoder cannot be written");
     };
-    let mut list = match state {
-        State::Ridge(state) => vec![
-            StoredArray::Numbers("theta", &state.theta),
-            StoredArray::Numbers("origin", &state.origin),
-            StoredArray::Numbers("inverse_scale", &state.inverse_scale),
-            StoredArray::Numbers("a", &state.a),
-            StoredArray::Numbers("a_low", &state.a_low),
-            StoredArray::Numbers("b", &state.b),
-            StoredArray::Counts("support", &state.support),
-            StoredArray::Numbers("spread", &state.spread),
-            StoredArray::Numbers("anchor", &state.anchor),
-            StoredArray::Numbers("gradient", &state.gradient),
-            StoredArray::Numbers("gradient_low", &state.gradient_low),
-        ],
-        State::Classifier(head, state) => {
-            let mut list = vec![StoredArray::Bytes(pack::PART, head)];
-            list.extend(state.numbers.iter().map(|(name, values)| StoredArray::Numbers(name, values)));
-            list.extend(state.counts.iter().map(|(name, values)| StoredArray::Counts(name, values)));
-            list
-        }
-        State::Packed(bytes) => vec![StoredArray::Bytes(pack::PART, bytes)],
-    };
+    let mut list = vec![StoredArray::Bytes(head_name(state.arrays.len()), &state.head)];
+    list.extend(state.arrays.iter().map(|(name, array)| match array {
+        StateArray::Numbers(values) => StoredArray::Numbers(name, values),
+        StateArray::Counts(values) => StoredArray::Counts(name, values),
+    }));
     list.extend(words.as_deref().map(|words| StoredArray::Bytes("encoder", words)));
     parts::save(connection, &list, old)
 }
@@ -127,65 +90,76 @@ pub(crate) fn encoder(
 
 /// Whether a stored model computes numeric columns in units of its own.
 pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, FileFault> {
-    match manifest.model.details {
-        Details::Sums { .. } | Details::Classifier { .. } => {
-            Ok(!parts::bytes(connection, &manifest.parts, "inverse_scale")?.is_empty())
-        }
-        Details::Packed => Ok(false),
+    let units = "inverse_scale";
+    if !manifest.model.state.arrays.iter().any(|(name, _)| name == units) {
+        return Ok(false);
     }
+    Ok(!parts::bytes(connection, &manifest.parts, units)?.is_empty())
+}
+
+/// The stored state, with the arrays that are wanted.
+fn read_state(
+    connection: &Connection,
+    manifest: &Manifest,
+    wanted: impl Fn(&str) -> bool,
+) -> std::result::Result<ModelState, FileFault> {
+    let StateHead { family, arrays, .. } = &manifest.model.state;
+    let head = parts::bytes(connection, &manifest.parts, head_name(arrays.len()))?;
+    let mut state = ModelState { family: *family, head, arrays: Vec::new() };
+    for (name, kind) in arrays.iter().filter(|(name, _)| wanted(name)) {
+        let array = match kind {
+            StateKind::Numbers => StateArray::Numbers(parts::numbers(connection, &manifest.parts, name)?),
+            StateKind::Counts => StateArray::Counts(parts::counts(connection, &manifest.parts, name)?),
+        };
+        state.arrays.push((name.clone(), array));
+    }
+    Ok(state)
 }
 
 /// The model, ready to change. O(d³/3) in the dense forms of ridge.
-pub(crate) fn load(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
-    if in_shards(manifest) { shards(store, manifest) } else { Ok(Live::Plain(plain(store, manifest, rows)?)) }
+pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Live> {
+    if in_shards(manifest) {
+        return Ok(Live::Shards(Box::new(shards(store, manifest)?)));
+    }
+    let state = store.with(|connection| read_state(connection, manifest, |_| true))?;
+    let model = match &manifest.model.recipe {
+        AnyRecipe::Ridge(settings) => {
+            let mut state = RidgeState::from_model_state(state)?;
+            state.settings = settings.form(working_form(settings.form));
+            let model = match &manifest.waiting {
+                Some(_) => {
+                    let gone =
+                        store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
+                    RidgeModel::from_state_without(&state, &gone)?
+                }
+                None => RidgeModel::from_state(&state)?,
+            };
+            AnyModel::Ridge(Box::new(model))
+        }
+        _ => AnyModel::from_state(state)?,
+    };
+    check(store, manifest, &model)?;
+    Ok(Live::Plain(model))
 }
 
 /// Whether every shard is a network of its own.
 fn in_shards(manifest: &Manifest) -> bool {
-    manifest.network.as_ref().is_some_and(|network| network.shards.is_some())
+    manifest.model.state.family == Family::Network
 }
 
 /// Networks in shards.
-fn shards(store: &ModelStore, manifest: &Manifest) -> Result<Live> {
+fn shards(store: &ModelStore, manifest: &Manifest) -> Result<SisaModel<NetworkRecipe>> {
     let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
-    let (sealed, recipe) = store.with(|connection| {
-        let bytes = |name| parts::bytes(connection, &manifest.parts, name);
-        Ok((pack::read(&bytes(pack::PART)?)?, bytes("backbone")?))
+    let (state, recipe) = store.with(|connection| {
+        let state = read_state(connection, manifest, |_| true)?;
+        Ok((state, parts::bytes(connection, &manifest.parts, "backbone")?))
     })?;
     let (recipe, _) = NetworkRecipe::from_bytes(&recipe).map_err(|error| damaged(error.to_string()))?;
-    let model = efface_nn::unseal(&sealed, &recipe).map_err(|error| damaged(error.to_string()))?;
+    let model = efface_nn::unseal(&state.head()?, &recipe).map_err(|error| damaged(error.to_string()))?;
     if model.rows() as u64 != manifest.rows || model.outputs() != manifest.blueprint.outputs() {
         return Err(damaged("its shards stand for other rows".into()));
     }
-    Ok(Live::Shards(Box::new(model)))
-}
-
-fn plain(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<AnyModel> {
-    if let AnyRecipe::Ridge(settings) = &manifest.model.recipe {
-        let state = store.with(|connection| {
-            let mut state = light(connection, manifest)?;
-            state.a = parts::numbers(connection, &manifest.parts, "a")?;
-            state.a_low = parts::numbers(connection, &manifest.parts, "a_low")?;
-            state.b = parts::numbers(connection, &manifest.parts, "b")?;
-            state.support = parts::counts(connection, &manifest.parts, "support")?;
-            state.spread = parts::numbers(connection, &manifest.parts, "spread")?;
-            state.anchor = parts::numbers(connection, &manifest.parts, "anchor")?;
-            state.gradient = parts::numbers(connection, &manifest.parts, "gradient")?;
-            state.gradient_low = parts::numbers(connection, &manifest.parts, "gradient_low")?;
-            state.settings = settings.form(working_form(settings.form));
-            Ok(state)
-        })?;
-        let model = match &manifest.waiting {
-            Some(_) => {
-                let gone =
-                    store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
-                RidgeModel::from_state_without(&state, rows, &gone)?
-            }
-            None => RidgeModel::from_state(&state, rows)?,
-        };
-        return Ok(AnyModel::Ridge(Box::new(model)));
-    }
-    unpack(store, manifest, rows, true)
+    Ok(model)
 }
 
 /// The form that one change from the file works in. The file holds sums, whatever the form; the inverse would be made
@@ -197,112 +171,88 @@ pub(crate) fn working_form(kept: Form) -> Form {
     }
 }
 
-/// The model for scores alone. A ridge model without its sums looks like an iterative one, and takes no time to make.
-pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore) -> Result<Live> {
+/// What scores rows of a stored model.
+#[derive(Debug, Clone)]
+pub(crate) enum StoredScorer {
+    /// That of a model of the core, or of the head of a network.
+    Core(Scorer),
+    /// A network a shard.
+    Shards(Box<SisaModel<NetworkRecipe>>),
+}
+
+impl StoredScorer {
+    /// The parameters by name; refused for a model in shards.
+    pub(crate) fn parameters(&self) -> efface::Result<efface::models::NamedParameters> {
+        match self {
+            Self::Core(scorer) => scorer.parameters(),
+            Self::Shards(model) => Err(efface::models::no_parameters(model.settings().shards)),
+        }
+    }
+
+    /// Whether scores are distances to the centres of clusters.
+    pub(crate) fn is_of_clusters(&self) -> bool {
+        matches!(self, Self::Core(scorer) if scorer.family() == Family::KMeans)
+    }
+}
+
+impl Predict for StoredScorer {
+    fn predict(&self, features: &Features) -> efface::Result<Mat<f64>> {
+        match self {
+            Self::Core(scorer) => scorer.predict(features),
+            Self::Shards(model) => model.predict(features),
+        }
+    }
+}
+
+/// What scores rows, from the arrays that scores need and no others.
+pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest) -> Result<StoredScorer> {
     if in_shards(manifest) {
-        return shards(store, manifest);
+        return Ok(StoredScorer::Shards(Box::new(shards(store, manifest)?)));
     }
-    if let AnyRecipe::Ridge(_) = manifest.model.recipe {
-        let mut state = store.with(|connection| light(connection, manifest))?;
-        state.settings.form = Form::Iterative;
-        // That form wants a penalty; scores do not depend on it.
-        state.settings.lambda = 1.0;
-        return Ok(Live::Plain(AnyModel::Ridge(Box::new(RidgeModel::from_state(&state, rows)?))));
+    let wanted = |name: &str| !ModelState::is_working_array(name);
+    let scorer = Scorer::from_state(store.with(|connection| read_state(connection, manifest, wanted))?)?;
+    if let Some(model) = scorer.model() {
+        check(store, manifest, model)?;
     }
-    Ok(Live::Plain(unpack(store, manifest, rows, false)?))
+    Ok(StoredScorer::Core(scorer))
 }
 
-/// The state of a ridge model without its sums.
-fn light(connection: &Connection, manifest: &Manifest) -> std::result::Result<RidgeState, FileFault> {
-    let (AnyRecipe::Ridge(settings), &Details::Sums { accuracy, at_optimum, refactorisations }) =
-        (&manifest.model.recipe, &manifest.model.details)
-    else {
-        return damaged("its recipe and its state are of different models");
-    };
-    let numbers = |name| parts::numbers(connection, &manifest.parts, name);
-    Ok(RidgeState {
-        settings: *settings,
-        rows: manifest.rows as usize,
-        outputs: manifest.blueprint.outputs(),
-        features: manifest.blueprint.width,
-        origin: numbers("origin")?,
-        inverse_scale: numbers("inverse_scale")?,
-        theta: numbers("theta")?,
-        a: Vec::new(),
-        a_low: Vec::new(),
-        b: Vec::new(),
-        support: Vec::new(),
-        spread: Vec::new(),
-        anchor: Vec::new(),
-        gradient: Vec::new(),
-        gradient_low: Vec::new(),
-        accuracy,
-        at_optimum,
-        refactorisations,
-    })
-}
-
-/// A model of any other family, with or without what only changes need.
-fn unpack(store: &ModelStore, manifest: &Manifest, rows: &dyn RowStore, whole: bool) -> Result<AnyModel> {
-    let recipe = &manifest.model.recipe;
-    let model = if let AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) = recipe {
-        let state = store.with(|connection| classifier(connection, manifest, whole))?;
-        AnyModel::Logistic(Box::new(LogisticModel::from_state(state, rows)?))
-    } else {
-        store.with(|connection| {
-            let bytes = parts::bytes(connection, &manifest.parts, pack::PART)?;
-            Ok(match recipe {
-                AnyRecipe::MultinomialNb(_) => AnyModel::MultinomialNb(pack::read(&bytes)?),
-                AnyRecipe::GaussianNb(_) => AnyModel::GaussianNb(pack::read(&bytes)?),
-                AnyRecipe::KMeans(_) => AnyModel::KMeans(pack::read(&bytes)?),
-                AnyRecipe::Sisa(_) => AnyModel::Sisa(pack::read(&bytes)?),
-                _ => return damaged("its recipe and its state are of different models"),
-            })
-        })?
-    };
-    check(store, manifest, &model)?;
-    Ok(model)
-}
-
-/// The state of a logistic or softmax model. The large arrays are left out where only scores are wanted.
-fn classifier(
+/// The head of a stored ridge model once its parameters are others, and the minimum or not.
+pub(crate) fn head_with_optimum(
     connection: &Connection,
     manifest: &Manifest,
-    whole: bool,
-) -> std::result::Result<LogisticState, FileFault> {
-    let Details::Classifier { numbers, counts, .. } = &manifest.model.details else {
-        return damaged("its recipe and its state are of different models");
-    };
-    let head: LogisticHead = pack::read(&parts::bytes(connection, &manifest.parts, pack::PART)?)?;
-    let wanted = |name: &&String| whole || !LARGE.contains(&name.as_str());
-    let numbers = numbers
-        .iter()
-        .filter(wanted)
-        .map(|name| Ok((name.clone(), parts::numbers(connection, &manifest.parts, name)?)))
-        .collect::<std::result::Result<_, FileFault>>()?;
-    let counts = counts
-        .iter()
-        .map(|name| Ok((name.clone(), parts::counts(connection, &manifest.parts, name)?)))
-        .collect::<std::result::Result<_, FileFault>>()?;
-    Ok(LogisticState { head, numbers, counts })
+    at_optimum: bool,
+) -> std::result::Result<Vec<u8>, FileFault> {
+    let head = parts::bytes(connection, &manifest.parts, head_name(1))?;
+    match RidgeState::head_with_optimum(&head, at_optimum) {
+        Ok(head) => Ok(head),
+        Err(error) => damaged(error.to_string()),
+    }
 }
 
-/// Arrays of a classifier that scores do without.
-const LARGE: [&str; 2] = ["hessian", "gram"];
+/// Writes what a change of the parameters alone writes: the rest of the state stays as it is.
+pub(crate) fn replace_parameters(
+    connection: &Connection,
+    arrays: &mut [ArrayHead],
+    theta: &[f64],
+    head: &[u8],
+) -> std::result::Result<(), FileFault> {
+    parts::replace(connection, arrays, "theta", theta)?;
+    parts::replace_bytes(connection, arrays, head_name(1), head)
+}
 
 /// Whether a model that was read fits the rows beside it.
 fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()> {
-    let what = if model.features() != manifest.blueprint.width {
+    let blueprint = &manifest.blueprint;
+    let what = if model.features() != blueprint.width {
         "its model has another width than its rows"
-    } else if model.rows() as u64 != manifest.rows {
+    } else if model.rows() as u64 != manifest.rows && manifest.waiting.is_none() {
         "its model stands for another number of rows"
-    } else if classes(model).is_some_and(|found| Some(found) != manifest.blueprint.class_count()) {
+    } else if model.classes().is_some_and(|found| Some(found) != blueprint.class_count()) {
         "its model has another number of classes"
-    } else if !agree(&manifest.model.recipe, model) {
+    } else if !model.is_of(&manifest.model.recipe) {
         "its recipe and its state are of different models"
-    } else if let AnyModel::Sisa(model) = model
-        && model.outputs() != manifest.blueprint.outputs()
-    {
+    } else if model.outputs().is_some_and(|outputs| outputs != blueprint.outputs()) {
         "its model has another number of outputs than its rows"
     } else {
         return Ok(());
@@ -310,30 +260,8 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()
     Err(Error::Damaged { path: store.path().to_owned(), what: what.into() })
 }
 
-/// Whether a model was made with this recipe.
-fn agree(recipe: &AnyRecipe, model: &AnyModel) -> bool {
-    match (recipe, model) {
-        (AnyRecipe::Ridge(_), AnyModel::Ridge(_)) => true,
-        (AnyRecipe::Logistic(recipe), AnyModel::Logistic(model)) => recipe.settings() == *model.settings(),
-        (AnyRecipe::Softmax(recipe), AnyModel::Logistic(model)) => recipe.settings() == *model.settings(),
-        (AnyRecipe::MultinomialNb(recipe), AnyModel::MultinomialNb(model)) => recipe == model.settings(),
-        (AnyRecipe::GaussianNb(recipe), AnyModel::GaussianNb(model)) => recipe == model.settings(),
-        (AnyRecipe::KMeans(recipe), AnyModel::KMeans(model)) => recipe == model.settings(),
-        (AnyRecipe::Sisa(recipe), AnyModel::Sisa(model)) => recipe == model.settings(),
-        _ => false,
-    }
-}
-
-fn classes(model: &AnyModel) -> Option<usize> {
-    match model {
-        AnyModel::MultinomialNb(model) => Some(model.classes()),
-        AnyModel::GaussianNb(model) => Some(model.classes()),
-        AnyModel::Ridge(_) | AnyModel::Logistic(_) | AnyModel::KMeans(_) | AnyModel::Sisa(_) => None,
-    }
-}
-
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
-pub(crate) fn settle(model: &mut Live, evidence: &mut Evidence) -> Result<State> {
+pub(crate) fn settle(model: &mut Live, evidence: &mut Evidence) -> Result<ModelState> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
     // From the file, what comes first is all that was there before; a factor was made for this change.
@@ -361,21 +289,10 @@ pub(crate) fn defers(manifest: &Manifest) -> bool {
 }
 
 /// What is stored of a settled model.
-pub(crate) fn state(model: &Live) -> Result<State> {
-    let model = match model {
-        Live::Shards(model) => return Ok(State::Packed(pack::write(&efface_nn::seal(model)?)?)),
-        Live::Plain(model) => model,
-    };
+pub(crate) fn state(model: &Live) -> Result<ModelState> {
     Ok(match model {
-        AnyModel::Ridge(model) => State::Ridge(Box::new(model.to_state()?)),
-        AnyModel::MultinomialNb(model) => State::Packed(pack::write(model)?),
-        AnyModel::GaussianNb(model) => State::Packed(pack::write(model)?),
-        AnyModel::KMeans(model) => State::Packed(pack::write(model)?),
-        AnyModel::Sisa(model) => State::Packed(pack::write(model)?),
-        AnyModel::Logistic(model) => {
-            let state = model.to_state()?;
-            State::Classifier(pack::write(&state.head)?, Box::new(state))
-        }
+        Live::Plain(model) => model.to_state()?,
+        Live::Shards(model) => ModelState::new(Family::Network, &efface_nn::seal(model)?)?,
     })
 }
 

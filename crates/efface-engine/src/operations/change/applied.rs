@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::opened::{ArrivingRows, OpenedChange};
 use super::planned::{LeavingRow, PlannedChange, StoredForm};
-use super::scrub::{overwrite_rows, settle_draft};
+use super::scrub::{DeferredModel, overwrite_rows, settle_draft};
 use super::signed::SignedChange;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, Live};
@@ -70,7 +70,8 @@ impl<'a> AppliedChange<'a> {
                     manifest.parts = model::save(connection, state, encoder, &manifest.parts)?;
                 }
                 StoredForm::Deferred(deferred) => {
-                    file::parts::replace(connection, &mut manifest.parts, "theta", &deferred.theta)?;
+                    let DeferredModel { theta, head } = deferred;
+                    model::replace_parameters(connection, &mut manifest.parts, theta, head)?;
                 }
             }
             let leaves: Vec<Hash> = gone.iter().map(|leaving| leaving.commitment).collect();

@@ -63,7 +63,7 @@ impl<'a> OpenedChange<'a> {
     pub(crate) fn current_model(&self) -> Result<Arc<Live>> {
         match self.model.remembered(&self.manifest.ledger.root) {
             Some(model) => Ok(model),
-            None => Ok(Arc::new(model::load(self.store(), &self.manifest, &self.rows())?)),
+            None => Ok(Arc::new(model::load(self.store(), &self.manifest)?)),
         }
     }
 

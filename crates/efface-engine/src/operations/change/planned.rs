@@ -6,8 +6,8 @@ use efface_receipt::Hash;
 use super::opened::{ArrivingRows, OpenedChange};
 use super::scrub::DeferredModel;
 use crate::clock;
-use crate::codec::manifest::ScrubQueue;
-use crate::codec::model::{self, Live, State};
+use crate::codec::manifest::{ScrubQueue, StateHead};
+use crate::codec::model::{self, Live};
 use crate::error::Result;
 use crate::ledger::{MethodFindings, ModelState};
 use crate::operations::network::NetworkRenewal;
@@ -41,7 +41,7 @@ pub(super) struct LeavingRow {
 /// How the new model is stored.
 pub(super) enum StoredForm {
     /// Whole, with its curvature up to date.
-    Settled(State),
+    Settled(efface::ModelState),
     /// New parameters beside the sums of before; the rows that left wait to be folded out of the sums.
     Deferred(DeferredModel),
 }
@@ -91,9 +91,13 @@ impl<'a> PlannedChange<'a> {
         }
         let before = opened.manifest.state();
         let forgotten = if forgets { gone.len() } else { 0 };
-        opened.update_manifest(&form, &evidence, forgotten, dropped);
+        let stored = match &form {
+            StoredForm::Settled(state) => model::state_head(&model, state),
+            StoredForm::Deferred(_) => opened.manifest.model.state.clone(),
+        };
+        opened.update_manifest(stored, &evidence, forgotten, dropped);
         let scaled = match &form {
-            StoredForm::Settled(state) => state.scaled(),
+            StoredForm::Settled(state) => state.is_scaled(),
             StoredForm::Deferred(_) => {
                 opened.store().with(|connection| model::scaled(connection, &opened.manifest))?
             }
@@ -180,18 +184,14 @@ impl<'a> OpenedChange<'a> {
         Ok((leaving, dropped))
     }
 
-    fn update_manifest(&mut self, form: &StoredForm, evidence: &Evidence, forgotten: usize, dropped: usize) {
+    fn update_manifest(&mut self, stored: StateHead, evidence: &Evidence, forgotten: usize, dropped: usize) {
         let manifest = &mut self.manifest;
         manifest.forgotten += forgotten as u64;
         manifest.erased += dropped as u64;
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());
-        let details = match form {
-            StoredForm::Settled(state) => state.details(),
-            StoredForm::Deferred(deferred) => deferred.details.clone(),
-        };
         // The recipe stays the model's, in whatever form this change worked.
-        manifest.model = model::head(manifest.model.recipe.clone(), details, evidence);
+        manifest.model = model::head(manifest.model.recipe.clone(), stored, evidence);
     }
 }

@@ -12,7 +12,7 @@ use super::opened::OpenedChange;
 use super::report::idle_evidence;
 use super::signed::SignedChange;
 use crate::clock;
-use crate::codec::manifest::{Details, Manifest, ScrubQueue};
+use crate::codec::manifest::{Manifest, ScrubQueue};
 use crate::codec::model::{self, Live};
 use crate::error::Result;
 use crate::file::{self, FileFault};
@@ -21,7 +21,8 @@ use crate::ledger::{ModelTransition, ReceiptDraft};
 /// What the first step stores of a model.
 pub(super) struct DeferredModel {
     pub(super) theta: Vec<f64>,
-    pub(super) details: Details,
+    /// The head of the stored state, which says whether the parameters are the minimum.
+    pub(super) head: Vec<u8>,
 }
 
 /// The receipt of a settle that scrubs what these receipts left behind.
@@ -76,14 +77,15 @@ impl<'a> OpenedChange<'a> {
             return None;
         }
         let (theta, optimum) = model::quick(model, gone.len(), evidence)?;
-        let mut details = self.manifest.model.details.clone();
-        let Details::Sums { at_optimum, .. } = &mut details else { return None };
-        *at_optimum = optimum;
+        let stored =
+            self.store().with(|connection| model::head_with_optimum(connection, &self.manifest, optimum));
+        // A head that cannot be read is one that a settle replaces.
+        let head = stored.ok()?;
         let last = ledger.size + receipts.max(1) - 1;
         self.manifest.waiting = Some(ScrubQueue { rows, first, last, since });
         // A model that is read from the file keeps the first precomputed step alone; what is told now agrees with that.
         evidence.precomputed.truncate(1);
-        Some(DeferredModel { theta, details })
+        Some(DeferredModel { theta, head })
     }
 
     /// Leaves the rows that wait where they are.
@@ -103,7 +105,7 @@ impl<'a> OpenedChange<'a> {
         let manifest = &mut self.manifest;
         let encoder = self.encoder.as_ref();
         manifest.waiting = None;
-        manifest.model.details = state.details();
+        manifest.model.state = model::state_head(&model, &state);
         manifest.model.bound = finite(evidence.bound);
         manifest.model.relative_bound = finite(evidence.relative_bound);
         store.with(|connection| {

@@ -1,11 +1,11 @@
 //! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
 
 use efface::methods::Newton;
-use efface::{AnyModel, AnyRecipe, Fit, Method, RidgeModel, RidgeState};
+use efface::{AnyModel, AnyRecipe, Fit, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, State};
+use crate::codec::model::{self, Live};
 use crate::error::Error;
 use crate::file::{FileFault, StoreRows, damaged};
 use crate::operations::open_model::OpenModel;
@@ -26,10 +26,8 @@ fn fault(error: impl Into<Error>) -> FileFault {
 
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.
 pub(super) fn bound(open: &OpenModel, manifest: &Manifest, tolerance: f64) -> CheckOutcome {
-    let rows = StoreRows::new(&open.store, manifest.outline());
-    let found = model::load(&open.store, manifest, &rows).map_err(fault)?;
-    let evidence = found.forget(&Method::default(), &rows, &[]).map_err(fault)?.evidence;
-    judge(evidence.relative_bound, manifest, tolerance, "the stored model")
+    let found = model::load(&open.store, manifest).map_err(fault)?;
+    judge(found.evidence().relative_bound, manifest, tolerance, "the stored model")
 }
 
 fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOutcome {
@@ -76,7 +74,7 @@ pub(super) fn against(
     match &manifest.model.recipe {
         AnyRecipe::Ridge(_) => ridge(open, manifest, tolerance, &rows),
         AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
-            let found = model::load(&open.store, manifest, &rows).map_err(fault)?;
+            let found = model::load(&open.store, manifest).map_err(fault)?;
             let newton = Newton { measure: true, ..Newton::default() }.into();
             let evidence = found.forget(&newton, &rows, &[]);
             // A model that publishes behind noise has no Newton step to measure with.
@@ -91,7 +89,7 @@ pub(super) fn against(
             let all = efface::RowStore::all(&rows).map_err(fault)?;
             let fresh = recipe.fit(&all).map_err(fault)?;
             let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;
-            let fresh = parameters::numbers_of(&fresh);
+            let fresh = parameters::numbers_of(&fresh.parameters().map_err(fault)?);
             let far =
                 kept.iter().zip(&fresh).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f64::max);
             if kept.len() == fresh.len() && far <= 1e-9 {
@@ -106,11 +104,12 @@ pub(super) fn against(
 }
 
 fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
-    let mut model = model::load(&open.store, manifest, rows).map_err(fault)?;
+    let mut model = model::load(&open.store, manifest).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
-    let State::Ridge(kept) = model::state(&model).map_err(fault)? else {
+    let Live::Plain(AnyModel::Ridge(model)) = model else {
         return damaged("its recipe and its state are of different models");
     };
+    let kept = model.to_state().map_err(fault)?;
     if kept.a.is_empty() {
         return Ok(CheckResult::Unknown(
             "it keeps no sums; its bound is measured over its rows above".into(),
@@ -130,11 +129,9 @@ fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows
              {most_b:.1e}"
         ));
     }
-    let RidgeState { theta, .. } = &*kept;
-    let fresh = RidgeState { theta: theta.clone(), ..fresh };
-    let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh, rows).map_err(fault)?));
-    let evidence = again.forget(&Method::default(), rows, &[]).map_err(fault)?.evidence;
-    match judge(evidence.relative_bound, manifest, tolerance, "its rows")? {
+    let fresh = RidgeState { theta: kept.theta.clone(), ..fresh };
+    let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh).map_err(fault)?));
+    match judge(again.evidence().relative_bound, manifest, tolerance, "its rows")? {
         CheckResult::Holds(told) => {
             holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))
         }

@@ -13,11 +13,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AnyRecipe;
 use crate::error::{Error, Result};
-use crate::models::logistic::LogisticHead;
 use crate::models::{
-    GaussianNb, Logistic, LogisticModel, LogisticState, MultinomialNb, NaiveBayes, Ridge, Softmax, request,
+    GaussianNb, Logistic, LogisticModel, MultinomialNb, NaiveBayes, Ridge, Softmax, request,
 };
-use crate::rows::{Features, RowId, RowStore, RowView, Rows};
+use crate::rows::{Features, Rows};
+use crate::state::ModelState;
 use crate::traits::{Fit, Predict};
 
 /// A recipe that shards can be trained with.
@@ -170,7 +170,7 @@ impl Predict for BaseModel {
 #[serde(rename_all = "snake_case")]
 enum Stored<'a> {
     Linear(Cow<'a, Linear>),
-    Logistic { head: Box<LogisticHead>, numbers: Vec<(String, Vec<f64>)>, counts: Vec<(String, Vec<u64>)> },
+    Logistic(ModelState),
     MultinomialNb(Cow<'a, NaiveBayes<MultinomialNb>>),
     GaussianNb(Cow<'a, NaiveBayes<GaussianNb>>),
 }
@@ -179,10 +179,7 @@ impl Serialize for BaseModel {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let stored = match self {
             Self::Linear(model) => Stored::Linear(Cow::Borrowed(model)),
-            Self::Logistic(model) => {
-                let LogisticState { head, numbers, counts } = model.to_state().map_err(S::Error::custom)?;
-                Stored::Logistic { head: Box::new(head), numbers, counts }
-            }
+            Self::Logistic(model) => Stored::Logistic(model.to_state().map_err(S::Error::custom)?),
             Self::MultinomialNb(model) => Stored::MultinomialNb(Cow::Borrowed(model)),
             Self::GaussianNb(model) => Stored::GaussianNb(Cow::Borrowed(model)),
         };
@@ -195,60 +192,11 @@ impl<'de> Deserialize<'de> for BaseModel {
         Ok(match Stored::deserialize(deserializer)? {
             Stored::Linear(model) if model.is_sound() => Self::Linear(model.into_owned()),
             Stored::Linear(_) => return Err(D::Error::custom("the parameters of a shard make no sense")),
-            Stored::Logistic { head, numbers, .. } if !fits(&head, &numbers) => {
-                return Err(D::Error::custom("the parameters of a shard make no sense"));
-            }
-            Stored::Logistic { head, numbers, counts } => {
-                let shape = Shape { rows: head.rows, width: head.features, outputs: head.outputs };
-                let state = LogisticState { head: *head, numbers, counts };
-                Self::Logistic(Box::new(LogisticModel::from_state(state, &shape).map_err(D::Error::custom)?))
+            Stored::Logistic(state) => {
+                Self::Logistic(Box::new(LogisticModel::from_state(state).map_err(D::Error::custom)?))
             }
             Stored::MultinomialNb(model) => Self::MultinomialNb(model.into_owned()),
             Stored::GaussianNb(model) => Self::GaussianNb(model.into_owned()),
         })
-    }
-}
-
-/// Whether the sizes that a head claims are those of its parameters: they are multiplied later.
-fn fits(head: &LogisticHead, numbers: &[(String, Vec<f64>)]) -> bool {
-    let width = head.features.checked_add(usize::from(head.settings.logistic.intercept));
-    let size = width.and_then(|width| width.checked_mul(head.outputs));
-    numbers.iter().any(|(name, values)| name == "theta" && Some(values.len()) == size)
-}
-
-/// The rows of a shard that nobody will read: a model of a shard is told how many there are, and no more.
-struct Shape {
-    rows: usize,
-    width: usize,
-    outputs: usize,
-}
-
-impl RowStore for Shape {
-    fn len(&self) -> usize {
-        self.rows
-    }
-
-    fn width(&self) -> usize {
-        self.width
-    }
-
-    fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    fn is_sparse(&self) -> bool {
-        false
-    }
-
-    fn contains(&self, _id: RowId) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn visit(&self, ids: &[RowId], _see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()> {
-        ids.first().map_or(Ok(()), |id| Err(Error::UnknownRow(*id)))
-    }
-
-    fn all(&self) -> Result<Cow<'_, Rows>> {
-        Err(Error::NoRows)
     }
 }

@@ -7,8 +7,12 @@
 mod base;
 mod forget;
 mod rule;
+mod scorer;
+mod state;
 
 pub use base::{BaseModel, BaseRecipe, Linear};
+pub use scorer::Scorer;
+pub use state::{NamedParameters, no_parameters};
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};

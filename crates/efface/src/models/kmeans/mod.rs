@@ -168,7 +168,7 @@ impl KMeansModel {
         }
     }
 
-    fn evidence(&self, method: &str) -> Evidence {
+    pub(crate) fn evidence(&self, method: &str) -> Evidence {
         let (what, bytes, iterations) = self.kept();
         Evidence { iterations, ..request::evidence(method, self.rows, (0.0, 1.0), what, bytes) }
     }

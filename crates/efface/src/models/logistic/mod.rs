@@ -30,7 +30,7 @@ pub(crate) mod train;
 
 pub use link::Link;
 pub use settings::{Certifier, Logistic, Privacy, Settings, Softmax};
-pub use state::{LogisticHead, LogisticState};
+pub use state::LogisticHead;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -462,6 +462,11 @@ impl LogisticModel {
 
     fn check_outputs(&self, found: usize) -> Result<()> {
         request::check_outputs(found, self.outputs())
+    }
+
+    /// What is known of the model as a fit left it.
+    pub fn evidence_at_optimum(&self) -> Evidence {
+        self.evidence("warm_start", Claim::Exact)
     }
 
     pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::curvature::{Curvature, Scales, Standing};
 use super::pass::Survey;
-use super::{Basis, Facts, Ledger, LogisticModel, Settings};
+use super::{Basis, Facts, Ledger, Link, LogisticModel, Settings};
 use crate::error::{Error, Result};
 use crate::evidence::BoundSource;
 use crate::linalg::{Cholesky, mirror_lower, par};
-use crate::rows::RowStore;
+use crate::models::Family;
+use crate::state::ModelState;
 
 /// The small half of a classifier's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,26 +44,16 @@ pub struct LogisticHead {
     profile: Option<f64>,
 }
 
-/// A classifier as plain arrays: `theta`, `veil`, `origin`, `inverse_scale`, and where the curvature is
-/// kept `hessian` and `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without
-/// `hessian` and `gram` the model can predict, and forgets by passes over its rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LogisticState {
-    /// The small half.
-    pub head: LogisticHead,
-    /// Arrays of numbers by name.
-    pub numbers: Vec<(String, Vec<f64>)>,
-    /// Arrays of counts by name.
-    pub counts: Vec<(String, Vec<u64>)>,
-}
-
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
 impl LogisticModel {
-    /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first.
-    pub fn to_state(&self) -> Result<LogisticState> {
+    /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first. Its arrays are `theta`, `veil`,
+    /// `origin`, `inverse_scale`, and where the curvature is kept `hessian` and `gram` (lower triangles, column after
+    /// column); counts `class_rows` and `support`. Without `hessian` and `gram` the model can predict, and forgets by
+    /// passes over its rows.
+    pub fn to_state(&self) -> Result<ModelState> {
         if crate::Amend::waiting(self) > 0 {
             return Err(Error::Unsupported {
                 method: "storing",
@@ -73,18 +64,6 @@ impl LogisticModel {
         // What is known of the gradient may be a combination of rows that are gone: only its size is written down.
         let mut ledger = self.ledger.clone();
         ledger.forget_direction();
-        let mut numbers = vec![
-            ("theta".into(), columns(&self.theta)),
-            ("origin".into(), origin),
-            ("inverse_scale".into(), inverse_scale),
-        ];
-        numbers.extend(self.veil.as_ref().map(|veil| ("veil".into(), columns(veil))));
-        let mut counts = vec![("class_rows".into(), self.class_rows.clone())];
-        if let Some(Standing { base, .. }) = &self.standing {
-            numbers.push(("hessian".into(), lower(&base.hessian)));
-            numbers.push(("gram".into(), lower(&base.survey.gram)));
-            counts.push(("support".into(), base.survey.support.clone()));
-        }
         let head = LogisticHead {
             settings: self.settings,
             rows: self.rows,
@@ -107,44 +86,57 @@ impl LogisticModel {
             remnant: ledger.remnant,
             profile: finite(ledger.profile),
         };
-        Ok(LogisticState { head, numbers, counts })
+        let family = match self.settings.link {
+            Link::Logistic => Family::Logistic,
+            Link::Softmax => Family::Softmax,
+        };
+        let mut state = ModelState::new(family, &head)?;
+        state.put_numbers("theta", columns(&self.theta));
+        state.put_numbers("origin", origin);
+        state.put_numbers("inverse_scale", inverse_scale);
+        if let Some(veil) = &self.veil {
+            state.put_numbers("veil", columns(veil));
+        }
+        state.put_counts("class_rows", self.class_rows.clone());
+        if let Some(Standing { base, .. }) = &self.standing {
+            state.put_numbers("hessian", lower(&base.hessian));
+            state.put_numbers("gram", lower(&base.survey.gram));
+            state.put_counts("support", base.survey.support.clone());
+        }
+        Ok(state)
     }
 
     /// The model of a state; everything in it is checked before it is believed.
-    pub fn from_state(state: LogisticState, rows: &dyn RowStore) -> Result<Self> {
-        let LogisticState { head, mut numbers, mut counts } = state;
+    pub fn from_state(mut state: ModelState) -> Result<Self> {
+        let head: LogisticHead = state.head()?;
         let damaged = |what: &str| Error::Damaged(format!("its {what} makes no sense"));
         head.settings.check().map_err(|_| damaged("recipe"))?;
-        let (features, outputs) = (head.features, head.outputs);
-        if features != rows.width() || outputs != rows.outputs() || head.rows != rows.len() {
-            return Err(Error::Damaged("its rows and its parameters differ in number".into()));
+        let features = head.features;
+        let outputs = head.outputs;
+        // The sizes that a head claims are multiplied below: they must be those of its parameters.
+        let width = features.checked_add(usize::from(head.settings.logistic.intercept));
+        let size = width.and_then(|width| width.checked_mul(outputs)).filter(|_| outputs > 0);
+        let theta = state.take_numbers("theta").unwrap_or_default();
+        if size != Some(theta.len()) || theta.is_empty() {
+            return Err(damaged("theta"));
         }
         let classes = head.settings.link.classes(outputs);
-        let mut take = |name: &str| {
-            let at = numbers.iter().position(|(known, _)| known == name)?;
-            Some(numbers.swap_remove(at).1)
-        };
-        let mut count = |name: &str| {
-            let at = counts.iter().position(|(known, _)| known == name)?;
-            Some(counts.swap_remove(at).1)
-        };
-        let origin = take("origin").ok_or_else(|| damaged("origin"))?;
-        let inverse_scale = take("inverse_scale").ok_or_else(|| damaged("scale"))?;
+        let origin = state.take_numbers("origin").ok_or_else(|| damaged("origin"))?;
+        let inverse_scale = state.take_numbers("inverse_scale").ok_or_else(|| damaged("scale"))?;
         let basis = Basis::from_parts(features, head.settings.logistic.intercept, origin, inverse_scale)
             .ok_or_else(|| damaged("basis"))?;
         let width = basis.width();
-        let mut table = |name: &str| {
-            let values = take(name)?;
+        let table = |values: Vec<f64>| {
             let sound = values.len() == width * outputs && values.iter().all(|v| v.is_finite());
             sound.then(|| Mat::from_fn(width, outputs, |j, c| values[c * width + j]))
         };
-        let theta = table("theta").ok_or_else(|| damaged("theta"))?;
-        let veil = table("veil");
+        let theta = table(theta).ok_or_else(|| damaged("theta"))?;
+        let veil = state.take_numbers("veil").and_then(table);
         if veil.is_none() == super::private::descends(&head.settings) {
             return Err(damaged("veil"));
         }
-        let class_rows =
-            count("class_rows").filter(|rows| rows.len() == classes).ok_or_else(|| damaged("classes"))?;
+        let class_rows = state.take_counts("class_rows").filter(|rows| rows.len() == classes);
+        let class_rows = class_rows.ok_or_else(|| damaged("classes"))?;
         let extra = head.settings.extra(&basis, outputs, head.noise_rows);
         let profile = head.profile.unwrap_or(f64::INFINITY);
         let sound = [head.unknown, head.moved, head.swung, head.drift, head.remnant]
@@ -155,7 +147,10 @@ impl LogisticModel {
         if !sound {
             return Err(damaged("ledger"));
         }
-        let standing = match (take("hessian"), take("gram"), count("support"), head.scales) {
+        let hessian = state.take_numbers("hessian");
+        let gram = state.take_numbers("gram");
+        let support = state.take_counts("support");
+        let standing = match (hessian, gram, support, head.scales) {
             (Some(hessian), Some(gram), Some(support), Some(scales)) => {
                 let total = width * outputs;
                 let hessian = from_lower(&hessian, total).ok_or_else(|| damaged("Hessian"))?;

@@ -128,7 +128,7 @@ impl<R: Rule> NaiveBayes<R> {
         rows.visit(gone, &mut |_, view| self.tally.put(&view, -1.0))
     }
 
-    fn evidence(&self, method: &str) -> Evidence {
+    pub(crate) fn evidence(&self, method: &str) -> Evidence {
         let bound = self.recipe.bound(&self.tally);
         request::evidence(method, self.tally.rows, bound, "class sums", self.tally.bytes())
     }

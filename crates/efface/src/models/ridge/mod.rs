@@ -193,6 +193,11 @@ impl RidgeModel {
     }
 
     /// The evidence of a request that needed nothing done, or the start of one that did.
+    /// What is known of the model as a fit left it.
+    pub fn evidence_at_optimum(&self) -> Evidence {
+        self.evidence("exact", Claim::Exact)
+    }
+
     pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {
         let bound = match &self.body {
             Body::Dense(body) => body.current_bound(self),

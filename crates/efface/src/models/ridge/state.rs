@@ -12,7 +12,9 @@ use super::gathered::Gathered;
 use super::sums::Sums;
 use super::{Basis, Body, Bound, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
 use crate::error::{Error, Result};
+use crate::models::Family;
 use crate::rows::{RowId, RowStore, Rows};
+use crate::state::ModelState;
 
 /// What has to be stored of a settled model. The factor, the inverse and the kept rows are made again from it.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +55,18 @@ pub struct RidgeState {
     pub at_optimum: bool,
     /// How often the sums were factored anew.
     pub refactorisations: usize,
+}
+
+/// The small half of a state.
+#[derive(Serialize, Deserialize)]
+struct RidgeHead {
+    settings: Ridge,
+    rows: usize,
+    outputs: usize,
+    features: usize,
+    accuracy: SumsAccuracy,
+    at_optimum: bool,
+    refactorisations: usize,
 }
 
 /// Upper bounds on the rounding errors in a stored model. A bound that is infinite is stored as the largest number.
@@ -167,37 +181,34 @@ impl RidgeModel {
         (columns(&self.theta), at_optimum)
     }
 
-    /// The model from its arrays. `rows` is read only for the rows form; the factor is made here, O(d³/3).
-    pub fn from_state(state: &RidgeState, rows: &dyn RowStore) -> Result<Self> {
-        Self::restore(state, rows, None)
+    /// The model from its arrays; the factor is made here, O(d³/3). The rows form keeps rows, which are not in a state: such
+    /// a model comes back in the factor form. See [`from_state_with_rows`](Self::from_state_with_rows).
+    pub fn from_state(state: &RidgeState) -> Result<Self> {
+        Self::restore(state, None, None)
+    }
+
+    /// The model from its arrays in any form. `rows` is read for the rows form only.
+    pub fn from_state_with_rows(state: &RidgeState, rows: &dyn RowStore) -> Result<Self> {
+        Self::restore(state, Some(rows), None)
     }
 
     /// The model from arrays whose parameters are of today and whose sums still hold the rows `gone`, which are taken
-    /// out of them here, O(kd²). `rows` holds them no more.
-    pub fn from_state_without(state: &RidgeState, rows: &dyn RowStore, gone: &Rows) -> Result<Self> {
-        Self::restore(state, rows, Some(gone))
+    /// out of them here, O(kd²).
+    pub fn from_state_without(state: &RidgeState, gone: &Rows) -> Result<Self> {
+        Self::restore(state, None, Some(gone))
     }
 
-    fn restore(state: &RidgeState, rows: &dyn RowStore, gone: Option<&Rows>) -> Result<Self> {
+    fn restore(state: &RidgeState, rows: Option<&dyn RowStore>, gone: Option<&Rows>) -> Result<Self> {
+        let form = match (state.settings.form, rows) {
+            (Form::Rows, None) => Form::Factor,
+            (form, _) => form,
+        };
         let damaged = |what: &str| Error::Damaged(what.to_string());
         state.settings.check()?;
-        let basis = Basis::from_parts(
-            state.features,
-            state.settings.intercept,
-            state.origin.clone(),
-            state.inverse_scale.clone(),
-        )
-        .ok_or_else(|| damaged("its coordinates make no sense"))?;
+        let (basis, theta) = state.sound_parameters()?;
         let width = basis.width();
         let outputs = state.outputs;
-        if outputs == 0 || state.theta.len() != width * outputs {
-            return Err(damaged("its parameters do not have the size of its coordinates"));
-        }
-        if state.theta.iter().any(|v| !v.is_finite()) {
-            return Err(damaged("a parameter is not finite"));
-        }
         let penalty = Penalty::new(&basis, state.settings.lambda);
-        let theta = Mat::from_fn(width, outputs, |i, j| state.theta[j * width + i]);
         let frame = |theta, body| RidgeModel {
             settings: state.settings,
             penalty: Arc::new(penalty.clone()),
@@ -268,7 +279,7 @@ impl RidgeModel {
             basis: Arc::new(basis.clone()),
             penalty: Arc::new(penalty.clone()),
         };
-        let source = || Ok(Some(rows.all()?));
+        let source = || rows.map(|rows| rows.all()).transpose();
         let stored = StoredLedger {
             theta: &theta,
             sums_error: unbounded(accuracy.sums_error),
@@ -276,12 +287,93 @@ impl RidgeModel {
             at_optimum: state.at_optimum,
             refactorisations: state.refactorisations,
         };
-        let body = coordinates.restore(state.settings.form, sums, anchor, stored, &source)?;
+        let body = coordinates.restore(form, sums, anchor, stored, &source)?;
         Ok(frame(theta, Body::Dense(body)))
     }
 }
 
 impl RidgeState {
+    /// The coordinates and the parameters in them, checked.
+    fn sound_parameters(&self) -> Result<(Basis, Mat<f64>)> {
+        let damaged = |what: &str| Error::Damaged(what.to_string());
+        let origin = self.origin.clone();
+        let basis =
+            Basis::from_parts(self.features, self.settings.intercept, origin, self.inverse_scale.clone())
+                .ok_or_else(|| damaged("its coordinates make no sense"))?;
+        let width = basis.width();
+        if self.outputs == 0 || Some(self.theta.len()) != width.checked_mul(self.outputs) {
+            return Err(damaged("its parameters do not have the size of its coordinates"));
+        }
+        if self.theta.iter().any(|v| !v.is_finite()) {
+            return Err(damaged("a parameter is not finite"));
+        }
+        let theta = Mat::from_fn(width, self.outputs, |i, j| self.theta[j * width + i]);
+        Ok((basis, theta))
+    }
+
+    /// Coefficients (features × outputs) and one intercept per output, from the parameters alone: none of the sums is needed.
+    pub fn parameters(&self) -> Result<(Mat<f64>, Vec<f64>)> {
+        let (basis, theta) = self.sound_parameters()?;
+        Ok(basis.to_caller(&theta))
+    }
+
+    /// The form in which models are stored.
+    pub fn to_model_state(&self) -> Result<ModelState> {
+        let Self { settings, rows, outputs, features, accuracy, at_optimum, refactorisations, .. } = *self;
+        let head = RidgeHead { settings, rows, outputs, features, accuracy, at_optimum, refactorisations };
+        let mut state = ModelState::new(Family::Ridge, &head)?;
+        for (name, values) in [
+            ("theta", &self.theta),
+            ("origin", &self.origin),
+            ("inverse_scale", &self.inverse_scale),
+            ("a", &self.a),
+            ("a_low", &self.a_low),
+            ("b", &self.b),
+            ("spread", &self.spread),
+            ("anchor", &self.anchor),
+            ("gradient", &self.gradient),
+            ("gradient_low", &self.gradient_low),
+        ] {
+            state.put_numbers(name, values.clone());
+        }
+        state.put_counts("support", self.support.clone());
+        Ok(state)
+    }
+
+    /// The arrays of a stored ridge model. An array that is not there is empty, as those are that scores do without.
+    pub fn from_model_state(mut state: ModelState) -> Result<Self> {
+        let RidgeHead { settings, rows, outputs, features, accuracy, at_optimum, refactorisations } =
+            state.head()?;
+        let mut numbers = |name: &str| state.take_numbers(name).unwrap_or_default();
+        Ok(Self {
+            settings,
+            rows,
+            outputs,
+            features,
+            origin: numbers("origin"),
+            inverse_scale: numbers("inverse_scale"),
+            theta: numbers("theta"),
+            a: numbers("a"),
+            a_low: numbers("a_low"),
+            b: numbers("b"),
+            spread: numbers("spread"),
+            anchor: numbers("anchor"),
+            gradient: numbers("gradient"),
+            gradient_low: numbers("gradient_low"),
+            support: state.take_counts("support").unwrap_or_default(),
+            accuracy,
+            at_optimum,
+            refactorisations,
+        })
+    }
+
+    /// The head of a stored model once its parameters are others, and the minimum or not; everything else of it stays. The
+    /// length of the head does not change.
+    pub fn head_with_optimum(head: &[u8], at_optimum: bool) -> Result<Vec<u8>> {
+        let stored: RidgeHead = crate::state::read_document(head)?;
+        crate::state::write_document(&RidgeHead { at_optimum, ..stored })
+    }
+
     /// The same state with its sums made anew from the rows, in the same coordinates, O(nd²): what a check compares the
     /// stored sums with. A model of the iterative form has none and stays as it is.
     pub fn resummed(&self, rows: &dyn RowStore) -> Result<Self> {

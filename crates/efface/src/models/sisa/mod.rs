@@ -149,7 +149,8 @@ impl<F: Fit> SisaModel<F> {
         Ok(SisaModel { recipe, width: self.width, outputs: self.outputs, shards: converted })
     }
 
-    fn evidence(&self, method: &str) -> Evidence {
+    /// What is known of the model as it stands, under the name of a method.
+    pub fn evidence(&self, method: &str) -> Evidence {
         let start = request::evidence(method, self.rows(), (0.0, 1.0), "", 0);
         Evidence { precomputed: self.precomputed(), ..start }
     }

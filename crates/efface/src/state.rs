@@ -1,0 +1,140 @@
+//! A model as plain data: a head, which holds everything small, and arrays under names. This is the one form in which models
+//! are stored, whatever the file around them is: the engine keeps each array apart, so that scores need not read the large
+//! ones, and networks and Python write them as tensors. A state is read without any row.
+//!
+//! The head is CBOR, which describes itself and keeps every number to the last bit. Reading checks everything: lengths are
+//! believed only as far as there are bytes, and a model that does not fit together is refused.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::models::Family;
+
+/// More levels than any head has; deeper nesting would only exhaust the stack.
+const DEPTH: usize = 32;
+
+/// Arrays that only changes need. Scores do without them, and they are no parameters.
+const WORKING_ARRAYS: [&str; 10] =
+    ["a", "a_low", "b", "support", "spread", "anchor", "gradient", "gradient_low", "hessian", "gram"];
+
+/// One array of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateArray {
+    /// Numbers.
+    Numbers(Vec<f64>),
+    /// Counts.
+    Counts(Vec<u64>),
+}
+
+/// A settled model as plain data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelState {
+    /// The family, which knows how to read the rest.
+    pub family: Family,
+    /// Everything small, as CBOR.
+    pub head: Vec<u8>,
+    /// The arrays by name.
+    pub arrays: Vec<(String, StateArray)>,
+}
+
+impl ModelState {
+    /// A state without arrays.
+    pub fn new(family: Family, head: &impl Serialize) -> Result<Self> {
+        Ok(Self { family, head: write_document(head)?, arrays: Vec::new() })
+    }
+
+    /// The head as what its family made it from.
+    pub fn head<T: DeserializeOwned>(&self) -> Result<T> {
+        read_document(&self.head)
+    }
+
+    /// Whether an array is needed for changes alone, and not for scores.
+    pub fn is_working_array(name: &str) -> bool {
+        WORKING_ARRAYS.contains(&name)
+    }
+
+    /// Whether the model computes numeric columns in units that were read off its rows.
+    pub fn is_scaled(&self) -> bool {
+        self.numbers("inverse_scale").is_some_and(|values| !values.is_empty())
+    }
+
+    pub(crate) fn put_numbers(&mut self, name: &str, values: Vec<f64>) {
+        self.arrays.push((name.into(), StateArray::Numbers(values)));
+    }
+
+    pub(crate) fn put_counts(&mut self, name: &str, values: Vec<u64>) {
+        self.arrays.push((name.into(), StateArray::Counts(values)));
+    }
+
+    fn numbers(&self, name: &str) -> Option<&Vec<f64>> {
+        self.arrays.iter().find_map(|(known, array)| match array {
+            StateArray::Numbers(values) if known == name => Some(values),
+            _ => None,
+        })
+    }
+
+    /// Takes an array of numbers out; None where there is none of this name.
+    pub(crate) fn take_numbers(&mut self, name: &str) -> Option<Vec<f64>> {
+        let found =
+            |(known, array): &(String, StateArray)| known == name && matches!(array, StateArray::Numbers(_));
+        let at = self.arrays.iter().position(found)?;
+        match self.arrays.swap_remove(at).1 {
+            StateArray::Numbers(values) => Some(values),
+            StateArray::Counts(_) => None,
+        }
+    }
+
+    /// Takes an array of counts out; None where there is none of this name.
+    pub(crate) fn take_counts(&mut self, name: &str) -> Option<Vec<u64>> {
+        let found =
+            |(known, array): &(String, StateArray)| known == name && matches!(array, StateArray::Counts(_));
+        let at = self.arrays.iter().position(found)?;
+        match self.arrays.swap_remove(at).1 {
+            StateArray::Counts(values) => Some(values),
+            StateArray::Numbers(_) => None,
+        }
+    }
+}
+
+/// Anything that serde can write, as CBOR.
+pub fn write_document(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(value, &mut bytes)
+        .map_err(|_| Error::Damaged("the model cannot be written".into()))?;
+    Ok(bytes)
+}
+
+/// The value of a CBOR document, to its last byte.
+pub fn read_document<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T> {
+    // A message of the decoder may quote what it read, so that none is passed on.
+    match ciborium::de::from_reader_with_recursion_limit(&mut bytes, DEPTH) {
+        Ok(value) if bytes.is_empty() => Ok(value),
+        _ => Err(Error::Damaged("array `model` makes no sense".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_to_the_last_bit() {
+        let numbers = vec![0.1, -0.0, 1e-310, f64::MAX, 1.0 / 3.0, 65504.0];
+        let back: Vec<f64> = read_document(&write_document(&numbers).unwrap()).unwrap();
+        assert!(numbers.iter().zip(&back).all(|(a, b)| a.to_bits() == b.to_bits()));
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_little_memory() {
+        // An array that claims 2⁶² entries and has none; one that is too deep; one with something behind it.
+        let long = [0x9b, 0x40, 0, 0, 0, 0, 0, 0, 0];
+        assert!(read_document::<Vec<f64>>(&long).is_err());
+        assert!(read_document::<serde_json::Value>(&[0x81; 100_000]).is_err());
+        let mut more = write_document(&vec![1.0]).unwrap();
+        more.push(0);
+        assert!(read_document::<Vec<f64>>(&more).is_err());
+        assert!(read_document::<Vec<f64>>(&[]).is_err());
+    }
+}
