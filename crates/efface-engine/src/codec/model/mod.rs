@@ -126,6 +126,8 @@ pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Live> {
         AnyRecipe::Ridge(settings) => {
             let mut state = RidgeState::from_model_state(state)?;
             state.settings = settings.form(working_form(settings.form));
+            // Rows that wait to be scrubbed are in the stored sums, and no longer rows of the model.
+            state.rows = manifest.rows as usize;
             let model = match &manifest.waiting {
                 Some(_) => {
                     let gone =
