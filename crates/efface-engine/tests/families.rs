@@ -289,13 +289,14 @@ fn a_forged_model_is_refused() {
         let bench = Bench::new();
         drop(bench.fit("model", &(case.request)(&table(&lines(30)))));
         let path = bench.path("model");
-        let whole = part(&path, "model");
+        let head = head_array(&path);
+        let whole = part(&path, head);
         let mut forgeries =
             vec![vec![], vec![0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], vec![0x81; 9000]];
         forgeries.push([whole.as_slice(), &[0]].concat());
         forgeries.extend((0..whole.len()).step_by(whole.len() / 40 + 1).map(|at| whole[..at].to_vec()));
         for forged in forgeries {
-            forge(&path, "model", &forged);
+            forge(&path, head, &forged);
             let engine = Engine::open(&path).unwrap();
             let error = engine.predict(csv("words,size,age,colour\n"), &mut |_| Ok(())).unwrap_err();
             assert_eq!(error.kind(), BadModel, "{}: {error}", case.name);
@@ -304,7 +305,7 @@ fn a_forged_model_is_refused() {
         for at in (0..whole.len()).step_by(whole.len() / 60 + 1) {
             let mut forged = whole.clone();
             forged[at] ^= 0x11;
-            forge(&path, "model", &forged);
+            forge(&path, head, &forged);
             let mut engine = Engine::open(&path).unwrap();
             let _ = engine.parameters();
             let _ = engine

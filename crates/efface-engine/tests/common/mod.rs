@@ -184,6 +184,13 @@ fn hasty(path: &Path) -> rusqlite::Connection {
     connection
 }
 
+/// The name of the array that holds the head of the model: it is the whole model where no arrays stand beside it.
+pub fn head_array(path: &Path) -> &'static str {
+    let count = "SELECT count(*) FROM parts WHERE name = 'facts'";
+    let facts: u64 = hasty(path).query_row(count, [], |row| row.get(0)).unwrap();
+    if facts > 0 { "facts" } else { "model" }
+}
+
 /// Puts other bytes in the place of an array of one piece, with a checksum that fits.
 pub fn forge(path: &Path, name: &str, bytes: &[u8]) {
     let connection = hasty(path);
