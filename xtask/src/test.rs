@@ -106,15 +106,30 @@ fn integration_tests() -> Result<()> {
     crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())
 }
 
-/// The examples that the pages name, each with its package.
-const EXAMPLES: [(&str, &str); 3] =
-    [("efface", "stream"), ("efface-engine", "receipt"), ("efface-nn", "frozen_encoder")];
+/// The examples that the pages name.
+const EXAMPLES: [&str; 3] = ["stream", "receipt", "frozen_encoder"];
 
 fn examples() -> Result<()> {
-    for (package, example) in EXAMPLES {
-        crate::run("cargo", &["run", "--quiet", "--package", package, "--example", example])?;
+    build_programs()?;
+    for example in EXAMPLES {
+        crate::run(&program(&format!("examples/{example}"))?, &[])?;
     }
     Ok(())
+}
+
+/// Builds the examples and commands of all crates at once. One crate alone would be built with other features of those below
+/// it, which means all of them again.
+fn build_programs() -> Result<()> {
+    crate::run(
+        "cargo",
+        &["build", "--quiet", "--workspace", "--exclude", "efface-py", "--bins", "--examples"],
+    )
+}
+
+/// Where cargo puts a program of the development build.
+fn program(name: &str) -> Result<String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
+    Ok(target.join("debug").join(name).to_string_lossy().into_owned())
 }
 
 fn doctests() -> Result<()> {
@@ -123,10 +138,8 @@ fn doctests() -> Result<()> {
 
 /// A short version of `cargo xtask torture`.
 fn torture() -> Result<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    let program = target.join("debug/efface-torture");
-    let program = program.to_string_lossy();
-    crate::run("cargo", &["build", "--quiet", "--package", "efface-torture"])?;
+    build_programs()?;
+    let program = program("efface-torture")?;
     crate::run(&program, &["kills", "40"])?;
     crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;
