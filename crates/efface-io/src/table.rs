@@ -102,7 +102,7 @@ impl RecordTable {
         if same { Ok(()) } else { Err(self.input.fault(ReadFault::Changed)) }
     }
 
-    /// Bytes taken from the file in this pass, see [`ReadProgress::bytes_read`](crate::Progress::bytes_read).
+    /// Bytes taken from the file in this pass, see [`ReadProgress::bytes_read`](crate::ReadProgress::bytes_read).
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.input.progress.bytes_read()
