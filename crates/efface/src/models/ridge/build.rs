@@ -79,6 +79,7 @@ impl RidgeFrame {
                 start
             }
         };
+        let is_fit = anchor.is_none();
         let anchor = anchor.unwrap_or_else(|| Anchor::at_zero(&body.sums));
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
@@ -86,7 +87,8 @@ impl RidgeFrame {
         // Well below the tolerance, so that requests to come have room.
         let enough = self.settings.tolerance * ROOM;
         let has_room = body.ledger.relative(&self.basis, &theta) <= enough;
-        if has_room && body.large_request_charge(&self.basis, &theta) <= enough {
+        // A request that factors anew does not read rows for the sake of requests to come: only a fit does.
+        if has_room && (!is_fit || body.large_request_charge(&self.basis, &theta) <= enough) {
             return Ok(BuiltBody { body, theta, reread: None });
         }
         let Some(rows) = rows()? else {
