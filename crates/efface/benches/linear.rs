@@ -6,7 +6,8 @@
 
 use std::time::Instant;
 
-use efface::methods::{Exact, leave_out_predictions, printed_form};
+use efface::methods::Exact;
+use efface::models::ridge::{leave_out_predictions, printed_form};
 use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{Dense, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RowId, RowStore, Rows};
 use faer::Mat;

@@ -1,7 +1,8 @@
 //! The one error of this crate. Every message names the offending value, the accepted range and what to do
 //! next, and never repeats the content of a row.
 
-use crate::rows::RowId;
+use crate::feature_error::FeatureError;
+use crate::row_id::RowId;
 
 /// What can go wrong while fitting, predicting or forgetting.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -191,7 +192,7 @@ pub enum Error {
     Stopped,
     /// A problem while turning columns into features.
     #[error(transparent)]
-    Feature(#[from] crate::features::FeatureError),
+    Feature(#[from] FeatureError),
 }
 
 /// What helps where a direction was carried by the removed rows alone.

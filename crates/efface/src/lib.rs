@@ -31,6 +31,8 @@
 pub mod error;
 pub mod eval;
 pub mod evidence;
+mod family;
+mod feature_error;
 pub mod features;
 mod fitted;
 mod hint;
@@ -39,6 +41,7 @@ pub mod methods;
 pub mod models;
 mod not_covered;
 pub mod random;
+mod row_id;
 pub mod rows;
 pub mod state;
 pub mod synthetic;
@@ -48,7 +51,7 @@ pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
 pub use fitted::Fitted;
 pub use hint::{Hint, Setting};
-pub use methods::Method;
+pub use methods::{Method, TakesMethods};
 pub use models::{
     Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
     LogisticModel, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel, Softmax,
@@ -57,4 +60,4 @@ pub use models::{
 pub use not_covered::NotCovered;
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
 pub use state::{ModelState, StateArray};
-pub use traits::{Amend, Fit, Forget, Predict, Settled, TakesMethods};
+pub use traits::{Amend, Fit, Forget, Predict, Settled};

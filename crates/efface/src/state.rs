@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::Family;
+use crate::family::Family;
 
 /// More levels than any head has; deeper nesting would only exhaust the stack.
 const DEPTH: usize = 32;

@@ -2,9 +2,8 @@
 
 use faer::Mat;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::evidence::{Claim, Evidence, Outcome};
-use crate::methods::Method;
 use crate::rows::{Features, RowId, RowStore, Rows};
 
 /// A recipe that turns rows into a model.
@@ -47,32 +46,6 @@ pub trait Forget<M>: Send + Sync {
 
     /// The model without the rows `gone`. The rows are read from `rows`, which still holds them.
     fn forget(&self, model: &M, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<M>>;
-}
-
-/// A model that says what does the work of a method on it. Every [`Method`] is a [`Forget`] of such a model.
-pub trait TakesMethods: Sized + 'static {
-    /// What does the work; None where the method makes no sense for models of this type.
-    fn worker(method: &Method) -> Option<&dyn Forget<Self>>;
-}
-
-impl<M: TakesMethods> Forget<M> for Method {
-    fn name(&self) -> &'static str {
-        Method::name(self)
-    }
-
-    fn claim(&self) -> Claim {
-        M::worker(self).map_or(Claim::Approximate, |worker| worker.claim())
-    }
-
-    fn forget(&self, model: &M, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<M>> {
-        match M::worker(self) {
-            Some(worker) => worker.forget(model, rows, gone),
-            None => Err(Error::Unsupported {
-                method: Method::name(self),
-                reason: "it is not made for this model; use auto".into(),
-            }),
-        }
-    }
 }
 
 /// A model that can also take rows in and correct them, on the same low-rank machinery.

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
-use efface::methods::{self, Exact, leave_out_predictions};
+use efface::methods::{self, Exact};
+use efface::models::ridge::leave_out_predictions;
 use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{
     Amend, Csr, Dense, Error, Family, Features, Fit, Fitted, Forget, Form, Method, Predict, Ridge,

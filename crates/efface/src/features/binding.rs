@@ -13,6 +13,13 @@ pub struct ColumnBinding<'a> {
     table_width: usize,
 }
 
+impl Encoder {
+    /// Finds the columns by name in a table of another shape. Columns that the encoder does not know are ignored.
+    pub fn bind(&self, columns: &[String]) -> Result<ColumnBinding<'_>, FeatureError> {
+        ColumnBinding::new(self, columns)
+    }
+}
+
 impl<'a> ColumnBinding<'a> {
     pub(crate) fn new(encoder: &'a Encoder, columns: &[String]) -> Result<Self, FeatureError> {
         let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(columns.len());

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, ColumnBinding, FeatureColumn, FeatureError, schema::FeatureKind};
+use super::schema::{EncodingGaps, FeatureKind};
+use super::{Cell, FeatureColumn, FeatureError};
 use crate::not_covered::NotCovered;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
@@ -37,15 +38,6 @@ impl TryFrom<StoredEncoder> for Encoder {
         }
         Self::new(stored.columns, stored.table_width)
     }
-}
-
-/// What did not become features in one row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EncodingGaps {
-    /// Cells of one-hot columns whose level the encoder does not know.
-    pub unknown_levels: u64,
-    /// Words outside the vocabulary, repeats included.
-    pub unknown_words: u64,
 }
 
 /// More level columns than this, and rows are stored sparse.
@@ -113,11 +105,6 @@ impl Encoder {
         out: &mut Vec<(u32, f64)>,
     ) -> Result<EncodingGaps, FeatureError> {
         self.encode_columns(self.columns.iter().map(|c| c.position), self.table_width, cells, line, out)
-    }
-
-    /// Finds the columns by name in a table of another shape. Columns that the encoder does not know are ignored.
-    pub fn bind(&self, columns: &[String]) -> Result<ColumnBinding<'_>, FeatureError> {
-        ColumnBinding::new(self, columns)
     }
 
     pub(crate) fn encode_at(

@@ -4,8 +4,17 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, EncodingGaps, FeatureError, HashedWords, Vocabulary, names::NameIndex};
+use super::{Cell, FeatureError, HashedWords, Vocabulary, names::NameIndex};
 use crate::not_covered::NotCovered;
+
+/// What did not become features in one row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EncodingGaps {
+    /// Cells of one-hot columns whose level the encoder does not know.
+    pub unknown_levels: u64,
+    /// Words outside the vocabulary, repeats included.
+    pub unknown_words: u64,
+}
 
 /// The level of a missing cell in a one-hot column. A cell that holds this very text counts as missing too.
 pub(crate) const MISSING: &str = "(missing)";

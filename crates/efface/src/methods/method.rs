@@ -10,7 +10,10 @@ use super::settings::NamedSettings;
 use super::table::{self, TableEntry};
 use super::{Auto, DeltaGrad, FineTune, NegGradPlus, Newton, ProjectionResidual, Scrub};
 use crate::error::{Error, Result};
-use crate::models::Family;
+use crate::evidence::{Claim, Outcome};
+use crate::family::Family;
+use crate::rows::{RowId, RowStore};
+use crate::traits::Forget;
 
 /// A method with its settings. [`table`] says what each works on, promises and costs.
 ///
@@ -237,6 +240,32 @@ impl Method {
             Self::QKMeans => "q_kmeans",
             Self::DcKMeans => "dc_kmeans",
             Self::Auto(_) => "auto",
+        }
+    }
+}
+
+/// A model that says what does the work of a method on it. Every [`Method`] is a [`Forget`] of such a model.
+pub trait TakesMethods: Sized + 'static {
+    /// What does the work; None where the method makes no sense for models of this type.
+    fn worker(method: &Method) -> Option<&dyn Forget<Self>>;
+}
+
+impl<M: TakesMethods> Forget<M> for Method {
+    fn name(&self) -> &'static str {
+        Method::name(self)
+    }
+
+    fn claim(&self) -> Claim {
+        M::worker(self).map_or(Claim::Approximate, |worker| worker.claim())
+    }
+
+    fn forget(&self, model: &M, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<M>> {
+        match M::worker(self) {
+            Some(worker) => worker.forget(model, rows, gone),
+            None => Err(Error::Unsupported {
+                method: Method::name(self),
+                reason: "it is not made for this model; use auto".into(),
+            }),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The ways to forget, one file each, behind the one contract [`Forget`](crate::Forget). [`Method`] is any of them with its
-//! settings, as requests carry it.
+//! The ways to forget, one file each, behind the one contract [`Forget`](crate::Forget): what a method does, promises and costs,
+//! and its settings. [`Method`] is any of them, as requests carry it. The work itself stands beside the family that it works on
+//! (`models/ridge/methods`, `models/logistic/methods`, …), so that this room knows no model.
 //!
 //! d features, c classes, n rows, k rows to forget, s non-zeros a row; H_D is the hat matrix of the rows to forget.
 //!
@@ -35,28 +36,29 @@ mod descent_to_delete;
 mod exact;
 mod further;
 mod influence;
+mod kmeans;
 mod method;
 mod newton;
 mod projection_residual;
-mod projection_rounds;
 mod retrain;
 mod settings;
+mod sisa;
 mod summation;
 pub mod table;
 mod warm_start;
 
-pub use crate::models::kmeans::{DcKMeans, QKMeans};
-pub use crate::models::sisa::SisaForget;
 pub use auto::Auto;
 pub use certified::Certified;
 pub use delta_grad::DeltaGrad;
 pub use descent_to_delete::DescentToDelete;
-pub use exact::{Exact, leave_out_predictions};
+pub use exact::Exact;
 pub use further::{FineTune, NegGradPlus, Scrub};
 pub use influence::Influence;
-pub use method::Method;
+pub use kmeans::{DcKMeans, QKMeans};
+pub use method::{Method, TakesMethods};
 pub use newton::Newton;
-pub use projection_residual::{ProjectionResidual, printed_form};
+pub use projection_residual::ProjectionResidual;
 pub use retrain::Retrain;
+pub use sisa::SisaForget;
 pub use summation::Summation;
 pub use warm_start::WarmStart;

@@ -10,19 +10,7 @@
 //! intercepts are profiled out or the Hessian is made anew where the model stands now. The evidence tells by `rows_read` and
 //! by a bound that is `measured`.
 
-use faer::Mat;
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, Result};
-use crate::evidence::{Claim, Outcome};
-use crate::models::logistic::change::RequestWork;
-use crate::models::ridge::change::{add_product, apply_signs};
-use crate::models::ridge::{Body, ChangeRequest, clear};
-use crate::models::{LogisticModel, RidgeModel};
-use crate::rows::{RowId, RowStore};
-use crate::traits::Forget;
-
-const NAME: &str = "newton";
 
 /// Newton steps. A ridge model takes one, which is exact, whatever the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,80 +25,5 @@ pub struct Newton {
 impl Default for Newton {
     fn default() -> Self {
         Self { steps: 1, measure: false }
-    }
-}
-
-impl Forget<RidgeModel> for Newton {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn claim(&self) -> Claim {
-        Claim::Exact
-    }
-
-    fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
-        model.check_request(rows, gone)?;
-        let (Body::Dense(body), false) = (&model.body, gone.is_empty()) else {
-            return model.exactly(NAME, rows, gone, None);
-        };
-        // Where a leverage is 1 up to rounding there is no step to take; the closed form knows what to do instead.
-        let Ok((change, start, par)) = body.prepare(model, NAME, rows, gone) else {
-            return model.exactly(NAME, rows, gone, None);
-        };
-        let Ok(hessian) = body.factor_after(model, &change.rows, par) else {
-            return model.exactly(NAME, rows, gone, None);
-        };
-        // −∇L^{\D}(θ) = X̂ᵀS r̂, from the removed rows alone.
-        let mut step = Mat::zeros(start.nrows(), start.ncols());
-        let mut signed = change.residual.clone();
-        apply_signs(&mut signed, &change.rows.signs);
-        add_product(&mut step, &change.rows.xt, &signed, 1.0, par);
-        hessian.solve(step.as_mut(), par);
-        let mut theta = &*start + &step;
-        let unsupported = body.unsupported(Some(&change.rows));
-        clear(&mut theta, &unsupported);
-        let ledger = body.unknown_after(&change);
-        let request = ChangeRequest { store: rows, gone, new: None };
-        let (next, step) = body.accept(model, change, theta, ledger, request, par)?;
-        let mut evidence = next.evidence(NAME, Claim::Exact);
-        step.record(&mut evidence, gone.len());
-        evidence.forgotten = gone.len();
-        Ok(Outcome { model: next, evidence })
-    }
-}
-
-impl Forget<LogisticModel> for Newton {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn claim(&self) -> Claim {
-        Claim::Approximate
-    }
-
-    fn forget(
-        &self,
-        model: &LogisticModel,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-    ) -> Result<Outcome<LogisticModel>> {
-        if self.steps == 0 {
-            return Err(Error::Parameter { name: "steps", value: "0".into(), range: "at least 1" });
-        }
-        let steps = |work: &mut RequestWork<'_>| {
-            for step in 0..self.steps {
-                // The first gradient is known from the rows that leave; every other one has to be looked up.
-                if step > 0 {
-                    work.measure()?;
-                }
-                work.newton()?;
-            }
-            if self.measure {
-                work.measure()?;
-            }
-            work.secure_bound(work.way_gone())
-        };
-        model.open(NAME, rows, gone)?.step(steps, Claim::Approximate)
     }
 }

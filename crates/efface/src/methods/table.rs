@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::models::Family;
+use crate::family::Family;
 use Family::{GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, Softmax};
 
 /// One line of the table. A method that promises different things of different models has several.

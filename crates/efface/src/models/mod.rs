@@ -8,6 +8,7 @@ pub mod kmeans;
 pub mod logistic;
 mod long_sum;
 pub mod naive_bayes;
+mod projection;
 pub(crate) mod request;
 pub mod ridge;
 pub mod sisa;

@@ -17,17 +17,7 @@ pub use store::{RowStore, RowView};
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-
-/// The stable name of one row. Ids are chosen by the caller and never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct RowId(pub u64);
-
-impl std::fmt::Display for RowId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub use crate::row_id::RowId;
 
 /// A set of training rows held in memory.
 #[derive(Debug, Clone)]

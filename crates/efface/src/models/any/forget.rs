@@ -7,12 +7,12 @@ use crate::evidence::{Claim, Outcome};
 use crate::methods::table::refusal;
 use crate::methods::{
     Certified, DcKMeans, DescentToDelete, Exact, Influence, Method, Newton, QKMeans, Retrain, SisaForget,
-    Summation, WarmStart,
+    Summation, TakesMethods, WarmStart,
 };
 use crate::models::kmeans::Scheme;
 use crate::models::{KMeansModel, LogisticModel, NaiveBayes, RidgeModel, SisaModel};
 use crate::rows::{RowId, RowStore};
-use crate::traits::{Forget, TakesMethods};
+use crate::traits::Forget;
 
 impl AnyModel {
     /// The model without the rows `gone`. A method that makes no sense for this family is refused with the reason and with

@@ -10,6 +10,7 @@ mod rule;
 mod scorer;
 mod state;
 
+pub use crate::family::Family;
 pub use base::{BaseModel, BaseRecipe, Linear};
 pub use scorer::Scorer;
 pub use state::{NamedParameters, no_parameters};
@@ -26,56 +27,6 @@ use crate::error::Result;
 use crate::evidence::{Evidence, Outcome};
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-
-/// The families of models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// Squared loss.
-    Ridge,
-    /// Logistic loss, two classes.
-    Logistic,
-    /// Logistic loss, three classes or more.
-    Softmax,
-    /// Naive Bayes over counts.
-    MultinomialNb,
-    /// Naive Bayes over numbers.
-    GaussianNb,
-    /// Clusters.
-    KMeans,
-    /// A model in shards.
-    Sisa,
-    /// An encoder of texts and a head.
-    Network,
-}
-
-impl Family {
-    /// All of them, in the order of the tables.
-    pub const ALL: [Self; 8] = [
-        Self::Ridge,
-        Self::Logistic,
-        Self::Softmax,
-        Self::MultinomialNb,
-        Self::GaussianNb,
-        Self::KMeans,
-        Self::Sisa,
-        Self::Network,
-    ];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ridge => "ridge",
-            Self::Logistic => "logistic",
-            Self::Softmax => "softmax",
-            Self::MultinomialNb => "multinomial naive Bayes",
-            Self::GaussianNb => "Gaussian naive Bayes",
-            Self::KMeans => "k-means",
-            Self::Sisa => "sisa",
-            Self::Network => "network",
-        }
-    }
-}
 
 /// A recipe of any family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,19 +7,10 @@ use super::trace::ReplayResult;
 use super::{KMeansBody, KMeansModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::methods::Retrain;
+use crate::methods::{DcKMeans, QKMeans, Retrain};
 use crate::models::request;
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
-
-/// Q-k-means: take the rows out of every kept stage; where a quantised centre or the decision to stop changes, go on from
-/// there over the retained rows.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct QKMeans;
-
-/// DC-k-means: compute the leaves of the rows, and the nodes above them, anew.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DcKMeans;
 
 fn wrong_scheme(method: &'static str, instead: &str) -> Error {
     Error::Unsupported {

@@ -41,7 +41,7 @@ mod recipe;
 mod trace;
 mod tree;
 
-pub use forget::{DcKMeans, QKMeans};
+pub use crate::methods::{DcKMeans, QKMeans};
 pub use recipe::{KMeans, Scheme};
 
 use faer::Mat;

@@ -17,6 +17,7 @@ mod dead;
 mod giants;
 mod hessian;
 mod link;
+mod methods;
 pub(crate) mod objective;
 pub(crate) mod pass;
 mod path;

@@ -14,6 +14,7 @@ mod dead;
 mod dense;
 mod gathered;
 mod long_sums;
+mod methods;
 mod parts;
 mod row_pass;
 mod settings;
@@ -23,6 +24,7 @@ pub(crate) mod sums;
 pub(crate) mod wide;
 
 pub use curvature::Form;
+pub use methods::{leave_out_predictions, printed_form};
 pub use settings::Ridge;
 pub use state::{RidgeState, SumsAccuracy};
 

@@ -7,14 +7,10 @@ use super::shard::{Shard, Source, Work, as_kept};
 use super::{Sisa, SisaModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
-use crate::methods::Retrain;
+use crate::methods::{Retrain, SisaForget};
 use crate::models::request;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Forget, Settled};
-
-/// SISA: train the shards of the rows again, each from the checkpoint before the first touched slice.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SisaForget;
 
 /// Trains what is missing in each shard, several at a time. Every shard is trained alone, so that the number of threads
 /// decides nothing; of several errors the first shard's is reported.

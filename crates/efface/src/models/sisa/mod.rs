@@ -39,7 +39,7 @@ mod forget;
 mod recipe;
 mod shard;
 
-pub use forget::SisaForget;
+pub use crate::methods::SisaForget;
 pub use recipe::{Aggregation, Sisa};
 pub use shard::Checkpoint;
 

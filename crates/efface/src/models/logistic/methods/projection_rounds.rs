@@ -1,47 +1,17 @@
-//! The rounds of algorithm 5 of Cao et al. (2022): the projection residual update, repeated.
+//! Rounds of the projection residual update on a logistic or softmax model; `methods/projection_residual.rs` says what the method does.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use faer::Mat;
-
-use super::ProjectionResidual;
 use crate::error::Result;
 use crate::evidence::Outcome;
-use crate::models::{LogisticModel, RidgeModel};
+use crate::methods::ProjectionResidual;
+use crate::models::LogisticModel;
+use crate::models::projection;
 use crate::rows::{RowId, RowStore, RowView, Rows};
 use crate::traits::{Fit, Forget};
 
 impl ProjectionResidual {
-    /// All rounds at once: for squared loss they are one step.
-    pub(super) fn ridge_rounds(
-        &self,
-        model: &RidgeModel,
-        rows: &dyn RowStore,
-        gone: &[RowId],
-    ) -> Result<Outcome<RidgeModel>> {
-        let whole = Self::default().forget(model, rows, gone)?;
-        let full = distance(&whole.model.parameters(), &model.parameters());
-        // Round t moves by α(1 − α)^(t−1) of the whole.
-        let mut rounds = 0;
-        let mut left = 1.0;
-        while rounds < self.rounds {
-            let moved = self.step * left * full;
-            left *= 1.0 - self.step;
-            rounds += 1;
-            if moved <= self.tolerance {
-                break;
-            }
-        }
-        let mut outcome = if left == 0.0 {
-            whole
-        } else {
-            Self { step: 1.0 - left, ..Self::default() }.forget(model, rows, gone)?
-        };
-        outcome.evidence.iterations = rounds;
-        Ok(outcome)
-    }
-
     pub(super) fn classifier_rounds(
         &self,
         model: &LogisticModel,
@@ -59,14 +29,14 @@ impl ProjectionResidual {
             _ => settings.softmax().resume(model, &all)?,
         };
         let mut outcome = update.forget(&bare, rows, gone)?;
-        let mut moved = distance(&bare.parameters(), &outcome.model.parameters());
+        let mut moved = projection::distance(&bare.parameters(), &outcome.model.parameters());
         let mut rounds = 1;
         let mut read = all.len() + outcome.evidence.rows_read;
         // The rows are out of the loss after the first round; what later rounds want of them is their span.
         let weightless = WeightlessRows { rows, gone: gone.iter().copied().collect() };
         while rounds < self.rounds && moved > self.tolerance {
             let next = update.forget(&outcome.model, &weightless, gone)?;
-            moved = distance(&outcome.model.parameters(), &next.model.parameters());
+            moved = projection::distance(&outcome.model.parameters(), &next.model.parameters());
             read += next.evidence.rows_read;
             rounds += 1;
             outcome = next;
@@ -78,12 +48,6 @@ impl ProjectionResidual {
             Some("later rounds read all rows, and the head keeps no curvature from here on".into());
         Ok(outcome)
     }
-}
-
-/// How far coefficients and intercepts of two models are apart.
-fn distance(a: &(Mat<f64>, Vec<f64>), b: &(Mat<f64>, Vec<f64>)) -> f64 {
-    let constants = a.1.iter().zip(&b.1).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-    ((&a.0 - &b.0).squared_norm_l2() + constants).sqrt()
 }
 
 /// Rows of which some count for nothing.

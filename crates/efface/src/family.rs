@@ -1,0 +1,53 @@
+//! The names of the families of models.
+
+use serde::{Deserialize, Serialize};
+
+/// The families of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Squared loss.
+    Ridge,
+    /// Logistic loss, two classes.
+    Logistic,
+    /// Logistic loss, three classes or more.
+    Softmax,
+    /// Naive Bayes over counts.
+    MultinomialNb,
+    /// Naive Bayes over numbers.
+    GaussianNb,
+    /// Clusters.
+    KMeans,
+    /// A model in shards.
+    Sisa,
+    /// An encoder of texts and a head.
+    Network,
+}
+
+impl Family {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 8] = [
+        Self::Ridge,
+        Self::Logistic,
+        Self::Softmax,
+        Self::MultinomialNb,
+        Self::GaussianNb,
+        Self::KMeans,
+        Self::Sisa,
+        Self::Network,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ridge => "ridge",
+            Self::Logistic => "logistic",
+            Self::Softmax => "softmax",
+            Self::MultinomialNb => "multinomial naive Bayes",
+            Self::GaussianNb => "Gaussian naive Bayes",
+            Self::KMeans => "k-means",
+            Self::Sisa => "sisa",
+            Self::Network => "network",
+        }
+    }
+}
