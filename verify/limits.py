@@ -8,7 +8,8 @@ MAX_VALUES = 65_536
 MAX_LIST = 1024
 MAX_SIGNATURES = 32
 MAX_ROTATIONS = 64
-EXACT = 2**53
+# The largest integer: from 2**53 on a double stands for more than one.
+EXACT = 2**53 - 1
 
 
 class Refused(Exception):

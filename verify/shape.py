@@ -1,9 +1,9 @@
-"""The shape of a receipt and of a bundle, as docs/receipt.schema.json has it."""
+"""The shape of a receipt and of a bundle, as docs/receipt.schema.json and docs/bundle.schema.json have it."""
 
 import datetime
 import re
 
-from keys import Key, check_name, control, unbase64
+from keys import control, unbase64
 from limits import EXACT, MAX_LIST, Refused
 
 
@@ -152,64 +152,3 @@ BUNDLE = record(
     checkpoint=shape(lambda v: isinstance(v, str), "not a text"), consistency=optional(CONSISTENCY),
     rotations=list_of(SIGNED),
 )  # fmt: skip
-
-
-def check_receipt(receipt):
-    """What a shape cannot say: that the fields agree with each other."""
-
-    def must(good, why):
-        if not good:
-            raise Refused("schema", why)
-
-    check_name(receipt["origin"])
-    kind, outcome, rows = receipt["kind"], receipt["outcome"], receipt["rows"]
-    forget, fit = kind == "forget", kind == "fit"
-    must(not (forget and outcome == "done"), "a forget ends as erased, partial, not_found or refused")
-    must(forget or outcome in ("done", "refused"), "only a forget erases")
-    erased, unchanged = outcome in ("erased", "partial"), outcome in ("not_found", "refused")
-    touched = rows["removed"] > 0 or rows["added"] > 0
-    must(not erased or (rows["removed"] > 0 and receipt["times"]["forgotten_at"]), "erased without a row or a time")
-    must(touched == (rows["commitment"] is not None), "rows without a commitment, or the reverse")
-    must(not (unchanged and touched), "not_found and refused touch no row")
-    must(fit == (receipt["training_set"]["before"] is None), "only a fit starts from nothing")
-    must(fit == (receipt["parameters"]["before"] is None), "only a fit starts from nothing")
-    must(not erased or receipt["claim"] is not None, "a forget that erases says what it claims")
-    claim, bound = receipt["claim"], receipt["bound"]
-    if claim is not None and claim["kind"] == "exact":
-        known = bound is not None and bound["distance"] is not None and bound["relative"] is not None
-        must(known, "exact is claimed without a bound")
-        must(bound["relative"] <= claim["tolerance"], "exact is claimed with a tolerance below the relative bound")
-    for copy in receipt["copies"]:
-        must((copy["state"] == "withdrawn") == (copy["withdrawn_at"] is not None), "a withdrawal without a time")
-    sequence, previous = receipt["sequence"], receipt["previous"]
-    must(previous is not None or sequence == 0, "only the first receipt builds on nothing")
-    must(previous is None or previous["size"] <= sequence, "it builds on a larger log")
-    run = receipt["settles"]
-    must(run is None or (kind == "settle" and run["first"] <= run["last"] < sequence), "it settles no earlier receipts")
-    forgotten, scrubbed = receipt["times"]["forgotten_at"], receipt["times"]["scrubbed_at"]
-    # Times have one form of one length, so that their texts are in the order of the times.
-    received = receipt["times"]["received_at"]
-    for time in (forgotten, scrubbed):
-        must(time is None or received <= time, "done before the request was received")
-    if kind == "settle":
-        must(forgotten is None and (scrubbed is None) == (run is None), "a settle that scrubs says when")
-    else:
-        must(scrubbed is None or forgotten is not None, "scrubbed and never forgotten")
-        must(scrubbed is None or forgotten <= scrubbed, "scrubbed before it was forgotten")
-    release = receipt["release"]
-    spent = release and release["privacy"]
-    if spent:
-        promised, total = release["calibration"], spent["total"]
-        must(kind == "export" and promised and release["noise"], "only an export with calibrated noise spends")
-        must(spent["delta"] == promised["delta"], "spent at another delta than promised")
-        must(spent["epsilon"] <= promised["epsilon"] * (1 + 1e-6), "more spent than promised")
-        if total:
-            must(total["mu"] >= spent["mu"] and total["epsilon"] >= spent["epsilon"], "a total below a part of it")
-            must(total["releases"] > 0, "a total of no exports")
-        must(spent["since"] is None or spent["since"] < sequence, "counted from a later receipt")
-    must(kind != "policy" or receipt["release"] is not None, "a policy receipt holds the policy")
-    must(kind != "audit" or outcome != "done" or receipt["audit"], "an audit has results")
-    must((kind == "key_rotation") == (receipt["next_key"] is not None), "only a key rotation names the next key")
-    if receipt["next_key"] is not None:
-        following = Key(receipt["next_key"])
-        must(following.name == receipt["origin"] and following.id != receipt["key_id"], "not another key of the log")

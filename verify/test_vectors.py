@@ -13,6 +13,7 @@ sys.path.insert(0, str(HERE))
 import canonical  # noqa: E402
 import keys as keys_module  # noqa: E402
 import merkle  # noqa: E402
+import rules  # noqa: E402
 import shape  # noqa: E402
 import verify  # noqa: E402
 from limits import Refused  # noqa: E402
@@ -103,6 +104,23 @@ class Trees(unittest.TestCase):
 def reversed_first(keys, count):
     """The order of the keys must not matter."""
     return list(reversed(keys[:count]))
+
+
+class Rules(unittest.TestCase):
+    def test_each_is_broken_by_its_vectors_alone(self):
+        found = vectors("rules.json")
+        for text in found["sound"]:
+            receipt = canonical.parse(text.encode(), 100_000)
+            shape.RECEIPT(receipt)
+            rules.check_rules(receipt)
+        for case in found["broken"]:
+            receipt = canonical.parse(case["receipt"].encode(), 100_000)
+            shape.RECEIPT(receipt)
+            with self.assertRaises(Refused) as refusal:
+                rules.check_rules(receipt)
+            self.assertEqual(refusal.exception.check, "schema")
+            self.assertTrue(str(refusal.exception).endswith(f"rule {case['rule']}"), (case["rule"], refusal.exception))
+        self.assertEqual({rule.__name__ for rule in rules.RULES}, {case["rule"] for case in found["broken"]})
 
 
 class Bundles(unittest.TestCase):

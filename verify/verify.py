@@ -16,15 +16,17 @@ import base64
 import sys
 
 from canonical import canonical, parse
-from keys import Key, Keys, verify_checkpoint
+from keys import Key, Keys, check_name, verify_checkpoint
 from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
 from merkle import Edge, verify_consistency, verify_inclusion
-from shape import BUNDLE, CONSISTENCY, SIGNED, check_receipt
+from rules import check_rules
+from shape import BUNDLE, CONSISTENCY, SIGNED
 
 
 def verify_signed(signed, keys):
     receipt = signed["receipt"]
-    check_receipt(receipt)
+    check_name(receipt["origin"])
+    check_rules(receipt)
     key = keys.active(receipt["origin"], receipt["key_id"], receipt["sequence"])
     if not key.holds(base64.b64decode(signed["signature"]), b"efface receipt v1\0" + canonical(receipt)):
         raise Refused("signature", "the signature of the receipt is wrong")
@@ -65,6 +67,9 @@ def verify_bundle(data, *key_texts):
     BUNDLE(bundle)
     if len(bundle["rotations"]) > MAX_ROTATIONS:
         raise Refused("limits", "too many rotations")
+    places = [rotation["receipt"]["sequence"] for rotation in bundle["rotations"]]
+    if any(first >= second for first, second in zip(places, places[1:])):
+        raise Refused("schema", "rotations are listed oldest first, each once")
     keys = Keys(*key_texts)
     for rotation in bundle["rotations"]:
         follow(keys, rotation)
@@ -81,8 +86,10 @@ def verify_bundle(data, *key_texts):
         raise Refused("limits", "the receipt is too long")
     verify_inclusion(leaf, proof["index"], size, hashes(proof["path"]), root)
     proof, previous = bundle["consistency"], receipt["previous"]
+    if (proof is None) != (previous is None):
+        raise Refused("consistency", "every receipt but the first has a proof from the head that it names")
     if proof is not None:
-        if previous is None or (proof["old"], proof["new"]) != (previous["size"], size):
+        if (proof["old"], proof["new"]) != (previous["size"], size):
             raise Refused("consistency", "the proof is not from the head that the receipt names")
         path = hashes(proof["path"])
         verify_consistency(previous["size"], size, path, bytes.fromhex(previous["root"]), root)
@@ -102,11 +109,27 @@ def scrub(receipt, waiting):
     return waiting
 
 
+class Group:
+    """Receipts that were written together: one change of the model, one head before them."""
+
+    def __init__(self, previous):
+        self.previous, self.sizes, self.gain = previous, None, 0
+
+    def count(self, receipt):
+        rows, states = receipt["rows"], receipt["training_set"]
+        self.gain += rows["added"] - rows["removed"]
+        if rows["added"] or rows["removed"]:
+            self.sizes = (states["before"]["count"] if states["before"] else 0, states["after"]["count"])
+
+    def finish(self):
+        if self.sizes and self.sizes[0] + self.gain != self.sizes[1]:
+            raise Refused("chain", "receipts that were written together do not account for every row")
+
+
 def verify_log(lines, note, *key_texts):
     """Verifies a whole log, from its first receipt to a checkpoint; gives the number of receipts."""
     keys, edge, origin, last, waiting = Keys(*key_texts), Edge(), None, None, None
-    heads = {0: edge.root()}
-    oldest = 0
+    group = Group(None)
     for line in lines:
         signed = read_signed(line, keys)
         receipt = signed["receipt"]
@@ -115,12 +138,13 @@ def verify_log(lines, note, *key_texts):
         if origin not in (None, receipt["origin"]):
             raise Refused("origin", "a receipt of another log")
         origin, previous = receipt["origin"], receipt["previous"]
-        if previous is not None:
-            while oldest < previous["size"]:
-                heads.pop(oldest, None)
-                oldest += 1
-            if heads.get(previous["size"]) != bytes.fromhex(previous["root"]):
+        # A receipt continues the group that is being read, or begins one on the head of all receipts before it.
+        if previous is not None and previous != group.previous:
+            group.finish()
+            if previous != {"size": edge.size, "root": edge.root().hex()}:
                 raise Refused("consistency", "a receipt was written on top of another log")
+            group = Group(previous)
+        group.count(receipt)
         for what in ("training_set", "parameters"):
             change = receipt[what]
             if last is None:
@@ -137,7 +161,7 @@ def verify_log(lines, note, *key_texts):
         if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":
             follow(keys, signed)
         edge.append(line)
-        heads[edge.size] = edge.root()
+    group.finish()
     signed_origin, size, root = verify_checkpoint(note, keys)
     if origin not in (None, signed_origin):
         raise Refused("origin", "log and checkpoint belong to different logs")

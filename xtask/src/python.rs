@@ -53,9 +53,9 @@ pub(crate) const PACKAGE: Environment = Environment {
     ],
 };
 
-/// What the second verifier of receipts needs.
+/// What the second verifier of receipts and its tests need: signatures, and a validator of the published schemas.
 pub(crate) const VERIFIER: Environment =
-    Environment { folder: "venv-verify", requirements: &["cryptography==50.0.2"] };
+    Environment { folder: "venv-verify", requirements: &["cryptography==50.0.2", "jsonschema==4.26.0"] };
 
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.

@@ -146,19 +146,19 @@ fn torture() -> Result<()> {
     crate::run(&program, &["repeats", "5000"])
 }
 
-/// The second verifier on the shared vectors, on every machine that has Python. Where its one library can neither be
+/// The second verifier on the shared vectors, on every machine that has Python. Where its libraries can neither be
 /// found nor fetched, that is said.
 fn verifier() -> Result<()> {
     if python("python3", "").is_none() {
         eprintln!("skipped: there is no python3, verify/ is not run");
         return Ok(());
     }
-    let interpreter = match python("python3", "import cryptography") {
+    let interpreter = match python("python3", "import cryptography, jsonschema") {
         Some(system) => system,
         None => match VERIFIER.interpreter() {
             Ok(path) => path.to_string_lossy().into_owned(),
             Err(error) => {
-                eprintln!("skipped: `cryptography` cannot be installed, verify/ is not run: {error:#}");
+                eprintln!("skipped: its libraries cannot be installed, verify/ is not run: {error:#}");
                 return Ok(());
             }
         },

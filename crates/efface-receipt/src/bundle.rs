@@ -30,7 +30,7 @@ pub struct ReceiptBundle {
     pub inclusion: InclusionProof,
     /// The signed head of the log, a C2SP checkpoint.
     pub checkpoint: String,
-    /// Proof that the log continues the head that the receipt names as `previous`; null when it names none.
+    /// Proof that the log continues the head that the receipt names as `previous`; null for the first receipt alone.
     pub consistency: Option<ConsistencyProof>,
     /// Key rotations that lead from the key that the verifier knows to those that signed, oldest first.
     pub rotations: Vec<SignedReceipt>,
@@ -92,6 +92,10 @@ pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt,
         let size = bundle.rotations.len();
         return Err(ReceiptFault::TooLarge { what: "the list of rotations", size, limit: MAX_ROTATIONS });
     }
+    let places = || bundle.rotations.iter().map(|rotation| rotation.receipt.sequence);
+    if places().zip(places().skip(1)).any(|(first, second)| first >= second) {
+        return Err(ReceiptFault::Schema("rotations are listed oldest first, each once".to_owned()));
+    }
     let mut keys = keys.clone();
     for rotation in &bundle.rotations {
         keys.follow(rotation)?;
@@ -113,7 +117,8 @@ pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt,
     }
     proof.verify(&bundle.signed.to_bytes()?, &checkpoint.root)?;
     match (&receipt.previous, &bundle.consistency) {
-        (_, None) => {}
+        // The first receipt was written on no head, so that there is nothing to continue.
+        (None, None) => {}
         (Some(head), Some(proof)) if proof.old == head.size && proof.new == checkpoint.size => {
             proof.verify(&head.root, &checkpoint.root)?;
         }

@@ -20,7 +20,7 @@ pub fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, ReceiptFault> {
     write(&value)
 }
 
-/// The canonical bytes of a JSON value. Integers beyond ±2⁵³ are refused: not every reader keeps them.
+/// The canonical bytes of a JSON value. Integers of 2⁵³ and more, of either sign, are refused: not every reader keeps them.
 pub fn write(value: &Value) -> Result<Vec<u8>, ReceiptFault> {
     let mut out = Vec::new();
     write_value(value, &mut out, 0)?;
@@ -122,7 +122,8 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
 }
 
 fn number_text(number: &Number) -> Result<String, ReceiptFault> {
-    const TOO_BIG: ReceiptFault = ReceiptFault::Unwritable("an integer beyond ±2^53; write it as a string");
+    const TOO_BIG: ReceiptFault =
+        ReceiptFault::Unwritable("an integer of 2^53 or more; write it as a string");
     if let Some(n) = number.as_u64() {
         return if n <= MAX_INTEGER { Ok(n.to_string()) } else { Err(TOO_BIG) };
     }

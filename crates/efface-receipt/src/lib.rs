@@ -31,6 +31,7 @@ pub mod log;
 mod note;
 mod receipt;
 mod replay;
+mod rules;
 mod signature;
 mod time;
 pub mod training_set;
@@ -51,6 +52,7 @@ pub use receipt::{
     StateChange, UncoveredPart,
 };
 pub use replay::LogReplay;
+pub use rules::{ConsistencyRule, RULES};
 pub use signature::{KeyId, KeyRing, PublicKey, SecretKey, Signature, SignedReceipt};
 pub use time::Time;
 pub use training_set::SetState;

@@ -23,5 +23,6 @@ pub const MAX_CODE_BYTES: usize = 64;
 pub const MAX_LIST: usize = 1024;
 /// The most key rotations that a bundle carries.
 pub const MAX_ROTATIONS: usize = 64;
-/// The most leaves of a log, and the largest integer in a receipt: 2⁵³, where doubles stop being exact.
-pub const MAX_INTEGER: u64 = 1 << 53;
+/// The most leaves of a log, and the largest integer in a receipt: 2⁵³ − 1. From 2⁵³ on a double stands for more than one
+/// integer.
+pub const MAX_INTEGER: u64 = (1 << 53) - 1;

@@ -12,7 +12,8 @@ use crate::{
     fault::ReceiptFault,
     hash::Hash,
     limits::{MAX_CODE_BYTES, MAX_LIST, MAX_TEXT_BYTES},
-    signature::{KeyId, PublicKey, check_name},
+    rules,
+    signature::{KeyId, check_name},
     time::Time,
     training_set::SetState,
 };
@@ -56,7 +57,7 @@ pub struct Receipt {
     pub efface: String,
     /// The settings that the result depends on.
     pub settings: Map<String, Value>,
-    /// The seed of all randomness, as a decimal string: JSON keeps integers up to 2⁵³ only.
+    /// The seed of all randomness, as a decimal string: JSON keeps integers below 2⁵³ only.
     #[serde(with = "decimal")]
     pub seed: Option<u64>,
     /// What is promised; null when no model was computed.
@@ -246,66 +247,7 @@ impl Receipt {
         check_name(&self.origin)?;
         self.check_texts()?;
         self.check_numbers()?;
-        self.check_outcome()?;
-        self.check_claim()?;
-        match &self.previous {
-            None if self.sequence > 0 => return wrong("previous", "only the first receipt has none"),
-            Some(head) if head.size > self.sequence => {
-                return wrong("previous", "cannot be larger than the log before the receipt");
-            }
-            _ => {}
-        }
-        match (&self.settles, self.kind) {
-            (None, _) => {}
-            (Some(run), RequestKind::Settle) if run.first <= run.last && run.last < self.sequence => {}
-            _ => return wrong("settles", "a settle names a run of earlier receipts, other kinds name none"),
-        }
-        self.check_times()?;
-        self.check_privacy()?;
-        match self.kind {
-            RequestKind::Policy if self.release.is_none() => {
-                return wrong("release", "a policy receipt holds the policy");
-            }
-            RequestKind::Audit if self.audit.is_empty() && self.outcome == RequestOutcome::Done => {
-                return wrong("audit", "an audit has results");
-            }
-            _ => {}
-        }
-        match (&self.next_key, self.kind) {
-            (None, RequestKind::KeyRotation) => {
-                return wrong("next_key", "a key rotation names the next key");
-            }
-            (None, _) => {}
-            (Some(text), RequestKind::KeyRotation) => {
-                let next = PublicKey::parse(text)?;
-                if next.name() != self.origin || next.id() == self.key_id {
-                    return wrong("next_key", "must be another key of the same name");
-                }
-            }
-            (Some(_), _) => return wrong("next_key", "only a key rotation names one"),
-        }
-        Ok(())
-    }
-
-    /// A row is scrubbed when it is forgotten or later, and a settle that scrubs says when.
-    fn check_times(&self) -> Result<(), ReceiptFault> {
-        let RequestTimes { received_at, forgotten_at, scrubbed_at, .. } = self.times;
-        if [forgotten_at, scrubbed_at].into_iter().flatten().any(|time| time < received_at) {
-            let problem = "nothing is forgotten or scrubbed before the request is received";
-            return Err(ReceiptFault::Contradiction { field: "times", problem });
-        }
-        let good = match (self.kind, forgotten_at, scrubbed_at) {
-            (RequestKind::Settle, None, scrubbed) => scrubbed.is_some() == self.settles.is_some(),
-            (RequestKind::Settle, Some(_), _) => false,
-            (_, None, scrubbed) => scrubbed.is_none(),
-            (_, Some(_), None) => true,
-            (_, Some(forgotten), Some(scrubbed)) => forgotten <= scrubbed,
-        };
-        if good {
-            return Ok(());
-        }
-        let problem = "rows are scrubbed when they are forgotten or later; a settle that scrubs says when";
-        Err(ReceiptFault::Contradiction { field: "times", problem })
+        rules::check(self)
     }
 
     fn check_texts(&self) -> Result<(), ReceiptFault> {
@@ -395,94 +337,6 @@ impl Receipt {
         // What an audit measures may well be negative.
         if self.audit.iter().flat_map(|a| [a.value, a.threshold]).flatten().any(|n| !n.is_finite()) {
             return Err(ReceiptFault::Contradiction { field: "audit", problem: "must be a finite number" });
-        }
-        Ok(())
-    }
-
-    /// An exact claim has a bound, and the bound is at most the tolerance.
-    fn check_claim(&self) -> Result<(), ReceiptFault> {
-        let Some(ReceiptClaim::Exact { tolerance }) = &self.claim else { return Ok(()) };
-        match &self.bound {
-            Some(DistanceBound { distance: Some(_), relative: Some(relative), .. })
-                if relative <= tolerance =>
-            {
-                Ok(())
-            }
-            Some(DistanceBound { distance: Some(_), relative: Some(_), .. }) => {
-                Err(ReceiptFault::Contradiction {
-                    field: "claim",
-                    problem: "exact is claimed with a tolerance below the relative bound",
-                })
-            }
-            _ => Err(ReceiptFault::Contradiction {
-                field: "claim",
-                problem: "exact is claimed without a bound",
-            }),
-        }
-    }
-
-    /// What an export spends follows from a calibration, and the total is no less than any part of it.
-    fn check_privacy(&self) -> Result<(), ReceiptFault> {
-        let wrong = |problem| Err(ReceiptFault::Contradiction { field: "release", problem });
-        let Some(release) = &self.release else { return Ok(()) };
-        let Some(PrivacySpent { delta, mu, epsilon, total, since }) = &release.privacy else { return Ok(()) };
-        let noisy = release.noise.is_some_and(|deviation| deviation > 0.0);
-        let Some(calibration) =
-            release.calibration.as_ref().filter(|_| noisy && self.kind == RequestKind::Export)
-        else {
-            return wrong("only an export with calibrated noise says what it spends");
-        };
-        if *delta != calibration.delta || *epsilon > calibration.epsilon * (1.0 + 1e-6) {
-            return wrong("an export spends no more than its calibration promises");
-        }
-        if total.as_ref().is_some_and(|all| all.mu < *mu || all.epsilon < *epsilon || all.releases == 0) {
-            return wrong("the total is no less than what one export spends");
-        }
-        if since.is_some_and(|sequence| sequence >= self.sequence) {
-            return wrong("what is spent is counted from an earlier receipt");
-        }
-        Ok(())
-    }
-
-    fn check_outcome(&self) -> Result<(), ReceiptFault> {
-        let wrong = |field, problem| Err(ReceiptFault::Contradiction { field, problem });
-        let for_forget = matches!(
-            self.outcome,
-            RequestOutcome::Erased | RequestOutcome::Partial | RequestOutcome::NotFound
-        );
-        match self.kind {
-            RequestKind::Forget if self.outcome == RequestOutcome::Done => {
-                return wrong("outcome", "a forget ends as erased, partial, not_found or refused");
-            }
-            RequestKind::Forget => {}
-            _ if for_forget => return wrong("outcome", "only a forget erases"),
-            _ => {}
-        }
-        let erased = matches!(self.outcome, RequestOutcome::Erased | RequestOutcome::Partial);
-        if erased && (self.rows.removed == 0 || self.times.forgotten_at.is_none()) {
-            return wrong("outcome", "erased or partial without a removed row or without forgotten_at");
-        }
-        let touched = self.rows.removed > 0 || self.rows.added > 0;
-        if touched != self.rows.commitment.is_some() {
-            return wrong("rows", "a commitment stands for the rows that were touched");
-        }
-        let unchanged = matches!(self.outcome, RequestOutcome::NotFound | RequestOutcome::Refused);
-        if unchanged && touched {
-            return wrong("rows", "not_found and refused touch no row");
-        }
-        let fit = self.kind == RequestKind::Fit;
-        if fit != self.training_set.before.is_none() || fit != self.parameters.before.is_none() {
-            return wrong("training_set", "only a fit starts from nothing");
-        }
-        if !unchanged && matches!(self.kind, RequestKind::Forget) && self.claim.is_none() {
-            return wrong("claim", "a forget that erases says what it claims");
-        }
-        if self
-            .copies
-            .iter()
-            .any(|c| (c.state == crate::claim::CopyState::Withdrawn) != c.withdrawn_at.is_some())
-        {
-            return wrong("copies", "a withdrawn copy has a time of withdrawal, a live one has none");
         }
         Ok(())
     }

@@ -1,11 +1,8 @@
 //! Reading a whole log from its first receipt: every signature, every place, every hand-over of keys, and that each
 //! receipt starts from the model that the one before it left, at no earlier time.
 //!
-//! A log is read once, a receipt at a time. What is remembered is the edge of the tree and the roots since the head
-//! that the last receipt was written on, so memory grows with the number of receipts written together, not with the
-//! log.
-
-use std::collections::VecDeque;
+//! A log is read once, a receipt at a time. What is remembered is the edge of the tree and the group of receipts that are
+//! being read: those that were written together on one head.
 
 use crate::{
     fault::ReceiptFault,
@@ -18,14 +15,49 @@ use crate::{
     training_set::SetState,
 };
 
+/// Receipts that were written together: one change of the model, one head before them.
+#[derive(Debug, Clone, Default)]
+struct ReceiptGroup {
+    /// The head that they were written on; None for the first receipt of the log.
+    previous: Option<LogHead>,
+    /// The training set's size before and after the one change of the group; None while no receipt has changed it.
+    sizes: Option<(u64, u64)>,
+    /// Rows that the receipts of the group added and removed so far.
+    added: u64,
+    removed: u64,
+}
+
+impl ReceiptGroup {
+    fn on(previous: Option<LogHead>) -> ReceiptGroup {
+        ReceiptGroup { previous, ..ReceiptGroup::default() }
+    }
+
+    /// Counts the rows of one more receipt.
+    fn count(&mut self, receipt: &Receipt) {
+        self.added = self.added.saturating_add(receipt.rows.added);
+        self.removed = self.removed.saturating_add(receipt.rows.removed);
+        if receipt.rows.added > 0 || receipt.rows.removed > 0 {
+            let before = receipt.training_set.before.map_or(0, |state| state.count);
+            self.sizes = Some((before, receipt.training_set.after.count));
+        }
+    }
+
+    /// The receipts of the group account for every row by which the training set grew or shrank.
+    fn is_balanced(&self) -> bool {
+        self.sizes.is_none_or(|(before, after)| {
+            before.checked_add(self.added).and_then(|sum| sum.checked_sub(self.removed)) == Some(after)
+        })
+    }
+}
+
 /// A log being read.
 #[derive(Debug, Clone)]
 pub struct LogReplay {
     keys: KeyRing,
     frontier: Frontier,
-    heads: VecDeque<LogHead>,
     origin: Option<String>,
     last: Option<(StateChange<SetState>, StateChange<Hash>)>,
+    group: ReceiptGroup,
     /// When the last request was taken.
     received_at: Option<Time>,
     /// The first and the last receipt whose rows are forgotten and not yet scrubbed.
@@ -36,13 +68,12 @@ impl LogReplay {
     /// Starts with the keys that are trusted.
     pub fn new(keys: &KeyRing) -> LogReplay {
         let frontier = Frontier::default();
-        let heads = VecDeque::from([frontier.head()]);
         LogReplay {
             keys: keys.clone(),
             frontier,
-            heads,
             origin: None,
             last: None,
+            group: ReceiptGroup::default(),
             received_at: None,
             waiting: None,
         }
@@ -63,14 +94,15 @@ impl LogReplay {
             return Err(ReceiptFault::Origin { receipt: receipt.origin.clone(), checkpoint: origin.clone() });
         }
         self.origin = Some(receipt.origin.clone());
-        if let Some(previous) = &receipt.previous {
-            while self.heads.front().is_some_and(|head| head.size < previous.size) {
-                self.heads.pop_front();
-            }
-            if self.heads.front() != Some(previous) {
+        // A receipt continues the group that is being read, or begins one on the head of all receipts before it.
+        if receipt.previous.is_some() && receipt.previous != self.group.previous {
+            self.finish_group()?;
+            if receipt.previous != Some(self.frontier.head()) {
                 return Err(ReceiptFault::Previous { sequence });
             }
+            self.group = ReceiptGroup::on(receipt.previous);
         }
+        self.group.count(receipt);
         let change = (receipt.training_set, receipt.parameters);
         match &self.last {
             None if change.0.before.is_some() || change.1.before.is_some() => {
@@ -96,8 +128,15 @@ impl LogReplay {
             self.keys.follow(&signed)?;
         }
         self.frontier.append(&leaf_hash(bytes));
-        self.heads.push_back(self.frontier.head());
         Ok(signed)
+    }
+
+    fn finish_group(&self) -> Result<(), ReceiptFault> {
+        if self.group.is_balanced() {
+            return Ok(());
+        }
+        let sequence = self.frontier.size().saturating_sub(1);
+        Err(ReceiptFault::Chain { sequence, what: "the rows of receipts written together" })
     }
 
     /// A settle scrubs all rows that wait, and none that do not.
@@ -121,6 +160,7 @@ impl LogReplay {
 
     /// Checks that what was read is the log that a checkpoint signs.
     pub fn finish(&self, note: &str) -> Result<LogCheckpoint, ReceiptFault> {
+        self.finish_group()?;
         let checkpoint = LogCheckpoint::verify(note, &self.keys)?;
         if let Some(origin) = &self.origin
             && *origin != checkpoint.origin

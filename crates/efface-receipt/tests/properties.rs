@@ -19,7 +19,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
-        (-(1i64 << 53)..=1 << 53).prop_map(Value::from),
+        (1 - (1i64 << 53)..1 << 53).prop_map(Value::from),
         any::<f64>().prop_filter("finite", |n| n.is_finite()).prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];

@@ -151,7 +151,7 @@ fn a_key_that_handed_over_signs_no_more() {
         forged.push_as_is(signed.receipt.clone(), &secret());
     }
     let mut receipt =
-        plain(5, RequestKind::Export, last.training_set.before.unwrap(), last.parameters.before.unwrap());
+        plain(5, RequestKind::Settle, last.training_set.before.unwrap(), last.parameters.before.unwrap());
     receipt.training_set = StateChange { before: Some(set(2..20)), after: set(2..20) };
     receipt.parameters = StateChange { before: Some(sha256(&[2])), after: sha256(&[2]) };
     forged.push(receipt, &secret());
@@ -195,7 +195,7 @@ fn forks_and_shrinking_are_named() {
 
     let state = set(2..21);
     let parameters = sha256(&[3]);
-    other.push(plain(6, RequestKind::Export, state, parameters), &new);
+    other.push(plain(6, RequestKind::Settle, state, parameters), &new);
     let forked = other.checkpoint(&new);
     let empty = ConsistencyProof { old: 7, new: 7, path: Vec::new() };
     assert!(matches!(
@@ -203,7 +203,7 @@ fn forks_and_shrinking_are_named() {
         Err(ReceiptFault::Fork { size: 7, .. })
     ));
     // Growing on top of the fork does not hide it.
-    other.push(plain(7, RequestKind::Export, state, parameters), &new);
+    other.push(plain(7, RequestKind::Settle, state, parameters), &new);
     let grown = other.checkpoint(&new);
     let proof = other.tree.consistency(7).unwrap();
     assert_eq!(
@@ -227,20 +227,31 @@ fn a_log_whose_states_do_not_meet_is_refused() {
     let mut broken = Log::new();
     broken.push(log.signed[0].receipt.clone(), &secret());
     let mut receipt = log.signed[1].receipt.clone();
-    receipt.training_set.before = Some(set(1..20));
+    receipt.training_set.before = Some(set(1..21));
     broken.push(receipt, &secret());
     assert_eq!(broken.replay(&secret()), Err(ReceiptFault::Chain { sequence: 1, what: "the training set" }));
-    // Two requests that were applied together share one change.
-    let mut group = Log::new();
-    group.push(log.signed[0].receipt.clone(), &secret());
-    let head = group.tree.head();
-    for sequence in [1, 2] {
-        let mut receipt = log.signed[1].receipt.clone();
-        receipt.sequence = sequence;
-        receipt.previous = Some(head);
-        group.push_as_is(receipt, &secret());
-    }
-    group.replay(&secret()).unwrap();
+}
+
+#[test]
+fn receipts_written_together_account_for_every_row() {
+    let log = log();
+    // Two requests that were applied together share one change: 20 rows before, 18 after.
+    let replay = |removed: u64| {
+        let mut group = Log::new();
+        group.push(log.signed[0].receipt.clone(), &secret());
+        let head = group.tree.head();
+        for sequence in [1, 2] {
+            let mut receipt = log.signed[1].receipt.clone();
+            receipt.sequence = sequence;
+            receipt.previous = Some(head);
+            receipt.rows.removed = removed;
+            group.push_as_is(receipt, &secret());
+        }
+        group.replay(&secret())
+    };
+    replay(1).unwrap();
+    let what = "the rows of receipts written together";
+    assert_eq!(replay(2), Err(ReceiptFault::Chain { sequence: 2, what }));
 }
 
 #[test]

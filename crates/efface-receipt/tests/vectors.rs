@@ -176,7 +176,17 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ("audit", late(9), "ok"),
         ("settle of a run", late(11), "ok"),
         ("export with calibrated noise", late(12), "ok"),
-        ("no consistency proof", ReceiptBundle { consistency: None, ..good(2) }, "ok"),
+        ("no consistency proof", ReceiptBundle { consistency: None, ..good(2) }, "consistency"),
+        (
+            "a consistency proof of the first receipt",
+            ReceiptBundle { consistency: good(1).consistency, ..good(0) },
+            "consistency",
+        ),
+        (
+            "a rotation listed twice",
+            ReceiptBundle { rotations: [good(6).rotations, good(6).rotations].concat(), ..good(6) },
+            "schema",
+        ),
         ("rotation left out", ReceiptBundle { rotations: Vec::new(), ..good(6) }, "key"),
         ("rotation left out, old receipt", ReceiptBundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
         ("proof of another receipt", ReceiptBundle { inclusion: good(3).inclusion, ..good(2) }, "inclusion"),
@@ -191,51 +201,17 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ("unknown schema", ReceiptBundle { schema: "efface.bundle/2".to_owned(), ..good(1) }, "schema"),
     ];
     let mut changed = good(1);
-    changed.signed.receipt.rows.removed = 3;
+    changed.signed.receipt.rows.removed = 1;
     cases.push(("a count was changed", changed, "signature"));
     let mut contradicting = good(1);
     contradicting.signed.receipt.outcome = RequestOutcome::Refused;
     cases.push(("the outcome was changed", contradicting, "schema"));
-    let exact = |bound: Option<DistanceBound>| {
-        let mut bundle = good(1);
-        bundle.signed.receipt.bound = bound;
-        bundle
-    };
-    let measured =
-        |distance, relative| Some(DistanceBound { distance, relative, source: BoundOrigin::Measured });
-    cases.extend([
-        ("exact without a bound", exact(None), "schema"),
-        ("exact with a bound that says nothing", exact(measured(None, None)), "schema"),
-        ("exact without a relative bound", exact(measured(Some(3.5e-15), None)), "schema"),
-        ("exact without a distance", exact(measured(None, Some(2.5e-16))), "schema"),
-        ("exact with a tolerance below the bound", exact(measured(Some(3.5e-7), Some(2.7e-8))), "schema"),
-    ]);
     // The rule is about what is claimed: an approximate result may be any distance away, and says so.
-    let mut approximate = exact(measured(None, None));
+    let mut approximate = good(1);
+    approximate.signed.receipt.bound =
+        Some(DistanceBound { distance: None, relative: None, source: BoundOrigin::Measured });
     approximate.signed.receipt.claim = Some(ReceiptClaim::Approximate {});
     cases.push(("approximate, unsigned, without a bound", approximate, "signature"));
-    let spending = |name, change: &dyn Fn(&mut ReleaseTerms, &mut PrivacySpent)| {
-        let mut bundle = late(12);
-        let release = bundle.signed.receipt.release.as_mut().unwrap();
-        let mut spent = release.privacy.take().unwrap();
-        change(release, &mut spent);
-        release.privacy = Some(spent);
-        (name, bundle, "schema")
-    };
-    let total = |spent: &mut PrivacySpent| spent.total.clone().unwrap();
-    cases.extend([
-        spending("a total below a part of it", &|_, spent| {
-            spent.total = Some(PrivacyTotal { epsilon: 1.0, ..total(spent) });
-        }),
-        spending("a total of no exports", &|_, spent| {
-            spent.total = Some(PrivacyTotal { releases: 0, ..total(spent) });
-        }),
-        spending("spent at another δ than promised", &|_, spent| spent.delta = 1e-9),
-        spending("more spent than promised", &|_, spent| spent.epsilon = 2.5),
-        spending("spent and not calibrated", &|release, _| release.calibration = None),
-        spending("spent without noise", &|release, _| release.noise = Some(0.0)),
-        spending("spent since a later receipt", &|_, spent| spent.since = Some(12)),
-    ]);
     let mut swapped = good(1);
     swapped.inclusion.path.swap(0, 1);
     cases.push(("the path was reordered", swapped, "inclusion"));
@@ -256,12 +232,116 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         plain.replace("\"settles\":null,", "\"settles\":null,\"sex\":1,"),
         "schema",
     ));
+    let count = |text: &str| plain.replace("\"removed\":2}", &format!("\"removed\":{text}}}"));
+    assert_ne!(count("3"), plain);
+    cases.push(("2^53 rows", count("9007199254740992"), "schema"));
+    cases.push(("less than no rows", count("-1"), "schema"));
     cases.push(("too deep", "[".repeat(1000), "limits"));
     let early = plain.replace("\"forgotten_at\":\"2026-03-02T09:", "\"forgotten_at\":\"2026-03-02T08:");
     assert_ne!(early, plain);
     cases.push(("forgotten before it was received", early, "schema"));
     cases.push(("a time that does not exist", plain.replace("2026-03-02T", "2026-02-30T"), "schema"));
     cases
+}
+
+/// A rule and a change of a receipt of the grown log that breaks it: the name, the receipt's place, the change.
+type BrokenRule = (&'static str, usize, fn(&mut Receipt));
+
+/// Each rule broken at least once. Every change breaks this rule before any other.
+const BROKEN: &[BrokenRule] = &[
+    ("outcome_of_kind", 1, |receipt| receipt.outcome = RequestOutcome::Done),
+    ("outcome_of_kind", 5, |receipt| receipt.outcome = RequestOutcome::Erased),
+    ("reason_given", 2, |receipt| receipt.reason = None),
+    ("rows_of_kind", 1, |receipt| receipt.rows.added = 1),
+    ("rows_of_kind", 1, |receipt| receipt.rows = RowsTouched { commitment: None, removed: 0, added: 0 }),
+    ("rows_of_kind", 5, |receipt| receipt.rows.removed = 1),
+    ("rows_of_kind", 2, |receipt| receipt.rows.removed = 1),
+    ("rows_of_kind", 5, |receipt| receipt.kind = RequestKind::Amend),
+    ("rows_of_kind", 12, |receipt| receipt.rows.added = 1),
+    ("rows_commitment", 1, |receipt| receipt.rows.commitment = None),
+    ("rows_commitment", 9, |receipt| receipt.rows.commitment = Some(sha256(b""))),
+    ("subject_of_forget", 5, |receipt| receipt.subject = Some(sha256(b""))),
+    ("starts_from_nothing", 0, |receipt| receipt.parameters.before = Some(sha256(b""))),
+    ("starts_from_nothing", 1, |receipt| receipt.training_set.before = None),
+    ("first_is_fit", 0, |receipt| receipt.sequence = 3),
+    ("first_is_fit", 2, |receipt| receipt.sequence = 0),
+    ("set_size", 1, |receipt| receipt.training_set.after.count = 19),
+    ("set_size", 1, |receipt| receipt.training_set.after.count = 21),
+    ("set_size", 5, |receipt| receipt.training_set.after.count = 20),
+    ("set_size", 0, |receipt| receipt.training_set.after.count = 19),
+    ("set_root", 1, |receipt| receipt.training_set.after.root = receipt.training_set.before.unwrap().root),
+    ("nothing_changed", 2, |receipt| receipt.training_set.after.root = sha256(b"")),
+    ("nothing_changed", 9, |receipt| receipt.parameters.after = sha256(b"")),
+    ("claim_of_change", 1, |receipt| receipt.claim = None),
+    ("claim_of_change", 5, |receipt| receipt.method = None),
+    ("claim_of_change", 9, |receipt| receipt.claim = Some(ReceiptClaim::Approximate {})),
+    ("claim_of_change", 1, |receipt| receipt.bound = None),
+    ("exact_has_bound", 1, |receipt| receipt.bound.as_mut().unwrap().distance = None),
+    ("exact_has_bound", 1, |receipt| receipt.bound.as_mut().unwrap().relative = None),
+    ("exact_within_tolerance", 1, |receipt| receipt.bound.as_mut().unwrap().relative = Some(2.7e-8)),
+    ("forgotten_time", 1, |receipt| receipt.times.forgotten_at = None),
+    ("forgotten_time", 5, |receipt| receipt.times.forgotten_at = Some(at(5))),
+    ("times_in_order", 1, |receipt| receipt.times.forgotten_at = Some(at(0))),
+    ("times_in_order", 6, |receipt| receipt.times.forgotten_at = Some(at(8))),
+    ("times_in_order", 3, |receipt| receipt.times.scrubbed_at = Some(at(2))),
+    ("scrubbed_time", 3, |receipt| receipt.times.scrubbed_at = None),
+    ("scrubbed_time", 5, |receipt| receipt.times.scrubbed_at = Some(at(5))),
+    ("settles_earlier", 3, |receipt| receipt.settles = Some(SettledRun { first: 1, last: 3 })),
+    ("settles_earlier", 3, |receipt| receipt.settles = Some(SettledRun { first: 2, last: 1 })),
+    ("settles_earlier", 6, |receipt| receipt.settles = Some(SettledRun { first: 1, last: 1 })),
+    ("withdrawn_time", 6, |receipt| receipt.copies[0].withdrawn_at = None),
+    ("withdrawn_time", 6, |receipt| receipt.copies[0].withdrawn_at = Some(at(1))),
+    ("withdrawn_time", 6, |receipt| receipt.copies[1].withdrawn_at = Some(at(7))),
+    ("live_version", 6, |receipt| receipt.copies[1].parameters = sha256(b"")),
+    ("release_given", 1, |receipt| receipt.release = None),
+    ("release_given", 7, |receipt| receipt.release = None),
+    ("release_given", 12, |receipt| receipt.release = None),
+    ("audit_results", 9, |receipt| receipt.audit = Vec::new()),
+    ("spends_calibrated", 12, |receipt| receipt.release.as_mut().unwrap().calibration = None),
+    ("spends_calibrated", 12, |receipt| receipt.release.as_mut().unwrap().noise = Some(0.0)),
+    ("spends_as_promised", 12, |receipt| spent(receipt).delta = 1e-9),
+    ("spends_as_promised", 12, |receipt| spent(receipt).epsilon = 2.5),
+    ("total_of_parts", 12, |receipt| spent(receipt).total.as_mut().unwrap().epsilon = 1.0),
+    ("total_of_parts", 12, |receipt| spent(receipt).total.as_mut().unwrap().releases = 0),
+    ("spent_since_earlier", 12, |receipt| spent(receipt).since = Some(12)),
+    ("key_named", 4, |receipt| receipt.next_key = None),
+    ("key_named", 4, |receipt| receipt.next_key = Some("no key".to_owned())),
+    ("key_named", 4, |receipt| receipt.next_key = Some(secret().public().to_string())),
+    ("key_named", 5, |receipt| receipt.next_key = Some(next_secret().public().to_string())),
+    ("head_before", 5, |receipt| receipt.previous = None),
+    ("head_before", 5, |receipt| receipt.previous.as_mut().unwrap().size = 0),
+    ("head_before", 5, |receipt| receipt.previous.as_mut().unwrap().size = 6),
+];
+
+fn spent(receipt: &mut Receipt) -> &mut PrivacySpent {
+    receipt.release.as_mut().unwrap().privacy.as_mut().unwrap()
+}
+
+#[test]
+fn rule_vectors() {
+    let log = grown_log();
+    let mut cases = Vec::new();
+    for (name, place, change) in BROKEN {
+        let mut receipt = log.signed[*place].receipt.clone();
+        receipt.check().unwrap();
+        change(&mut receipt);
+        let rule = RULES.iter().find(|rule| rule.name == *name).unwrap();
+        match receipt.check() {
+            Err(ReceiptFault::Contradiction { problem, .. }) => {
+                assert_eq!(problem, rule.says, "{name} {place}")
+            }
+            other => panic!("{name} {place}: {other:?}"),
+        }
+        // No verdict depends on a signature: a receipt that contradicts itself cannot be signed either.
+        assert!(SignedReceipt::sign(receipt.clone(), &secret()).is_err());
+        cases.push(json!({"rule": name, "receipt": text(canonical::to_bytes(&receipt).unwrap())}));
+    }
+    for rule in RULES {
+        assert!(BROKEN.iter().any(|(name, ..)| *name == rule.name), "no vector breaks {}", rule.name);
+    }
+    let sound: Vec<String> =
+        log.signed.iter().map(|signed| text(canonical::to_bytes(&signed.receipt).unwrap())).collect();
+    compare("rules.json", &json!({"sound": sound, "broken": cases}));
 }
 
 #[test]
@@ -292,9 +372,9 @@ fn log_vectors() {
     }
     let early = other.checkpoint(&new);
     let early_proof = log.tree.consistency(6).unwrap();
-    other.push(plain(6, RequestKind::Export, set(2..21), sha256(&[3])), &new);
+    other.push(plain(6, RequestKind::Settle, set(2..21), sha256(&[3])), &new);
     let forked = other.checkpoint(&new);
-    other.push(plain(7, RequestKind::Export, set(2..21), sha256(&[3])), &new);
+    other.push(plain(7, RequestKind::Settle, set(2..21), sha256(&[3])), &new);
     let grown = other.checkpoint(&new);
     let late = log.checkpoint(&new);
     let same = ConsistencyProof { old: 7, new: 7, path: Vec::new() };
@@ -302,8 +382,27 @@ fn log_vectors() {
     let mut broken = Log::new();
     broken.push(log.signed[0].receipt.clone(), &secret());
     let mut receipt = log.signed[1].receipt.clone();
-    receipt.training_set.before = Some(set(1..20));
+    receipt.training_set.before = Some(set(1..21));
     broken.push(receipt, &secret());
+
+    // Two forgets that were written together and do not account for all rows that left.
+    let mut unbalanced = Log::new();
+    unbalanced.push(log.signed[0].receipt.clone(), &secret());
+    for sequence in [1, 2] {
+        let mut receipt = log.signed[1].receipt.clone();
+        receipt.sequence = sequence;
+        receipt.training_set.after = set(5..20);
+        unbalanced.push_as_is(receipt, &secret());
+    }
+
+    // A receipt that was written on an old head, though others stand between.
+    let mut behind = Log::new();
+    for signed in &log.signed[..3] {
+        behind.push_as_is(signed.receipt.clone(), &secret());
+    }
+    let mut receipt = log.signed[3].receipt.clone();
+    receipt.previous = log.signed[1].receipt.previous;
+    behind.push_as_is(receipt, &secret());
 
     // A receipt that says it is older than it can be.
     let mut backdated = Log::new();
@@ -344,6 +443,18 @@ fn log_vectors() {
         ("first receipt cut off", lines[1..].to_vec(), late.clone(), "inclusion"),
         ("checkpoint of a fork", lines.clone(), forked.clone(), "fork"),
         ("states do not meet", broken_lines, broken.checkpoint(&secret()), "chain"),
+        (
+            "rows that no receipt accounts for",
+            unbalanced.leaves.iter().cloned().map(text).collect(),
+            unbalanced.checkpoint(&secret()),
+            "chain",
+        ),
+        (
+            "written on an old head",
+            behind.leaves.iter().cloned().map(text).collect(),
+            behind.checkpoint(&secret()),
+            "consistency",
+        ),
         (
             "older than the receipt before it",
             backdated.leaves.iter().cloned().map(text).collect(),

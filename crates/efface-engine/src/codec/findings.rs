@@ -2,14 +2,11 @@
 
 use efface::methods::Newton;
 use efface::{AnyRecipe, Claim, Evidence, Method, NotCovered};
-use efface_receipt::{BoundOrigin, DistanceBound};
+use efface_receipt::{BoundOrigin, DistanceBound, MAX_INTEGER};
 use serde_json::{Map, Value};
 
 use super::network_info::NetworkInfo;
 use crate::ledger::{MethodFindings, printable};
-
-/// Integers beyond this lose digits in JSON.
-const EXACT: u64 = 1 << 53;
 
 impl MethodFindings {
     pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, method: &Method) -> Self {
@@ -120,7 +117,7 @@ fn settings(recipe: &AnyRecipe, method: &Method) -> Map<String, Value> {
 /// Integers that JSON cannot hold become text.
 fn narrow(value: &mut Value) {
     match value {
-        Value::Number(number) if number.as_u64().is_some_and(|n| n > EXACT) => {
+        Value::Number(number) if number.as_u64().is_some_and(|n| n > MAX_INTEGER) => {
             *value = Value::String(number.to_string());
         }
         Value::Array(list) => list.iter_mut().for_each(narrow),

@@ -82,6 +82,26 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
     }
 }
 
+/// What a method says of the model that it computed.
+pub fn computed(receipt: &mut Receipt, method: &str, relative: f64) {
+    receipt.method = Some(method.to_owned());
+    receipt.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
+    receipt.bound = Some(DistanceBound::new(14.0 * relative, relative, BoundOrigin::Measured));
+}
+
+/// A policy that lets everything be published.
+pub fn plain_release() -> ReleaseTerms {
+    ReleaseTerms {
+        minimum_batch: 1,
+        batch: 1,
+        delay_seconds: 0,
+        noise: None,
+        calibration: None,
+        privacy: None,
+        warnings: Vec::new(),
+    }
+}
+
 pub struct Log {
     pub leaves: Vec<Vec<u8>>,
     pub signed: Vec<SignedReceipt>,
@@ -152,7 +172,7 @@ pub fn log() -> Log {
         removed: 0,
         added: 20,
     };
-    fit.method = Some("ridge".to_owned());
+    computed(&mut fit, "ridge", 0.0);
     fit.seed = Some(7);
     log.push(fit, &old);
 
@@ -164,9 +184,8 @@ pub fn log() -> Log {
     forget.rows = RowsTouched { commitment: rows_commitment(&[row(0), row(1)]), removed: 2, added: 0 };
     forget.training_set.after = states[1];
     forget.parameters.after = parameters[1];
-    forget.method = Some("exact".to_owned());
-    forget.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
-    forget.bound = Some(DistanceBound::new(3.5e-15, 2.5e-16, BoundOrigin::Measured));
+    computed(&mut forget, "exact", 2.5e-16);
+    forget.release = Some(plain_release());
     log.push(forget, &old);
 
     let mut missing = plain(2, RequestKind::Forget, states[1], parameters[1]);
@@ -188,6 +207,7 @@ pub fn log() -> Log {
     learn.rows = RowsTouched { commitment: rows_commitment(&[row(20)]), removed: 0, added: 1 };
     learn.training_set.after = states[2];
     learn.parameters.after = parameters[2];
+    computed(&mut learn, "exact", 1e-15);
     log.push(learn, &new);
 
     log.push(full(6, states[2], states[3], parameters[2], parameters[3]), &new);
@@ -228,9 +248,9 @@ pub fn grown_log() -> Log {
             RowsTouched { commitment: rows_commitment(&[row(step as u32 + 3)]), removed: 1, added: 0 };
         forget.training_set.after = states[step + 1];
         forget.parameters.after = parameters[step + 1];
-        forget.claim = Some(ReceiptClaim::Exact { tolerance: 1e-10 });
         // The largest bound that the claim allows.
-        forget.bound = Some(DistanceBound::new(2e-9, 1e-10, BoundOrigin::Carried));
+        computed(&mut forget, "exact", 1e-10);
+        forget.release = Some(plain_release());
         forget
     };
     log.push(deferred(8, 0), &new);
