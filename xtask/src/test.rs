@@ -143,6 +143,7 @@ fn torture() -> Result<()> {
     crate::run(&program, &["kills", "40"])?;
     crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;
+    crate::run(&program, &["tamper", "12"])?;
     crate::run(&program, &["repeats", "5000"])
 }
 

@@ -30,7 +30,7 @@ pub struct LogCheckpoint {
     pub size: u64,
     /// The root over them.
     pub root: Hash,
-    /// Further lines that were signed along; efface writes none.
+    /// Further lines that were signed along. The engine writes one, with the hash of the state of its file.
     pub extensions: Vec<String>,
 }
 

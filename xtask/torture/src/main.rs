@@ -7,6 +7,7 @@ mod kill;
 mod leftovers;
 mod repeat;
 mod speed;
+mod tamper;
 mod traces;
 mod writes;
 
@@ -18,7 +19,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | repeats N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | repeats N | latency N | groups | open ROWS FEATURES";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +34,7 @@ fn main() -> Result {
         ["write-child", model, act] => writes::child(Path::new(model), act),
         ["markers"] => traces::markers(),
         ["flips"] => traces::flips(),
+        ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),
         ["latency", count] => speed::latency(count.parse()?),
         ["groups"] => speed::groups(),

@@ -1,16 +1,23 @@
-//! The manifest: everything small about a model, and the checksums of everything large.
+//! The manifest: everything small about a model, and the hashes of everything large. It is signed with the head of the log,
+//! so that all that a change relies on is what the last change left.
+
+use std::collections::BTreeMap;
 
 use efface::{AnyRecipe, Certificate, Family, NotCovered};
-use efface_receipt::{Hash, sha256};
+use efface_receipt::{Hash, SecretKey, sha256};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::blueprint::Blueprint;
 use crate::codec::network_info::NetworkInfo;
 use crate::file::{
-    ArrayHead, EntryTally, FileFault, FileSalt, RowDirectory, RowOutline, damaged, meta, schema,
+    ArrayHead, DirectoryHead, FileFault, FileSalt, RowDigest, RowDirectory, RowOutline, damaged, empty_root,
+    meta, schema,
 };
-use crate::ledger::{self, LedgerHead, ModelState, PolicyState};
+use crate::ledger::{self, LedgerHead, ModelState, PolicyState, ReceiptLog};
+
+/// The name of the manifest among the small values of a file.
+const MANIFEST: &str = "manifest";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -23,8 +30,8 @@ pub(crate) struct Manifest {
     salt: [u8; 32],
     /// Rows in the model.
     pub(crate) rows: u64,
-    /// The checksum over the list of rows.
-    pub(crate) tally: EntryTally,
+    /// The root over the list of rows.
+    pub(crate) listed: Hash,
     /// Rows that were overwritten and still take their place in the file.
     pub(crate) husks: u64,
     /// The number of the next row; numbers are never used again.
@@ -33,8 +40,6 @@ pub(crate) struct Manifest {
     pub(crate) next_position: u64,
     /// Rows that were ever forgotten.
     pub(crate) forgotten: u64,
-    /// The checksum over the list of them.
-    pub(crate) seal: EntryTally,
     /// Features whose names were erased.
     pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
@@ -52,8 +57,8 @@ pub(crate) struct Manifest {
 /// share of the stored sums is folded out, and their bytes are overwritten, by the next settle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScrubQueue {
-    /// Their numbers, ascending.
-    pub(crate) rows: Vec<u64>,
+    /// Their numbers, and the digests of their bytes.
+    pub(crate) rows: BTreeMap<u64, RowDigest>,
     /// The first and the last receipt about them.
     pub(crate) first: u64,
     pub(crate) last: u64,
@@ -107,12 +112,11 @@ impl Manifest {
             generation: 0,
             salt: salt.bytes(),
             rows: 0,
-            tally: EntryTally::default(),
+            listed: empty_root(),
             husks: 0,
             next_row: 0,
             next_position: 0,
             forgotten: 0,
-            seal: EntryTally::default(),
             erased: 0,
             blueprint,
             model,
@@ -140,7 +144,7 @@ impl Manifest {
 
     /// The state of the model that receipts name: its training set and its parameters.
     pub(crate) fn state(&self) -> ModelState {
-        (self.ledger.set, self.parameters())
+        (self.ledger.members.set, self.parameters())
     }
 
     /// Which rows of the file belong to the model.
@@ -149,21 +153,29 @@ impl Manifest {
             shape: self.blueprint.shape(),
             rows: self.rows,
             weighted: self.blueprint.weight.is_some(),
-            hidden: self.waiting.as_ref().map_or_else(Vec::new, |queue| queue.rows.clone()),
+            hidden: self.waiting.as_ref().map_or_else(BTreeMap::new, |queue| queue.rows.clone()),
         }
     }
 
     /// The list of rows as this manifest knows it.
     pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> RowDirectory<'a> {
-        RowDirectory { connection, salt: self.salt(), rows: self.rows, tally: self.tally, seal: self.seal }
+        let head = DirectoryHead { rows: self.rows, root: self.listed };
+        RowDirectory::new(connection, self.salt(), head)
+    }
+
+    /// Takes the list of rows over as a change left it.
+    pub(crate) fn enter(&mut self, head: DirectoryHead) {
+        self.rows = head.rows;
+        self.listed = head.root;
     }
 
     pub(crate) fn load(connection: &Connection) -> Result<Self, FileFault> {
         schema::check(connection)?;
-        let bytes = meta::read_manifest(connection)?;
+        let Some(bytes) = meta::read(connection, MANIFEST)? else { return damaged("it has no manifest") };
         let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
             return damaged("its manifest cannot be read");
         };
+        ReceiptLog(connection).check_seal(&manifest.ledger, &sha256(&bytes))?;
         // More clusters than rows cannot have been fitted, and would be believed before the model is read.
         if let AnyRecipe::KMeans(kmeans) = &manifest.model.recipe
             && kmeans.k as u64 > manifest.rows
@@ -171,7 +183,7 @@ impl Manifest {
             return damaged("it has more clusters than rows");
         }
         if let Some(waiting) = &manifest.waiting
-            && !(waiting.rows.is_sorted_by(|a, b| a < b) && waiting.rows.last() < Some(&manifest.next_row))
+            && waiting.rows.keys().last() >= Some(&manifest.next_row)
         {
             return damaged("its list of rows that wait to be scrubbed makes no sense");
         }
@@ -184,9 +196,11 @@ impl Manifest {
         }
     }
 
-    pub(crate) fn save(&self, connection: &Connection) -> Result<(), FileFault> {
+    /// Writes the manifest, and signs it with the head of the log. Nothing is written to the file after that.
+    pub(crate) fn seal(&self, connection: &Connection, signer: &SecretKey) -> Result<(), FileFault> {
         let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
-        meta::write_manifest(connection, &bytes)
+        meta::write(connection, MANIFEST, &bytes)?;
+        ReceiptLog(connection).seal(&self.ledger, &sha256(&bytes), signer)
     }
 }
 

@@ -1,12 +1,17 @@
-//! Who is who: rows are found by salted hashes of their id and their subject, and what was forgotten is remembered by
-//! such a hash alone.
+//! Who is who: rows are found by salted hashes of their id and their subject. Beside these lies a hash of the row's bytes, so
+//! that a row is the one that was entered.
+//!
+//! The list is under a root that is signed with every change. Looking for names reads all of it in any case, because what is
+//! not on the list has to be known as well, and hashes it on the way: the entries of 256 row numbers are a chunk, and the root
+//! is the hash over the hashes of all chunks. Those are kept, so that a change hashes the chunks that it touches and no other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rusqlite::{Connection, OptionalExtension, params};
-use serde::{Deserialize, Serialize};
+use efface_receipt::Hash;
+use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 
+use super::payload::RowDigest;
 use super::{FileFault, damaged};
 use crate::randomness::random_bytes;
 
@@ -16,23 +21,11 @@ pub(crate) type IdCommitment = [u8; 32];
 /// As much of a hash as finds a row.
 type ShortHash = [u8; 16];
 
-/// The two halves of a row's entry: its id, and its subject (zeros for none).
-const KEY: usize = 32;
+/// The three parts of a row's entry: its id, its subject (zeros for none), and its bytes.
+const ENTRY: usize = 48;
 
-/// A checksum over all entries that one more or one fewer changes in no time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct EntryTally([u64; KEY / 8]);
-
-impl EntryTally {
-    fn add(&mut self, row: u64, key: &[u8; KEY], sign: u64) {
-        // An odd factor keeps every bit of the entry, and ties it to its row.
-        let factor = row.wrapping_mul(2).wrapping_add(1).wrapping_mul(sign);
-        for (sum, word) in self.0.iter_mut().zip(key.as_chunks().0) {
-            *sum = sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(factor));
-        }
-    }
-}
+/// Row numbers of one chunk.
+const CHUNK: u64 = 256;
 
 /// Random bytes of one model, so that equal ids in two files do not look alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,6 +52,17 @@ impl FileSalt {
     fn subject(&self, subject: &str) -> IdCommitment {
         Sha256::new().chain_update(self.0).chain_update(b"subject\0").chain_update(subject).finalize().into()
     }
+
+    /// The entry of a row.
+    pub(crate) fn entry(&self, id: &str, subject: Option<&str>, digest: &RowDigest) -> [u8; ENTRY] {
+        let mut entry = [0; ENTRY];
+        entry[..16].copy_from_slice(&short(&self.id(id)));
+        if let Some(subject) = subject {
+            entry[16..32].copy_from_slice(&short(&self.subject(subject)));
+        }
+        entry[32..].copy_from_slice(digest);
+        entry
+    }
 }
 
 fn short(commitment: &IdCommitment) -> ShortHash {
@@ -74,24 +78,39 @@ pub(crate) struct FoundRows {
     pub(crate) subjects: HashMap<String, Vec<u64>>,
 }
 
-/// A view on `keys` and `forgotten`.
-pub(crate) struct RowDirectory<'a> {
-    pub(crate) connection: &'a Connection,
-    pub(crate) salt: FileSalt,
-    /// Rows that must be there, and their checksum.
+/// What the manifest knows of the list of rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DirectoryHead {
+    /// Rows that must be there.
     pub(crate) rows: u64,
-    pub(crate) tally: EntryTally,
-    /// The checksum over the list of what must not come back.
-    pub(crate) seal: EntryTally,
+    pub(crate) root: Hash,
 }
 
-impl RowDirectory<'_> {
+/// The root over a list without rows.
+pub(crate) fn empty_root() -> Hash {
+    root_of(&BTreeMap::new())
+}
+
+/// A view on `keys` and `chunks`.
+pub(crate) struct RowDirectory<'a> {
+    connection: &'a Connection,
+    salt: FileSalt,
+    head: DirectoryHead,
+    /// Chunks whose entries changed since the root was made.
+    touched: BTreeSet<u64>,
+}
+
+impl<'a> RowDirectory<'a> {
+    pub(crate) fn new(connection: &'a Connection, salt: FileSalt, head: DirectoryHead) -> Self {
+        Self { connection, salt, head, touched: BTreeSet::new() }
+    }
+
     /// The numbers of these rows; None for one that is not here.
     pub(crate) fn find(&self, ids: &[String]) -> Result<Vec<Option<u64>>, FileFault> {
         let wanted: Vec<ShortHash> = ids.iter().map(|id| short(&self.salt.id(id))).collect();
         let mut found: HashMap<ShortHash, Option<u64>> = wanted.iter().map(|key| (*key, None)).collect();
-        self.scan(|row, id, _| {
-            if let Some(slot) = found.get_mut(id) {
+        self.scan(|row, entry| {
+            if let Some(slot) = found.get_mut(&entry[..16]) {
                 *slot = Some(row);
             }
         })?;
@@ -104,11 +123,11 @@ impl RowDirectory<'_> {
         let ids: HashMap<ShortHash, &str> = ids.iter().map(|id| (short(&self.salt.id(id)), *id)).collect();
         let subjects: HashMap<ShortHash, &str> =
             subjects.iter().map(|subject| (short(&self.salt.subject(subject)), *subject)).collect();
-        self.scan(|row, id, subject| {
-            if let Some(id) = ids.get(id) {
+        self.scan(|row, entry| {
+            if let Some(id) = ids.get(&entry[..16]) {
                 found.ids.insert((*id).to_owned(), row);
             }
-            if let Some(subject) = subjects.get(subject) {
+            if let Some(subject) = subjects.get(&entry[16..32]) {
                 found.subjects.entry((*subject).to_owned()).or_default().push(row);
             }
         })?;
@@ -118,110 +137,184 @@ impl RowDirectory<'_> {
     /// How many subjects have rows.
     pub(crate) fn subjects(&self) -> Result<usize, FileFault> {
         let mut seen = std::collections::HashSet::new();
-        self.scan(|_, _, subject| {
-            if *subject != [0; 16] {
-                seen.insert(*subject);
+        self.scan(|_, entry| {
+            let mut subject = [0; 16];
+            subject.copy_from_slice(&entry[16..32]);
+            if subject != [0; 16] {
+                seen.insert(subject);
             }
         })?;
         Ok(seen.len())
     }
 
-    /// When the row was forgotten, if it was.
-    pub(crate) fn forgotten(&self, id: &str) -> Result<Option<String>, FileFault> {
-        let mut statement =
-            self.connection.prepare_cached(r#"SELECT at FROM "forgotten" WHERE commitment = ?1"#)?;
-        Ok(statement.query_row([self.salt.id(id)], |row| row.get(0)).optional()?)
-    }
-
-    fn scan(&self, mut see: impl FnMut(u64, &ShortHash, &ShortHash)) -> Result<(), FileFault> {
-        let mut statement = self.connection.prepare_cached(r#"SELECT row, key FROM "keys""#)?;
-        let mut entries = statement.query([])?;
+    /// Shows the number and the entry of every row that is here. The list must be the one under the root.
+    pub(crate) fn scan(&self, mut see: impl FnMut(u64, &[u8; ENTRY])) -> Result<(), FileFault> {
+        let mut hashes = BTreeMap::new();
+        let mut current = None;
+        let mut digest = Sha256::new();
         let mut alive = 0;
-        let mut tally = EntryTally::default();
-        while let Some(entry) = entries.next()? {
-            let row: u64 = entry.get(0)?;
-            let Ok(key) = <&[u8; KEY]>::try_from(entry.get_ref(1)?.as_blob().unwrap_or_default()) else {
-                return damaged(format!("the entry of row number {row} has the wrong size"));
-            };
-            // An entry of zeros is that of a row which left.
-            if *key != [0; KEY]
-                && let [id, subject] = key.as_chunks().0
+        each_entry(self.connection, 0, i64::MAX as u64, |row, entry| {
+            alive += 1;
+            let chunk = row / CHUNK;
+            if let Some(before) = current.replace(chunk)
+                && before != chunk
             {
-                alive += 1;
-                tally.add(row, key, 1);
-                see(row, id, subject);
+                hashes.insert(before, Hash(digest.finalize_reset().into()));
             }
+            hash_entry(&mut digest, row, entry);
+            see(row, entry);
+        })?;
+        if let Some(last) = current {
+            hashes.insert(last, Hash(digest.finalize().into()));
         }
-        if alive != self.rows {
-            return damaged(format!("it lists {alive} rows where {} belong", self.rows));
+        if alive != self.head.rows {
+            return damaged(format!("it lists {alive} rows where {} belong", self.head.rows));
         }
-        if tally == self.tally { Ok(()) } else { damaged("its list of rows does not match its checksum") }
-    }
-
-    fn key(&self, id: &str, subject: Option<&str>) -> [u8; KEY] {
-        let mut key = [0; KEY];
-        key[..16].copy_from_slice(&short(&self.salt.id(id)));
-        if let Some(subject) = subject {
-            key[16..].copy_from_slice(&short(&self.salt.subject(subject)));
-        }
-        key
+        if root_of(&hashes) == self.head.root { Ok(()) } else { altered() }
     }
 
     /// Enters a row; numbers must ascend.
-    pub(crate) fn insert(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), FileFault> {
-        let key = self.key(id, subject);
+    pub(crate) fn insert(
+        &mut self,
+        row: u64,
+        id: &str,
+        subject: Option<&str>,
+        digest: &RowDigest,
+    ) -> Result<(), FileFault> {
+        self.touch(row)?;
+        let entry = self.salt.entry(id, subject, digest);
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
-        statement.execute(params![row, key])?;
-        self.rows += 1;
-        self.tally.add(row, &key, 1);
+        statement.execute(params![row, entry])?;
+        self.head.rows += 1;
         Ok(())
     }
 
     /// Overwrites an entry in place.
-    pub(crate) fn erase(&mut self, row: u64, id: &str, subject: Option<&str>) -> Result<(), FileFault> {
-        let mut statement =
-            self.connection.prepare_cached(r#"UPDATE "keys" SET key = zeroblob(32) WHERE row = ?1"#)?;
-        if statement.execute([row])? != 1 {
-            return damaged(format!("row number {row} is not on its list"));
+    pub(crate) fn erase(&mut self, row: u64) -> Result<(), FileFault> {
+        self.touch(row)?;
+        self.replace(row, &[0; ENTRY])?;
+        self.head.rows -= 1;
+        Ok(())
+    }
+
+    /// Enters that a row has other bytes.
+    pub(crate) fn renew(
+        &mut self,
+        row: u64,
+        id: &str,
+        subject: Option<&str>,
+        digest: &RowDigest,
+    ) -> Result<(), FileFault> {
+        self.touch(row)?;
+        self.replace(row, &self.salt.entry(id, subject, digest))
+    }
+
+    fn replace(&self, row: u64, entry: &[u8; ENTRY]) -> Result<(), FileFault> {
+        let sql = r#"UPDATE "keys" SET key = ?2 WHERE row = ?1 AND key <> zeroblob(48)"#;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        if statement.execute(params![row, entry])? == 1 {
+            Ok(())
+        } else {
+            damaged(format!("row number {row} is not on its list"))
         }
-        self.rows -= 1;
-        self.tally.add(row, &self.key(id, subject), u64::MAX);
+    }
+
+    /// Before the first entry of a chunk changes, the chunk must be the one under the root.
+    fn touch(&mut self, row: u64) -> Result<(), FileFault> {
+        let chunk = row / CHUNK;
+        if self.touched.is_empty() && root_of(&stored_hashes(self.connection)?) != self.head.root {
+            return altered();
+        }
+        if self.touched.insert(chunk) && self.hash_of(chunk)? != self.stored_hash(chunk)? {
+            return altered();
+        }
         Ok(())
     }
 
-    /// Remembers that a row was forgotten, and nothing else of it.
-    pub(crate) fn remember(&mut self, id: &str, at: &str) -> Result<(), FileFault> {
-        let commitment = self.salt.id(id);
-        let mut statement = self.connection.prepare_cached(r#"INSERT INTO "forgotten" VALUES (?1, ?2)"#)?;
-        statement.execute(params![commitment, at])?;
-        self.seal.add(0, &commitment, 1);
-        Ok(())
+    /// Hashes what changed; gives the rows that are here and the new root.
+    pub(crate) fn finish(mut self) -> Result<DirectoryHead, FileFault> {
+        for chunk in std::mem::take(&mut self.touched) {
+            match self.hash_of(chunk)? {
+                Some(hash) => {
+                    let sql = r#"INSERT INTO "chunks" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = excluded.digest"#;
+                    self.connection.prepare_cached(sql)?.execute(params![chunk, hash.as_bytes()])?;
+                }
+                None => {
+                    let sql = r#"DELETE FROM "chunks" WHERE chunk = ?1"#;
+                    self.connection.prepare_cached(sql)?.execute([chunk])?;
+                }
+            }
+        }
+        self.head.root = root_of(&stored_hashes(self.connection)?);
+        Ok(self.head)
     }
 
-    /// All that must not come back, and since when.
-    pub(crate) fn suppressed(&self) -> Result<Vec<(IdCommitment, String)>, FileFault> {
-        let mut statement = self.connection.prepare_cached(r#"SELECT commitment, at FROM "forgotten""#)?;
-        let entries = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(entries.collect::<Result<_, _>>()?)
+    /// Compares the hashes of the chunks with the root.
+    pub(crate) fn check_chunks(&self) -> Result<(), FileFault> {
+        if root_of(&stored_hashes(self.connection)?) == self.head.root { Ok(()) } else { altered() }
     }
 
-    /// Whether a row that was forgotten is here.
-    pub(crate) fn any_present(&self, entries: &[(IdCommitment, String)]) -> Result<bool, FileFault> {
-        let gone: HashSet<ShortHash> = entries.iter().map(|(commitment, _)| short(commitment)).collect();
-        let mut found = false;
-        self.scan(|_, id, _| found |= gone.contains(id))?;
-        Ok(found)
+    /// The hash over the rows of a chunk; None where none of them is here.
+    fn hash_of(&self, chunk: u64) -> Result<Option<Hash>, FileFault> {
+        let mut digest = Sha256::new();
+        let mut alive = 0;
+        each_entry(self.connection, chunk * CHUNK, (chunk + 1) * CHUNK - 1, |row, entry| {
+            alive += 1;
+            hash_entry(&mut digest, row, entry);
+        })?;
+        Ok((alive > 0).then(|| Hash(digest.finalize().into())))
     }
 
-    /// Whether the entries are those that were made.
-    pub(crate) fn is_sealed(&self, entries: &[(IdCommitment, String)]) -> bool {
-        let mut found = EntryTally::default();
-        entries.iter().for_each(|(commitment, _)| found.add(0, commitment, 1));
-        self.seal == found
+    fn stored_hash(&self, chunk: u64) -> Result<Option<Hash>, FileFault> {
+        use rusqlite::OptionalExtension;
+        let mut statement =
+            self.connection.prepare_cached(r#"SELECT digest FROM "chunks" WHERE chunk = ?1"#)?;
+        Ok(statement.query_row([chunk], |row| Ok(Hash(row.get(0)?))).optional()?)
     }
+}
 
-    /// How many rows were ever forgotten.
-    pub(crate) fn ever_forgotten(&self) -> Result<usize, FileFault> {
-        Ok(self.connection.query_row(r#"SELECT count(*) FROM "forgotten""#, [], |row| row.get(0))?)
+fn altered<T>() -> Result<T, FileFault> {
+    damaged("its list of rows is not the one that was signed")
+}
+
+fn hash_entry(digest: &mut Sha256, row: u64, entry: &[u8; ENTRY]) {
+    digest.update(row.to_be_bytes());
+    digest.update(entry);
+}
+
+fn root_of(hashes: &BTreeMap<u64, Hash>) -> Hash {
+    let mut digest = Sha256::new().chain_update(b"efface row list v1\0");
+    for (chunk, hash) in hashes {
+        digest.update(chunk.to_be_bytes());
+        digest.update(hash.as_bytes());
     }
+    Hash(digest.finalize().into())
+}
+
+fn stored_hashes(connection: &Connection) -> Result<BTreeMap<u64, Hash>, FileFault> {
+    let mut statement = connection.prepare_cached(r#"SELECT chunk, digest FROM "chunks""#)?;
+    let all = statement.query_map([], |row| Ok((row.get(0)?, Hash(row.get(1)?))))?;
+    Ok(all.collect::<Result<_, _>>()?)
+}
+
+/// The entries of the rows that are here, from one number to another, in order. An entry of zeros is that of a row which left.
+fn each_entry(
+    connection: &Connection,
+    first: u64,
+    last: u64,
+    mut see: impl FnMut(u64, &[u8; ENTRY]),
+) -> Result<(), FileFault> {
+    let sql = r#"SELECT row, key FROM "keys" WHERE row BETWEEN ?1 AND ?2 ORDER BY row"#;
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut entries = statement.query([first, last])?;
+    while let Some(found) = entries.next()? {
+        let row: u64 = found.get(0)?;
+        let Ok(entry) = <&[u8; ENTRY]>::try_from(found.get_ref(1)?.as_blob().unwrap_or_default()) else {
+            return damaged(format!("the entry of row number {row} has the wrong size"));
+        };
+        if *entry != [0; ENTRY] {
+            see(row, entry);
+        }
+    }
+    Ok(())
 }

@@ -13,10 +13,10 @@ pub(crate) mod rows;
 pub(crate) mod schema;
 
 pub(crate) use header::is_model;
-pub(crate) use keys::{EntryTally, FileSalt, FoundRows, RowDirectory};
+pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
-pub(crate) use payload::OutgoingRow;
+pub(crate) use payload::{OutgoingRow, RowDigest};
 pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
 

@@ -195,6 +195,23 @@ pub(crate) fn check(connection: &Connection, heads: &[ArrayHead], name: &str) ->
     load(connection, heads, name, |_| {})
 }
 
+/// The tables hold the pieces of these arrays and no others.
+pub(crate) fn check_count(connection: &Connection, heads: &[ArrayHead]) -> Result<(), FileFault> {
+    for (table, lasting) in [("parts", false), ("backbone", true)] {
+        let own = heads.iter().filter(|head| head.lasting == lasting);
+        let pieces: u64 = own.map(|head| head.bytes.div_ceil(PIECE as u64)).sum();
+        if lasting && pieces == 0 {
+            continue;
+        }
+        let sql = format!(r#"SELECT count(*) FROM "{table}""#);
+        let stored: u64 = connection.query_row(&sql, [], |row| row.get(0))?;
+        if stored != pieces {
+            return damaged(format!("it holds {stored} pieces of arrays where {pieces} belong"));
+        }
+    }
+    Ok(())
+}
+
 fn load(
     connection: &Connection,
     heads: &[ArrayHead],
@@ -206,10 +223,10 @@ fn load(
     };
     let table = if head.lasting { "backbone" } else { "parts" };
     let mut statement = connection.prepare_cached(&format!(
-        r#"SELECT bytes FROM "{table}" WHERE part >= ?1 AND part < ?2 ORDER BY part"#
+        r#"SELECT bytes FROM "{table}" WHERE part >= ?1 AND part < ?2 AND name = ?3 ORDER BY part"#
     ))?;
     let pieces = head.bytes.div_ceil(PIECE as u64);
-    let mut rows = statement.query(params![head.first, head.first.saturating_add(pieces)])?;
+    let mut rows = statement.query(params![head.first, head.first.saturating_add(pieces), name])?;
     let mut digest = Sha256::new();
     while let Some(row) = rows.next()? {
         let Ok(piece) = row.get_ref(0)?.as_blob() else {

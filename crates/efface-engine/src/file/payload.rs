@@ -11,6 +11,9 @@ use super::{FileFault, damaged};
 /// Bytes of the checksum in front.
 const CHECK: usize = 8;
 
+/// More of the hash that the checksum is the beginning of. The list of rows keeps it, under its root.
+pub(crate) type RowDigest = [u8; 16];
+
 /// A row read back.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredRow {
@@ -55,8 +58,8 @@ pub(crate) struct OutgoingRow<'a> {
     pub(crate) features: RowRef<'a>,
 }
 
-/// Replaces `out` by the bytes of a row.
-pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out: &mut Vec<u8>) {
+/// Replaces `out` by the bytes of a row; gives their digest.
+pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out: &mut Vec<u8>) -> RowDigest {
     out.clear();
     out.extend([0; CHECK]);
     for text in [Some(row.id), row.subject] {
@@ -87,16 +90,27 @@ pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out:
             ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
         }
     }
-    let check = checksum(number, &out[CHECK..]);
+    let (check, digest) = checksum(number, &out[CHECK..]);
     out[..CHECK].copy_from_slice(&check);
+    digest
 }
 
-/// The row in these bytes.
-pub(crate) fn decode(number: u64, shape: RowShape, bytes: &[u8]) -> Result<StoredRow, FileFault> {
-    let wrong = || FileFault::Damaged(format!("row number {number} makes no sense"));
-    match bytes.split_first_chunk::<CHECK>() {
-        Some((check, body)) if *check == checksum(number, body) => read(shape, body).ok_or_else(wrong),
-        _ => damaged(format!("row number {number} does not match its checksum")),
+/// The row in these bytes, and their digest.
+pub(crate) fn decode(
+    number: u64,
+    shape: RowShape,
+    bytes: &[u8],
+) -> Result<(StoredRow, RowDigest), FileFault> {
+    let Some((stored, body)) = bytes.split_first_chunk::<CHECK>() else {
+        return damaged(format!("row number {number} is cut short"));
+    };
+    let (check, digest) = checksum(number, body);
+    if *stored != check {
+        return damaged(format!("row number {number} does not match its checksum"));
+    }
+    match read(shape, body) {
+        Some(row) => Ok((row, digest)),
+        None => damaged(format!("row number {number} makes no sense")),
     }
 }
 
@@ -107,11 +121,13 @@ pub(crate) fn content(shape: RowShape, bytes: &[u8]) -> Hash {
     efface_receipt::sha256(bytes.get(CHECK..end).unwrap_or_default())
 }
 
-fn checksum(number: u64, body: &[u8]) -> [u8; CHECK] {
-    let digest = Sha256::new().chain_update(number.to_le_bytes()).chain_update(body).finalize();
+fn checksum(number: u64, body: &[u8]) -> ([u8; CHECK], RowDigest) {
+    let hash = Sha256::new().chain_update(number.to_le_bytes()).chain_update(body).finalize();
     let mut check = [0; CHECK];
-    check.copy_from_slice(&digest[..CHECK]);
-    check
+    let mut digest = [0; 16];
+    check.copy_from_slice(&hash[..CHECK]);
+    digest.copy_from_slice(&hash[CHECK..][..16]);
+    (check, digest)
 }
 
 fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
@@ -206,8 +222,9 @@ mod tests {
             let targets = &[1.0, -1.0];
             let row = OutgoingRow { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
             let mut bytes = Vec::new();
-            encode(7, layout, &row, &mut bytes);
-            let stored = decode(7, shape, &bytes).unwrap();
+            let written = encode(7, layout, &row, &mut bytes);
+            let (stored, digest) = decode(7, shape, &bytes).unwrap();
+            assert_eq!(digest, written);
             assert_eq!((stored.id.as_str(), stored.subject.as_deref(), stored.weight), ("r1", Some(""), 2.0));
             assert_eq!(stored.features.as_ref().entries(), features.entries());
             assert_eq!(stored.features.as_ref().word_ids(), features.word_ids());
@@ -220,7 +237,7 @@ mod tests {
                 assert!(decode(7, shape, &flipped).is_err());
                 // The checksum is no secret: a body that lies with the right one must not be believed either.
                 let body = flipped[CHECK..].to_vec();
-                flipped[..CHECK].copy_from_slice(&checksum(7, &body));
+                flipped[..CHECK].copy_from_slice(&checksum(7, &body).0);
                 let _ = decode(7, shape, &flipped);
             }
         }

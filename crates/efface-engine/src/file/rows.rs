@@ -2,13 +2,14 @@
 //! cannot do without.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordIds};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::layout::{RowLayout, RowShape};
-use super::payload::{self, OutgoingRow, StoredFeatures, StoredRow};
+use super::payload::{self, OutgoingRow, RowDigest, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
 
 /// Which rows of a file belong to its model, and what each of them looks like.
@@ -19,8 +20,8 @@ pub(crate) struct RowOutline {
     pub(crate) rows: u64,
     /// Whether rows have weights of their own.
     pub(crate) weighted: bool,
-    /// The numbers of rows that are forgotten and wait to be scrubbed, ascending. They are no rows of the model.
-    pub(crate) hidden: Vec<u64>,
+    /// The rows that are forgotten and wait to be scrubbed, by number. They are no rows of the model.
+    pub(crate) hidden: BTreeMap<u64, RowDigest>,
 }
 
 /// The rows of a model file, inside a transaction that the caller holds.
@@ -36,29 +37,50 @@ impl<'a> StoreRows<'a> {
 
     /// One row with its names.
     pub(crate) fn read(&self, number: u64) -> Result<Option<StoredRow>, FileFault> {
-        Ok(self.read_hashed(number)?.map(|(stored, _)| stored))
+        Ok(self.read_hashed(number)?.map(|found| found.row))
     }
 
-    /// One row with its names and the hash of its content.
-    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<(StoredRow, Hash)>, FileFault> {
-        if self.outline.hidden.binary_search(&number).is_ok() {
+    /// One row with its names and its hashes. It must be the one that the list of rows names.
+    pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<HashedRow>, FileFault> {
+        if self.outline.hidden.contains_key(&number) {
             return Ok(None);
         }
-        self.store.raw(|connection| one(connection, self.outline.shape, number))
+        self.store.raw(|connection| {
+            let Some(found) = one(connection, self.outline.shape, number)? else { return Ok(None) };
+            let mut statement = connection.prepare_cached(r#"SELECT key FROM "keys" WHERE row = ?1"#)?;
+            let entry: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
+            check_entry(number, entry.as_deref(), &found.digest)?;
+            Ok(Some(found))
+        })
+    }
+}
+
+/// A row of the file with the hashes of it.
+pub(crate) struct HashedRow {
+    pub(crate) row: StoredRow,
+    /// The hash of its content, which its leaf in the training set is made from.
+    pub(crate) content: Hash,
+    /// The digest of its bytes, which the list of rows holds.
+    pub(crate) digest: RowDigest,
+}
+
+/// The last part of an entry in the list of rows is the digest of the row's bytes.
+fn check_entry(number: u64, entry: Option<&[u8]>, digest: &RowDigest) -> Result<(), FileFault> {
+    if entry.is_some_and(|entry| entry.ends_with(digest)) {
+        Ok(())
+    } else {
+        damaged(format!("row number {number} is not the one on its list"))
     }
 }
 
 /// One row, whether it is hidden or not; None when it was overwritten or never was.
-fn one(
-    connection: &Connection,
-    shape: RowShape,
-    number: u64,
-) -> Result<Option<(StoredRow, Hash)>, FileFault> {
+fn one(connection: &Connection, shape: RowShape, number: u64) -> Result<Option<HashedRow>, FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
     let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     match bytes {
         Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-            Ok(Some((payload::decode(number, shape, &bytes)?, payload::content(shape, &bytes))))
+            let (row, digest) = payload::decode(number, shape, &bytes)?;
+            Ok(Some(HashedRow { row, content: payload::content(shape, &bytes), digest }))
         }
         _ => Ok(None),
     }
@@ -69,8 +91,9 @@ pub(crate) fn waiting(
     connection: &Connection,
     outline: &RowOutline,
 ) -> Result<Vec<(u64, StoredRow)>, FileFault> {
-    let read = |number: &u64| match one(connection, outline.shape, *number)? {
-        Some((stored, _)) => Ok((*number, stored)),
+    let read = |(number, digest): (&u64, &RowDigest)| match one(connection, outline.shape, *number)? {
+        Some(found) if found.digest == *digest => Ok((*number, found.row)),
+        Some(_) => damaged(format!("row number {number} is not the one that waits to be scrubbed")),
         None => damaged(format!("row number {number} waits to be scrubbed and is missing")),
     };
     outline.hidden.iter().map(read).collect()
@@ -85,20 +108,22 @@ pub(crate) fn waiting_rows(connection: &Connection, outline: &RowOutline) -> Res
     collector.finish(outline.weighted).map_err(|error| FileFault::Damaged(error.to_string()))
 }
 
-/// Shows every row of the model: its number, its names and the hash of its content. One row is in memory at a time.
+/// Shows every row of the model, with its number. One row is in memory at a time.
 pub(crate) fn each(
     connection: &Connection,
     outline: &RowOutline,
-    mut see: impl FnMut(u64, StoredRow, Hash) -> Result<(), FileFault>,
+    mut see: impl FnMut(u64, HashedRow) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
-    let mut statement = connection.prepare_cached(r#"SELECT row, payload FROM "rows" ORDER BY row"#)?;
+    let sql = r#"SELECT rows.row, payload, key FROM "rows" LEFT JOIN "keys" ON keys.row = rows.row ORDER BY rows.row"#;
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
         let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
-        if bytes.iter().any(|byte| *byte != 0) && outline.hidden.binary_search(&number).is_err() {
-            let row = payload::decode(number, outline.shape, bytes)?;
-            see(number, row, payload::content(outline.shape, bytes))?;
+        if bytes.iter().any(|byte| *byte != 0) && !outline.hidden.contains_key(&number) {
+            let (stored, digest) = payload::decode(number, outline.shape, bytes)?;
+            check_entry(number, row.get_ref(2)?.as_blob().ok(), &digest)?;
+            see(number, HashedRow { row: stored, content: payload::content(outline.shape, bytes), digest })?;
         }
     }
     Ok(())
@@ -128,7 +153,7 @@ impl RowStore for StoreRows<'_> {
     fn contains(&self, id: RowId) -> efface::Result<bool> {
         let known = self.store.raw(|connection| {
             let mut statement =
-                connection.prepare_cached(r#"SELECT key <> zeroblob(32) FROM "keys" WHERE row = ?1"#)?;
+                connection.prepare_cached(r#"SELECT key <> zeroblob(48) FROM "keys" WHERE row = ?1"#)?;
             Ok(statement.query_row([id.0], |row| row.get::<_, bool>(0)).optional()?)
         });
         Ok(known.map_err(translate)?.unwrap_or(false))
@@ -149,8 +174,8 @@ impl RowStore for StoreRows<'_> {
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
         let mut collector = RowCollector::new(self.outline.shape);
         let read = self.store.raw(|connection| {
-            each(connection, &self.outline, |number, row, _| {
-                collector.push(number, row);
+            each(connection, &self.outline, |number, found| {
+                collector.push(number, found.row);
                 Ok(())
             })?;
             if collector.ids.len() as u64 == self.outline.rows {
@@ -232,7 +257,13 @@ impl RowCollector {
     }
 }
 
-/// Appends a row and gives the hash of its content. Numbers must ascend, so that SQLite only ever adds to the end of
+/// What the ledger and the list of rows keep of a row that was written.
+pub(crate) struct WrittenRow {
+    pub(crate) content: Hash,
+    pub(crate) digest: RowDigest,
+}
+
+/// Appends a row and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
 /// the table.
 pub(crate) fn insert(
     connection: &Connection,
@@ -240,21 +271,21 @@ pub(crate) fn insert(
     shape: RowShape,
     row: &OutgoingRow<'_>,
     buffer: &mut Vec<u8>,
-) -> Result<Hash, FileFault> {
-    payload::encode(number, shape.layout, row, buffer);
+) -> Result<WrittenRow, FileFault> {
+    let digest = payload::encode(number, shape.layout, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, buffer.as_slice()])?;
-    Ok(payload::content(shape, buffer))
+    Ok(WrittenRow { content: payload::content(shape, buffer), digest })
 }
 
-/// Gives a row other features, in place: the bytes keep their number and the row its content.
+/// Gives a row other features, in place: the bytes keep their number and the row its content. Gives their digest.
 pub(crate) fn renew(
     connection: &Connection,
     number: u64,
     layout: RowLayout,
     stored: &StoredRow,
     features: RowRef<'_>,
-) -> Result<(), FileFault> {
+) -> Result<RowDigest, FileFault> {
     let row = OutgoingRow {
         id: &stored.id,
         subject: stored.subject.as_deref(),
@@ -264,10 +295,10 @@ pub(crate) fn renew(
         features,
     };
     let mut buffer = Vec::new();
-    payload::encode(number, layout, &row, &mut buffer);
+    let digest = payload::encode(number, layout, &row, &mut buffer);
     let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
     if connection.prepare_cached(sql)?.execute(params![number, buffer])? == 1 {
-        Ok(())
+        Ok(digest)
     } else {
         damaged(format!("row number {number} is missing"))
     }

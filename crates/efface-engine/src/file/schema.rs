@@ -2,8 +2,8 @@
 //!
 //! Nothing that rows hold is ever moved by SQLite: `rows` and `keys` grow at their end and are overwritten in place,
 //! `parts` is dropped and made anew with every change. There is no index over ids or subjects, because an index moves
-//! its entries; looking an id up is a pass over `keys`, 32 bytes a row. `members`, `nodes` and `requests` are indexes,
-//! but of salted commitments, which receipts hold for good anyway.
+//! its entries; looking an id up is a pass over `keys`, 48 bytes a row. `members`, `nodes`, `forgotten` and `requests` are
+//! indexes, but of commitments, which stay for good anyway.
 
 use rusqlite::Connection;
 
@@ -29,20 +29,22 @@ pub(super) const BACKBONE: &str =
     r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
 const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
+const CHUNKS: &str = r#"CREATE TABLE "chunks"(chunk INTEGER PRIMARY KEY, digest BLOB NOT NULL)"#;
 const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
 const FORGOTTEN: &str =
-    r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID"#;
+    r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const KEYS: &str = r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT NULL)"#;
 const MEMBERS: &str = r#"CREATE TABLE "members"(commitment BLOB PRIMARY KEY) WITHOUT ROWID"#;
 const META: &str = r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const NODES: &str = r#"CREATE TABLE "nodes"(level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID"#;
 const RECEIPTS: &str = r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
-const REQUESTS: &str = r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, body BLOB NOT NULL, sequence INTEGER NOT NULL, result BLOB NOT NULL) WITHOUT ROWID"#;
+const REQUESTS: &str =
+    r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
 
 /// In the order of their names.
-const TABLES: [&str; 11] =
-    [CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
+const TABLES: [&str; 12] =
+    [CELLS, CHUNKS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
 
 /// What makes an empty file ours.
 pub(super) fn stamp() -> String {
@@ -78,7 +80,7 @@ pub(crate) fn compact(connection: &Connection) -> Result<(), FileFault> {
         )
     };
     // Rows first, while `keys` still tells which of them are alive.
-    let alive = r#"row IN (SELECT row FROM "keys" WHERE key <> zeroblob(32))"#;
+    let alive = r#"row IN (SELECT row FROM "keys" WHERE key <> zeroblob(48))"#;
     connection.execute_batch(&copy("rows", "payload", alive))?;
-    Ok(connection.execute_batch(&copy("keys", "key", "key <> zeroblob(32)"))?)
+    Ok(connection.execute_batch(&copy("keys", "key", "key <> zeroblob(48)"))?)
 }

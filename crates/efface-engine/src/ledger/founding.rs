@@ -4,7 +4,7 @@ use efface_receipt::{Hash, KeyRing, PublicKey, RequestKind, RequestOutcome, Secr
 use rusqlite::Connection;
 
 use super::noise::{self, NoiseSeed};
-use super::{LedgerHead, MemberTree, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
+use super::{LedgerHead, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
 use crate::error::Result;
 use crate::file::{FileFault, ModelStore, damaged};
 use crate::randomness::random_name;
@@ -30,7 +30,7 @@ pub(crate) struct FirstReceipt {
     pub(crate) findings: MethodFindings,
 }
 
-/// Begins the log of a new model with its first receipt.
+/// Begins the log of a new model with its first receipt. The head of the log is signed with the manifest.
 pub(crate) fn found(
     connection: &Connection,
     ledger: &mut LedgerHead,
@@ -38,7 +38,7 @@ pub(crate) fn found(
     first: FirstReceipt,
 ) -> std::result::Result<(), FileFault> {
     let now = ledger.now();
-    let set = MemberTree(connection).change(ledger, &[], &first.rows)?;
+    let set = ledger.change_members(connection, &[], &first.rows)?;
     ledger.version_at = ledger.newest;
     let fitted = ModelTransition { before: None, after: (set, first.parameters), copies: Vec::new() };
     let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);

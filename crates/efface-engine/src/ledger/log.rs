@@ -1,13 +1,13 @@
 //! The log in its tables: receipts as they were signed, the nodes over them, and the signed head.
 
 use efface_receipt::{
-    ConsistencyProof, Frontier, Hash, InclusionProof, LogCheckpoint, LogNodes, ReceiptBundle, RequestKind,
-    SecretKey, SignedReceipt, leaf_hash,
+    ConsistencyProof, Frontier, Hash, InclusionProof, KeyRing, LogCheckpoint, LogNodes, PublicKey,
+    ReceiptBundle, RequestKind, SecretKey, SignedReceipt, leaf_hash,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{LedgerHead, ModelTransition, ReceiptDraft};
-use crate::file::{FileFault, damaged};
+use crate::file::{FileFault, damaged, meta};
 
 /// The log, to be read or appended to.
 pub(crate) struct ReceiptLog<'a>(pub(crate) &'a Connection);
@@ -32,7 +32,7 @@ impl ReceiptLog<'_> {
         if frontier.root() == ledger.root { Ok(frontier) } else { damaged("its log does not match its head") }
     }
 
-    /// Signs and appends receipts that were written together, and signs the new head.
+    /// Signs and appends receipts that were written together. [`ReceiptLog::seal`] signs the new head.
     pub(crate) fn append(
         &self,
         ledger: &mut LedgerHead,
@@ -57,24 +57,47 @@ impl ReceiptLog<'_> {
         }
         ledger.size = frontier.size();
         ledger.root = frontier.root();
-        self.seal(ledger, secret)?;
         Ok(all)
     }
 
-    /// Signs the head of the log.
-    pub(crate) fn seal(&self, ledger: &LedgerHead, secret: &SecretKey) -> Result<(), FileFault> {
-        let note = LogCheckpoint::new(&ledger.origin, ledger.size, ledger.root)?.sign(secret)?;
-        let sql = r#"INSERT INTO "meta" VALUES ('checkpoint', ?1) ON CONFLICT DO UPDATE SET value = excluded.value"#;
-        self.0.execute(sql, [note.into_bytes()])?;
-        Ok(())
+    /// Signs the head of the log, and with it the hash of the manifest: whatever the manifest names or holds a hash of is
+    /// what the key's owner left.
+    pub(crate) fn seal(
+        &self,
+        ledger: &LedgerHead,
+        manifest: &Hash,
+        secret: &SecretKey,
+    ) -> Result<(), FileFault> {
+        let mut head = LogCheckpoint::new(&ledger.origin, ledger.size, ledger.root)?;
+        head.extensions.push(format!("{STATE}{manifest}"));
+        meta::write(self.0, CHECKPOINT, head.sign(secret)?.as_bytes())
+    }
+
+    /// Whether the signed head is that of this log, and was signed with a manifest of this hash by the key that the manifest
+    /// names. A change shows that this is the owner's key: it signs with the other half of it.
+    pub(crate) fn check_seal(&self, ledger: &LedgerHead, manifest: &Hash) -> Result<(), FileFault> {
+        let keys = KeyRing::from(PublicKey::parse(&ledger.key)?);
+        let head = LogCheckpoint::verify(&checkpoint(self.0)?, &keys)?;
+        if head.size != ledger.size || head.root != ledger.root {
+            return damaged("its log does not match its signed head");
+        }
+        if head.extensions == [format!("{STATE}{manifest}")] {
+            Ok(())
+        } else {
+            damaged("its manifest is not the one that was signed")
+        }
     }
 }
 
+/// The name of the signed head among the small values of a file.
+const CHECKPOINT: &str = "checkpoint";
+
+/// How the line of a signed head begins that holds the hash of the manifest.
+const STATE: &str = "efface state ";
+
 /// The signed head of the log.
 pub(crate) fn checkpoint(connection: &Connection) -> Result<String, FileFault> {
-    let sql = r#"SELECT value FROM "meta" WHERE key = 'checkpoint'"#;
-    let bytes: Option<Vec<u8>> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
-    match bytes.map(String::from_utf8) {
+    match meta::read(connection, CHECKPOINT)?.map(String::from_utf8) {
         Some(Ok(note)) => Ok(note),
         _ => damaged("its log has no signed head"),
     }

@@ -8,21 +8,23 @@ pub(crate) mod founding;
 pub(crate) mod gaussian;
 pub(crate) mod key;
 mod log;
-mod members;
 pub(crate) mod noise;
 mod release;
 pub(crate) mod requests;
+pub(crate) mod suppression;
+mod tree;
 
 pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
 pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf};
-pub(crate) use members::MemberTree;
 pub(crate) use release::{NoisePromise, PolicyState};
+pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 
 use efface_receipt::{CommitmentSalt, Hash, PublicKey, SetState, Time, sha256};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::file::FileSalt;
+use crate::file::{FileFault, FileSalt};
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,15 +44,19 @@ pub(crate) struct LedgerHead {
     pub(crate) newest: i64,
     /// When the parameters last changed.
     pub(crate) version_at: i64,
-    pub(crate) set: SetState,
-    /// How many bits number the buckets of the training set's tree.
-    pub(crate) bits: u32,
+    /// The training set.
+    pub(crate) members: TreeHead,
+    /// What must not come back.
+    pub(crate) forgotten: TreeHead,
+    /// The answers to named requests.
+    pub(crate) requests: TreeHead,
+    /// The hash over the list of exports.
+    pub(crate) copies: Hash,
 }
 
 impl LedgerHead {
     /// A log without receipts over a training set without rows.
     pub(crate) fn new(key: &PublicKey) -> Self {
-        let empty = SetState { root: efface_receipt::training_set::SetNode::EMPTY.state().root, count: 0 };
         Self {
             origin: key.name().to_owned(),
             first_key: key.to_string(),
@@ -60,9 +66,23 @@ impl LedgerHead {
             root: sha256(b""),
             newest: 0,
             version_at: 0,
-            set: empty,
-            bits: 0,
+            members: TreeHead::empty(),
+            forgotten: TreeHead::empty(),
+            requests: TreeHead::empty(),
+            copies: copies::empty_hash(),
         }
+    }
+
+    /// Takes rows out of the training set and puts rows in; gives its state afterwards.
+    pub(crate) fn change_members(
+        &mut self,
+        connection: &Connection,
+        gone: &[Hash],
+        come: &[Hash],
+    ) -> Result<SetState, FileFault> {
+        let come: Vec<SealedEntry> = come.iter().map(|row| SealedEntry::new(*row, Vec::new())).collect();
+        SealedTree::new(connection, SealedTable::Members).change(&mut self.members, gone, &come)?;
+        Ok(self.members.set)
     }
 
     /// The time, never before the newest time in the log: a clock that was set back does not take the log along.

@@ -2,9 +2,11 @@
 //! of what was asked, and the answer.
 
 use efface_receipt::Hash;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
-use crate::file::FileFault;
+use super::LedgerHead;
+use super::tree::{SealedEntry, SealedTable, SealedTree};
+use crate::file::{FileFault, damaged};
 
 /// A request that was answered before.
 pub(crate) struct AnsweredRequest {
@@ -13,21 +15,57 @@ pub(crate) struct AnsweredRequest {
     pub(crate) result: Vec<u8>,
 }
 
-pub(crate) fn find(connection: &Connection, request: &Hash) -> Result<Option<AnsweredRequest>, FileFault> {
-    let sql = r#"SELECT body, sequence, result FROM "requests" WHERE commitment = ?1"#;
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row([request.as_bytes()], |row| {
-        Ok(AnsweredRequest { body: Hash(row.get(0)?), sequence: row.get(1)?, result: row.get(2)? })
-    });
-    Ok(found.optional()?)
+impl AnsweredRequest {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.body.as_bytes().to_vec();
+        bytes.extend(self.sequence.to_be_bytes());
+        bytes.extend(&self.result);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, FileFault> {
+        let parts =
+            bytes.split_first_chunk().and_then(|(body, rest)| Some((body, rest.split_first_chunk()?)));
+        match parts {
+            Some((body, (sequence, result))) => Ok(Self {
+                body: Hash(*body),
+                sequence: u64::from_be_bytes(*sequence),
+                result: result.to_vec(),
+            }),
+            None => damaged("the answer to a request is cut short"),
+        }
+    }
 }
 
+/// The answer to a request of this name; None where the root says that there was none.
+pub(crate) fn find(
+    connection: &Connection,
+    ledger: &LedgerHead,
+    request: &Hash,
+) -> Result<Option<AnsweredRequest>, FileFault> {
+    let tree = SealedTree::new(connection, SealedTable::Requests);
+    tree.find(&ledger.requests, request)?.map(|bytes| AnsweredRequest::from_bytes(&bytes)).transpose()
+}
+
+/// Keeps the answers to new requests, each under the commitment to its name.
 pub(crate) fn record(
     connection: &Connection,
-    request: &Hash,
-    answer: &AnsweredRequest,
+    ledger: &mut LedgerHead,
+    answers: &[(Hash, AnsweredRequest)],
 ) -> Result<(), FileFault> {
-    let mut statement = connection.prepare_cached(r#"INSERT INTO "requests" VALUES (?1, ?2, ?3, ?4)"#)?;
-    statement.execute(params![request.as_bytes(), answer.body.as_bytes(), answer.sequence, answer.result])?;
-    Ok(())
+    let entries: Vec<SealedEntry> =
+        answers.iter().map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes())).collect();
+    SealedTree::new(connection, SealedTable::Requests).change(&mut ledger.requests, &[], &entries)
+}
+
+/// Every name and answer, after all of them were compared with their root.
+pub(crate) fn checked_list(
+    connection: &Connection,
+    ledger: &LedgerHead,
+) -> Result<Vec<(Hash, AnsweredRequest)>, FileFault> {
+    let entries = SealedTree::new(connection, SealedTable::Requests).check(&ledger.requests)?;
+    entries
+        .into_iter()
+        .map(|entry| Ok((entry.commitment, AnsweredRequest::from_bytes(&entry.value)?)))
+        .collect()
 }

@@ -51,13 +51,14 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     }
     let file = network_file(model, manifest, &parameters, format, deviation.is_some())?;
     manifest.policy.released(release.noise);
-    let number =
-        store.with(|connection| copies::add(connection, format, destination.as_ref(), &state.1, now))?;
+    let number = store.with(|connection| {
+        copies::add(connection, &mut manifest.ledger, format, destination.as_ref(), &state.1, now)
+    })?;
     let mut draft = ReceiptDraft::new(RequestKind::Export, RequestOutcome::Done, opened.received_at);
     draft.release = Some(release);
     drafts.push(draft);
     let mut transition = opened.unchanged();
-    transition.copies = store.with(copies::list)?;
+    transition.copies = store.with(|connection| copies::list(connection, &opened.manifest.ledger))?;
     let receipt = change.sign(&signer, &transition, drafts)?.commit_last()?;
     Ok(ExportedModel { parameters, file, number, warning, receipt })
 }

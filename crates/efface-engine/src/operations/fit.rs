@@ -68,7 +68,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
-        manifest.save(connection)
+        manifest.seal(connection, &secrets.key)
     })?;
     transaction.commit()?;
     drop(file);
@@ -110,6 +110,7 @@ impl NewRows {
         let shape = manifest.blueprint.shape();
         let mut directory = manifest.directory(connection);
         let mut leaves = Vec::with_capacity(self.rows.len());
+        let mut digests = Vec::with_capacity(self.rows.len());
         let mut buffer = Vec::new();
         for (slot, row) in self.rows.iter().enumerate() {
             let id = self.names.ids[slot].as_str();
@@ -121,18 +122,18 @@ impl NewRows {
                 words: self.words.get(slot).map_or(&[][..], Vec::as_slice),
                 features: row.features,
             };
-            let content = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
-            leaves.push(salt.row(id.as_bytes(), &content));
+            let written = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
+            leaves.push(salt.row(id.as_bytes(), &written.content));
+            digests.push(written.digest);
             progress.at(slot as u64);
         }
         // All entries of one table after all of the other: each table lies in one piece.
         for (slot, id) in self.names.ids.iter().enumerate() {
-            directory.insert(slot as u64, id, self.names.subject(slot))?;
+            directory.insert(slot as u64, id, self.names.subject(slot), &digests[slot])?;
         }
-        manifest.rows = directory.rows;
-        manifest.tally = directory.tally;
-        manifest.next_row = directory.rows;
-        manifest.next_position = directory.rows;
+        manifest.enter(directory.finish()?);
+        manifest.next_row = manifest.rows;
+        manifest.next_position = manifest.rows;
         Ok(leaves)
     }
 }

@@ -55,7 +55,7 @@ fn check_new(change: &OpenedChange<'_>, batch: &RowBatch) -> Result<()> {
         if row.is_some() {
             return Err(Error::AlreadyThere { id: id.clone(), line });
         }
-        if let Some(at) = change.directory(|directory| directory.forgotten(id))? {
+        if let Some(at) = change.forgotten_at(id)? {
             return Err(Error::ComesBack { id: id.clone(), on: clock::date(&at).into(), line });
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn rotate(model: &OpenModel) -> Result<(String, ReceiptPlace)> {
     let mut draft = ReceiptDraft::new(RequestKind::KeyRotation, RequestOutcome::Done, change.received_at);
     draft.next_key = Some(public.clone());
     let unchanged = change.unchanged();
-    let receipt = change.sign(&signer, &unchanged, vec![draft])?.hand_over(&secret)?.commit_last()?;
+    let receipt = change.sign(&signer, &unchanged, vec![draft])?.hand_over(&secret).commit_last()?;
     // The old key is good for nothing any more. If it cannot be removed now, the next rotation does it.
     let _ = key::keep_only(path, &secret, None);
     Ok((public, receipt))

@@ -19,9 +19,9 @@ use crate::ledger::copies;
 pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let _transaction = model.store.begin(false)?;
     let ModelSnapshot { manifest, encoder } = model.snapshot()?;
-    let (subjects, forgotten, scaled) = model.store.with(|connection| {
+    let (subjects, scaled) = model.store.with(|connection| {
         let directory = manifest.directory(connection);
-        Ok((directory.subjects()?, directory.ever_forgotten()?, model::scaled(connection, &manifest)?))
+        Ok((directory.subjects()?, model::scaled(connection, &manifest)?))
     })?;
     let exports = model.store.with(copies::count)?;
     let path = model.store.path();
@@ -61,7 +61,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         subject: blueprint.subject,
         subjects,
         feature_columns,
-        forgotten,
+        forgotten: manifest.forgotten as usize,
         unscrubbed: waiting.as_ref().map_or(0, |waiting| waiting.rows.len()),
         unscrubbed_since: waiting.map(|waiting| clock::stamp(waiting.since)),
         generation: manifest.generation,

@@ -9,7 +9,7 @@ use efface_engine::{
     Engine, Error, ErrorKind, FitRequest, ForgetRequest, Prediction, RowSelection, Silent, fit,
 };
 use efface_io::Source;
-use efface_receipt::{KeyRing, LogReplay, PublicKey, Receipt, verify};
+use efface_receipt::{KeyRing, LogCheckpoint, LogReplay, PublicKey, Receipt, SecretKey, verify};
 use tempfile::TempDir;
 
 /// A folder for the files of one test.
@@ -206,19 +206,25 @@ pub fn forge(path: &Path, name: &str, bytes: &[u8]) {
     });
 }
 
-/// Rewrites the manifest, with a checksum that fits.
+/// Rewrites the manifest, signed like the one before by the owner of the key beside the file.
 pub fn change_manifest(path: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     let connection = hasty(path);
-    let sql = "SELECT value FROM meta WHERE key = 'manifest'";
-    let bytes: Vec<u8> = connection.query_row(sql, [], |row| row.get(0)).unwrap();
-    let mut manifest = serde_json::from_slice(&bytes).unwrap();
+    let read = |key: &str| -> Vec<u8> {
+        let sql = "SELECT value FROM meta WHERE key = ?1";
+        connection.query_row(sql, [key], |row| row.get(0)).unwrap()
+    };
+    let mut manifest: serde_json::Value = serde_json::from_slice(&read("manifest")).unwrap();
     change(&mut manifest);
     let bytes = serde_json::to_vec(&manifest).unwrap();
-    let digest: [u8; 32] =
-        sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), &bytes)).into();
+    let mut head = LogCheckpoint::parse_unverified(&String::from_utf8(read("checkpoint")).unwrap()).unwrap();
+    head.extensions = vec![format!("efface state {}", hex(&bytes))];
+    let name = path.file_name().unwrap().to_string_lossy();
+    let keys = std::fs::read_to_string(path.with_file_name(format!("{name}.key"))).unwrap();
+    let secret = keys.lines().find_map(|line| SecretKey::parse(line).ok()).unwrap();
+    let note = head.sign(&secret).unwrap();
     let sql = "UPDATE meta SET value = ?2 WHERE key = ?1";
     connection.execute(sql, rusqlite::params!["manifest", bytes]).unwrap();
-    connection.execute(sql, rusqlite::params!["digest", digest]).unwrap();
+    connection.execute(sql, rusqlite::params!["checkpoint", note.into_bytes()]).unwrap();
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -5,14 +5,14 @@ use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, SettledRun
 use rusqlite::Connection;
 
 use super::opened::{ArrivingRows, OpenedChange};
-use super::planned::{LeavingRow, PlannedChange, StoredForm};
+use super::planned::{PlannedChange, StoredForm};
 use super::scrub::{DeferredModel, overwrite_rows, settle_draft};
 use super::signed::SignedChange;
 use crate::codec::manifest::Manifest;
 use crate::codec::model::{self, Live};
 use crate::error::Result;
 use crate::file::{self, FileFault, OutgoingRow, RowDirectory};
-use crate::ledger::{self, MemberTree, ModelState, ModelTransition, ReceiptDraft, copies};
+use crate::ledger::{self, ModelState, ModelTransition, ReceiptDraft, copies, suppression};
 use crate::operations::parameters;
 
 /// A change that is written and not yet signed.
@@ -41,13 +41,20 @@ impl<'a> AppliedChange<'a> {
         let manifest = &mut opened.manifest;
         let encoder = opened.encoder.as_ref();
         let scrubbed = matches!(form, StoredForm::Settled(_));
-        let waited = scrubbing.as_ref().map_or(&[][..], |queue| queue.rows.as_slice());
+        let waited: Vec<u64> = scrubbing.iter().flat_map(|queue| queue.rows.keys().copied()).collect();
         let mut come = Vec::new();
         let mut withdrawn = 0;
         store.with(|connection| {
-            overwrite_rows(connection, manifest, waited)?;
+            overwrite_rows(connection, manifest, &waited)?;
             let mut directory = manifest.directory(connection);
-            take_out(manifest, &mut directory, &gone, forgets)?;
+            for leaving in &gone {
+                directory.erase(leaving.row.0)?;
+            }
+            if forgets {
+                let salt = manifest.salt();
+                let entries = gone.iter().map(|leaving| Hash(salt.id(&leaving.id))).collect();
+                suppression::remember(connection, &mut manifest.ledger, entries, &manifest.changed_at)?;
+            }
             if scrubbed {
                 let numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
                 overwrite_rows(connection, manifest, &numbers)?;
@@ -55,17 +62,15 @@ impl<'a> AppliedChange<'a> {
             if let Some(new) = &new {
                 come = put_in(connection, manifest, &mut directory, new)?;
             }
-            manifest.rows = directory.rows;
-            manifest.tally = directory.tally;
-            manifest.seal = directory.seal;
+            if let Some(renewal) = renewal {
+                renewal.put_down(connection, manifest, &mut directory)?;
+            }
+            manifest.enter(directory.finish()?);
             match &form {
                 StoredForm::Settled(state) => {
                     if manifest.husks > manifest.rows {
                         file::compact(connection)?;
                         manifest.husks = 0;
-                    }
-                    if let Some(renewal) = renewal {
-                        renewal.put_down(connection, manifest)?;
                     }
                     manifest.parts = model::save(connection, state, encoder, &manifest.parts)?;
                 }
@@ -75,10 +80,11 @@ impl<'a> AppliedChange<'a> {
                 }
             }
             let leaves: Vec<Hash> = gone.iter().map(|leaving| leaving.commitment).collect();
-            MemberTree(connection).change(&mut manifest.ledger, &leaves, &come)?;
+            manifest.ledger.change_members(connection, &leaves, &come)?;
             // What was exported before still holds the rows as they were.
             if !gone.is_empty() {
-                withdrawn = copies::withdraw(connection, manifest.ledger.newest)?;
+                let now = manifest.ledger.newest;
+                withdrawn = copies::withdraw(connection, &mut manifest.ledger, now)?;
             }
             Ok(())
         })?;
@@ -95,7 +101,7 @@ impl<'a> AppliedChange<'a> {
     /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows them.
     pub(crate) fn sign(
         mut self,
-        signer: &SecretKey,
+        signer: &'a SecretKey,
         mut drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {
         let manifest = &mut self.opened.manifest;
@@ -124,8 +130,12 @@ impl<'a> AppliedChange<'a> {
             made_at: now,
             withdrawn_at: None,
         };
-        let after = (manifest.ledger.set, after);
-        let mut copies = if self.rows_left { self.opened.store().with(copies::list)? } else { Vec::new() };
+        let after = (manifest.ledger.members.set, after);
+        let mut copies = Vec::new();
+        if self.rows_left {
+            let ledger = &self.opened.manifest.ledger;
+            copies = self.opened.store().with(|connection| copies::list(connection, ledger))?;
+        }
         copies.extend([withdrawn, live]);
         let transition = ModelTransition { before: Some(self.before), after, copies };
         SignedChange::new(self.opened, signer, &transition, drafts, Some(self.model))
@@ -137,22 +147,6 @@ impl<'a> PlannedChange<'a> {
     pub(crate) fn apply(self) -> Result<AppliedChange<'a>> {
         AppliedChange::new(self)
     }
-}
-
-/// Takes rows off the list of rows; those that are forgotten go on the list of what must not come back.
-fn take_out(
-    manifest: &Manifest,
-    directory: &mut RowDirectory<'_>,
-    gone: &[LeavingRow],
-    forgets: bool,
-) -> std::result::Result<(), FileFault> {
-    for LeavingRow { row, id, subject, .. } in gone {
-        directory.erase(row.0, id, subject.as_deref())?;
-        if forgets {
-            directory.remember(id, &manifest.changed_at)?;
-        }
-    }
-    Ok(())
 }
 
 /// Appends rows; gives their leaves in the training set.
@@ -180,9 +174,9 @@ fn put_in(
         // An amended row gets a new number too: it may have another length, and is never moved in place.
         let number = manifest.next_row;
         manifest.next_row += 1;
-        let content = file::rows::insert(connection, number, shape, &row, &mut buffer)?;
-        leaves.push(salt.row(id.as_bytes(), &content));
-        directory.insert(number, id, subject)?;
+        let written = file::rows::insert(connection, number, shape, &row, &mut buffer)?;
+        leaves.push(salt.row(id.as_bytes(), &written.content));
+        directory.insert(number, id, subject, &written.digest)?;
     }
     Ok(leaves)
 }

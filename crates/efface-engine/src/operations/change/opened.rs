@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use efface::features::Encoder;
 use efface::{NotCovered, RowId, Rows};
-use efface_receipt::{SecretKey, Time};
+use efface_receipt::{Hash, SecretKey, Time};
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
@@ -13,7 +13,7 @@ use crate::codec::model::{self, Live};
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoreTransaction};
-use crate::ledger::{ModelTransition, key};
+use crate::ledger::{ModelTransition, key, suppression};
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowNames, RowReader};
 use crate::operations::open_model::{ModelSnapshot, OpenModel};
 use crate::operations::row_source::RowSource;
@@ -111,13 +111,19 @@ impl<'a> OpenedChange<'a> {
     /// The error that says why a row is not in the model.
     pub(crate) fn absent(&self, id: &str) -> Result<Error> {
         let id = id.to_owned();
-        Ok(match self.directory(|directory| directory.forgotten(&id))? {
+        Ok(match self.forgotten_at(&id)? {
             Some(at) => Error::WasForgotten { id, on: clock::date(&at).into() },
             None => {
                 let by_position = self.manifest.blueprint.id.is_none();
                 Error::UnknownRow { id, positions: by_position.then_some(self.manifest.next_position) }
             }
         })
+    }
+
+    /// When the row of an id was forgotten, if it was.
+    pub(crate) fn forgotten_at(&self, id: &str) -> Result<Option<String>> {
+        let commitment = Hash(self.manifest.salt().id(id));
+        self.store().with(|connection| suppression::since(connection, &self.manifest.ledger, &commitment))
     }
 
     /// The encoder that texts go through; None for a model that is no network.

@@ -9,6 +9,8 @@ use crate::clock;
 use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model::{self, Live};
 use crate::error::Result;
+use crate::file::RowDigest;
+use crate::file::rows::HashedRow;
 use crate::ledger::{MethodFindings, ModelState};
 use crate::operations::network::NetworkRenewal;
 use crate::operations::parameters;
@@ -33,7 +35,8 @@ pub(crate) struct RowChange {
 pub(super) struct LeavingRow {
     pub(super) row: RowId,
     pub(super) id: String,
-    pub(super) subject: Option<String>,
+    /// The digest of its bytes.
+    pub(super) digest: RowDigest,
     /// Its leaf in the training set.
     pub(super) commitment: Hash,
 }
@@ -79,7 +82,8 @@ impl<'a> PlannedChange<'a> {
         }
         let (gone, dropped) = opened.count_departures(&gone)?;
         let deferred = deferrable.and_then(|receipts| {
-            let rows: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
+            let rows: Vec<(u64, RowDigest)> =
+                gone.iter().map(|leaving| (leaving.row.0, leaving.digest)).collect();
             opened.defer(&rows, &model, &mut evidence, receipts)
         });
         let form = match deferred {
@@ -173,13 +177,13 @@ impl<'a> OpenedChange<'a> {
         let mut dropped = 0;
         for &row in gone {
             let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
-            let (stored, content) = stored.ok_or(efface::Error::UnknownRow(row))?;
+            let HashedRow { row: stored, content, digest } = stored.ok_or(efface::Error::UnknownRow(row))?;
             let commitment = salt.row(stored.id.as_bytes(), &content);
             if let Some(encoder) = &mut self.encoder {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            leaving.push(LeavingRow { row, id: stored.id, subject: stored.subject, commitment });
+            leaving.push(LeavingRow { row, id: stored.id, digest, commitment });
         }
         Ok((leaving, dropped))
     }

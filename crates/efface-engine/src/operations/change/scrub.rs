@@ -2,6 +2,7 @@
 //! out of everything that can be asked; the rows' bytes stay in their places, and with the stored sums of before they are
 //! the low-rank update that waits. The second, a settle, folds them out of the sums and overwrites them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use efface::{Amend, Evidence};
@@ -15,7 +16,7 @@ use crate::clock;
 use crate::codec::manifest::{Manifest, ScrubQueue};
 use crate::codec::model::{self, Live};
 use crate::error::Result;
-use crate::file::{self, FileFault};
+use crate::file::{self, FileFault, RowDigest};
 use crate::ledger::{ModelTransition, ReceiptDraft};
 
 /// What the first step stores of a model.
@@ -46,7 +47,7 @@ impl<'a> ScrubbedChange<'a> {
     /// Receipts for something that leaves the parameters as they are.
     pub(crate) fn sign(
         self,
-        signer: &SecretKey,
+        signer: &'a SecretKey,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {
@@ -58,7 +59,7 @@ impl<'a> OpenedChange<'a> {
     /// Whether the rows that leave may wait to be scrubbed; queues them if so. `receipts` will tell of them.
     pub(super) fn defer(
         &mut self,
-        gone: &[u64],
+        gone: &[(u64, RowDigest)],
         model: &Live,
         evidence: &mut Evidence,
         receipts: u64,
@@ -66,11 +67,10 @@ impl<'a> OpenedChange<'a> {
         let ledger = &self.manifest.ledger;
         let policy = &self.manifest.policy;
         let queue = self.manifest.waiting.as_ref();
-        let mut rows = queue.map_or_else(Vec::new, |queue| queue.rows.clone());
+        let mut rows = queue.map_or_else(BTreeMap::new, |queue| queue.rows.clone());
         let since = queue.map_or(ledger.newest, |queue| queue.since);
         let first = queue.map_or(ledger.size, |queue| queue.first);
-        rows.extend(gone);
-        rows.sort_unstable();
+        rows.extend(gone.iter().copied());
         if rows.len() as u64 >= policy.settle_after
             || waited_long_enough(since, clock::milliseconds(), policy.settle_within_seconds)
         {
@@ -96,6 +96,7 @@ impl<'a> OpenedChange<'a> {
     /// Folds the rows that wait out of the stored sums and overwrites them. The parameters stay as they are, to the bit.
     pub(crate) fn scrub(mut self) -> Result<ScrubbedChange<'a>> {
         let Some(queue) = self.manifest.waiting.clone() else { return Ok(self.unscrubbed()) };
+        let waited: Vec<u64> = queue.rows.keys().copied().collect();
         let mut model = Arc::unwrap_or_clone(self.current_model()?);
         model.settle()?;
         let state = model::state(&model)?;
@@ -109,7 +110,7 @@ impl<'a> OpenedChange<'a> {
         manifest.model.bound = finite(evidence.bound);
         manifest.model.relative_bound = finite(evidence.relative_bound);
         store.with(|connection| {
-            overwrite_rows(connection, manifest, &queue.rows)?;
+            overwrite_rows(connection, manifest, &waited)?;
             if manifest.husks > manifest.rows {
                 file::compact(connection)?;
                 manifest.husks = 0;

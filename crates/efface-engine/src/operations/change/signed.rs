@@ -6,7 +6,7 @@ use super::opened::OpenedChange;
 use super::report::receipt_place;
 use crate::codec::model::Live;
 use crate::error::{Error, Result};
-use crate::file::ModelStore;
+use crate::ledger::requests::{self, AnsweredRequest};
 use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog};
 use crate::operations::report::ReceiptPlace;
 
@@ -18,12 +18,14 @@ pub(crate) struct SignedChange<'a> {
     old_root: Hash,
     /// The new model; None where the change left it as it was.
     new_model: Option<Live>,
+    /// The key that signs the head of the log.
+    signer: &'a SecretKey,
 }
 
 impl<'a> SignedChange<'a> {
     pub(super) fn new(
         mut opened: OpenedChange<'a>,
-        signer: &SecretKey,
+        signer: &'a SecretKey,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
         new_model: Option<Live>,
@@ -32,11 +34,9 @@ impl<'a> SignedChange<'a> {
         let store = opened.store();
         let manifest = &mut opened.manifest;
         let receipts = store.with(|connection| {
-            let signed = ReceiptLog(connection).append(&mut manifest.ledger, signer, transition, drafts)?;
-            manifest.save(connection)?;
-            Ok(signed)
+            ReceiptLog(connection).append(&mut manifest.ledger, signer, transition, drafts)
         })?;
-        Ok(Self { opened, receipts, old_root, new_model })
+        Ok(Self { opened, receipts, old_root, new_model, signer })
     }
 
     /// The receipts, in the order of their drafts.
@@ -44,26 +44,26 @@ impl<'a> SignedChange<'a> {
         &self.receipts
     }
 
-    /// The file, for what belongs to the receipts and is no part of the manifest.
-    pub(crate) fn store(&self) -> &'a ModelStore {
-        self.opened.store()
+    /// Keeps the answers to named requests, each under the commitment to its name.
+    pub(crate) fn record_answers(&mut self, answers: &[(Hash, AnsweredRequest)]) -> Result<()> {
+        let store = self.opened.store();
+        let ledger = &mut self.opened.manifest.ledger;
+        store.with(|connection| requests::record(connection, ledger, answers))
     }
 
     /// Another key signs the head of the log from here on. The last receipt says so.
-    pub(crate) fn hand_over(mut self, next: &SecretKey) -> Result<Self> {
-        let store = self.opened.store();
+    pub(crate) fn hand_over(mut self, next: &'a SecretKey) -> Self {
         let manifest = &mut self.opened.manifest;
         manifest.ledger.rotations.extend(self.receipts.last().map(|signed| signed.receipt.sequence));
         manifest.ledger.key = next.public().to_string();
-        store.with(|connection| {
-            ReceiptLog(connection).seal(&manifest.ledger, next)?;
-            manifest.save(connection)
-        })?;
-        Ok(self)
+        self.signer = next;
+        self
     }
 
-    /// Makes the change last, and keeps the model for the next change. Gives the receipts.
+    /// Signs manifest and log, makes the change last, and keeps the model for the next change. Gives the receipts.
     pub(crate) fn commit(self) -> Result<Vec<SignedReceipt>> {
+        let opened = &self.opened;
+        opened.store().with(|connection| opened.manifest.seal(connection, self.signer))?;
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
         let OpenedChange { model, transaction, manifest, .. } = self.opened;
@@ -77,7 +77,7 @@ impl<'a> SignedChange<'a> {
 
     /// Commits, and gives the place of the last receipt.
     pub(crate) fn commit_last(self) -> Result<ReceiptPlace> {
-        let path = self.store().path().to_owned();
+        let path = self.opened.store().path().to_owned();
         let receipts = self.commit()?;
         let lost = || Error::Damaged { path, what: "its log took no receipt".into() };
         receipts.last().map(receipt_place).ok_or_else(lost)
@@ -88,7 +88,7 @@ impl<'a> OpenedChange<'a> {
     /// Signs receipts for something that leaves the model as it is.
     pub(crate) fn sign(
         self,
-        signer: &SecretKey,
+        signer: &'a SecretKey,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {

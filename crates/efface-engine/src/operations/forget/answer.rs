@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::ForgetPlan;
 use crate::codec::pack;
 use crate::error::Result;
-use crate::ledger::requests::{self, AnsweredRequest};
+use crate::ledger::requests::AnsweredRequest;
 use crate::operations::change::{OpenedChange, SignedChange, change_report, receipt_place};
 use crate::operations::report::{ChangeReport, ReceiptPlace};
 
@@ -67,7 +67,12 @@ pub(super) fn reports(
 }
 
 /// Keeps the answers of requests that have names.
-pub(super) fn record(change: &SignedChange<'_>, plans: &[ForgetPlan], kept: &mut [KeptAnswer]) -> Result<()> {
+pub(super) fn record(
+    change: &mut SignedChange<'_>,
+    plans: &[ForgetPlan],
+    kept: &mut [KeptAnswer],
+) -> Result<()> {
+    let mut answers = Vec::new();
     for ((plan, answer), signed) in plans.iter().zip(kept).zip(change.receipts()) {
         answer.id = signed.receipt.id.clone();
         let Some(name) = plan.name else { continue };
@@ -76,9 +81,9 @@ pub(super) fn record(change: &SignedChange<'_>, plans: &[ForgetPlan], kept: &mut
             sequence: signed.receipt.sequence,
             result: pack::write(&*answer)?,
         };
-        change.store().with(|connection| requests::record(connection, &name.commitment, &answered))?;
+        answers.push((name.commitment, answered));
     }
-    Ok(())
+    change.record_answers(&answers)
 }
 
 /// The first answer again.

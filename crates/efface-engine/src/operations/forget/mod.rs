@@ -149,8 +149,8 @@ impl RequestGroup<'_> {
         for answer in &mut kept {
             answer.withdrawn = applied.withdrawn;
         }
-        let signed = applied.sign(signer, drafts)?;
-        answer::record(&signed, self.plans, &mut kept)?;
+        let mut signed = applied.sign(signer, drafts)?;
+        answer::record(&mut signed, self.plans, &mut kept)?;
         let receipts = signed.commit()?;
         Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
     }
@@ -197,8 +197,8 @@ impl RequestGroup<'_> {
             return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
         };
         let unchanged = change.unchanged();
-        let signed = change.sign(signer, &unchanged, drafts)?;
-        answer::record(&signed, self.plans, &mut kept)?;
+        let mut signed = change.sign(signer, &unchanged, drafts)?;
+        answer::record(&mut signed, self.plans, &mut kept)?;
         let receipts = signed.commit()?;
         Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
     }

@@ -48,7 +48,9 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
             let commitment = salt.commit(CommitmentLabel::Request, id.as_bytes());
             let body = salt.commit(CommitmentLabel::Request, &identity(request)?);
             let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
-            let known = change.store().with(|connection| requests::find(connection, &commitment))?;
+            let known = change
+                .store()
+                .with(|connection| requests::find(connection, &change.manifest.ledger, &commitment))?;
             if let Some(known) = known {
                 let answer = if known.body == body { replay(change, &known) } else { Err(reused()) };
                 sorted.answers[at] = Some(answer);

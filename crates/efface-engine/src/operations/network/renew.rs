@@ -14,7 +14,7 @@ use crate::codec::model::Live;
 use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::codec::text_encoder::{PART, word_lists};
 use crate::error::{Error, Result};
-use crate::file::{FileFault, ModelStore, StoreRows, StoredArray, damaged, parts, rows};
+use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoredArray, damaged, parts, rows};
 use crate::progress::Progress;
 
 /// What a training made, to be written with the change that asked for it.
@@ -123,12 +123,13 @@ impl NetworkRenewal {
         self,
         connection: &rusqlite::Connection,
         manifest: &mut Manifest,
+        directory: &mut RowDirectory<'_>,
     ) -> std::result::Result<(), FileFault> {
         let outline = manifest.outline();
         let mut fresh = Vec::with_capacity(self.encoded.len());
-        rows::each(connection, &outline, |number, stored, _| {
+        rows::each(connection, &outline, |number, found| {
             if self.encoded.get(RowId(number)).is_some() {
-                fresh.push((number, stored));
+                fresh.push((number, found.row));
             }
             Ok(())
         })?;
@@ -137,7 +138,9 @@ impl NetworkRenewal {
         }
         for (number, stored) in &fresh {
             if let Some(view) = self.encoded.get(RowId(*number)) {
-                rows::renew(connection, *number, outline.shape.layout, stored, view.features)?;
+                let layout = outline.shape.layout;
+                let digest = rows::renew(connection, *number, layout, stored, view.features)?;
+                directory.renew(*number, &stored.id, stored.subject.as_deref(), &digest)?;
             }
         }
         let head = parts::save_lasting(connection, StoredArray::Bytes(PART, &self.backbone))?;

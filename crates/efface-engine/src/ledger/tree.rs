@@ -1,0 +1,353 @@
+//! Tables under a root that is signed with every change: the training set, the list of what must not come back, and the
+//! answers to named requests. Each is a set of entries in the tree of [`training_set`], of which only the top is stored.
+//!
+//! Whoever can write to the file can change a table, but not the root. So nothing is believed before the bucket that it lies
+//! in, with the hashes beside the way up, leads to the root: this shows that an entry is there, and that one is not. It reads a
+//! few dozen entries and one cell for every doubling of the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use efface_receipt::training_set::{self, SetCells, SetNode, bits_for, bucket, bucket_range};
+use efface_receipt::{Hash, SetState};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::file::{FileFault, damaged};
+
+/// The root over a table, and how many bits number the buckets of its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TreeHead {
+    pub(crate) set: SetState,
+    pub(crate) bits: u32,
+}
+
+impl TreeHead {
+    /// That of a table without entries.
+    pub(crate) fn empty() -> Self {
+        Self { set: SetNode::EMPTY.state(), bits: 0 }
+    }
+}
+
+/// The tables that are kept this way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SealedTable {
+    /// The commitments of the rows. They have no value beside them, and receipts name the root over them.
+    Members,
+    /// What must not come back.
+    Forgotten,
+    /// The answers to named requests.
+    Requests,
+}
+
+impl SealedTable {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Members => "members",
+            Self::Forgotten => "forgotten",
+            Self::Requests => "requests",
+        }
+    }
+
+    fn has_values(self) -> bool {
+        self != Self::Members
+    }
+
+    /// The number of the tree's topmost cell, less one: all trees share a table of cells, and no tree has so many.
+    fn first_cell(self) -> u64 {
+        (self as u64) << 40
+    }
+}
+
+/// One entry of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SealedEntry {
+    pub(crate) commitment: Hash,
+    pub(crate) value: Vec<u8>,
+}
+
+impl SealedEntry {
+    pub(crate) fn new(commitment: Hash, value: Vec<u8>) -> Self {
+        Self { commitment, value }
+    }
+}
+
+/// A table and its tree.
+#[derive(Clone, Copy)]
+pub(crate) struct SealedTree<'a> {
+    connection: &'a Connection,
+    table: SealedTable,
+}
+
+impl SetCells for SealedTree<'_> {
+    type Error = FileFault;
+
+    fn get(&self, cell: u64) -> Result<SetNode, FileFault> {
+        let mut statement = self.connection.prepare_cached(r#"SELECT node FROM "cells" WHERE cell = ?1"#)?;
+        let cell = self.table.first_cell() + cell;
+        let found: Option<[u8; 40]> = statement.query_row([cell], |row| row.get(0)).optional()?;
+        Ok(found.map_or(SetNode::EMPTY, |bytes| SetNode::from_bytes(&bytes)))
+    }
+
+    fn set(&mut self, cell: u64, node: SetNode) -> Result<(), FileFault> {
+        let sql = r#"INSERT INTO "cells" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET node = excluded.node"#;
+        let cell = self.table.first_cell() + cell;
+        self.connection.prepare_cached(sql)?.execute(params![cell, node.to_bytes()])?;
+        Ok(())
+    }
+}
+
+impl<'a> SealedTree<'a> {
+    pub(crate) fn new(connection: &'a Connection, table: SealedTable) -> Self {
+        Self { connection, table }
+    }
+
+    /// The value under a commitment; None where the root says that there is no entry.
+    pub(crate) fn find(&self, head: &TreeHead, commitment: &Hash) -> Result<Option<Vec<u8>>, FileFault> {
+        let entries = self.checked_bucket(head, bucket(commitment, head.bits))?;
+        Ok(entries.into_iter().find(|entry| entry.commitment == *commitment).map(|entry| entry.value))
+    }
+
+    /// Takes entries out and puts entries in. What is read for that must lead to the root as it was.
+    pub(crate) fn change(
+        &self,
+        head: &mut TreeHead,
+        gone: &[Hash],
+        come: &[SealedEntry],
+    ) -> Result<(), FileFault> {
+        let count = (head.set.count + come.len() as u64).saturating_sub(gone.len() as u64);
+        // Four times too many or too few entries a bucket: number the buckets anew.
+        let anew = bits_for(count).abs_diff(head.bits) > 1;
+        let keys = gone.iter().chain(come.iter().map(|entry| &entry.commitment));
+        let touched: BTreeSet<u64> = keys.map(|key| bucket(key, head.bits)).collect();
+        if anew {
+            self.entries_of(head)?;
+        } else {
+            for bucket in &touched {
+                self.checked_bucket(head, *bucket)?;
+            }
+        }
+        self.write(gone, come)?;
+        let mut tree = *self;
+        if anew {
+            self.remove_cells()?;
+            head.bits = bits_for(count);
+            let all = self.read(&Hash([0; 32]), &Hash([0xff; 32]))?;
+            let leaves = all.iter().map(|entry| Ok(self.leaf(entry)));
+            head.set = training_set::build(&mut tree, head.bits, leaves)?;
+        } else if !touched.is_empty() {
+            let bits = head.bits;
+            let node = |bucket| Ok((bucket, self.node(&self.bucket(bucket, bits)?, bits)?));
+            let buckets = touched.into_iter().map(node).collect::<Result<Vec<_>, FileFault>>()?;
+            head.set = training_set::update(&mut tree, bits, &buckets)?;
+        }
+        if head.set.count == count {
+            Ok(())
+        } else {
+            damaged(format!("its table `{}` has another size", self.table.name()))
+        }
+    }
+
+    /// Every entry, after the whole table was compared with its root.
+    pub(crate) fn entries_of(&self, head: &TreeHead) -> Result<Vec<SealedEntry>, FileFault> {
+        let entries = self.read(&Hash([0; 32]), &Hash([0xff; 32]))?;
+        if self.node(&entries, 0)?.state() == head.set { Ok(entries) } else { self.altered() }
+    }
+
+    /// Compares every cell with the entries below it; gives the entries.
+    pub(crate) fn check(&self, head: &TreeHead) -> Result<Vec<SealedEntry>, FileFault> {
+        let entries = self.entries_of(head)?;
+        let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
+        training_set::build(&mut cells, head.bits, entries.iter().map(|entry| Ok(self.leaf(entry))))?;
+        for (cell, node) in &cells {
+            if self.get(*cell)? != *node {
+                return self.altered();
+            }
+        }
+        let first = self.table.first_cell();
+        let sql = r#"SELECT cell, node FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut stored = statement.query([first, first + (1 << 40) - 1])?;
+        while let Some(row) = stored.next()? {
+            let cell: u64 = row.get(0)?;
+            // A bucket that lost its last entry keeps a cell that says so.
+            let known = cells.contains_key(&(cell - first));
+            if !known && SetNode::from_bytes(&row.get(1)?) != SetNode::EMPTY {
+                return self.altered();
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The entries of a bucket, which must lead to the root.
+    fn checked_bucket(&self, head: &TreeHead, bucket: u64) -> Result<Vec<SealedEntry>, FileFault> {
+        let entries = self.bucket(bucket, head.bits)?;
+        let mut node = self.node(&entries, head.bits)?;
+        let mut cell = (1_u64 << head.bits.min(32)) + bucket;
+        while cell > 1 {
+            let beside = self.get(cell ^ 1)?;
+            node = if cell.is_multiple_of(2) {
+                SetNode::join(&node, &beside)
+            } else {
+                SetNode::join(&beside, &node)
+            };
+            cell /= 2;
+        }
+        if node.state() == head.set { Ok(entries) } else { self.altered() }
+    }
+
+    fn altered<T>(&self) -> Result<T, FileFault> {
+        damaged(format!("its table `{}` is not the one that was signed", self.table.name()))
+    }
+
+    fn bucket(&self, bucket: u64, bits: u32) -> Result<Vec<SealedEntry>, FileFault> {
+        let (low, high) = bucket_range(bucket, bits);
+        self.read(&low, &high)
+    }
+
+    /// The entries from one commitment to another, in order.
+    fn read(&self, low: &Hash, high: &Hash) -> Result<Vec<SealedEntry>, FileFault> {
+        let table = self.table.name();
+        let value = if self.table.has_values() { "value" } else { "x''" };
+        let sql = format!(
+            r#"SELECT commitment, {value} FROM "{table}" WHERE commitment BETWEEN ?1 AND ?2 ORDER BY commitment"#
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let found = statement.query_map(params![low.as_bytes(), high.as_bytes()], |row| {
+            Ok(SealedEntry { commitment: Hash(row.get(0)?), value: row.get(1)? })
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    fn write(&self, gone: &[Hash], come: &[SealedEntry]) -> Result<(), FileFault> {
+        let table = self.table.name();
+        let sql = format!(r#"DELETE FROM "{table}" WHERE commitment = ?1"#);
+        let mut remove = self.connection.prepare_cached(&sql)?;
+        for commitment in gone {
+            if remove.execute([commitment.as_bytes()])? != 1 {
+                return damaged(format!("its table `{table}` lacks an entry"));
+            }
+        }
+        // In order, so that a table filled at once is filled at its end.
+        let mut come: Vec<&SealedEntry> = come.iter().collect();
+        come.sort_by_key(|entry| entry.commitment);
+        if self.table.has_values() {
+            let sql = format!(r#"INSERT INTO "{table}" VALUES (?1, ?2)"#);
+            let mut insert = self.connection.prepare_cached(&sql)?;
+            for entry in come {
+                insert.execute(params![entry.commitment.as_bytes(), entry.value])?;
+            }
+        } else {
+            let sql = format!(r#"INSERT INTO "{table}" VALUES (?1)"#);
+            let mut insert = self.connection.prepare_cached(&sql)?;
+            for entry in come {
+                insert.execute([entry.commitment.as_bytes()])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_cells(&self) -> Result<(), FileFault> {
+        let first = self.table.first_cell();
+        let sql = r#"DELETE FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
+        self.connection.execute(sql, [first, first + (1 << 40) - 1])?;
+        Ok(())
+    }
+
+    fn node(&self, entries: &[SealedEntry], depth: u32) -> Result<SetNode, FileFault> {
+        let leaves: Vec<Hash> = entries.iter().map(|entry| self.leaf(entry)).collect();
+        Ok(training_set::subtree(&leaves, depth)?)
+    }
+
+    /// The key of an entry in the tree. With a value it is half the commitment, which fixes the place, and half a hash over
+    /// both: another value under the same commitment is another key.
+    fn leaf(&self, entry: &SealedEntry) -> Hash {
+        if !self.table.has_values() {
+            return entry.commitment;
+        }
+        let mut key = entry.commitment;
+        let digest =
+            Sha256::new().chain_update(entry.commitment.as_bytes()).chain_update(&entry.value).finalize();
+        key.0[16..].copy_from_slice(&digest[..16]);
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u32) -> SealedEntry {
+        let commitment = efface_receipt::sha256(&number.to_be_bytes());
+        SealedEntry::new(commitment, number.to_le_bytes().to_vec())
+    }
+
+    /// A table of so many entries, of which every third left again.
+    fn filled(connection: &Connection, table: SealedTable, count: u32) -> TreeHead {
+        let tree = SealedTree::new(connection, table);
+        let mut head = TreeHead::empty();
+        for first in (0..count).step_by(7) {
+            let come: Vec<SealedEntry> = (first..count.min(first + 7)).map(entry).collect();
+            tree.change(&mut head, &[], &come).unwrap();
+        }
+        for number in (0..count).step_by(3) {
+            tree.change(&mut head, &[entry(number).commitment], &[]).unwrap();
+        }
+        head
+    }
+
+    fn tables() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        let sql = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL);
+            CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+            CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"#;
+        connection.execute_batch(sql).unwrap();
+        connection
+    }
+
+    #[test]
+    fn what_is_there_and_what_is_not_leads_to_the_root() {
+        let connection = tables();
+        let other = filled(&connection, SealedTable::Requests, 40);
+        let head = filled(&connection, SealedTable::Forgotten, 400);
+        assert!(head.bits > 1, "{head:?}");
+        let tree = SealedTree::new(&connection, SealedTable::Forgotten);
+        for number in 0..420 {
+            let stays = number < 400 && number % 3 != 0;
+            let found = tree.find(&head, &entry(number).commitment).unwrap();
+            assert_eq!(found, stays.then(|| entry(number).value), "{number}");
+        }
+        assert_eq!(tree.check(&head).unwrap().len() as u64, head.set.count);
+        SealedTree::new(&connection, SealedTable::Requests).check(&other).unwrap();
+    }
+
+    #[test]
+    fn an_altered_table_is_neither_read_nor_changed() {
+        for alter in [
+            "DELETE FROM forgotten WHERE commitment = ?1",
+            "UPDATE forgotten SET value = x'00' WHERE commitment = ?1",
+            "UPDATE forgotten SET commitment = zeroblob(32) WHERE commitment = ?1",
+            "UPDATE cells SET node = zeroblob(40) WHERE cell > 1 << 40 AND ?1 IS NOT NULL",
+        ] {
+            let connection = tables();
+            let head = filled(&connection, SealedTable::Forgotten, 400);
+            let tree = SealedTree::new(&connection, SealedTable::Forgotten);
+            let wanted = entry(100).commitment;
+            connection.execute(alter, [wanted.as_bytes()]).unwrap();
+            assert!(tree.find(&head, &wanted).is_err(), "{alter}");
+            assert!(tree.check(&head).is_err(), "{alter}");
+            let mut after = head;
+            assert!(tree.change(&mut after, &[], &[SealedEntry::new(wanted, Vec::new())]).is_err());
+        }
+        // A bit of one cell, on the way of some entries and not of others.
+        let connection = tables();
+        let head = filled(&connection, SealedTable::Forgotten, 400);
+        let tree = SealedTree::new(&connection, SealedTable::Forgotten);
+        let cell = (1_u64 << 40) + (1 << head.bits);
+        let sql = "UPDATE cells SET node = zeroblob(40) WHERE cell = ?1";
+        assert_eq!(connection.execute(sql, [cell]).unwrap(), 1);
+        assert!(tree.check(&head).is_err());
+        let wrong = (0..400).filter(|at| tree.find(&head, &entry(*at).commitment).is_err()).count();
+        assert!((1..400).contains(&wrong), "{wrong}");
+    }
+}

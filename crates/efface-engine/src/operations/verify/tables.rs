@@ -1,0 +1,172 @@
+//! The tables of a file against the roots that its signed manifest holds, and against each other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use efface_receipt::{Hash, Receipt, RequestId, SettledRun, SignedReceipt, training_set};
+use rusqlite::Connection;
+
+use super::{CheckOutcome, holds};
+use crate::codec::manifest::Manifest;
+use crate::file::{self, damaged, parts};
+use crate::ledger::{self, SealedTable, SealedTree, copies, requests, suppression};
+
+/// SQLite's own look at its pages, and that the file holds no values of which nothing is known.
+pub(super) fn file(connection: &Connection) -> CheckOutcome {
+    let told: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if told != "ok" {
+        return damaged(told);
+    }
+    let named: u64 = connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
+    if named == 2 { holds("pages and tables are whole") } else { damaged("it holds values of no meaning") }
+}
+
+/// Arrays match their checksums, and those of the parameters the last receipt.
+pub(super) fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
+    for part in &manifest.parts {
+        parts::check(connection, &manifest.parts, part.name())?;
+    }
+    parts::check_count(connection, &manifest.parts)?;
+    let hash = manifest.parameters();
+    match last {
+        Some(last) if last.parameters.after == hash => holds(format!("{hash}, as the last receipt says")),
+        Some(_) => damaged("they are not those of the last receipt"),
+        None => damaged("there is no receipt to compare them with"),
+    }
+}
+
+/// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree over all of them is
+/// built from nothing.
+pub(super) fn set(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
+    let commitments = manifest.commitments();
+    let salt = manifest.salt();
+    let mut leaves: Vec<Hash> = Vec::new();
+    let mut entries = HashMap::new();
+    file::rows::each(connection, &manifest.outline(), |number, found| {
+        leaves.push(commitments.row(found.row.id.as_bytes(), &found.content));
+        entries.insert(number, salt.entry(&found.row.id, found.row.subject.as_deref(), &found.digest));
+        Ok(())
+    })?;
+    let directory = manifest.directory(connection);
+    let mut strangers = 0_u64;
+    directory.scan(|row, entry| strangers += u64::from(entries.get(&row) != Some(entry)))?;
+    directory.check_chunks()?;
+    if strangers > 0 || entries.len() as u64 != manifest.rows {
+        return damaged("its list of rows does not name the rows that it holds");
+    }
+    leaves.sort();
+    let members = &manifest.ledger.members;
+    let stored = SealedTree::new(connection, SealedTable::Members).check(members)?;
+    if !stored.iter().map(|entry| &entry.commitment).eq(&leaves) {
+        return damaged("its list of commitments is not that of its rows");
+    }
+    let state = training_set::state_of(&leaves)?;
+    match last {
+        Some(last) if last.training_set.after == state && members.set == state => {
+            holds(format!("{} rows under root {}, as the last receipt says", state.count, state.root))
+        }
+        _ => damaged("its rows are not those of the last receipt"),
+    }
+}
+
+/// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
+pub(super) fn scrubbing(
+    connection: &Connection,
+    manifest: &Manifest,
+    told: Option<SettledRun>,
+) -> CheckOutcome {
+    let listed =
+        manifest.waiting.as_ref().map(|waiting| SettledRun { first: waiting.first, last: waiting.last });
+    if listed != told {
+        return damaged("the rows that wait to be scrubbed are not those of its log");
+    }
+    if let Some(waiting) = &manifest.waiting {
+        let times = SignedReceipt::parse(&ledger::leaf(connection, waiting.first)?)?.receipt.times;
+        let [from, to] = [times.received_at, times.forgotten_at.unwrap_or(times.received_at)];
+        // A later time in the manifest would put the scrubbing off.
+        if !(from.unix_milliseconds()..=to.unix_milliseconds()).contains(&waiting.since) {
+            return damaged("the rows that wait to be scrubbed do so since another time than its log says");
+        }
+    }
+    let outline = manifest.outline();
+    let places = manifest.rows + manifest.husks + outline.hidden.len() as u64;
+    for table in ["rows", "keys"] {
+        let sql = format!(r#"SELECT count(*) FROM "{table}""#);
+        let stored: u64 = connection.query_row(&sql, [], |row| row.get(0))?;
+        if stored != places {
+            return damaged(format!("its table `{table}` has {stored} places where {places} belong"));
+        }
+    }
+    let sql = r#"SELECT count(*) FROM "rows" JOIN "keys" ON keys.row = rows.row"#;
+    let both: u64 = connection.query_row(sql, [], |row| row.get(0))?;
+    if both != places {
+        return damaged("the places of its rows are not those on its list");
+    }
+    file::rows::waiting(connection, &outline)?;
+    let hidden: Vec<u64> = outline.hidden.into_keys().collect();
+    let sql = r#"SELECT rows.row FROM "rows" JOIN "keys" ON keys.row = rows.row
+                 WHERE keys.key = zeroblob(48) AND rows.payload <> zeroblob(length(rows.payload)) ORDER BY rows.row"#;
+    let mut statement = connection.prepare(sql)?;
+    let left: Vec<u64> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    if left != hidden {
+        return damaged(format!(
+            "{} rows that left are not overwritten, and {} wait",
+            left.len(),
+            hidden.len()
+        ));
+    }
+    holds(match hidden.len() {
+        0 => "every row that left is overwritten".to_owned(),
+        count => format!("{count} rows that left wait for the next settle; every other is overwritten"),
+    })
+}
+
+/// Every request that was answered has a receipt of its own.
+pub(super) fn asked(connection: &Connection, manifest: &Manifest) -> CheckOutcome {
+    let mut seen = BTreeSet::new();
+    for (name, answer) in requests::checked_list(connection, &manifest.ledger)? {
+        let sequence = answer.sequence;
+        let signed = SignedReceipt::parse(&ledger::leaf(connection, sequence)?)?;
+        let answered = signed.receipt.request_id == Some(RequestId::Committed(name));
+        if !answered || !seen.insert(sequence) {
+            return damaged(format!("a request points at receipt {sequence}, which answers another"));
+        }
+    }
+    holds(format!("{} answered, one receipt each", seen.len()))
+}
+
+/// The list of exports is the one that was signed.
+pub(super) fn exported(connection: &Connection, manifest: &Manifest) -> CheckOutcome {
+    copies::check(connection, &manifest.ledger)?;
+    let (live, withdrawn) = copies::count(connection)?;
+    holds(format!("{live} in use, {withdrawn} withdrawn"))
+}
+
+/// The list of what must not come back: as many entries as rows were forgotten, in the seconds in which the log says so,
+/// each as it was entered, and none of a row that is here.
+pub(super) fn suppressed(
+    connection: &Connection,
+    manifest: &Manifest,
+    left: &BTreeMap<String, u64>,
+) -> CheckOutcome {
+    let entries = suppression::checked_list(connection, &manifest.ledger)?;
+    let listed = entries.len() as u64;
+    if listed != manifest.forgotten {
+        return damaged(format!("it lists {listed} rows where {} were forgotten", manifest.forgotten));
+    }
+    let gone: HashSet<Hash> = entries.iter().map(|entry| entry.commitment).collect();
+    let salt = manifest.salt();
+    file::rows::each(connection, &manifest.outline(), |_, found| {
+        if gone.contains(&Hash(salt.id(&found.row.id))) {
+            return damaged("a row that was forgotten is in the model");
+        }
+        Ok(())
+    })?;
+    let mut dates: BTreeMap<&str, u64> = BTreeMap::new();
+    entries.iter().for_each(|entry| *dates.entry(&entry.since).or_default() += 1);
+    // Rows that went before the log began are in no receipt of it.
+    if left.iter().any(|(second, rows)| dates.get(second.as_str()).is_none_or(|listed| listed < rows)) {
+        return damaged("rows that the log says were forgotten are not on the list, or under another time");
+    }
+    let told: u64 = left.values().sum();
+    holds(format!("{listed} rows that must not come back, {told} of them in this log"))
+}
