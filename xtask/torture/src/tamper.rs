@@ -34,7 +34,7 @@ fn alter(connection: &Connection, table: &str, dice: &mut Dice) -> Result<String
         connection.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
     let sql = format!("SELECT * FROM \"{table}\" LIMIT 1 OFFSET {}", dice.below(count));
     let mut statement = connection.prepare(&sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(String::from).collect();
+    let names: Vec<String> = statement.column_names().map(String::from).collect();
     let values: Vec<Value> =
         statement.query_row([], |row| (0..names.len()).map(|at| row.get(at)).collect())?;
     let all: Vec<String> = (1..=names.len()).map(|at| format!("\"{}\" IS ?{at}", names[at - 1])).collect();
