@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
-use efface::methods::{self, Exact};
+use efface::methods::{self, Exact, Summation};
 use efface::models::ridge::leave_out_predictions;
 use efface::synthetic::{FeatureInjection, LinearProblem};
 use efface::{
@@ -523,4 +523,33 @@ fn a_sparse_row_meets_a_model_of_shifted_columns() {
         let off = (a.parameters().0 - b.parameters().0).norm_max();
         assert!(off < 1e-6, "logistic, {count}: {off}");
     }
+}
+
+/// A fit that read its rows to learn how good its sums are has learned it for later requests too: one that factors anew
+/// need not read them again.
+#[test]
+fn a_request_that_factors_anew_knows_what_the_fit_measured() {
+    let rows = alike_columns(3000, 40, 0.1);
+    let model = Ridge::new(1e-6).form(Form::Factor).fit(&rows).unwrap();
+    let gone: Vec<RowId> = (0..12).map(|k| RowId(50 * k)).collect();
+    let outcome = Summation.forget(&model, &rows, &gone).unwrap();
+    assert!(outcome.evidence.relative_bound < 1e-10);
+    assert_eq!(outcome.evidence.rows_read, gone.len());
+}
+
+/// Columns that differ by little from one another.
+fn alike_columns(count: usize, width: usize, blur: f64) -> Rows {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 11) as f64) / (1u64 << 52) as f64 - 1.0
+    };
+    let mut x = Vec::with_capacity(count * width);
+    let mut y = Vec::with_capacity(count);
+    for _ in 0..count {
+        let common = next();
+        x.extend((0..width).map(|_| common + blur * next()));
+        y.push(common + 0.1 * next());
+    }
+    Rows::new(Dense::new(x, width).unwrap(), y, 1).unwrap()
 }

@@ -22,7 +22,9 @@ use super::sums::Sums;
 use super::wide::subtract;
 use super::{Basis, Form, Penalty, Ridge};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
+use crate::linalg::{
+    CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, operator_norm, par,
+};
 use crate::random;
 use crate::rows::{RowStore, Rows};
 
@@ -51,6 +53,37 @@ pub(crate) struct RidgeFrame {
 /// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
 pub(crate) type RowsIfNeeded<'a> = dyn Fn() -> Result<Option<Cow<'a, Rows>>> + 'a;
 
+/// What a request built anew came from: the body before it, the rows changed since that body was settled, and a point
+/// where the gradient over the rows that are left is known.
+pub(crate) struct BodyBefore<'a> {
+    pub(crate) body: &'a DenseBody,
+    pub(crate) changed: usize,
+    pub(crate) anchor: Anchor,
+}
+
+impl BodyBefore<'_> {
+    /// At least the fraction by which the sums after the request are wrong. A fit may have measured a far smaller one than
+    /// the number of terms allows, and it holds as a fraction of the sums before: of those after, it is as much more as A
+    /// before is larger than A after. Columns that no row has any more are 0 in both and have no part in it.
+    fn sums_error(&self, factor: &Cholesky, after: &DenseBody, par: Par) -> f64 {
+        let before = &self.body.ledger.quality;
+        let width = factor.width();
+        let apart = after.unsupported(None);
+        let growth = operator_norm(width, &apart, width as u64 + 5, |v| {
+            factor.sandwich(v, |v| *v = self.body.sums.times(v), par);
+        });
+        // A fraction measured while rows waited is one of A with them, which can be larger than A without.
+        let known = if before.measured_after > 0 {
+            before.sums_error * self.body.ledger.joined_growth
+        } else {
+            before.sums_error
+        };
+        let added = UNIT * (self.changed as f64 + 4.0) * width as f64 * after.ledger.quality.spread_norm;
+        let carried = known * growth.max(1.0) + added;
+        if carried.is_finite() { carried } else { f64::INFINITY }
+    }
+}
+
 /// A body with its parameters.
 pub(crate) struct BuiltBody {
     pub(crate) body: DenseBody,
@@ -60,17 +93,23 @@ pub(crate) struct BuiltBody {
 }
 
 impl RidgeFrame {
-    /// The body for these sums and its parameters. `anchor` is a point where the gradient is known; without one, b stands
-    /// for it.
+    /// The body for these sums and its parameters. A request says in `before` what they came from; a fit has nothing to
+    /// say, and b stands for the gradient.
     pub(crate) fn build(
         &self,
         form: Form,
         sums: Sums,
-        anchor: Option<Anchor>,
+        before: Option<BodyBefore<'_>>,
         rows: &RowsIfNeeded<'_>,
     ) -> Result<BuiltBody> {
         let par = par(self.settings.threads);
         let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
+        if let (Some(before), Some(factor)) = (&before, kept_factor.as_ref().or(body.solver.factor())) {
+            let carried = before.sums_error(factor, &body, par);
+            let quality = &mut body.ledger.quality;
+            quality.sums_error = quality.sums_error.min(carried);
+        }
+        let anchor = before.map(|before| before.anchor);
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
             None => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::bound::{Anchor, CurvatureQuality, DistanceLedger};
-use super::build::{BuiltBody, RefinementPlan, RidgeFrame, refine};
+use super::build::{BodyBefore, BuiltBody, RefinementPlan, RidgeFrame, refine};
 use super::change::{LongResiduals, RidgeChange};
 use super::curvature::{Solver, factor_of};
 use super::sums::{SignedRows, Sums};
@@ -318,7 +318,8 @@ impl DenseBody {
         if !self.is_spoilt(rows) {
             let (sums, anchor) = self.settled(&model.frame(), rows);
             let retained = || Ok(Some(Cow::Owned(request.retained()?)));
-            let built = model.frame().build(self.form(), sums, Some(anchor), &retained);
+            let before = BodyBefore { body: self, changed: self.waiting() + rows.signs.len(), anchor };
+            let built = model.frame().build(self.form(), sums, Some(before), &retained);
             let BuiltBody { mut body, theta, reread } = built.map_err(explained)?;
             if body.ledger.relative(&model.basis, &theta) <= tolerance {
                 body.ledger.refactorisations = refactorisations;
