@@ -130,7 +130,7 @@ def prepare(data, folder):
         progress(f"reading {name} …")
         x, y, train = make(Path(data))
         here = Path(folder) / name
-        here.mkdir(parents=True)
+        here.mkdir(parents=True, exist_ok=True)
         write(here, "train", x[train], y[train])
         write(here, "test", x[~train], y[~train])
         about = {"width": x.shape[1], "classes": int(y.max()) + 1, "sparse": scipy.sparse.issparse(x)}

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{data, methods, networks, package, python, root};
+use crate::{classifiers, data, methods, networks, package, python, root};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -42,12 +42,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("stream") => stream(),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
+        Some("classifiers") => classifiers::run(&args[1..]),
         Some("methods") => methods::run(&args[1..]),
         Some("nn") => networks::run(&args[1..]),
         Some("python") => package::bench(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, fit, stream, injection, data, methods, nn and python exist"
+                "there is no benchmark {other}; deletion, flat, fit, stream, injection, classifiers, data, methods, nn and python exist"
             )
         }
     }

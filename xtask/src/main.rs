@@ -2,12 +2,14 @@
 
 mod bench;
 mod claims;
+mod classifiers;
 mod crates;
 mod data;
 mod methods;
 mod networks;
 mod package;
 mod python;
+mod scratch;
 mod test;
 mod tidy;
 mod torture;

@@ -1,22 +1,13 @@
 //! Lays out what `crates/efface/benches/methods.rs` and `xtask/bench/methods.py` measured: every method on real data.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::bench::{measure, number, parse};
+use crate::scratch::ScratchFolder;
 use crate::{python, root};
-
-/// Deleted again when it goes out of scope, after an error too.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing depends on it being gone.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     // Training alone: the part to run after a change to it.
@@ -29,8 +20,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "there is no folder {}; name the one that holds the data sets: cargo xtask bench methods [training] DIR",
         data.display()
     );
-    let folder = Folder(std::env::temp_dir().join(format!("efface-methods-{}", std::process::id())));
-    let arrays = folder.0.to_string_lossy().into_owned();
+    let folder = ScratchFolder::new("methods")?;
+    let arrays = folder.path().to_string_lossy().into_owned();
     python::script("methods.py", &["prepare", &data.to_string_lossy(), &arrays], 2)?;
     training(&arrays)?;
     if only_training {

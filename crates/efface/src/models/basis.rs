@@ -389,7 +389,7 @@ fn centre(mean: f64, spread: f64, intercept: bool, scale: &dyn Fn(f64) -> f64) -
     (0.0, 1.0)
 }
 
-fn power_of_two(value: f64) -> f64 {
+pub(crate) fn power_of_two(value: f64) -> f64 {
     value.log2().round().clamp(-1000.0, 1000.0).exp2()
 }
 

@@ -12,10 +12,11 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::StepSize;
-use super::curvature::{LowRank, RequestRows, Settling, Standing, WaitingRows};
+use super::curvature::{LowRank, Settling, Standing, WaitingRows};
 use super::objective::{flat, shaped};
 use super::pass::Sample;
 use super::reach::ACCURACY;
+use super::request_rows::RequestRows;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
@@ -33,8 +34,8 @@ pub(crate) struct RequestWork<'a> {
     pub(super) before: &'a LogisticModel,
     /// The rows that are left, read when they are first needed.
     ground: Option<Cow<'a, Rows>>,
-    store: &'a dyn RowStore,
-    gone: &'a [RowId],
+    pub(super) store: &'a dyn RowStore,
+    pub(super) gone: &'a [RowId],
     new: Option<&'a Rows>,
     pub(crate) next: LogisticModel,
     /// The rows of the request in the model's coordinates.
@@ -391,7 +392,8 @@ impl<'a> RequestWork<'a> {
         let basis = fresh.basis.clone();
         let outputs = fresh.outputs();
         fresh.noise_rows = fresh.row_set;
-        fresh.extra = Arc::new(fresh.settings.extra(&basis, outputs, fresh.noise_rows));
+        let gauge = fresh.extra.gauge.clone();
+        fresh.extra = Arc::new(fresh.settings.extra(&basis, gauge, outputs, fresh.noise_rows));
         let (next, iterations, passes) = match self.over_rows(|_, sample| fresh.trained(sample)) {
             Err(Error::NotTrained { .. } | Error::Singular { .. }) => return self.start_over(),
             other => other?,
@@ -530,39 +532,6 @@ impl<'a> RequestWork<'a> {
             newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
         let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
         (length, swing)
-    }
-
-    /// The rows of the request as the caller knows them, one column each, over the parameters that they touch, which are
-    /// listed; the constant comes first.
-    pub(crate) fn raw_rows(&self) -> Result<(Vec<usize>, Mat<f64>)> {
-        let first = self.before.basis.intercept as usize;
-        let frame = self.before.frame();
-        let mut touched: Vec<usize> = (0..first).collect();
-        let mut seen = vec![false; self.before.features()];
-        self.store.visit(self.gone, &mut |_, row| {
-            row.features.each(|j, x| {
-                if x != 0.0 && !std::mem::replace(&mut seen[j], true) {
-                    touched.push(first + j);
-                }
-            });
-        })?;
-        touched.sort_unstable();
-        let mut place = vec![0; self.before.features() + first];
-        touched.iter().enumerate().for_each(|(at, &j)| place[j] = at);
-        let mut raw = Mat::zeros(touched.len(), self.gone.len());
-        self.store.visit(self.gone, &mut |k, row| {
-            let scale = frame.scale(row.features);
-            let column = raw.col_as_slice_mut(k);
-            if first == 1 {
-                column[0] = scale;
-            }
-            row.features.each(|j, x| {
-                if x != 0.0 {
-                    column[place[first + j]] = x * scale;
-                }
-            });
-        })?;
-        Ok((touched, raw))
     }
 
     /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
-use super::pass::{Frame, Sample, Survey, WeightedRow};
+use super::pass::{Frame, Sample, Survey};
+use super::request_rows::RequestRows;
 use super::train::Bowl;
 use crate::error::{Error, Result};
 use crate::linalg::{
@@ -88,106 +89,6 @@ pub(crate) struct LowRank {
     /// H⁻¹u.
     z: Mat<f64>,
     pub(crate) core: ChangeCore,
-}
-
-/// The rows of one request, in the model's coordinates.
-pub(crate) struct RequestRows {
-    /// One column each.
-    pub(crate) x: Mat<f64>,
-    pub(crate) weights: Vec<f64>,
-    pub(crate) signs: Vec<f64>,
-    pub(crate) classes: Vec<usize>,
-    /// θᵀx, one line per row.
-    pub(crate) scores: Mat<f64>,
-}
-
-impl RequestRows {
-    pub(crate) fn new(width: usize, capacity: usize) -> Self {
-        Self {
-            x: Mat::zeros(width, capacity),
-            weights: Vec::with_capacity(capacity),
-            signs: Vec::with_capacity(capacity),
-            classes: Vec::with_capacity(capacity),
-            scores: Mat::zeros(0, 0),
-        }
-    }
-
-    pub(crate) fn push(&mut self, frame: Frame<'_>, member: &WeightedRow<'_>, sign: f64) {
-        frame.write(member, self.x.col_as_slice_mut(self.weights.len()));
-        self.weights.push(member.weight);
-        self.signs.push(sign);
-        self.classes.push(member.class);
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// Looks at the rows from θ.
-    pub(crate) fn score(&mut self, theta: &Mat<f64>) {
-        self.scores = Mat::zeros(self.len(), theta.ncols());
-        multiply(
-            self.scores.as_mut(),
-            Accum::Replace,
-            self.x.as_ref().transpose(),
-            theta.as_ref(),
-            1.0,
-            Par::Seq,
-        );
-    }
-
-    /// What the rows add to the gradient: Σ ±w (p − y) x.
-    pub(crate) fn gradient(&self, frame: Frame<'_>) -> Mat<f64> {
-        let outputs = frame.outputs;
-        let mut factors = Mat::zeros(self.len(), outputs);
-        let mut residual = vec![0.0; outputs];
-        for k in 0..self.len() {
-            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
-            frame.link.judge(&scores, self.classes[k], &mut residual);
-            for (c, r) in residual.iter().enumerate() {
-                factors[(k, c)] = self.signs[k] * self.weights[k] * r;
-            }
-        }
-        let mut gradient = Mat::zeros(self.x.nrows(), outputs);
-        multiply(gradient.as_mut(), Accum::Replace, self.x.as_ref(), factors.as_ref(), 1.0, Par::Seq);
-        gradient
-    }
-
-    /// The root of what the rows add to the Hessian, one column per row and class, and the columns' signs.
-    pub(crate) fn roots(&self, frame: Frame<'_>) -> (Mat<f64>, Vec<f64>) {
-        let outputs = frame.outputs;
-        let width = self.x.nrows();
-        let mut u = Mat::zeros(width * outputs, self.len() * outputs);
-        let mut signs = Vec::with_capacity(self.len() * outputs);
-        let mut probabilities = vec![0.0; outputs];
-        let mut root = vec![0.0; outputs];
-        for k in 0..self.len() {
-            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
-            frame.link.probabilities(&scores, &mut probabilities);
-            let weight = self.weights[k].sqrt();
-            for b in 0..outputs {
-                frame.link.root(&scores, &probabilities, b, &mut root);
-                let column = u.col_as_slice_mut(k * outputs + b);
-                for (a, r) in root.iter().enumerate() {
-                    let out = &mut column[a * width..(a + 1) * width];
-                    out.iter_mut().zip(self.x.col_as_slice(k)).for_each(|(o, x)| *o = weight * r * x);
-                }
-                signs.push(self.signs[k]);
-            }
-        }
-        (u, signs)
-    }
-
-    /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of movement.
-    pub(crate) fn cubes(&self) -> f64 {
-        (0..self.len()).map(|k| self.weights[k] * column_norm(&self.x, k).powi(3)).sum()
-    }
-
-    /// The largest ‖x‖ among those that join.
-    pub(crate) fn reach(&self) -> f64 {
-        let joining = (0..self.len()).filter(|&k| self.signs[k] > 0.0);
-        joining.map(|k| column_norm(&self.x, k)).fold(0.0, f64::max)
-    }
 }
 
 impl Curvature {

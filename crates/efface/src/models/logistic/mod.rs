@@ -25,6 +25,8 @@ mod private;
 mod profile;
 mod reach;
 mod reader;
+mod request_rows;
+mod row_block;
 mod settings;
 mod state;
 pub(crate) mod train;
@@ -163,7 +165,8 @@ impl Settings {
     fn fit_in(&self, basis: Basis, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
         let outputs = rows.outputs();
         let row_set = private::fingerprint(rows.ids());
-        let extra = self.extra(&basis, outputs, row_set);
+        let gauge = self.gauge(&basis, rows);
+        let extra = self.extra(&basis, gauge, outputs, row_set);
         let start = match start {
             Some(model) if model.theta.ncols() == outputs && model.features() == rows.width() => {
                 let (coefficients, constants) = model.hidden_parameters();
@@ -202,17 +205,13 @@ impl Settings {
         Ok(model)
     }
 
-    fn extra(&self, basis: &Basis, outputs: usize, noise_rows: u64) -> Extra {
+    fn extra(&self, basis: &Basis, gauge: Vec<f64>, outputs: usize, noise_rows: u64) -> Extra {
         let lambda = self.logistic.lambda;
         let penalty = match self.is_private() {
             true => vec![lambda; basis.width()],
             false => basis.penalty(lambda),
         };
-        Extra {
-            penalty,
-            gauge: self.link == Link::Softmax,
-            tilt: private::tilt(self, noise_rows, basis.width(), outputs),
-        }
+        Extra { penalty, gauge, tilt: private::tilt(self, noise_rows, basis.width(), outputs) }
     }
 }
 

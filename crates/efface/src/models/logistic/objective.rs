@@ -1,27 +1,35 @@
 //! The loss that is minimised: the rows' share, the penalty, and what else holds the parameters in place.
 //!
 //! ```text
-//! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_j (Σ_c θ_jc)²/c + ⟨t, θ⟩
+//! L(θ) = Σ w_i ℓ(θᵀx_i, y_i) + Σ_j λ_j/2 ‖θ_j‖² + ½ Σ_j κ_j (Σ_c θ_jc)²/c + ⟨t, θ⟩
 //! ```
 //!
 //! λ_j is λ in the caller's coordinates, and 0 for an intercept. The third term is a softmax's alone. A softmax does not
 //! change when one number is added to all its scores, so that nothing but the penalty holds a column along the sum of its
 //! classes: nothing at all for intercepts, and too little to be told from rounding where λ is small or the column in large
 //! units. At the optimum that sum is 0, or may as well be: the term costs nothing there, moves nothing, and holds firmly.
+//! κ_j is about as large as what the rows bend the other directions of the column by. A smaller one would be the least
+//! eigenvalue of the Hessian, and bounds that divide by that eigenvalue would be as many times too large.
 //! t is the noise of certified removal, else absent.
 
 use faer::Mat;
 
 use super::pass::{Frame, Sample};
+use super::{Link, Settings};
 use crate::linalg::dot;
+use crate::models::basis::{Basis, power_of_two};
+use crate::rows::{RowStore, Rows};
+
+/// So many dense rows tell how large a column is, or up to twice as many.
+const GAUGE_SAMPLE: usize = 2048;
 
 /// What is added to the rows' loss.
 #[derive(Debug, Clone)]
 pub(crate) struct Extra {
     /// λ_j.
     pub(crate) penalty: Vec<f64>,
-    /// Whether columns are held at a sum of 0 over the classes.
-    pub(crate) gauge: bool,
+    /// κ_j, with which a column is held at a sum of 0 over the classes; empty where there is one score.
+    pub(crate) gauge: Vec<f64>,
     /// t.
     pub(crate) tilt: Option<Mat<f64>>,
 }
@@ -43,10 +51,11 @@ impl Extra {
                 slope.iter_mut().zip(tilt.col_as_slice(c)).for_each(|(g, t)| *g += t);
             }
         }
-        for j in self.gauged() {
+        for (j, gauge) in self.gauge.iter().enumerate() {
             let sum: f64 = (0..outputs).map(|c| theta[(j, c)]).sum();
-            loss += 0.5 * sum * sum / outputs as f64;
-            (0..outputs).for_each(|c| gradient[(j, c)] += sum / outputs as f64);
+            let slope = gauge * sum / outputs as f64;
+            loss += 0.5 * slope * sum;
+            (0..outputs).for_each(|c| gradient[(j, c)] += slope);
         }
         loss
     }
@@ -55,7 +64,7 @@ impl Extra {
     pub(crate) fn slope_of(&self, column: usize, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = theta.ncols();
         let sum: f64 = (0..outputs).map(|c| theta[(column, c)]).sum();
-        let gauge = if self.gauge { sum / outputs as f64 } else { 0.0 };
+        let gauge = self.gauge_of(column) * sum / outputs as f64;
         let tilt = |c: usize| self.tilt.as_ref().map_or(0.0, |tilt| tilt[(column, c)]);
         (0..outputs).map(|c| self.penalty[column] * theta[(column, c)] + gauge + tilt(c)).collect()
     }
@@ -69,10 +78,10 @@ impl Extra {
                 hessian[(c * width + j, c * width + j)] += penalty;
             }
         }
-        for j in self.gauged() {
+        for (j, gauge) in self.gauge.iter().enumerate() {
             for b in 0..outputs {
                 for a in b..outputs {
-                    hessian[(a * width + j, b * width + j)] += 1.0 / outputs as f64;
+                    hessian[(a * width + j, b * width + j)] += gauge / outputs as f64;
                 }
             }
         }
@@ -80,9 +89,9 @@ impl Extra {
 
     /// The second derivative between two parameters of one column.
     pub(crate) fn bend_at(&self, i: usize, j: usize, outputs: usize) -> f64 {
-        let penalty = self.penalty[j % self.penalty.len()];
-        let gauge = if self.gauge { 1.0 / outputs as f64 } else { 0.0 };
-        gauge + if i == j { penalty } else { 0.0 }
+        let column = j % self.penalty.len();
+        let penalty = self.penalty[column];
+        self.gauge_of(column) / outputs as f64 + if i == j { penalty } else { 0.0 }
     }
 
     /// `out += ∂²·v`, both as one long column.
@@ -92,9 +101,9 @@ impl Extra {
         for (at, (out, v)) in out.iter_mut().zip(v).enumerate() {
             *out += self.penalty[at % width] * v;
         }
-        for j in self.gauged() {
+        for (j, gauge) in self.gauge.iter().enumerate() {
             let mean = (0..outputs).map(|c| v[c * width + j]).sum::<f64>() / outputs as f64;
-            (0..outputs).for_each(|c| out[c * width + j] += mean);
+            (0..outputs).for_each(|c| out[c * width + j] += gauge * mean);
         }
     }
 
@@ -105,8 +114,8 @@ impl Extra {
         for (at, d) in diagonal.iter_mut().enumerate() {
             *d += self.penalty[at % width];
         }
-        for j in self.gauged() {
-            (0..outputs).for_each(|c| diagonal[c * width + j] += 1.0 / outputs as f64);
+        for (j, gauge) in self.gauge.iter().enumerate() {
+            (0..outputs).for_each(|c| diagonal[c * width + j] += gauge / outputs as f64);
         }
     }
 
@@ -115,8 +124,48 @@ impl Extra {
         self.penalty.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    fn gauged(&self) -> std::ops::Range<usize> {
-        0..if self.gauge { self.penalty.len() } else { 0 }
+    fn gauge_of(&self, column: usize) -> f64 {
+        self.gauge.get(column).copied().unwrap_or(0.0)
+    }
+}
+
+impl Settings {
+    /// κ_j, as powers of two: Σ w x_j² over the number of classes is what equal probabilities would make of
+    /// the other directions. Any positive number leads to the same optimum, so that a sample of dense rows is enough.
+    pub(super) fn gauge(&self, basis: &Basis, rows: &Rows) -> Vec<f64> {
+        let width = basis.width();
+        if self.link != Link::Softmax {
+            return Vec::new();
+        }
+        if self.logistic.as_given {
+            // Nothing of a row may be in the units, and this is one.
+            return vec![1.0; width];
+        }
+        let step = if rows.is_sparse() { 1 } else { rows.len().div_ceil(GAUGE_SAMPLE).max(1) };
+        let mut squares = vec![0.0; width];
+        let mut weight = 0.0;
+        let mut written = vec![0.0; width];
+        let first = basis.intercept as usize;
+        for row in rows.iter().step_by(step) {
+            weight += row.weight;
+            if basis.is_unshifted() {
+                squares[..first].iter_mut().for_each(|sum| *sum += row.weight);
+                row.features.each(|j, x| {
+                    squares[first + j] += row.weight * (x * basis.inverse_scale(j)).powi(2);
+                });
+            } else {
+                basis.write(row.features, 1.0, &mut written);
+                squares.iter_mut().zip(&written).for_each(|(sum, x)| *sum += row.weight * x * x);
+            }
+        }
+        let share = step as f64 / rows.outputs() as f64;
+        // A row that is far larger than the others says nothing of what they bend.
+        let gauge = |square: &f64| match square.min(weight) * share {
+            size if size.is_normal() => power_of_two(size),
+            // A column that no row of the sample has.
+            _ => 1.0,
+        };
+        squares.iter().map(gauge).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use faer::{Accum, Mat, Par};
 use super::Link;
 use super::hessian::HessianSums;
 use super::reader::{PassReader, RowPlace};
+use super::row_block::RowBlock;
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
 use crate::models::basis::Basis;
@@ -181,7 +182,11 @@ impl<'a> Sample<'a> {
 
     pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> LossSlope {
         let outputs = frame.outputs;
+        let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |_, members| {
+            if in_blocks {
+                return slope_of_blocks(frame, theta, members);
+            }
             let mut reader = PassReader::raw(frame);
             let vectors = reader.vectors(theta);
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
@@ -245,10 +250,22 @@ impl<'a> Sample<'a> {
     /// The scores of every row, one line each.
     pub(crate) fn scores(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
+        let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |_, members| {
+            let mut scores = vec![0.0; outputs * members.len()];
+            if in_blocks {
+                let mut block = RowBlock::new(PassReader::raw(frame), frame);
+                let vectors = block.against(theta);
+                for (rows, lines) in members.chunks(BLOCK).zip(scores.chunks_mut(outputs * BLOCK)) {
+                    block.read(rows, &vectors);
+                    for (k, line) in lines.chunks_exact_mut(outputs).enumerate() {
+                        line.copy_from_slice(block.scores.col_as_slice(k));
+                    }
+                }
+                return scores;
+            }
             let mut reader = PassReader::raw(frame);
             let vectors = reader.vectors(theta);
-            let mut scores = vec![0.0; outputs * members.len()];
             for (member, line) in members.iter().zip(scores.chunks_exact_mut(outputs)) {
                 reader.read(member);
                 reader.scores(&vectors, line);
@@ -276,7 +293,11 @@ impl<'a> Sample<'a> {
     pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
+        let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |offset, members| {
+            if in_blocks {
+                return product_of_blocks(frame, &bends[offset * outputs..], v, members);
+            }
             let mut reader = PassReader::raw(frame);
             let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
             let mut out = Mat::zeros(width * outputs, 1);
@@ -436,6 +457,61 @@ impl<'a> Sample<'a> {
         mirror_lower(total.gram.as_mut());
         total
     }
+}
+
+/// Loss and gradient over dense rows of several scores, block by block.
+fn slope_of_blocks(frame: Frame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_>]) -> LossSlope {
+    let mut block = RowBlock::new(PassReader::raw(frame), frame);
+    let vectors = block.against(theta);
+    let mut gradient = Mat::zeros(theta.nrows(), frame.outputs);
+    let mut part = gradient.clone();
+    let mut loss = 0.0;
+    let mut margin = f64::INFINITY;
+    for stretch in members.chunks(STRETCH) {
+        let mut part_loss = 0.0;
+        for rows in stretch.chunks(BLOCK) {
+            block.read(rows, &vectors);
+            for (k, member) in rows.iter().enumerate() {
+                let residual = block.shares.col_as_slice_mut(k);
+                let (own, lead) = frame.link.judge(block.scores.col_as_slice(k), member.class, residual);
+                part_loss += member.weight * own;
+                margin = margin.min(lead);
+                residual.iter_mut().for_each(|r| *r *= member.weight);
+            }
+            block.add_shares(&mut part);
+        }
+        loss += part_loss;
+        gradient += &part;
+        part.fill(0.0);
+    }
+    block.inner(&mut gradient);
+    LossSlope { loss, gradient, margin }
+}
+
+/// The Hessian over dense rows of several scores times one long column, block by block; `bends` are those of these rows.
+fn product_of_blocks(frame: Frame<'_>, bends: &[f64], v: &[f64], members: &[WeightedRow<'_>]) -> Mat<f64> {
+    let width = frame.basis.width();
+    let outputs = frame.outputs;
+    let mut block = RowBlock::new(PassReader::raw(frame), frame);
+    let vectors = block.against(&Mat::from_fn(width, outputs, |j, c| v[c * width + j]));
+    let mut out = Mat::zeros(width, outputs);
+    for (rows, bends) in members.chunks(BLOCK).zip(bends.chunks(outputs * BLOCK)) {
+        block.read(rows, &vectors);
+        for ((k, member), bend) in rows.iter().enumerate().zip(bends.chunks_exact(outputs)) {
+            let along = block.scores.col_as_slice(k);
+            let mean = match frame.link {
+                Link::Logistic => 0.0,
+                Link::Softmax => dot(along, bend),
+            };
+            let shares = block.shares.col_as_slice_mut(k);
+            for ((share, along), bend) in shares.iter_mut().zip(along).zip(bend) {
+                *share = member.weight * bend * (along - mean);
+            }
+        }
+        block.add_shares(&mut out);
+    }
+    block.inner(&mut out);
+    super::objective::flat(&out)
 }
 
 fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {

@@ -173,7 +173,9 @@ fn smoothness(model: &LogisticModel, sample: &Sample<'_>) -> f64 {
         *v = sample.times(frame, &ones, v.col_as_slice(0));
     });
     let penalty = model.extra.penalty.iter().copied().fold(0.0, f64::max);
-    model.settings.link.curvature() * gram + penalty + model.extra.gauge as u8 as f64
+    // What holds the sum over the classes bends where the rows do not.
+    let gauge = model.extra.gauge.iter().copied().fold(0.0, f64::max);
+    (model.settings.link.curvature() * gram).max(gauge) + penalty
 }
 
 #[cfg(test)]

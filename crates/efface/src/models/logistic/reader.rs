@@ -62,15 +62,26 @@ impl<'f, 'r> PassReader<'f, 'r> {
         } else if let (true, RowRef::Dense64(x), true) = (self.raw, member.features, member.scale == 1.0) {
             self.kind = RowPlace::Lying(x);
         } else {
-            if self.raw {
-                let first = self.frame.basis.intercept as usize;
-                self.buffer[first..].fill(0.0);
-                self.buffer[..first].fill(self.constant);
-                member.features.add_to(member.scale, &mut self.buffer[first..]);
-            } else {
-                self.frame.write(member, &mut self.buffer);
-            }
+            let mut buffer = std::mem::take(&mut self.buffer);
+            self.write(member, &mut buffer);
+            self.buffer = buffer;
             self.kind = RowPlace::Written;
+        }
+    }
+
+    /// Writes a row that is not thin, constant included, in the units of this reader.
+    pub(super) fn write(&self, member: &WeightedRow<'r>, out: &mut [f64]) {
+        if !self.raw {
+            return self.frame.write(member, out);
+        }
+        let first = self.frame.basis.intercept as usize;
+        out[..first].fill(member.scale);
+        match member.features {
+            RowRef::Dense64(x) if member.scale == 1.0 => out[first..].copy_from_slice(x),
+            features => {
+                out[first..].fill(0.0);
+                features.add_to(member.scale, &mut out[first..]);
+            }
         }
     }
 

@@ -50,7 +50,7 @@ fn finite(value: f64) -> Option<f64> {
 
 impl LogisticModel {
     /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first. Its arrays are `theta`, `veil`,
-    /// `origin`, `inverse_scale`, and where the curvature is kept `hessian` and `gram` (lower triangles, column after
+    /// `origin`, `inverse_scale`, with several classes `gauge`, and where the curvature is kept `hessian` and `gram` (lower triangles, column after
     /// column); counts `class_rows` and `support`. Without `hessian` and `gram` the model can predict, and forgets by
     /// passes over its rows.
     pub fn to_state(&self) -> Result<ModelState> {
@@ -94,6 +94,9 @@ impl LogisticModel {
         state.put_numbers("theta", columns(&self.theta));
         state.put_numbers("origin", origin);
         state.put_numbers("inverse_scale", inverse_scale);
+        if !self.extra.gauge.is_empty() {
+            state.put_numbers("gauge", self.extra.gauge.clone());
+        }
         if let Some(veil) = &self.veil {
             state.put_numbers("veil", columns(veil));
         }
@@ -137,7 +140,12 @@ impl LogisticModel {
         }
         let class_rows = state.take_counts("class_rows").filter(|rows| rows.len() == classes);
         let class_rows = class_rows.ok_or_else(|| damaged("classes"))?;
-        let extra = head.settings.extra(&basis, outputs, head.noise_rows);
+        let gauge = state.take_numbers("gauge").unwrap_or_default();
+        let gauged = if head.settings.link == Link::Softmax { width } else { 0 };
+        if gauge.len() != gauged || gauge.iter().any(|gauge| !gauge.is_normal() || *gauge < 0.0) {
+            return Err(damaged("gauge"));
+        }
+        let extra = head.settings.extra(&basis, gauge, outputs, head.noise_rows);
         let profile = head.profile.unwrap_or(f64::INFINITY);
         let sound = [head.unknown, head.moved, head.swung, head.drift, head.remnant]
             .iter()
