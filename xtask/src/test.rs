@@ -144,6 +144,7 @@ fn torture() -> Result<()> {
     crate::run(&program, &["writes", "forget", "quick", "scrub"])?;
     crate::run(&program, &["flips"])?;
     crate::run(&program, &["tamper", "12"])?;
+    crate::run(&program, &["readers", "400"])?;
     crate::run(&program, &["repeats", "5000"])
 }
 

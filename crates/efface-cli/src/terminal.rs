@@ -27,9 +27,12 @@ impl Terminal {
 
     /// Opens a model in order to change it, as patiently as the user is.
     pub(crate) fn change(&self, model: &Path) -> Result<Engine> {
-        let engine = Engine::open(model)?;
-        engine.set_patience(self.wait)?;
-        Ok(engine)
+        Ok(Engine::open_within(model, self.wait)?)
+    }
+
+    /// Opens a model in order to look at it, as patiently as the user is.
+    pub(crate) fn look(&self, model: &Path) -> Result<Engine> {
+        Ok(Engine::open_read_only_within(model, self.wait)?)
     }
 
     /// Who may read the files that a command writes.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use efface_receipt::{AuditEntry, ConsistencyProof, PublicKey, ReceiptBundle, SignedReceipt};
 
 use crate::error::{Error, Result};
+use crate::file::PATIENCE;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
@@ -30,7 +31,12 @@ impl Engine {
     /// Opens a model in order to change it. Forgotten rows that have waited to be scrubbed for as long as the policy
     /// allows are scrubbed here.
     pub fn open(path: &Path) -> Result<Self> {
-        let model = OpenModel::open(path, true)?;
+        Self::open_within(path, PATIENCE)
+    }
+
+    /// Like [`Engine::open`], with another patience for processes that hold the file: now, and from here on.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Self> {
+        let model = OpenModel::open(path, true, patience)?;
         match settle::settle_if_due(&model) {
             // Another process holds the file, or the key is missing: the next change reports that, and settles if it can.
             Ok(_) | Err(Error::Locked { .. } | Error::Key { .. }) => Ok(Self { model }),
@@ -40,7 +46,12 @@ impl Engine {
 
     /// Opens a model in order to look at it; the file needs no write permission.
     pub fn open_read_only(path: &Path) -> Result<Self> {
-        Ok(Self { model: OpenModel::open(path, false)? })
+        Self::open_read_only_within(path, PATIENCE)
+    }
+
+    /// Like [`Engine::open_read_only`], with another patience for processes that hold the file: now, and from here on.
+    pub fn open_read_only_within(path: &Path, patience: Duration) -> Result<Self> {
+        Ok(Self { model: OpenModel::open(path, false, patience)? })
     }
 
     /// How long to wait for another process that changes the file: five seconds unless said otherwise, and not at all

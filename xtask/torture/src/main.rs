@@ -5,6 +5,7 @@
 
 mod kill;
 mod leftovers;
+mod readers;
 mod repeat;
 mod speed;
 mod tamper;
@@ -19,7 +20,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | repeats N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | latency N | groups | open ROWS FEATURES";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +35,9 @@ fn main() -> Result {
         ["write-child", model, act] => writes::child(Path::new(model), act),
         ["markers"] => traces::markers(),
         ["flips"] => traces::flips(),
+        ["readers", count] => readers::parent(count.parse()?),
+        ["reader-child", model, count] => readers::reader(Path::new(model), count.parse()?),
+        ["writer-child", model, _] => readers::writer(Path::new(model)),
         ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),
         ["latency", count] => speed::latency(count.parse()?),

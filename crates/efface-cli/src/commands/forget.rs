@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use efface::Method;
-use efface_engine::{ChangeReport, Engine, ForgetOptions, ForgetRequest, RowSelection, named_method};
+use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection, named_method};
 use efface_receipt::RequestOutcome;
 
 use super::change::{ending, within_tolerance};
@@ -21,8 +21,7 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     let output = |path: &PathBuf| OutputFile::file(path, &inputs, args.force, terminal);
     let receipt = args.receipt.as_ref().map(output).transpose()?;
     let who = who(&args)?;
-    let mut engine =
-        if args.dry_run { Engine::open_read_only(&args.model)? } else { terminal.change(&args.model)? };
+    let mut engine = if args.dry_run { terminal.look(&args.model)? } else { terminal.change(&args.model)? };
     let request = ForgetRequest {
         who,
         method: method(&args)?,

@@ -1,7 +1,7 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
 use efface::AnyRecipe;
-use efface_engine::{EncoderInfo, Engine, ModelSummary, NetworkInfo};
+use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 
 use crate::cli::InspectArguments;
 use crate::failure::Result;
@@ -9,7 +9,7 @@ use crate::report::{bytes, certificate, count, distance, pairs, recipe};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
-    let summary = Engine::open_read_only(&args.model)?.summary()?;
+    let summary = terminal.look(&args.model)?.summary()?;
     if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary)) }
 }
 

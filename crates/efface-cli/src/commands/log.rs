@@ -17,7 +17,7 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
         Some(path) => OutputFile::file(path, &[&args.model], args.force, terminal)?,
         None => OutputFile::stdout(),
     };
-    let engine = Engine::open_read_only(&args.model)?;
+    let engine = terminal.look(&args.model)?;
     let text = if let Some(receipt) = &args.receipt {
         // To the byte: a file with a newline behind it is another file.
         engine.bundle(receipt)?.to_bytes().map_err(Error::from)?

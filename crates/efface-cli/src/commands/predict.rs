@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use efface::AnyRecipe;
-use efface_engine::{Engine, Error, ModelSummary, Prediction};
+use efface_engine::{Error, ModelSummary, Prediction};
 use serde_json::{Map, Value, json};
 
 use super::open;
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
         Some(path) => OutputFile::file(path, &[&args.model, &args.data.file], args.force, terminal)?,
         None => OutputFile::stdout(),
     };
-    let mut engine = Engine::open_read_only(&args.model)?;
+    let mut engine = terminal.look(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
     let summary = engine.summary()?;
     let source = open(&args.data)?;

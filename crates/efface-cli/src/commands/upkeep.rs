@@ -1,6 +1,6 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{Engine, ExportNoise, PolicyChange, ReleasePolicy};
+use efface_engine::{ExportNoise, PolicyChange, ReleasePolicy};
 use serde_json::json;
 
 use crate::cli::{KeysArguments, PolicyArguments, SettleArguments};
@@ -18,7 +18,7 @@ pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
         terminal.message("the old key handed over and signs no more; receipts carry the hand-over");
         return Ok(());
     }
-    let (first, now) = Engine::open_read_only(&args.model)?.public_keys()?;
+    let (first, now) = terminal.look(&args.model)?.public_keys()?;
     if terminal.json() {
         return terminal.object(&json!({"public_key": now, "first_key": first}));
     }
@@ -40,7 +40,7 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         settle_within_seconds: args.settle_within.as_ref().map(|delay| delay.0),
     };
     let policy = if change == PolicyChange::default() {
-        Engine::open_read_only(&args.model)?.policy()?
+        terminal.look(&args.model)?.policy()?
     } else {
         terminal.change(&args.model)?.set_policy(&change)?
     };

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use efface_engine::{Engine, Error};
+use efface_engine::Error;
 use efface_receipt::{KeyRing, MAX_BUNDLE_BYTES, PublicKey, Receipt, verify_bytes};
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
 }
 
 fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) -> Result {
-    let engine = Engine::open_read_only(path)?;
+    let engine = terminal.look(path)?;
     let checks = if rows { engine.verify_rows(key, true)? } else { engine.verify(key)? };
     let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();

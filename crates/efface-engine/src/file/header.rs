@@ -1,10 +1,12 @@
-//! The first hundred bytes of a SQLite file say whether it is ours and how new it is, before SQLite is asked.
+//! Whether a file is ours, and how new it is.
 
 use std::cmp::Ordering;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use rusqlite::Connection;
+
+use super::FileFault;
 use super::schema::APPLICATION_ID;
 use crate::error::{Error, Result};
 
@@ -19,35 +21,43 @@ pub(crate) fn is_model(start: &[u8]) -> bool {
     ours || start.starts_with(&JOURNAL_MAGIC)
 }
 
-pub(super) fn check(path: &Path) -> Result<()> {
-    let io = |cause| Error::io(path, cause);
-    let mut file = File::open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.is_dir() {
-        return Err(io(ErrorKind::IsADirectory.into()));
+/// Refuses what is no plain file: a pipe would be waited for.
+pub(super) fn check_kind(path: &Path) -> Result<()> {
+    let found = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
+    if found.is_dir() {
+        return Err(Error::io(path, ErrorKind::IsADirectory.into()));
     }
-    let mut header = Vec::with_capacity(100);
-    file.by_ref().take(100).read_to_end(&mut header).map_err(io)?;
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(Error::io(path, io::Error::new(ErrorKind::InvalidInput, "it is no plain file")))
+}
+
+/// Refuses a file that is not ours, or not of this format. SQLite is asked, and the file is not opened beside it: on Unix,
+/// closing a file takes away all locks that the process has on it, those of another engine in the middle of a change too.
+pub(super) fn check(path: &Path, connection: &Connection) -> std::result::Result<(), Error> {
+    let ask = |pragma: &str| {
+        let answer = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u32>(0));
+        answer.map_err(|error| FileFault::from(error).at(path))
+    };
     let ours = || Error::NotOurs { path: path.to_owned() };
-    if !header.starts_with(MAGIC) {
-        return Err(ours());
-    }
-    if header.len() < 100 {
-        return Err(Error::Damaged { path: path.to_owned(), what: "it ends inside its header".into() });
-    }
-    if number(&header, 68) != APPLICATION_ID {
+    if ask("application_id")? != APPLICATION_ID {
         return Err(ours());
     }
     // Under a write-ahead log, erased bytes would live on beside the file.
-    if header[18..20] != [1, 1] {
+    let journal: String = connection
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .map_err(|error| FileFault::from(error).at(path))?;
+    if journal == "wal" {
         return Err(Error::Damaged {
             path: path.to_owned(),
             what: "it was put into another journal mode".into(),
         });
     }
-    let format = number(&header, 60);
+    let format = ask("user_version")?;
     let path = path.to_owned();
     match format.cmp(&crate::FORMAT) {
-        _ if format == 0 => Err(Error::NotOurs { path }),
+        _ if format == 0 => Err(ours()),
         Ordering::Less => Err(Error::Older { path, format }),
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(Error::Newer { path, format }),

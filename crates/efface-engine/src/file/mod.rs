@@ -28,8 +28,8 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::error::{Error, Result};
 
-/// How long to wait for another process that holds the file.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for another process that holds the file, unless the caller says otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What went wrong, before it is known in which file.
 #[derive(Debug)]
@@ -89,42 +89,44 @@ pub(crate) struct ModelStore {
 
 impl ModelStore {
     /// Opens a model file that is there.
-    pub(crate) fn open(path: &Path, write: bool) -> Result<Self> {
-        header::check(path)?;
-        match Self::look(path, write) {
+    pub(crate) fn open(path: &Path, write: bool, patience: Duration) -> Result<Self> {
+        header::check_kind(path)?;
+        match Self::look(path, write, patience) {
             // A change was cut short, and a reader cannot roll it back: let a writer do it.
             Err(Error::Io { .. }) if !write && journal(path).exists() => {
-                Self::look(path, true)?;
-                Self::look(path, false)
+                Self::look(path, true, patience)?;
+                Self::look(path, false, patience)
             }
             store => store,
         }
     }
 
     /// Connects and reads for the first time, which rolls back what a crash left behind.
-    fn look(path: &Path, write: bool) -> Result<Self> {
+    fn look(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         let access = if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
-        let store = Self::connect(path, access)?;
+        let store = Self::connect(path, access, patience)?;
         store.with(|connection| {
             Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
         })?;
+        header::check(path, &store.connection.lock().unwrap_or_else(PoisonError::into_inner))?;
         Ok(store)
     }
 
     /// Makes an empty model file.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let store = Self::connect(path, access, PATIENCE)?;
         store.with(|connection| Ok(connection.execute_batch(&schema::stamp())?))?;
         Ok(store)
     }
 
-    fn connect(path: &Path, access: OpenFlags) -> Result<Self> {
+    fn connect(path: &Path, access: OpenFlags, patience: Duration) -> Result<Self> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| FileFault::from(error).at(path))?;
         let store = Self { path: path.to_owned(), connection: Mutex::new(connection) };
         store.with(|connection| {
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(patience)?;
             Ok(connection.execute_batch(schema::PRAGMAS)?)
         })?;
         Ok(store)
@@ -144,6 +146,15 @@ impl ModelStore {
         work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
     ) -> Result<T> {
         self.raw(work).map_err(|fault| fault.at(&self.path))
+    }
+
+    /// Runs `work` in a transaction of its own that reads: all that it sees is of one moment.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
+    ) -> Result<T> {
+        let _transaction = self.begin(false)?;
+        self.with(work)
     }
 
     pub(crate) fn raw<T>(

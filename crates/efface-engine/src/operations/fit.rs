@@ -21,7 +21,7 @@ use crate::codec::model::{self, Live};
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, PlannedOutput};
-use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, StoredArray, paths};
+use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::{LedgerHead, MethodFindings, founding, key};
 use crate::progress::Progress;
@@ -80,7 +80,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     key::add(path, &secrets.key, Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
     key::keep_only(path, &secrets.key, replaced.as_deref())?;
-    let summary = summary(&OpenModel::open(path, false)?)?;
+    let summary = summary(&OpenModel::open(path, false, PATIENCE)?)?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
         summary,
@@ -186,7 +186,7 @@ fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOu
 
 /// The log of the model that is about to be replaced; None where there is none, or none that can be read.
 fn origin(path: &Path) -> Option<String> {
-    let manifest = ModelStore::open(path, false).ok()?.with(Manifest::load).ok()?;
+    let manifest = ModelStore::open(path, false, PATIENCE).ok()?.read(Manifest::load).ok()?;
     Some(manifest.ledger.origin)
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use efface::features::Encoder;
 use efface_receipt::Hash;
@@ -30,14 +31,14 @@ pub(crate) struct ModelSnapshot {
 }
 
 impl OpenModel {
-    pub(crate) fn open(path: &Path, write: bool) -> Result<Self> {
+    pub(crate) fn open(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         // Drafts that a killed process left hold rows and keys, which no forget reaches.
         if let Ok(path) = paths::resolve(path) {
             outputs::sweep(&paths::folder_of(&path));
         }
-        let store = ModelStore::open(path, write)?;
+        let store = ModelStore::open(path, write, patience)?;
         // A file that cannot be read is better found out now than in the middle of a change.
-        store.with(Manifest::load)?;
+        store.read(Manifest::load)?;
         Ok(Self { store, last: Mutex::new(None), encoder_folder: None })
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use efface::eval::{Attack, Exposure};
 use efface_engine::files::check_folder;
-use efface_engine::{AuditReport, AuditRequest, AuditRows, Engine, RowSelection, StateReport, named_method};
+use efface_engine::{AuditReport, AuditRequest, AuditRows, RowSelection, StateReport, named_method};
 use efface_io::Source;
 
 use super::threads;
@@ -25,8 +25,7 @@ pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
         prepare(folder, &args.model, args.force)?;
     }
     let request = request(args)?;
-    let mut engine =
-        if args.record { terminal.change(&args.model)? } else { Engine::open_read_only(&args.model)? };
+    let mut engine = if args.record { terminal.change(&args.model)? } else { terminal.look(&args.model)? };
     let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
         // The log, of which the error speaks to those who forget, has no part in an audit.
         error @ efface_engine::Error::UnknownSubject { .. } => {
