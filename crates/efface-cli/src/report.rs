@@ -2,9 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use efface::models::kmeans::Scheme;
-use efface::models::logistic::{Certifier, Privacy};
-use efface::{Aggregation, AnyRecipe, Certificate};
+use efface::Certificate;
 
 /// Longer values are broken into lines of this many characters.
 const WIDTH: u16 = 100;
@@ -77,53 +75,6 @@ pub(crate) fn number(value: f64) -> String {
         size if size == 0.0 || (1e-3..1e6).contains(&size) => value.to_string(),
         _ => format!("{value:e}"),
     }
-}
-
-/// The settings of a model in a few words.
-pub(crate) fn recipe(of: &AnyRecipe) -> String {
-    match of {
-        AnyRecipe::Ridge(ridge) => {
-            let form = ridge.form.name();
-            format!("λ = {}, {}, {form} form", number(ridge.lambda), constant(ridge.intercept))
-        }
-        AnyRecipe::Logistic(logistic) => {
-            let noise = match logistic.privacy {
-                Some(Privacy { epsilon, delta, certifier, .. }) => {
-                    let way = match certifier {
-                        Certifier::Removal { .. } => "certified removal",
-                        Certifier::Descent { .. } => "descent to delete",
-                    };
-                    format!(", {way} at ε = {}, δ = {}", number(epsilon), number(delta))
-                }
-                None => String::new(),
-            };
-            format!("λ = {}, {}{noise}", number(logistic.lambda), constant(logistic.intercept))
-        }
-        AnyRecipe::Softmax(softmax) => {
-            format!("λ = {}, {}", number(softmax.lambda), constant(softmax.intercept))
-        }
-        AnyRecipe::Sisa(sisa) => {
-            let how = match sisa.aggregation {
-                Aggregation::Vote => "vote",
-                Aggregation::Mean => "mean",
-            };
-            let shards = count(sisa.shards, "shard");
-            let slices = count(sisa.slices, "slice");
-            format!("{shards} of {slices}, {how}; {}", recipe(&sisa.recipe.clone().into()))
-        }
-        AnyRecipe::MultinomialNb(bayes) => format!("smoothing {}", number(bayes.alpha)),
-        AnyRecipe::GaussianNb(bayes) => {
-            format!("smoothing {} of the largest variance", number(bayes.var_smoothing))
-        }
-        AnyRecipe::KMeans(kmeans) => match kmeans.scheme {
-            Scheme::Quantised { epsilon, .. } => format!("on a lattice of cells of {}", number(epsilon)),
-            Scheme::Divided { height, width } => format!("over a tree of height {height} and width {width}"),
-        },
-    }
-}
-
-fn constant(intercept: bool) -> &'static str {
-    if intercept { "with a constant" } else { "without a constant" }
 }
 
 /// What stands behind a claim of (ε, δ).

@@ -66,15 +66,15 @@ pub use file::outputs as files;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use operations::fit::fit;
 pub use operations::network::{
-    EncoderSettings, EpochReport, HeadRecipe, Pooling, Squash, TrainSettings, method_names, named_method,
+    EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,
 };
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::report::{
     ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };
 pub use operations::request::{
-    Choice, EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, Likelihood, NetworkRequest,
-    RowSelection, Sharding, Vectors,
+    EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkRequest, RowSelection,
+    Sharding, Vectors,
 };
 pub use operations::row_source::{RecordTable, RowSource, SparseRows};
 pub use operations::scorer::Scorer;

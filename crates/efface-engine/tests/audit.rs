@@ -6,10 +6,10 @@ mod common;
 
 use common::{Bench, by_method, classes, csv, dense, ids, lines, sparse, table};
 use efface::eval::Task;
-use efface::{KMeans, Logistic, Method, Softmax};
+use efface::{KMeans, Logistic, Method, MultinomialNb, Recipe, Ridge, Softmax};
 use efface_engine::{
-    AuditReport, AuditRequest, AuditRows, Choice, Engine, Error, ErrorKind, ForgetOptions, RowSelection,
-    Sharding, Silent,
+    AuditReport, AuditRequest, AuditRows, Engine, Error, ErrorKind, ForgetOptions, RowSelection, Sharding,
+    Silent,
 };
 
 /// A quick audit: few oracles.
@@ -97,9 +97,9 @@ fn every_family_can_be_audited() {
     let all = table(&lines(150));
     let held_out = table(&lines(200)[150..]);
     for (choice, exact) in [
-        (Choice::Softmax(Softmax::new(1.0)), "warm_start"),
-        (Choice::NaiveBayes(None), "summation"),
-        (Choice::default(), "exact"),
+        (Recipe::new(Softmax::new(1.0)), "warm_start"),
+        (Recipe::new(MultinomialNb::default()), "summation"),
+        (Recipe::new(Ridge::default()), "exact"),
     ] {
         let mut request = classes(&all);
         request.model = choice;
@@ -121,7 +121,7 @@ fn every_family_can_be_audited() {
         assert_eq!(report.state("auto").unwrap().evidence.as_ref().unwrap().forgotten, 8);
     }
     let mut two = classes(&all);
-    (two.model, two.positive) = (Choice::Logistic(Logistic::new(1.0)), vec!["4".into(), "5".into()]);
+    (two.model, two.positive) = (Logistic::new(1.0).into(), vec!["4".into(), "5".into()]);
     let report = audit(&bench.fit("model", &two), &quick(AuditRows::Sample(8), &["newton"]));
     assert!(report.state("newton").unwrap().distance.unwrap().fraction.unwrap() < 0.5);
 
@@ -140,9 +140,9 @@ fn clusters_and_shards_can_be_audited() {
     clusters.targets = Vec::new();
     clusters.subject = None;
     clusters.ignore = ["words", "stars", "who", "price", "colour"].map(String::from).into();
-    clusters.model = Choice::KMeans(KMeans::quantised(3, 1.0));
+    clusters.model = KMeans::quantised(3, 1.0).into();
     let mut voting = classes(&all);
-    voting.model = Choice::Softmax(Softmax::new(1.0));
+    voting.model = Softmax::new(1.0).into();
     voting.sharding = Some(Sharding { shards: 3, slices: 1, seed: 5, aggregation: None, threads: 2 });
     let mut averaged = dense(&all);
     averaged.sharding = voting.sharding;

@@ -5,20 +5,20 @@ mod common;
 
 use common::*;
 use efface::methods::Auto;
-use efface::{KMeans, Logistic, Method, Ridge, Softmax};
-use efface_engine::{Choice, Engine, FitRequest, ForgetOptions, Likelihood, Sharding, Silent, fit};
+use efface::{GaussianNb, KMeans, Logistic, Method, Recipe, Ridge, Softmax};
+use efface_engine::{Engine, FitRequest, ForgetOptions, Sharding, Silent, fit};
 use efface_receipt::{DistanceBound, ReceiptClaim, RequestKind};
 
 /// A tolerance that every bound misses.
 const NEVER: f64 = 1e-300;
 
 /// Numbers that predict a price.
-fn prices(text: &str, model: impl Into<Choice>) -> FitRequest {
+fn prices(text: &str, model: impl Into<Recipe>) -> FitRequest {
     FitRequest { model: model.into(), ..dense(text) }
 }
 
 /// Numbers that predict a class.
-fn stars(text: &str, model: impl Into<Choice>) -> FitRequest {
+fn stars(text: &str, model: impl Into<Recipe>) -> FitRequest {
     let mut request = prices(text, model);
     request.targets = vec!["stars".into()];
     request.ignore = vec!["words".into(), "price".into()];
@@ -39,7 +39,7 @@ fn requests(text: &str) -> Vec<FitRequest> {
         stars(text, Softmax::new(0.5)),
         stars(text, Softmax::new(0.5).tolerance(NEVER)),
         FitRequest { positive: vec!["4".into(), "5".into()], ..stars(text, Logistic::new(0.5)) },
-        stars(text, Choice::NaiveBayes(Some(Likelihood::Gaussian))),
+        stars(text, GaussianNb::default()),
         points(KMeans::quantised(3, 5.0)),
         points(KMeans::divided(3, 1, 4)),
         FitRequest { sharding: Some(shards), ..prices(text, Ridge::new(1.0)) },

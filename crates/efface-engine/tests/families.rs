@@ -6,11 +6,9 @@ mod common;
 use common::*;
 use efface::methods::Auto;
 use efface::models::logistic::Privacy;
-use efface::{Aggregation, KMeans, Logistic, Method, Softmax};
+use efface::{Aggregation, GaussianNb, KMeans, Logistic, Method, MultinomialNb, Recipe, Softmax};
 use efface_engine::ErrorKind::{BadModel, Data, Refused, Usage};
-use efface_engine::{
-    Choice, Engine, FitRequest, ForgetOptions, Likelihood, RowSelection, Sharding, Silent, fit, named_method,
-};
+use efface_engine::{Engine, FitRequest, ForgetOptions, RowSelection, Sharding, Silent, fit, named_method};
 use efface_io::Source;
 
 /// A family on the table of `common`: what to fit, and whether a file of fewer rows gives the same model.
@@ -24,7 +22,7 @@ struct Case {
     within: f64,
 }
 
-fn with(mut request: FitRequest, model: impl Into<Choice>) -> FitRequest {
+fn with(mut request: FitRequest, model: impl Into<Recipe>) -> FitRequest {
     request.model = model.into();
     request
 }
@@ -70,8 +68,8 @@ const fn case(
 }
 
 const CASES: [Case; 11] = [
-    case("multinomial", |text| with(words(text), Choice::NaiveBayes(None)), "exact", false, 1e-12),
-    case("gaussian", |text| with(numbers(text), Choice::NaiveBayes(None)), "exact", false, 1e-9),
+    case("multinomial", |text| words(text).naive_bayes(), "exact", false, 1e-12),
+    case("gaussian", |text| numbers(text).naive_bayes(), "exact", false, 1e-9),
     case("quantised", |text| with(points(text), KMeans::quantised(3, 5.0).seed(4)), "exact", true, 0.0),
     case("divided", |text| with(points(text), KMeans::divided(3, 1, 4).seed(4)), "exact", true, 0.0),
     case("logistic", |text| with(two(numbers(text)), Logistic::new(0.5)), "approximate", false, 1e-5),
@@ -98,13 +96,7 @@ const CASES: [Case; 11] = [
         0.0,
     ),
     case("sisa of softmax", |text| sharded(with(words(text), Softmax::new(0.5)), 2, 3), "exact", true, 0.0),
-    case(
-        "sisa of naive Bayes",
-        |text| sharded(with(two(words(text)), Choice::NaiveBayes(None)), 3, 2),
-        "exact",
-        true,
-        0.0,
-    ),
+    case("sisa of naive Bayes", |text| sharded(two(words(text)).naive_bayes(), 3, 2), "exact", true, 0.0),
 ];
 
 #[track_caller]
@@ -375,11 +367,11 @@ fn requests_that_do_not_fit_the_model() {
     let many = with(points(&text), KMeans::quantised(50, 1.0));
     let message = "clusters = 50 (20 distinct points) is out of range; it must be at most the number of distinct points";
     fails(fit(&many, &path, false, &Silent), Usage, message);
-    let mut request = with(numbers(&text), Choice::NaiveBayes(None));
+    let mut request = numbers(&text).naive_bayes();
     request.targets.push("price".into());
     fails(fit(&request, &path, false, &Silent), Usage, "a classifier has one target column, not 2");
     let negative = "x,y\n-1,a\n2,b\n3,a\n";
-    let request = with(common::request(negative, "y"), Choice::NaiveBayes(Some(Likelihood::Multinomial)));
+    let request = with(common::request(negative, "y"), MultinomialNb::default());
     let error = fit(&request, &path, false, &Silent).unwrap_err();
     assert!(matches!(error.kind(), Usage | Data), "{error}");
     let logistic = with(numbers(&text), Logistic::default());
@@ -482,9 +474,9 @@ fn columns_decide_the_likelihood() {
     let bench = Bench::new();
     let text = table(&lines(30));
     let model = |request: FitRequest| bench.fit("model", &request).summary().unwrap().model;
-    assert_eq!(model(with(words(&text), Choice::NaiveBayes(None))), "multinomial naive Bayes");
-    assert_eq!(model(with(numbers(&text), Choice::NaiveBayes(None))), "Gaussian naive Bayes");
-    let asked = Choice::NaiveBayes(Some(Likelihood::Gaussian));
+    assert_eq!(model(words(&text).naive_bayes()), "multinomial naive Bayes");
+    assert_eq!(model(numbers(&text).naive_bayes()), "Gaussian naive Bayes");
+    let asked = GaussianNb::default();
     assert_eq!(model(with(words(&text), asked)), "Gaussian naive Bayes");
 }
 

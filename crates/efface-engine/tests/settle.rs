@@ -281,8 +281,7 @@ fn approximate_and_exact_requests_in_turn() {
 fn families_without_sums_scrub_at_once() {
     let bench = Bench::new();
     let all = lines(60);
-    let mut request = classes(&table(&all));
-    request.model = efface_engine::Choice::NaiveBayes(None);
+    let request = classes(&table(&all)).naive_bayes();
     let mut engine = bench.fit("model", &request);
     let policy = engine.set_policy(&later(50, 60)).unwrap();
     assert!(!policy.can_defer);

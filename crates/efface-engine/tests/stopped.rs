@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Bench, csv, ids, predictions, receipts, sound};
 use efface_engine::{
-    EncoderChoice, EncoderSettings, Error, FitRequest, ForgetOptions, ForgetRequest, HeadRecipe,
-    NetworkRequest, Progress, TrainSettings, Vectors,
+    EncoderChoice, EncoderSettings, Error, FitRequest, ForgetOptions, ForgetRequest, NetworkRequest,
+    Progress, TrainSettings, Vectors,
 };
 
 /// Asks to stop after so many steps.
@@ -50,6 +50,7 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
         targets: vec!["topic".into()],
         text: vec!["text".into()],
         id: Some("doc".into()),
+        model: efface::Ridge::new(0.1).into(),
         network: Some(NetworkRequest {
             encoder: EncoderChoice::Lstm {
                 settings: EncoderSettings::bilstm(4),
@@ -57,7 +58,6 @@ fn a_retraining_that_is_stopped_leaves_the_old_network() {
                 vectors: Vectors::Learned { most: 50, width: 4 },
                 train_vectors: true,
             },
-            head: HeadRecipe::Ridge(efface::Ridge::new(0.1)),
             max_tokens: Some(8),
             threads: 1,
             checkpoint: None,

@@ -5,11 +5,10 @@
 mod common;
 
 use common::{Bench, csv, ids, predictions, receipts, sound};
-use efface::NotCovered;
+use efface::{NotCovered, Recipe};
 use efface_engine::{
     AuditRequest, AuditRows, EncoderChoice, EncoderSettings, Error, ErrorKind, FitRequest, ForgetOptions,
-    ForgetRequest, HeadRecipe, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors,
-    named_method,
+    ForgetRequest, NetworkRequest, Progress, Sharding, Silent, TrainSettings, Vectors, named_method,
 };
 use efface_receipt::ReceiptClaim;
 
@@ -24,11 +23,12 @@ fn texts() -> String {
     table
 }
 
-fn request(text: &str, head: HeadRecipe) -> FitRequest {
+fn request(text: &str, head: Recipe) -> FitRequest {
     FitRequest {
         targets: vec!["topic".into()],
         text: vec!["text".into()],
         id: Some("doc".into()),
+        model: head,
         network: Some(NetworkRequest {
             encoder: EncoderChoice::Lstm {
                 settings: EncoderSettings::bilstm(4),
@@ -41,7 +41,6 @@ fn request(text: &str, head: HeadRecipe) -> FitRequest {
                 vectors: Vectors::Learned { most: 80, width: 4 },
                 train_vectors: true,
             },
-            head,
             max_tokens: Some(8),
             threads: 1,
             checkpoint: None,
@@ -59,12 +58,12 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
     let bench = Bench::new();
     let text = texts();
     for (head, name) in [
-        (HeadRecipe::Ridge(efface::Ridge::new(0.1)), "ridge"),
-        (HeadRecipe::Softmax(efface::Logistic::new(0.1)), "softmax"),
+        (Recipe::new(efface::Ridge::new(0.1)), "ridge"),
+        (Recipe::new(efface::Logistic::new(0.1)), "softmax"),
     ] {
         for method in METHODS {
             let file = format!("{name}-{method}.efface");
-            let mut engine = bench.fit(&file, &request(&text, head));
+            let mut engine = bench.fit(&file, &request(&text, head.clone()));
             let before = predictions(&engine, &text);
             let report = engine.forget(&by(method, &["d3", "d7"]), &ForgetOptions::default()).unwrap();
             assert_eq!((report.method.as_str(), report.outcome.name()), (method, "erased"));
@@ -112,7 +111,7 @@ fn every_method_leaves_a_receipt_that_claims_no_more_than_it_can() {
 fn the_same_file_and_seed_give_the_same_network() {
     let bench = Bench::new();
     let text = texts();
-    let fit = request(&text, HeadRecipe::Ridge(efface::Ridge::new(0.1)));
+    let fit = request(&text, Recipe::new(efface::Ridge::new(0.1)));
     for method in METHODS {
         let run = |name: &str| {
             let mut engine = bench.fit(name, &fit);
@@ -138,7 +137,7 @@ impl Progress for Impatient {
 fn what_is_refused_or_stopped_changes_nothing() {
     let bench = Bench::new();
     let text = texts();
-    let mut engine = bench.fit("docs.efface", &request(&text, HeadRecipe::Ridge(efface::Ridge::new(0.1))));
+    let mut engine = bench.fit("docs.efface", &request(&text, Recipe::new(efface::Ridge::new(0.1))));
     let before = predictions(&engine, &text);
     for method in METHODS {
         let stopped = engine.forget(
@@ -174,8 +173,7 @@ fn what_is_refused_or_stopped_changes_nothing() {
     sound(&engine);
 
     let sharding = Sharding { shards: 2, slices: 1, seed: 0, aggregation: None, threads: 1 };
-    let fit =
-        FitRequest { sharding: Some(sharding), ..request(&text, HeadRecipe::Ridge(efface::Ridge::new(0.1))) };
+    let fit = FitRequest { sharding: Some(sharding), ..request(&text, Recipe::new(efface::Ridge::new(0.1))) };
     let mut shards = bench.fit("shards.efface", &fit);
     let linear = FitRequest { network: None, classify: true, ..fit };
     let mut linear = bench.fit("linear.efface", &FitRequest { sharding: None, ..linear });
@@ -192,7 +190,7 @@ fn what_is_refused_or_stopped_changes_nothing() {
 fn an_audit_compares_whole_networks() {
     let bench = Bench::new();
     let text = texts();
-    let fit = request(&text, HeadRecipe::Softmax(efface::Logistic::new(0.1)));
+    let fit = request(&text, Recipe::new(efface::Logistic::new(0.1)));
     let engine = bench.fit("docs.efface", &fit);
     let bytes = std::fs::read(bench.path("docs.efface")).unwrap();
     let methods = ["newton", "scrub", "fine_tune"].map(|name| name.parse().unwrap()).to_vec();
@@ -217,7 +215,7 @@ fn an_audit_compares_whole_networks() {
         report.left_out
     );
     assert_eq!(std::fs::read(bench.path("docs.efface")).unwrap(), bytes, "the file is only read");
-    let linear = FitRequest { network: None, classify: true, ..fit };
+    let linear = FitRequest { network: None, model: efface::Ridge::default().into(), classify: true, ..fit };
     let engine = bench.fit("linear.efface", &linear);
     let error = engine.audit(&AuditRequest { held_out: None, ..asked }, &Silent).unwrap_err();
     assert!(error.to_string().contains("fitted as bilstm or lstm"), "{error}");

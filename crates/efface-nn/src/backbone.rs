@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use efface::{Dense, Features, NotCovered, RowStore, Rows};
+use efface::{Dense, Features, Model, NotCovered, RowStore, Rows};
 
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
-use crate::head::Head;
+use crate::head::head_parameters;
 use crate::network::Network;
 use crate::norm;
 use crate::onnx;
@@ -97,8 +97,8 @@ impl Backbone {
     }
 
     /// The network of this encoder and a head, which must fit it.
-    pub fn with_head(self, head: Head) -> Result<Network> {
-        let found = head.parameters().0;
+    pub fn with_head(self, head: Model) -> Result<Network> {
+        let (found, _) = head_parameters(&head)?;
         if found.nrows() != self.width() || found.ncols() != outputs(self.classes()) {
             return Err(Error::Damaged("its head does not fit its encoder".into()));
         }

@@ -1,6 +1,6 @@
 //! The one error of this crate. Every message names the value, the accepted range and what to do next.
 
-use crate::train::Checkpoint;
+use crate::train::TrainingCheckpoint;
 
 /// What can go wrong while reading vectors, training, forgetting or loading.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum Error {
         /// What it was.
         value: f64,
         /// The state before the step, from which training can go on.
-        last_good: Box<Checkpoint>,
+        last_good: Box<TrainingCheckpoint>,
     },
     /// A forget that trains a network further left the range in which it means something.
     #[error(

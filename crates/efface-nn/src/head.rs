@@ -1,145 +1,89 @@
-//! The linear head: a model of the core, fitted to its optimum on the encoder's features.
+//! The linear head: a ridge, logistic or softmax model of the core, fitted to its optimum on the encoder's features.
+//!
+//! | method | squared loss | cross-entropy | reads |
+//! |---|---|---|---|
+//! | `exact` | exact | refused | the rows to forget |
+//! | `newton` | exact | approximate, or as near as its steps | the rows to forget; more steps read all |
+//! | `influence` | approximate | approximate | the rows to forget |
+//! | `projection_residual` | approximate | approximate | the rows to forget; later rounds read all |
+//! | `summation` | exact | refused | the rows to forget |
+//! | `warm_start` | refused | exact | all rows |
+//! | `retrain_head` | exact | exact | all rows |
+//!
+//! "Exact" speaks of the head on the features of a fixed encoder. What the encoder learned from the rows is another matter and
+//! stands under `not_covered`.
 
-use efface::{Amend, Evidence, Features, Fit, Logistic, LogisticModel, Outcome, Predict, Ridge};
-use efface::{Family, ModelState, RidgeModel, RidgeState, RowStore, Rows};
+use efface::{
+    Claim, Evidence, Fit, Logistic, Method, Model, Outcome, Recipe, Ridge, RowId, RowStore, Rows, Softmax,
+};
 use faer::Mat;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What the head is fitted with.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HeadRecipe {
-    /// Squared loss on ±1 or on a 1 among zeros: forgetting is exact and closed-form.
-    Ridge(Ridge),
-    /// Cross-entropy: logistic for two classes, softmax for more.
-    Softmax(Logistic),
+/// A recipe as that of a head for so many outputs: logistic for two classes and softmax for more, and in the units of the
+/// encoder's features as they are. Those are of like size by nature, and units read off the rows would keep something of rows
+/// that are to be forgotten. Families that are not linear are refused.
+pub fn head_recipe(recipe: &Recipe, outputs: usize) -> Result<Recipe> {
+    if let Some(ridge) = recipe.get::<Ridge>() {
+        return Ok(ridge.as_given(true).into());
+    }
+    let logistic = match (recipe.get::<Logistic>(), recipe.get::<Softmax>()) {
+        (Some(logistic), _) => *logistic,
+        (None, Some(softmax)) => softmax.settings().logistic,
+        (None, None) => {
+            let reason = format!(
+                "the head of a network is a ridge, logistic or softmax model, and not {}",
+                recipe.family().name()
+            );
+            return Err(efface::Error::Unsupported { method: "fit", reason }.into());
+        }
+    };
+    let logistic = logistic.as_given(true);
+    Ok(if outputs == 1 { logistic.into() } else { logistic.softmax().into() })
 }
 
-/// A fitted head.
-#[derive(Debug, Clone)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "a network has one head; a box would be one more way to reach it"
-)]
-pub enum Head {
-    /// Squared loss.
-    Ridge(RidgeModel),
-    /// Cross-entropy.
-    Classifier(LogisticModel),
+/// The head at its optimum on these rows.
+pub fn fit_head(recipe: &Recipe, encoded: &Rows) -> Result<Model> {
+    Ok(head_recipe(recipe, encoded.outputs())?.fit(encoded)?)
 }
 
-impl HeadRecipe {
-    /// This recipe in the units of the encoder's features as they are, which is how every head is fitted: they are of like
-    /// size by nature, and units read off the rows would keep something of rows that are to be forgotten.
-    pub fn as_given(self) -> Self {
-        match self {
-            Self::Ridge(ridge) => Self::Ridge(ridge.as_given(true)),
-            Self::Softmax(logistic) => Self::Softmax(logistic.as_given(true)),
-        }
+/// The head without the rows `gone`, whose features are read from `encoded`.
+pub fn forget_from_head(
+    head: &Model,
+    method: &Method,
+    clear_dead_columns: bool,
+    encoded: &dyn RowStore,
+    gone: &[RowId],
+) -> efface::Result<Outcome<Model>> {
+    // A new head is what the core calls retraining; of a network, that word means the encoder too.
+    let work = if *method == Method::RetrainHead { Method::Retrain } else { *method };
+    let mut outcome = head.forget_with(&work, clear_dead_columns, encoded, gone)?;
+    // A head that missed its tolerance is made anew too.
+    if outcome.evidence.method == Method::Retrain.name() {
+        outcome.evidence.method = Method::RetrainHead.name().into();
     }
-
-    /// The optimum on these rows.
-    pub fn fit(&self, encoded: &Rows) -> Result<Head> {
-        Ok(match self.as_given() {
-            Self::Ridge(ridge) => Head::Ridge(ridge.fit(encoded)?),
-            Self::Softmax(logistic) if encoded.outputs() == 1 => Head::Classifier(logistic.fit(encoded)?),
-            Self::Softmax(logistic) => Head::Classifier(logistic.softmax().fit(encoded)?),
-        })
-    }
+    Ok(outcome)
 }
 
-impl Head {
-    /// Coefficients (features × outputs) and intercepts.
-    pub fn parameters(&self) -> (Mat<f64>, Vec<f64>) {
-        match self {
-            Self::Ridge(model) => model.parameters(),
-            Self::Classifier(model) => model.parameters(),
-        }
-    }
+/// What the core says of a head as a fit left it, at its optimum.
+pub(crate) fn evidence_at_optimum(head: &Model) -> Evidence {
+    Evidence { promise: Claim::Exact, ..head.evidence() }
+}
 
-    /// The scores of encoded rows.
-    pub fn predict(&self, encoded: &Features) -> Result<Mat<f64>> {
-        Ok(match self {
-            Self::Ridge(model) => model.predict(encoded)?,
-            Self::Classifier(model) => model.predict(encoded)?,
-        })
-    }
-
-    /// Rows that the head stands for.
-    pub fn rows(&self) -> usize {
-        match self {
-            Self::Ridge(model) => model.rows(),
-            Self::Classifier(model) => model.rows(),
-        }
-    }
-
-    /// Folds waiting changes into the curvature.
-    pub fn settle(&mut self) -> Result<()> {
-        match self {
-            Self::Ridge(model) => model.settle()?,
-            Self::Classifier(model) => model.settle()?,
-        };
-        Ok(())
-    }
-
-    /// The head as plain data, waiting changes folded in first.
-    pub(crate) fn settled_state(&self) -> Result<ModelState> {
-        let mut settled = self.clone();
-        settled.settle()?;
-        Ok(match &settled {
-            Self::Ridge(model) => model.to_state()?.to_model_state()?,
-            Self::Classifier(model) => model.to_state()?,
-        })
-    }
-
-    /// The head of a state.
-    pub(crate) fn from_state(state: ModelState) -> Result<Self> {
-        Ok(match state.family {
-            Family::Ridge => Self::Ridge(RidgeModel::from_state(&RidgeState::from_model_state(state)?)?),
-            Family::Logistic | Family::Softmax => Self::Classifier(LogisticModel::from_state(state)?),
-            family => {
-                return Err(Error::Damaged(format!("a head is no model of the family {}", family.name())));
-            }
-        })
-    }
-
-    /// How many changed rows wait for the next settle.
-    pub fn waiting(&self) -> usize {
-        match self {
-            Self::Ridge(model) => model.waiting(),
-            Self::Classifier(model) => model.waiting(),
-        }
-    }
-
-    /// Brings bound and memory in an evidence up to date with this head, as after a settle.
-    pub(crate) fn update_evidence(&self, evidence: &mut Evidence) {
-        match self {
-            Self::Ridge(model) => model.update_evidence(evidence),
-            Self::Classifier(model) => model.update_evidence(evidence),
-        }
-    }
-
-    /// What the core says of this head as a fit left it, at its optimum.
-    pub(crate) fn evidence(&self) -> Evidence {
-        match self {
-            Self::Ridge(model) => model.evidence_at_optimum(),
-            Self::Classifier(model) => model.evidence_at_optimum(),
-        }
-    }
-
-    /// How far the parameters of two heads are apart.
-    pub fn distance(&self, other: &Self) -> f64 {
-        let (a, a_constants) = self.parameters();
-        let (b, b_constants) = other.parameters();
-        let constants = a_constants.iter().zip(&b_constants).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-        let difference = &a - &b;
-        (difference.squared_norm_l2() + constants).sqrt()
+/// Coefficients (features × outputs) and intercepts.
+pub(crate) fn head_parameters(head: &Model) -> Result<(Mat<f64>, Vec<f64>)> {
+    let named = head.parameters()?;
+    match (named.table("coefficients"), named.vector("intercept")) {
+        (Some(table), Some(intercept)) => Ok((table.clone(), intercept.to_vec())),
+        _ => Err(Error::Damaged("its head is not linear".into())),
     }
 }
 
-/// A changed head with its evidence.
-pub(crate) fn wrap<M>(outcome: Outcome<M>, into: impl FnOnce(M) -> Head) -> Outcome<Head> {
-    Outcome { model: into(outcome.model), evidence: outcome.evidence }
+/// How far the parameters of two heads are apart.
+pub fn head_distance(a: &Model, b: &Model) -> Result<f64> {
+    let (a, a_constants) = head_parameters(a)?;
+    let (b, b_constants) = head_parameters(b)?;
+    let constants = a_constants.iter().zip(&b_constants).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    let difference = &a - &b;
+    Ok((difference.squared_norm_l2() + constants).sqrt())
 }

@@ -20,11 +20,10 @@ mod backbone;
 mod embedding;
 mod encoder;
 mod error;
-mod fitted;
-mod forget;
 mod head;
 mod lstm;
 pub mod minilm;
+mod model;
 mod network;
 mod norm;
 pub mod onnx;
@@ -34,7 +33,6 @@ mod plan;
 mod pool;
 mod pooling;
 mod recipe;
-mod sealed;
 mod store;
 mod texts;
 mod train;
@@ -44,15 +42,14 @@ mod vectorised;
 pub use backbone::{Backbone, encoded_rows, not_covered};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
-pub use fitted::FittedNetwork;
-pub use head::{Head, HeadRecipe};
+pub use head::{fit_head, forget_from_head, head_distance, head_recipe};
+pub use model::NetworkModel;
 pub use network::Network;
 pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, Pooling, Squash};
-pub use recipe::{NetworkRecipe, Trained};
-pub use sealed::{Sealed, SealedRecipe, seal, unseal};
+pub use recipe::{NetworkRecipe, TrainedNetwork};
 pub use texts::{TextRows, text_rows};
 pub use train::{
-    Checkpoint, EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingFlow,
+    EpochReport, QuietTraining, StepReport, TrainSettings, Trainer, TrainingCheckpoint, TrainingFlow,
     TrainingProgress,
 };
 pub use unlearn::{TunedNetwork, further_epochs, further_rate, train_further, unbound};

@@ -1,19 +1,21 @@
 //! A network: an encoder, and a linear head at its optimum on the encoder's features.
 
-use efface::{Evidence, Features, Method, NotCovered, Outcome, Predict, RowId, RowStore, Rows};
+use efface::{
+    Evidence, Features, Method, Model, NotCovered, Outcome, Predict, Recipe, RowId, RowStore, Rows,
+};
 use faer::Mat;
 
 use crate::backbone::{Backbone, not_covered};
 use crate::embedding::Embedding;
 use crate::error::Result;
-use crate::head::{Head, HeadRecipe};
+use crate::head::{evidence_at_optimum, fit_head, forget_from_head};
 use crate::recipe::NetworkRecipe;
 
 /// A fitted network. Clones share the encoder.
 #[derive(Debug, Clone)]
 pub struct Network {
     pub(crate) backbone: Backbone,
-    pub(crate) head: Head,
+    pub(crate) head: Model,
 }
 
 impl Network {
@@ -33,12 +35,12 @@ impl Network {
     }
 
     /// The head.
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &Model {
         &self.head
     }
 
     /// The two halves.
-    pub fn into_parts(self) -> (Backbone, Head) {
+    pub fn into_parts(self) -> (Backbone, Model) {
         (self.backbone, self.head)
     }
 
@@ -73,15 +75,16 @@ impl Network {
     }
 
     /// A network of this encoder and another head, fitted from `encoded`.
-    pub fn with_head(&self, head: &HeadRecipe, encoded: &Rows) -> Result<Self> {
+    pub fn with_head(&self, head: &Recipe, encoded: &Rows) -> Result<Self> {
         let mut backbone = self.backbone.clone();
-        backbone.recipe.head = *head;
-        Ok(Self { backbone, head: head.fit(encoded)? })
+        backbone.recipe.head = head.clone();
+        Ok(Self { backbone, head: fit_head(head, encoded)? })
     }
 
     /// The head without some rows, the encoder as it is. `encoded` holds what [`encode`](Self::encode) gave at the fit.
     pub fn forget(&self, method: &Method, encoded: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<Self>> {
-        let Outcome { model: head, mut evidence } = self.head.forget(method, encoded, gone)?;
+        let Outcome { model: head, mut evidence } =
+            forget_from_head(&self.head, method, false, encoded, gone)?;
         if !gone.is_empty() {
             evidence.not_covered.extend(self.not_covered());
         }
@@ -95,7 +98,7 @@ impl Network {
 
     /// The evidence of a network that was trained anew on `rows` rows.
     pub fn retrained(&self, encoded: &Rows, method: &str, forgotten: usize) -> Result<Evidence> {
-        let mut evidence = self.head.evidence();
+        let mut evidence = evidence_at_optimum(&self.head);
         evidence.method = method.into();
         evidence.forgotten = forgotten;
         evidence.rows_read = encoded.len();
@@ -109,6 +112,6 @@ impl Network {
 impl Predict for Network {
     /// The head's scores for rows of word ids.
     fn predict(&self, texts: &Features) -> efface::Result<Mat<f64>> {
-        Ok(self.head.predict(&self.features(texts)?)?)
+        self.head.predict(&self.features(texts)?)
     }
 }

@@ -4,75 +4,77 @@
 use std::sync::Arc;
 
 use efface::random::training_seed;
-use efface::{Fit, RowStore, Rows};
+use efface::{Recipe, RowStore, Rows};
 use efface_receipt::canonical;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::backbone::{Backbone, encode, encoded_rows};
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
-use crate::head::HeadRecipe;
+use crate::head::fit_head;
 use crate::network::Network;
 use crate::plan::{EncoderPlan, EncoderSettings};
 use crate::texts::TrainingTexts;
-use crate::train::{Checkpoint, QuietTraining, StepObjective, TrainSettings, Trainer, TrainingProgress};
+use crate::train::{StepObjective, TrainSettings, Trainer, TrainingCheckpoint, TrainingProgress};
 
 /// The version of what [`NetworkRecipe::source`] hashes.
 const SOURCE_VERSION: u32 = 1;
 
 /// How to make a network.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetworkRecipe {
     /// Words and vectors to start from. After a training that changed them, those of the network are in its parameters.
+    #[serde(skip)]
     pub embedding: Arc<Embedding>,
     /// The shape of the encoder.
     pub encoder: EncoderSettings,
     /// How it is trained.
     pub training: TrainSettings,
-    /// What the head is fitted with afterwards.
-    pub head: HeadRecipe,
+    /// What the head is fitted with afterwards: a ridge, logistic or softmax model, see [`head_recipe`](crate::head_recipe).
+    pub head: Recipe,
 }
 
 /// A network, the features of its rows, and the training it came from.
 #[derive(Debug, Clone)]
-pub struct Trained {
+pub struct TrainedNetwork {
     /// The network.
     pub network: Network,
     /// What the head was fitted from.
     pub encoded: Rows,
     /// The training's last state, with its history.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: TrainingCheckpoint,
 }
 
 impl NetworkRecipe {
     /// Trains on rows of word ids, under the eyes of `progress`, and fits the head.
-    pub fn train(&self, rows: &Rows, progress: &mut dyn TrainingProgress) -> Result<Trained> {
+    pub fn train(&self, rows: &Rows, progress: &mut dyn TrainingProgress) -> Result<TrainedNetwork> {
         self.run(rows, None, progress)
     }
 
     /// Goes on from a checkpoint of the same recipe on the same rows; ends as if it had not been interrupted.
     pub fn continue_from(
         &self,
-        checkpoint: Checkpoint,
+        checkpoint: TrainingCheckpoint,
         rows: &Rows,
         progress: &mut dyn TrainingProgress,
-    ) -> Result<Trained> {
+    ) -> Result<TrainedNetwork> {
         // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
         let TrainSettings { learning_rate, clip, .. } = self.training;
         if (TrainSettings { learning_rate, clip, ..checkpoint.settings }) != self.training {
             return Err(Error::Damaged("the checkpoint was made with other training settings".into()));
         }
-        let checkpoint = Checkpoint { settings: self.training, ..checkpoint };
+        let checkpoint = TrainingCheckpoint { settings: self.training, ..checkpoint };
         self.run(rows, Some(checkpoint), progress)
     }
 
     fn run(
         &self,
         rows: &Rows,
-        from: Option<Checkpoint>,
+        from: Option<TrainingCheckpoint>,
         progress: &mut dyn TrainingProgress,
-    ) -> Result<Trained> {
+    ) -> Result<TrainedNetwork> {
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
         let plan = self.plan(lessons.class_count)?;
         self.training.check()?;
@@ -103,12 +105,12 @@ impl NetworkRecipe {
         plan: EncoderPlan,
         parameters: Vec<f32>,
         steps: u64,
-        checkpoint: Checkpoint,
-    ) -> Result<Trained> {
+        checkpoint: TrainingCheckpoint,
+    ) -> Result<TrainedNetwork> {
         let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
         let features = encode(weights, &self.embedding, &rows.table())?;
         let encoded = encoded_rows(rows, features)?;
-        let head = self.head.fit(&encoded)?;
+        let head = fit_head(&self.head, &encoded)?;
         let backbone = Backbone {
             recipe: self.clone(),
             plan: Arc::new(plan),
@@ -117,7 +119,7 @@ impl NetworkRecipe {
             max_tokens: rows.width(),
         };
         let network = Network { backbone, head };
-        Ok(Trained { network, encoded, checkpoint })
+        Ok(TrainedNetwork { network, encoded, checkpoint })
     }
 
     /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a checkpoint of another version
@@ -156,7 +158,7 @@ impl NetworkRecipe {
         start: &Network,
         rows: &Rows,
         progress: &mut dyn TrainingProgress,
-    ) -> Result<Trained> {
+    ) -> Result<TrainedNetwork> {
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
         self.train_on(&start.backbone, rows, &lessons, self.training, None, progress)
     }
@@ -171,7 +173,7 @@ impl NetworkRecipe {
         settings: TrainSettings,
         objective: Option<Box<dyn StepObjective + '_>>,
         progress: &mut dyn TrainingProgress,
-    ) -> Result<Trained> {
+    ) -> Result<TrainedNetwork> {
         let plan = self.plan(lessons.class_count)?;
         if plan.slots() != start.plan.slots() {
             return Err(Error::Damaged("the network to start from has another shape".into()));
@@ -190,26 +192,6 @@ impl NetworkRecipe {
     }
 }
 
-impl Fit for NetworkRecipe {
-    type Model = Network;
-
-    fn fit(&self, rows: &Rows) -> efface::Result<Network> {
-        Ok(self.train(rows, &mut QuietTraining)?.network)
-    }
-
-    fn resume(&self, start: &Network, rows: &Rows) -> efface::Result<Network> {
-        Ok(self.train_from(start, rows, &mut QuietTraining)?.network)
-    }
-
-    fn bytes(&self, model: &Network) -> usize {
-        let head = match &model.head {
-            crate::Head::Ridge(ridge) => ridge.precomputed().iter().map(|part| part.bytes).sum(),
-            crate::Head::Classifier(_) => 0,
-        };
-        model.backbone.parameters.len() * size_of::<f32>() + head
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,7 +205,7 @@ mod tests {
             embedding: Arc::new(embedding),
             encoder: EncoderSettings::bilstm(3),
             training: TrainSettings::default(),
-            head: HeadRecipe::Ridge(Ridge::new(1.0)),
+            head: Ridge::new(1.0).into(),
         };
         let header = String::from_utf8(recipe.source_header().unwrap()).unwrap();
         assert_eq!(

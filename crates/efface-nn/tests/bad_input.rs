@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use efface::{Dense, Fit, Predict, Ridge, Rows, WordIds};
+use efface::{Dense, Fit, Predict, Recipe, Ridge, Rows, WordIds};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, HeadRecipe, NetworkRecipe, QuietTraining, TrainSettings, UNKNOWN,
-    text_rows,
+    Embedding, EncoderSettings, Error, NetworkRecipe, QuietTraining, TrainSettings, UNKNOWN, text_rows,
 };
 
 fn embedding() -> Arc<Embedding> {
@@ -20,7 +19,7 @@ fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
         embedding: embedding.clone(),
         encoder: EncoderSettings::bilstm(3),
         training: TrainSettings { epochs: 2, batch: 4, ..TrainSettings::default() },
-        head: HeadRecipe::Ridge(Ridge::new(1.0)),
+        head: Recipe::new(Ridge::new(1.0)),
     }
 }
 
@@ -35,8 +34,11 @@ fn empty_texts_and_texts_of_unknown_words_have_an_answer() {
     let texts = ["", "the dog", "wholly unheard", "cat", "stone tree", "? !"];
     let ids = text_rows(&embedding, texts, 400).unwrap();
     assert_eq!((ids.empty, ids.unknown, ids.truncated), (2, 1, 0));
-    let network =
-        recipe(&embedding).fit(&rows(&embedding, &texts, &[1.0, -1.0, 1.0, -1.0, 1.0, 1.0])).unwrap();
+    let network = recipe(&embedding)
+        .fit(&rows(&embedding, &texts, &[1.0, -1.0, 1.0, -1.0, 1.0, 1.0]))
+        .unwrap()
+        .network()
+        .clone();
     let scores = network.predict(&ids.features).unwrap();
     assert!((0..texts.len()).all(|at| scores[(at, 0)].is_finite()));
     assert_eq!(scores[(0, 0)], scores[(5, 0)]);
@@ -116,7 +118,7 @@ fn a_network_refuses_numbers_and_its_head_refuses_word_ids() {
     let targets = [1.0, 1.0, 1.0, -1.0];
     let words = rows(&embedding, &texts, &targets);
     let numbers = Rows::new(Dense::new(vec![1.0f32; 4], 1).unwrap(), targets.to_vec(), 1).unwrap();
-    let network = recipe(&embedding).fit(&words).unwrap();
+    let network = recipe(&embedding).fit(&words).unwrap().network().clone();
     assert_eq!(recipe(&embedding).fit(&numbers).unwrap_err(), efface::Error::RowsOfNumbers);
     assert_eq!(network.predict(&numbers.table()).unwrap_err(), efface::Error::RowsOfNumbers);
     assert_eq!(Ridge::new(1.0).fit(&words).unwrap_err(), efface::Error::RowsOfWordIds);

@@ -2,17 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
+use efface::models::RowsBeside;
 use std::sync::Arc;
 
 use efface::methods::{Newton, ProjectionResidual};
 use efface::models::sisa::SisaForget;
 use efface::{
-    Aggregation, Features, Fit, Forget, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows, Sisa,
+    Aggregation, Amend, Claim, Family, Features, Fit, Fitted, Forget, Logistic, Method, Model, Predict,
+    Recipe, Ridge, RowId, RowStore, Rows, ShardRecipe, Sisa,
 };
 use efface_nn::{
-    Backbone, Checkpoint, Embedding, EncoderSettings, EpochReport, Error, FittedNetwork, Head, HeadRecipe,
-    Network, NetworkRecipe, Pooling, QuietTraining, StepReport, TrainSettings, TrainingFlow,
-    TrainingProgress, text_rows,
+    Backbone, Embedding, EncoderSettings, EpochReport, Error, Network, NetworkModel, NetworkRecipe, Pooling,
+    QuietTraining, StepReport, TrainSettings, TrainingCheckpoint, TrainingFlow, TrainingProgress, fit_head,
+    head_distance, text_rows,
 };
 
 /// Texts of filler words with two words of their class somewhere.
@@ -50,7 +52,7 @@ fn recipe(embedding: &Arc<Embedding>) -> NetworkRecipe {
         embedding: embedding.clone(),
         encoder: EncoderSettings::bilstm(6).dropout(0.1),
         training: training(),
-        head: HeadRecipe::Ridge(Ridge::new(0.1)),
+        head: Recipe::new(Ridge::new(0.1)),
     }
 }
 
@@ -82,7 +84,7 @@ fn tiny_texts_are_learned_by_every_shape() {
             training: TrainSettings { epochs: 12, ..training() },
             ..recipe(&embedding)
         };
-        let network = recipe.fit(&rows).unwrap();
+        let network = recipe.fit(&rows).unwrap().network().clone();
         assert!(accuracy(&network, &rows) > 0.95, "{encoder:?}: {}", accuracy(&network, &rows));
         assert_eq!(network.width(), encoder.features());
     }
@@ -96,12 +98,12 @@ fn the_same_seed_gives_the_same_bits() {
             training: TrainSettings { threads, epochs: 2, ..training() },
             ..recipe(&embedding)
         };
-        let a = recipe.fit(&rows).unwrap();
-        let b = recipe.fit(&rows).unwrap();
+        let a = recipe.fit(&rows).unwrap().network().clone();
+        let b = recipe.fit(&rows).unwrap().network().clone();
         assert!(a.to_bytes().unwrap() == b.to_bytes().unwrap());
         let other = TrainSettings { seed: 1, ..recipe.training };
-        let c = NetworkRecipe { training: other, ..recipe }.fit(&rows).unwrap();
-        assert!(a.head().distance(c.head()) > 0.0);
+        let c = NetworkRecipe { training: other, ..recipe }.fit(&rows).unwrap().network().clone();
+        assert!(head_distance(a.head(), c.head()).unwrap() > 0.0);
     }
 }
 
@@ -123,7 +125,7 @@ fn a_resumed_training_ends_like_an_uninterrupted_one() {
     for stop in [3, 8, 10] {
         let part = recipe.train(&rows, &mut StopAfter(stop)).unwrap();
         assert_eq!(part.checkpoint.step, stop);
-        let stored = Checkpoint::from_bytes(&part.checkpoint.to_bytes().unwrap()).unwrap();
+        let stored = TrainingCheckpoint::from_bytes(&part.checkpoint.to_bytes().unwrap()).unwrap();
         assert_eq!(stored, part.checkpoint);
         let rest = recipe.continue_from(stored, &rows, &mut QuietTraining).unwrap();
         assert_eq!(rest.checkpoint, whole.checkpoint);
@@ -141,7 +143,7 @@ fn a_resumed_training_ends_like_an_uninterrupted_one() {
 struct OneEpoch(usize);
 
 impl TrainingProgress for OneEpoch {
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &TrainingCheckpoint) -> TrainingFlow {
         self.0 += 1;
         assert!(report.best && report.validation.is_some());
         assert_eq!(checkpoint.best_epoch(), Some(1));
@@ -153,20 +155,19 @@ impl TrainingProgress for OneEpoch {
 fn who_stops_the_training_keeps_the_best_so_far() {
     let (embedding, rows) = rows(40, 3);
     let mut watch = OneEpoch::default();
-    let fitted = FittedNetwork::new(&recipe(&embedding), rows, &mut watch).unwrap();
-    assert_eq!((watch.0, fitted.history().len()), (1, 1));
+    let trained = recipe(&embedding).train(&rows, &mut watch).unwrap();
+    assert_eq!((watch.0, trained.checkpoint.history.len()), (1, 1));
 }
 
 /// One recipe of each loss for two classes and for more.
-fn cases() -> Vec<(FittedNetwork, Rows)> {
+fn cases() -> Vec<(Fitted<NetworkModel>, Rows)> {
     let mut cases = Vec::new();
     for classes in [2, 3] {
         let (embedding, rows) = rows(60, classes);
-        for head in [HeadRecipe::Ridge(Ridge::new(0.1)), HeadRecipe::Softmax(Logistic::new(0.1))] {
+        for head in [Recipe::new(Ridge::new(0.1)), Recipe::new(Logistic::new(0.1))] {
             let training = TrainSettings { epochs: 3, ..training() };
             let recipe = NetworkRecipe { head, training, ..recipe(&embedding) };
-            cases
-                .push((FittedNetwork::new(&recipe, rows.clone(), &mut QuietTraining).unwrap(), rows.clone()));
+            cases.push((Fitted::new(&recipe, rows.clone()).unwrap(), rows.clone()));
         }
     }
     cases
@@ -176,12 +177,12 @@ fn cases() -> Vec<(FittedNetwork, Rows)> {
 fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
     let gone = [RowId(3), RowId(17), RowId(30), RowId(44)];
     for (fitted, _) in cases() {
-        let network = fitted.network();
-        let refitted = network.recipe().head.fit(fitted.encoded()).unwrap();
-        assert!(network.head().distance(&refitted) < 1e-9);
-        let kept = fitted.encoded().filter(|id| !gone.contains(&id));
-        let right = network.recipe().head.fit(&kept).unwrap();
-        let ridge = matches!(network.head(), Head::Ridge(_));
+        let network = fitted.model().network();
+        let refitted = fit_head(&network.recipe().head, fitted.model().encoded()).unwrap();
+        assert!(head_distance(network.head(), &refitted).unwrap() < 1e-9);
+        let kept = fitted.model().encoded().filter(|id| !gone.contains(&id));
+        let right = fit_head(&network.recipe().head, &kept).unwrap();
+        let ridge = network.head().family() == Family::Ridge;
         let exact: &[&str] = if ridge {
             &["exact", "newton", "summation", "auto", "retrain_head"]
         } else {
@@ -190,10 +191,10 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
         for name in exact {
             let mut fitted = fitted.clone();
             let evidence = fitted.forget(&Method::named(name).unwrap(), &gone).unwrap();
-            let distance = fitted.network().head().distance(&right);
+            let distance = head_distance(fitted.model().network().head(), &right).unwrap();
             assert!(distance < 1e-8, "{name}: {distance:e}");
             assert!(!ridge || distance < 1e-9, "{name}: {distance:e}");
-            assert_eq!((evidence.forgotten, evidence.rows, fitted.texts().len()), (4, 56, 56));
+            assert_eq!((evidence.forgotten, evidence.rows, fitted.rows().len()), (4, 56, 56));
             assert!(
                 evidence.not_covered.iter().any(|what| what.to_string().contains("encoder")),
                 "{evidence:?}"
@@ -203,19 +204,19 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
         for name in ["newton", "influence", "projection_residual"] {
             let mut fitted = fitted.clone();
             let evidence = fitted.forget(&Method::named(name).unwrap(), &gone).unwrap();
-            let distance = fitted.network().head().distance(&right);
+            let distance = head_distance(fitted.model().network().head(), &right).unwrap();
             assert!(
                 distance <= evidence.bound * 1.001 + 1e-9,
                 "{name}: {distance:e} above {:e}",
                 evidence.bound
             );
-            let before = network.head().distance(&right);
+            let before = head_distance(network.head(), &right).unwrap();
             assert!(distance < before, "{name}: {distance:e} where {before:e} was");
         }
         let refused = if ridge { Method::WarmStart } else { Method::Exact };
-        let error = network.forget(&refused, fitted.encoded(), &gone).unwrap_err().to_string();
+        let error = network.forget(&refused, fitted.model().encoded(), &gone).unwrap_err().to_string();
         assert!(error.contains("cannot be used here"), "{error}");
-        let twice = network.forget(&Method::RetrainHead, fitted.encoded(), &[RowId(3), RowId(3)]);
+        let twice = network.forget(&Method::RetrainHead, fitted.model().encoded(), &[RowId(3), RowId(3)]);
         assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
     }
 }
@@ -224,30 +225,31 @@ fn the_head_is_at_its_optimum_and_forgets_like_a_refit() {
 fn rounds_of_the_projection_residual() {
     let gone = [RowId(1), RowId(8), RowId(21)];
     for (fitted, _) in cases() {
-        let network = fitted.network();
+        let network = fitted.model().network();
         let run = |rounds: ProjectionResidual| {
-            let outcome = network.forget(&rounds.into(), fitted.encoded(), &gone).unwrap();
+            let outcome = network.forget(&rounds.into(), fitted.model().encoded(), &gone).unwrap();
             (outcome.model.head().clone(), outcome.evidence)
         };
         let start = ProjectionResidual::default();
         let (one, _) = run(start);
         let (many, evidence) = run(ProjectionResidual { rounds: 40, step: 0.5, tolerance: 1e-7 });
         assert!(evidence.iterations > 1 && evidence.iterations < 40, "{}", evidence.iterations);
-        match network.head() {
-            Head::Ridge(_) => {
+        let distance = |a: &Model, b: &Model| head_distance(a, b).unwrap();
+        match network.head().family() {
+            Family::Ridge => {
                 // One round is the whole method, and halves add up to it.
-                assert_eq!(run(ProjectionResidual { rounds: 5, ..start }).0.distance(&one), 0.0);
-                assert!(many.distance(&one) < 1e-6, "{}", many.distance(&one));
+                assert_eq!(distance(&run(ProjectionResidual { rounds: 5, ..start }).0, &one), 0.0);
+                assert!(distance(&many, &one) < 1e-6, "{}", distance(&many, &one));
                 let (half, _) = run(ProjectionResidual { rounds: 1, step: 0.5, ..start });
                 let (quarter, _) = run(ProjectionResidual { rounds: 2, step: 0.5, ..start });
-                assert!((quarter.distance(&one) - half.distance(&one) / 2.0).abs() < 1e-9);
+                assert!((distance(&quarter, &one) - distance(&half, &one) / 2.0).abs() < 1e-9);
             }
-            Head::Classifier(_) => {
+            _ => {
                 // Rounds end where the step to the retained optimum has nothing left inside the span.
                 let (full, evidence) = run(ProjectionResidual { rounds: 40, step: 1.0, tolerance: 1e-8 });
                 assert!(evidence.iterations < 40);
-                assert!(full.distance(&many) < 1e-5, "{}", full.distance(&many));
-                assert!(full.distance(&one) < network.head().distance(&one));
+                assert!(distance(&full, &many) < 1e-5, "{}", distance(&full, &many));
+                assert!(distance(&full, &one) < distance(network.head(), &one));
                 assert_eq!(evidence.rows, 57);
             }
         }
@@ -257,7 +259,7 @@ fn rounds_of_the_projection_residual() {
             ProjectionResidual { step: f64::NAN, ..start },
             ProjectionResidual { tolerance: -1.0, ..start },
         ] {
-            let result = network.forget(&wrong.into(), fitted.encoded(), &gone);
+            let result = network.forget(&wrong.into(), fitted.model().encoded(), &gone);
             assert!(matches!(result, Err(Error::Core(efface::Error::Parameter { .. }))));
         }
     }
@@ -270,16 +272,16 @@ fn retraining_leaves_nothing_of_the_encoder_uncovered() {
     public.public = true;
     let recipe =
         NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&Arc::new(public)) };
-    let mut fitted = FittedNetwork::new(&recipe, rows.clone(), &mut QuietTraining).unwrap();
+    let mut fitted = Fitted::new(&recipe, rows.clone()).unwrap();
     let gone = [RowId(0), RowId(7)];
-    let evidence = fitted.retrain(&gone, &mut QuietTraining).unwrap();
+    let evidence = fitted.forget(&Method::Retrain, &gone).unwrap();
     assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
-    let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-    assert!(fitted.network().to_bytes().unwrap() == fresh.to_bytes().unwrap());
-    assert!(fitted.retrain(&[RowId(7)], &mut QuietTraining).is_err());
+    let fresh = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap().network().clone();
+    assert!(fitted.model().network().to_bytes().unwrap() == fresh.to_bytes().unwrap());
+    assert!(fitted.forget(&Method::Retrain, &[RowId(7)]).is_err());
     // An encoder that was drawn and never trained holds nothing of anybody.
     let drawn = NetworkRecipe { training: TrainSettings { epochs: 0, ..training() }, ..recipe };
-    let mut fitted = FittedNetwork::new(&drawn, rows, &mut QuietTraining).unwrap();
+    let mut fitted = Fitted::new(&drawn, rows).unwrap();
     let evidence = fitted.forget(&Method::Exact, &gone).unwrap();
     assert!(evidence.not_covered.is_empty(), "{:?}", evidence.not_covered);
 }
@@ -288,7 +290,7 @@ fn retraining_leaves_nothing_of_the_encoder_uncovered() {
 fn sisa_over_whole_networks_forgets_to_the_bit() {
     let (embedding, rows) = rows(60, 2);
     let network = NetworkRecipe { training: TrainSettings { epochs: 2, ..training() }, ..recipe(&embedding) };
-    let sisa = Sisa::new(network, 2, 2).aggregation(Aggregation::Mean);
+    let sisa = Sisa::new(ShardRecipe::new(network).unwrap(), 2, 2).aggregation(Aggregation::Mean);
     let model = sisa.fit(&rows).unwrap();
     let gone = [RowId(5), RowId(6)];
     let outcome = SisaForget.forget(&model, &rows, &gone).unwrap();
@@ -307,12 +309,12 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
     for (mut fitted, rows) in cases() {
         let methods = [Method::Newton(Newton::default()), Method::Influence];
         fitted.forget(&methods[0], &[RowId(2)]).unwrap();
-        let bytes = fitted.network().to_bytes().unwrap();
+        let bytes = fitted.model().network().to_bytes().unwrap();
         let back = Network::from_bytes(&bytes).unwrap();
         assert!(back.to_bytes().unwrap() == bytes);
-        assert_eq!(back.head().distance(fitted.network().head()), 0.0);
-        assert_eq!(accuracy(&back, &rows), accuracy(fitted.network(), &rows));
-        back.forget(&methods[1], fitted.encoded(), &[RowId(9)]).unwrap();
+        assert_eq!(head_distance(back.head(), fitted.model().network().head()).unwrap(), 0.0);
+        assert_eq!(accuracy(&back, &rows), accuracy(fitted.model().network(), &rows));
+        back.forget(&methods[1], fitted.model().encoded(), &[RowId(9)]).unwrap();
         // Cut anywhere, or with any byte of the header changed: an error or a network, never a panic.
         for cut in [0, 4, 8, 100, bytes.len() / 2, bytes.len() - 1] {
             assert!(Network::from_bytes(&bytes[..cut]).is_err());
@@ -327,7 +329,7 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
         huge[..8].copy_from_slice(&u64::MAX.to_le_bytes());
         let error = Network::from_bytes(&huge).unwrap_err().to_string();
         assert!(error.contains("its header claims"), "{error}");
-        assert!(Checkpoint::from_bytes(&bytes).is_err());
+        assert!(TrainingCheckpoint::from_bytes(&bytes).is_err());
     }
 }
 
@@ -335,7 +337,7 @@ fn bytes_bring_the_network_back_and_damage_is_named() {
 fn parts_of_a_network_come_back_alone() {
     let (embedding, rows) = rows(30, 3);
     let recipe = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
-    let network = recipe.fit(&rows).unwrap();
+    let network = recipe.fit(&rows).unwrap().network().clone();
     let bytes = network.backbone().to_bytes().unwrap();
     let back = Backbone::from_bytes(&bytes).unwrap();
     assert!(back.to_bytes().unwrap() == bytes && Network::from_bytes(&bytes).is_err());
@@ -348,22 +350,52 @@ fn parts_of_a_network_come_back_alone() {
 }
 
 #[test]
-fn shards_are_sealed_without_words_and_unsealed_with_them() {
+fn shards_are_stored_without_words_and_read_with_them() {
     let (embedding, rows) = rows(40, 3);
-    let recipe = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
-    let model = Sisa::new(recipe.clone(), 2, 2).fit(&rows).unwrap();
-    let sealed = efface_nn::seal(&model).unwrap();
-    let text = serde_json::to_string(&sealed).unwrap();
-    let back = efface_nn::unseal(&serde_json::from_str(&text).unwrap(), &recipe).unwrap();
+    let network = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let sharded =
+        |network: &NetworkRecipe| Recipe::new(Sisa::new(ShardRecipe::new(network.clone()).unwrap(), 2, 2));
+    let recipe = sharded(&network);
+    let model = recipe.fit(&rows).unwrap();
+    let state = model.to_state().unwrap();
+    let back = recipe.restore(state.clone(), RowsBeside::None).unwrap();
     let ids: Features = rows.table().into_owned();
     assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
-    let other = NetworkRecipe { encoder: EncoderSettings::bilstm(7), ..recipe.clone() };
-    assert!(efface_nn::unseal(&sealed, &other).is_err());
-    // An unsealed model forgets like the one that was sealed.
+    let word = embedding.words()[0].as_bytes();
+    assert!(!state.head.windows(word.len()).any(|bytes| bytes == word));
+    let other = NetworkRecipe { encoder: EncoderSettings::bilstm(7), ..network };
+    assert!(sharded(&other).restore(state, RowsBeside::None).is_err());
+    // A model that was read forgets like the one that was stored.
     let gone = [RowId(3), RowId(17)];
-    let a = SisaForget.forget(&model, &rows, &gone).unwrap();
-    let b = SisaForget.forget(&back, &rows, &gone).unwrap();
+    let a = model.forget(&Method::Sisa, &rows, &gone).unwrap();
+    let b = back.forget(&Method::Sisa, &rows, &gone).unwrap();
     assert_eq!(a.model.predict(&ids).unwrap(), b.model.predict(&ids).unwrap());
+}
+
+/// A network is a family like any other: one door, one `Fitted`, one state.
+#[test]
+fn a_network_is_a_model_of_its_texts() {
+    let (embedding, rows) = rows(40, 2);
+    let network = NetworkRecipe { training: TrainSettings { epochs: 1, ..training() }, ..recipe(&embedding) };
+    let recipe = Recipe::new(network);
+    let mut fitted = Fitted::new(&recipe, rows.filter(|id| id.0 < 30)).unwrap();
+    assert_eq!((fitted.model().family(), fitted.model().rows()), (Family::Network, 30));
+    fitted.learn(&rows.filter(|id| (30..36).contains(&id.0))).unwrap();
+    let evidence = fitted.forget(&Method::Exact, &[RowId(3), RowId(31)]).unwrap();
+    assert_eq!((evidence.rows, evidence.claim()), (34, Claim::Exact));
+    assert!(!evidence.not_covered.is_empty());
+    fitted.amend(&rows.filter(|id| id.0 == 5)).unwrap();
+    let mut model = fitted.model().clone();
+    model.settle().unwrap();
+    let back = recipe.restore(model.to_state().unwrap(), RowsBeside::Kept(fitted.rows())).unwrap();
+    let ids: Features = rows.table().into_owned();
+    assert_eq!(back.predict(&ids).unwrap(), model.predict(&ids).unwrap());
+    assert!(recipe.restore(model.to_state().unwrap(), RowsBeside::None).is_err());
+    let gone = [RowId(7)];
+    let a = model.forget(&Method::Exact, fitted.rows(), &gone).unwrap().model;
+    let b = back.forget(&Method::Exact, fitted.rows(), &gone).unwrap().model;
+    let (a, b) = (a.predict(&ids).unwrap(), b.predict(&ids).unwrap());
+    assert!((0..40).all(|at| (a[(at, 0)] - b[(at, 0)]).abs() < 1e-9));
 }
 
 #[test]

@@ -14,12 +14,12 @@ mod tiny_bert;
 use std::path::Path;
 use std::sync::Arc;
 
-use efface::{Features, Fit, Predict, Ridge, Rows};
+use efface::{Features, Fit, Predict, Recipe, Ridge, Rows};
 use efface_nn::onnx::{
     LstmLayer, OnnxActivation, OnnxError, OnnxHead, OnnxLinear, OnnxLstm, OnnxModel, OnnxNorm, OnnxPooling,
     OnnxProjection, OnnxSquash, TextLstm, WeightOrder,
 };
-use efface_nn::{Embedding, EncoderSettings, HeadRecipe, NetworkRecipe, TrainSettings, text_rows};
+use efface_nn::{Embedding, EncoderSettings, NetworkRecipe, TrainSettings, text_rows};
 use protobuf::{Read, read};
 use serde_json::{Value, json};
 
@@ -246,10 +246,15 @@ fn put_trained(folder: &Path) {
         ("trained-stack", stack.pooling(efface_nn::Pooling::Last).width(5)),
     ] {
         let training = TrainSettings { epochs: 1, batch: 8, ..TrainSettings::default() };
-        let head = HeadRecipe::Ridge(Ridge::new(0.1));
-        let network =
-            NetworkRecipe { embedding: embedding.clone(), encoder, training, head }.fit(&rows).unwrap();
-        let (coefficients, intercept) = network.head().parameters();
+        let head = Recipe::new(Ridge::new(0.1));
+        let network = NetworkRecipe { embedding: embedding.clone(), encoder, training, head }
+            .fit(&rows)
+            .unwrap()
+            .network()
+            .clone();
+        let named = network.head().parameters().unwrap();
+        let coefficients = named.table("coefficients").unwrap();
+        let intercept = named.vector("intercept").unwrap();
         let weight: Vec<f32> = (0..coefficients.nrows())
             .flat_map(|j| (0..3).map(move |c| (j, c)))
             .map(|at| coefficients[at] as f32)

@@ -5,10 +5,10 @@
 use efface::methods::{FineTune, NegGradPlus, Scrub};
 use std::sync::Arc;
 
-use efface::{Claim, Logistic, Method, Predict, Ridge, RowId, RowStore, Rows};
+use efface::{Claim, Fitted, Logistic, Method, Predict, Recipe, Ridge, RowId, RowStore, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, Error, FittedNetwork, HeadRecipe, Network, NetworkRecipe, QuietTraining,
-    StepReport, TrainSettings, TrainingFlow, TrainingProgress, text_rows, train_further,
+    Embedding, EncoderSettings, Error, Network, NetworkModel, NetworkRecipe, QuietTraining, StepReport,
+    TrainSettings, TrainingFlow, TrainingProgress, fit_head, head_distance, text_rows, train_further,
 };
 
 const CLASSES: usize = 3;
@@ -46,7 +46,7 @@ fn rows(n: usize) -> (Arc<Embedding>, Rows) {
     (embedding, rows)
 }
 
-fn fitted(head: HeadRecipe) -> FittedNetwork {
+fn fitted(head: Recipe) -> Fitted<NetworkModel> {
     let (embedding, rows) = rows(72);
     let training = TrainSettings {
         epochs: 24,
@@ -57,11 +57,11 @@ fn fitted(head: HeadRecipe) -> FittedNetwork {
     };
     let recipe =
         NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(8).dropout(0.1), training, head };
-    FittedNetwork::new(&recipe, rows, &mut QuietTraining).unwrap()
+    Fitted::new(&recipe, rows).unwrap()
 }
 
-fn ridge() -> FittedNetwork {
-    fitted(HeadRecipe::Ridge(Ridge::new(0.1)))
+fn ridge() -> Fitted<NetworkModel> {
+    fitted(Recipe::new(Ridge::new(0.1)))
 }
 
 fn gone() -> Vec<RowId> {
@@ -88,24 +88,24 @@ fn methods() -> [Method; 3] {
 
 #[test]
 fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
-    for head in [HeadRecipe::Ridge(Ridge::new(0.1)), HeadRecipe::Softmax(Logistic::new(0.1))] {
+    for head in [Recipe::new(Ridge::new(0.1)), Recipe::new(Logistic::new(0.1))] {
         let before = fitted(head);
-        let out = before.texts().filter(|id| id.0 < WRONG as u64);
-        let stay = before.texts().filter(|id| id.0 >= WRONG as u64);
-        let (old_loss, old_hits) = judged(before.network(), &out);
-        let (stay_loss, _) = judged(before.network(), &stay);
+        let out = before.rows().filter(|id| id.0 < WRONG as u64);
+        let stay = before.rows().filter(|id| id.0 >= WRONG as u64);
+        let (old_loss, old_hits) = judged(before.model().network(), &out);
+        let (stay_loss, _) = judged(before.model().network(), &stay);
         assert!(old_hits > 0.8, "the wrong labels were not learned: {old_hits}");
         for method in methods() {
             let mut after = before.clone();
-            let evidence = after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
-            let (loss, hits) = judged(after.network(), &out);
-            let (kept, kept_hits) = judged(after.network(), &stay);
+            let evidence = after.forget(&method, &gone()).unwrap();
+            let (loss, hits) = judged(after.model().network(), &out);
+            let (kept, kept_hits) = judged(after.model().network(), &stay);
             if !matches!(method, Method::FineTune(_)) {
                 assert!(loss > 1.5 * old_loss && hits < old_hits, "{}: {loss} {hits}", method.name());
             }
             assert!(kept < 1.5 * stay_loss && kept_hits > 0.95, "{}: {kept} {kept_hits}", method.name());
             assert_eq!((evidence.method.as_str(), evidence.claim()), (method.name(), Claim::Approximate));
-            assert_eq!((evidence.forgotten, evidence.rows, after.texts().len()), (9, 63, 63));
+            assert_eq!((evidence.forgotten, evidence.rows, after.rows().len()), (9, 63, 63));
             assert!(evidence.bound.is_infinite() && evidence.relative_bound.is_infinite());
             assert!(evidence.iterations >= 5 * 8, "{}", evidence.iterations);
             let read = if let Method::FineTune(_) = method { 63 } else { 72 };
@@ -115,12 +115,12 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
                 "{evidence:?}"
             );
             // The head is at its optimum on the features that are kept with it, so that it goes on forgetting exactly.
-            let refitted = after.network().recipe().head.fit(after.encoded()).unwrap();
-            assert!(after.network().head().distance(&refitted) < 1e-9);
-            assert_eq!(after.encoded().len(), 63);
+            let refitted = fit_head(&after.model().network().recipe().head, after.model().encoded()).unwrap();
+            assert!(head_distance(after.model().network().head(), &refitted).unwrap() < 1e-9);
+            assert_eq!(after.model().encoded().len(), 63);
             after.forget(&Method::named("auto").unwrap(), &[RowId(40)]).unwrap();
             // A later retraining is that of the fit, whatever happened in between.
-            assert_eq!(after.network().recipe().training, before.network().recipe().training);
+            assert_eq!(after.model().network().recipe().training, before.model().network().recipe().training);
         }
     }
 }
@@ -129,11 +129,11 @@ fn ascent_raises_the_loss_of_forgotten_rows_and_holds_the_others() {
 #[test]
 fn the_steps_themselves_push_the_rows_out() {
     let before = ridge();
-    let out = before.texts().filter(|id| id.0 < WRONG as u64);
+    let out = before.rows().filter(|id| id.0 < WRONG as u64);
     let loss = |method: Method| {
         let mut after = before.clone();
-        after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
-        after.network().backbone().training_loss(&out).unwrap()
+        after.forget(&method, &gone()).unwrap();
+        after.model().network().backbone().training_loss(&out).unwrap()
     };
     let epochs = 5;
     let learning_rate = Some(1e-2);
@@ -151,16 +151,16 @@ fn the_steps_themselves_push_the_rows_out() {
 #[test]
 fn the_same_seed_gives_the_same_bits_and_the_old_network_stays() {
     let before = ridge();
-    let bytes = before.network().to_bytes().unwrap();
+    let bytes = before.model().network().to_bytes().unwrap();
     for method in methods() {
         let run = || {
             let mut after = before.clone();
-            after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
-            after.network().to_bytes().unwrap()
+            after.forget(&method, &gone()).unwrap();
+            after.model().network().to_bytes().unwrap()
         };
         let first = run();
         assert!(first == run() && first != bytes, "{}", method.name());
-        assert!(before.network().to_bytes().unwrap() == bytes);
+        assert!(before.model().network().to_bytes().unwrap() == bytes);
     }
 }
 
@@ -169,22 +169,22 @@ fn an_empty_request_changes_nothing_and_unknown_rows_are_refused() {
     let mut network = ridge();
     // A head that is not at its optimum stays as it is too.
     network.forget(&Method::Influence, &[RowId(50)]).unwrap();
-    let bytes = network.network().to_bytes().unwrap();
+    let bytes = network.model().network().to_bytes().unwrap();
     for method in methods() {
-        let evidence = network.forget_whole(&method, &[], &mut QuietTraining).unwrap();
+        let evidence = network.forget(&method, &[]).unwrap();
         assert_eq!((evidence.forgotten, evidence.iterations, evidence.rows_read), (0, 0, 0));
-        let unknown = network.forget_whole(&method, &[RowId(50)], &mut QuietTraining);
-        assert!(matches!(unknown, Err(Error::Core(efface::Error::UnknownRow(RowId(50))))));
-        let twice = network.forget_whole(&method, &[RowId(3), RowId(3)], &mut QuietTraining);
-        assert!(matches!(twice, Err(Error::Core(efface::Error::DuplicateRow(RowId(3))))));
-        let all: Vec<RowId> = network.texts().ids().collect();
-        let none = network.forget_whole(&method, &all, &mut QuietTraining);
-        assert!(matches!(none, Err(Error::Core(efface::Error::NothingLeft { .. }))));
+        let unknown = network.forget(&method, &[RowId(50)]);
+        assert!(matches!(unknown, Err(efface::Error::UnknownRow(RowId(50)))));
+        let twice = network.forget(&method, &[RowId(3), RowId(3)]);
+        assert!(matches!(twice, Err(efface::Error::DuplicateRow(RowId(3)))));
+        let all: Vec<RowId> = network.rows().ids().collect();
+        let none = network.forget(&method, &all);
+        assert!(matches!(none, Err(efface::Error::NothingLeft { .. })));
         let class: Vec<RowId> =
-            network.texts().iter().filter(|view| view.targets[0] == 1.0).map(|view| view.id).collect();
-        let empty = network.forget_whole(&method, &class, &mut QuietTraining);
-        assert!(matches!(empty, Err(Error::Core(efface::Error::EmptyClass { .. }))), "{empty:?}");
-        assert!(network.network().to_bytes().unwrap() == bytes);
+            network.rows().iter().filter(|view| view.targets[0] == 1.0).map(|view| view.id).collect();
+        let empty = network.forget(&method, &class);
+        assert!(matches!(empty, Err(efface::Error::EmptyClass { .. })), "{empty:?}");
+        assert!(network.model().network().to_bytes().unwrap() == bytes);
     }
 }
 
@@ -216,8 +216,8 @@ fn settings_out_of_range_are_named_with_the_range() {
         (Method::Scrub(Scrub { alpha: 0.0, gamma: 0.0, ..scrub }), "gamma = 0", "above 0"),
     ];
     for (method, value, range) in cases {
-        let error = network.forget_whole(&method, &gone(), &mut QuietTraining).unwrap_err();
-        assert!(matches!(error, Error::Core(efface::Error::Parameter { .. })), "{error}");
+        let error = network.forget(&method, &gone()).unwrap_err();
+        assert!(matches!(error, efface::Error::Parameter { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains(value) && text.contains(range), "{text}");
     }
@@ -225,8 +225,8 @@ fn settings_out_of_range_are_named_with_the_range() {
 
 #[test]
 fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_stays() {
-    let mut network = ridge();
-    let bytes = network.network().to_bytes().unwrap();
+    let network = ridge();
+    let bytes = network.model().network().to_bytes().unwrap();
     let far = |loss_cap| {
         let neggrad = NegGradPlus { alpha: 0.1, epochs: 30, learning_rate: Some(0.05), loss_cap };
         let scrub =
@@ -234,33 +234,35 @@ fn a_loss_beyond_the_cap_or_the_numbers_ends_with_an_error_and_the_old_network_s
         [Method::NegGradPlus(neggrad), Method::Scrub(scrub)]
     };
     for method in far(3.0) {
-        let error = network.forget_whole(&method, &gone(), &mut QuietTraining).unwrap_err();
+        let backbone = network.model().network().backbone();
+        let error =
+            train_further(&method, backbone, network.rows(), &gone(), &mut QuietTraining).unwrap_err();
         assert!(matches!(error, Error::Overshot { value, cap, .. } if value > cap), "{error}");
-        let text = error.to_string();
+        let text = network.clone().forget(&method, &gone()).unwrap_err().to_string();
         assert!(text.contains("3.0e0 is the most") && text.contains("lower the learning rate"), "{text}");
     }
     // A weight decay that turns parameters around and blows them up is not taken either.
-    let mut wild = network.network().recipe().clone();
+    let mut wild = network.model().network().recipe().clone();
     wild.training.weight_decay = 1e30;
-    let texts = network.texts().clone();
+    let texts = network.rows().clone();
     let tune = Method::FineTune(FineTune { learning_rate: Some(1.0), epochs: 9 });
     let trained = NetworkRecipe { training: TrainSettings { epochs: 0, ..wild.training }, ..wild };
-    let start = trained.train_from(network.network(), &texts, &mut QuietTraining).unwrap();
+    let start = trained.train_from(network.model().network(), &texts, &mut QuietTraining).unwrap();
     let error =
         train_further(&tune, start.network.backbone(), &texts, &gone(), &mut QuietTraining).unwrap_err();
     assert!(matches!(error, Error::Overshot { what: "largest parameter", .. }), "{error}");
-    assert!(network.network().to_bytes().unwrap() == bytes && network.texts().len() == 72);
+    assert!(network.model().network().to_bytes().unwrap() == bytes && network.rows().len() == 72);
 }
 
 #[test]
 fn an_encoder_that_was_never_trained_has_nothing_to_forget() {
     let (embedding, rows) = rows(30);
     let training = TrainSettings { epochs: 0, ..TrainSettings::default() };
-    let head = HeadRecipe::Ridge(Ridge::new(0.1));
+    let head = Recipe::new(Ridge::new(0.1));
     let recipe = NetworkRecipe { embedding, encoder: EncoderSettings::bilstm(4), training, head };
-    let mut network = FittedNetwork::new(&recipe, rows, &mut QuietTraining).unwrap();
+    let mut network = Fitted::new(&recipe, rows).unwrap();
     for method in methods() {
-        let error = network.forget_whole(&method, &[RowId(1)], &mut QuietTraining).unwrap_err().to_string();
+        let error = network.forget(&method, &[RowId(1)]).unwrap_err().to_string();
         assert!(error.contains("never trained") && error.contains("retrain_head"), "{error}");
     }
 }
@@ -281,7 +283,8 @@ fn steps_tell_of_the_rows_to_forget() {
     let network = ridge();
     let told = |method: Method| {
         let mut notes = StepNotes::default();
-        network.clone().forget_whole(&method, &gone(), &mut notes).unwrap();
+        let backbone = network.model().network().backbone();
+        train_further(&method, backbone, network.rows(), &gone(), &mut notes).unwrap();
         notes.0
     };
     assert!(told(Method::named("fine_tune").unwrap()).iter().all(|(_, loss)| loss.is_none()));
@@ -297,36 +300,36 @@ fn steps_tell_of_the_rows_to_forget() {
 #[test]
 fn words_that_only_forgotten_rows_held_lose_their_names() {
     let mut network = ridge();
-    let named = |network: &FittedNetwork, word: &str| {
-        network.network().embedding().words().iter().any(|known| known == word)
+    let named = |network: &Fitted<NetworkModel>, word: &str| {
+        network.model().network().embedding().words().iter().any(|known| known == word)
     };
     assert!(named(&network, "name3"));
-    network.forget_whole(&Method::named("scrub").unwrap(), &[RowId(3)], &mut QuietTraining).unwrap();
+    network.forget(&Method::named("scrub").unwrap(), &[RowId(3)]).unwrap();
     assert!(!named(&network, "name3") && named(&network, "name4"));
 }
 
 #[test]
 fn relearning_begins_where_forgetting_ended() {
     let before = ridge();
-    let out = before.texts().filter(|id| id.0 < WRONG as u64);
-    let known = before.network().backbone().training_loss(&out).unwrap();
-    let steps = |network: &FittedNetwork| {
-        network.network().backbone().relearn(&out, known, 500, 5e-3).unwrap().steps.unwrap()
+    let out = before.rows().filter(|id| id.0 < WRONG as u64);
+    let known = before.model().network().backbone().training_loss(&out).unwrap();
+    let steps = |network: &Fitted<NetworkModel>| {
+        network.model().network().backbone().relearn(&out, known, 500, 5e-3).unwrap().steps.unwrap()
     };
     assert_eq!(steps(&before), 0, "a network that forgot nothing has nothing to relearn");
     let mut head = before.clone();
     head.forget(&Method::RetrainHead, &gone()).unwrap();
     assert_eq!(steps(&head), 0, "its encoder has forgotten nothing either");
     let mut anew = before.clone();
-    anew.retrain(&gone(), &mut QuietTraining).unwrap();
+    anew.forget(&Method::Retrain, &gone()).unwrap();
     let truth = steps(&anew);
     assert!(truth > 5, "{truth}");
     for method in methods() {
         let mut after = before.clone();
-        after.forget_whole(&method, &gone(), &mut QuietTraining).unwrap();
+        after.forget(&method, &gone()).unwrap();
         assert!(steps(&after) > 0, "{}", method.name());
     }
     // A target out of reach is told as such, and one step is one step.
-    let far = before.network().backbone().relearn(&out, -1.0, 3, 5e-3).unwrap();
+    let far = before.model().network().backbone().relearn(&out, -1.0, 3, 5e-3).unwrap();
     assert_eq!((far.steps, far.limit, far.start_loss), (None, 3, known));
 }

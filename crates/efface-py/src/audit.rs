@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use efface::eval::{
     LinearRelearning, Task, Trials, distance, duplicates, feature_injection, membership_inference, utility,
 };
-use efface::{AnyModel, AnyRecipe, Error, Fit, Method, Result, RowId, Rows, Stop};
+use efface::models::RecipeTask;
+use efface::{Error, Fit, Method, Model, Recipe, Result, RowId, Rows, Stop};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::{errors, input, work};
 
 /// What is asked of an audit.
 struct Question {
-    recipe: AnyRecipe,
+    recipe: Recipe,
     rows: Rows,
     gone: Vec<RowId>,
     task: Task,
@@ -65,8 +66,8 @@ impl Question {
     /// None for models that are not trained by gradients.
     fn relearning(
         &self,
-        before: &AnyModel,
-        retrained: &AnyModel,
+        before: &Model,
+        retrained: &Model,
         forgotten: &Rows,
     ) -> Result<Option<LinearRelearning>> {
         match LinearRelearning::new(&self.recipe, before, retrained, forgotten) {
@@ -103,8 +104,8 @@ pub(crate) fn audit<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let stop = Stop::default();
     let recipe = input::recipe(recipe)?;
-    let task = match (&recipe, classes) {
-        (AnyRecipe::KMeans(_), _) => Task::Clusters,
+    let task = match (recipe.describe().task, classes) {
+        (RecipeTask::Clusters, _) => Task::Clusters,
         (_, true) => Task::Classes,
         (_, false) => Task::Regression,
     };

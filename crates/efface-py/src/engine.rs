@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use efface::{KMeans, Logistic, Ridge, Softmax};
+use efface::{GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax};
 use efface_engine::{
-    Choice, Engine, FitRequest, ForgetOptions, ForgetRequest, Likelihood, RowSelection, Silent, fit,
-    named_method,
+    Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit, named_method,
 };
 use efface_io::Source;
 use efface_receipt::PublicKey;
@@ -192,13 +191,13 @@ pub(crate) fn fit_file<'py>(
 }
 
 /// The model of that name.
-fn choice(model: &str, penalty: f64, clusters: usize) -> PyResult<Choice> {
+fn choice(model: &str, penalty: f64, clusters: usize) -> PyResult<Recipe> {
     Ok(match model {
         "ridge" | "ridge_classifier" => Ridge::new(penalty).into(),
         "logistic" => Logistic::new(penalty).into(),
         "softmax" => Softmax::new(penalty).into(),
-        "gaussian_nb" => Choice::NaiveBayes(Some(Likelihood::Gaussian)),
-        "multinomial_nb" => Choice::NaiveBayes(Some(Likelihood::Multinomial)),
+        "gaussian_nb" => GaussianNb::default().into(),
+        "multinomial_nb" => MultinomialNb::default().into(),
         "kmeans" => KMeans::quantised(clusters, 0.05).into(),
         other => {
             return Err(PyValueError::new_err(format!(

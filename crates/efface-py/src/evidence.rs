@@ -40,7 +40,7 @@ impl NotCovered {
 }
 
 /// A record as pickle keeps it: JSON, and numbers that JSON may not have.
-type Parts = (String, [f64; 4]);
+type EvidenceParts = (String, [f64; 4]);
 
 fn damaged(cause: serde_json::Error) -> PyErr {
     PyValueError::new_err(format!("this is no evidence: {cause}"))
@@ -171,7 +171,7 @@ impl Evidence {
     }
 
     /// For pickle and copy.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, EvidenceParts)> {
         let Self { inner } = self;
         let text = serde_json::to_string(inner).map_err(damaged)?;
         let condition = inner.condition.unwrap_or(f64::NAN);

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Row starts, column numbers, values and width of a sparse table.
-type Sparse<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, Bound<'py, PyAny>, usize);
+type SparseInput<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, Bound<'py, PyAny>, usize);
 
 /// The features of an array of f64 or f32, or of the parts of a CSR matrix.
 pub(crate) fn features(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Features> {
@@ -17,7 +17,7 @@ pub(crate) fn features(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Feature
     if let Ok(array) = x.cast::<PyArray2<f32>>() {
         return dense(py, &array.try_readonly()?);
     }
-    let Ok((starts, columns, values, width)) = x.extract::<Sparse<'_>>() else {
+    let Ok((starts, columns, values, width)) = x.extract::<SparseInput<'_>>() else {
         return Err(PyTypeError::new_err(
             "X must be a two-dimensional array of float32 or float64, or CSR parts",
         ));
@@ -133,7 +133,7 @@ pub(crate) fn named(ids: &[u64]) -> Vec<RowId> {
 }
 
 /// A recipe from its JSON form.
-pub(crate) fn recipe(text: &str) -> PyResult<efface::AnyRecipe> {
+pub(crate) fn recipe(text: &str) -> PyResult<efface::Recipe> {
     serde_json::from_str(text)
         .map_err(|error| PyValueError::new_err(format!("the settings do not fit: {error}")))
 }

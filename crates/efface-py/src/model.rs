@@ -3,43 +3,35 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use efface::{Amend, AnyModel, AnyRecipe, Fit, Form, Method, Outcome, Predict, RowId, RowStore, Rows, Stop};
+use efface::models::MethodOnAny;
+use efface::{Fit, Fitted, Method, Predict, Recipe, RowId, RowStore, Rows, Stop};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::evidence::Evidence;
+use crate::state::StoredModel;
 use crate::{errors, input, parameters, state, work};
 
-/// Changed rows that may wait before the curvature is brought up to date.
-const SETTLE_AFTER: usize = 32;
-
-/// What a lock guards. It is only ever taken without the interpreter's lock: whoever waits for it must not keep others
+/// What a lock guards. It is only ever taken without the interpreter's lock: a thread that waits for it must not keep others
 /// from finishing.
-pub(crate) struct Inner {
-    pub(crate) recipe: AnyRecipe,
-    pub(crate) model: AnyModel,
-    pub(crate) rows: Rows,
+pub(crate) struct GuardedModel {
+    pub(crate) recipe: Recipe,
+    pub(crate) fitted: Fitted<efface::Model>,
     /// How many changes there were.
     pub(crate) changes: u64,
 }
 
-impl Inner {
-    /// Takes over a new model, and folds in what waits when there is enough of it.
-    fn accept(&mut self, outcome: Outcome<AnyModel>) -> efface::Evidence {
-        let Outcome { model, mut evidence } = outcome;
-        self.model = model;
+impl GuardedModel {
+    /// A change of the fitted model, counted where it succeeds.
+    fn change(
+        &mut self,
+        work: impl FnOnce(&mut Fitted<efface::Model>) -> efface::Result<efface::Evidence>,
+    ) -> efface::Result<efface::Evidence> {
+        let evidence = work(&mut self.fitted)?;
         self.changes += 1;
-        // A fold that fails leaves what waits waiting. The request itself is done, and must not be reported as failed;
-        // whoever asks for the fold by name, or saves the model, is told.
-        if self.model.waiting() >= SETTLE_AFTER
-            && let Ok(settled) = self.model.settle()
-        {
-            evidence.refactored |= settled.refactored;
-            self.model.update_evidence(&mut evidence);
-        }
-        evidence
+        Ok(evidence)
     }
 
     fn forget(
@@ -48,48 +40,34 @@ impl Inner {
         clear_dead_columns: bool,
         gone: &[RowId],
     ) -> efface::Result<efface::Evidence> {
-        let outcome = if clear_dead_columns {
-            self.model.forget_and_clear(method, &self.rows, gone)?
-        } else {
-            self.model.forget(method, &self.rows, gone)?
-        };
-        self.rows.remove(gone)?;
-        Ok(self.accept(outcome))
+        self.change(|fitted| fitted.forget(&MethodOnAny { method, clear_dead_columns }, gone))
     }
 
     fn learn(&mut self, new: &Rows) -> efface::Result<efface::Evidence> {
-        let new = new.as_kept_by(&self.rows)?;
-        let outcome = self.model.learn(&self.rows, &new)?;
-        self.rows.append(&new)?;
-        Ok(self.accept(outcome))
+        self.change(|fitted| fitted.learn(new))
     }
 
     fn amend(&mut self, corrected: &Rows) -> efface::Result<efface::Evidence> {
-        let corrected = corrected.as_kept_by(&self.rows)?;
-        let outcome = self.model.amend(&self.rows, &corrected)?;
-        let ids: Vec<RowId> = corrected.ids().collect();
-        self.rows.remove(&ids)?;
-        self.rows.append(&corrected)?;
-        Ok(self.accept(outcome))
+        self.change(|fitted| fitted.amend(corrected))
     }
 }
 
 /// A fitted model with its rows.
 #[pyclass(frozen, module = "efface._core")]
 pub(crate) struct Model {
-    inner: RwLock<Inner>,
-    /// `Inner::changes`, for whoever must not wait for the lock.
+    inner: RwLock<GuardedModel>,
+    /// `GuardedModel::changes`, for threads that must not wait for the lock.
     version: AtomicU64,
     stop: Stop,
 }
 
 impl Model {
-    fn with(recipe: AnyRecipe, model: AnyModel, rows: Rows, stop: Stop) -> Self {
-        let inner = RwLock::new(Inner { recipe, model, rows, changes: 0 });
+    fn with(recipe: Recipe, model: efface::Model, rows: Rows, stop: Stop) -> Self {
+        let inner = RwLock::new(GuardedModel { recipe, fitted: Fitted::of(model, rows), changes: 0 });
         Self { inner, version: AtomicU64::new(0), stop }
     }
 
-    fn read<T: Send>(&self, py: Python<'_>, see: impl FnOnce(&Inner) -> T + Send) -> T {
+    fn read<T: Send>(&self, py: Python<'_>, see: impl FnOnce(&GuardedModel) -> T + Send) -> T {
         py.detach(|| see(&self.inner.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -97,12 +75,12 @@ impl Model {
     fn at_once<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
+        work: impl FnOnce(&mut GuardedModel) -> efface::Result<T> + Send,
     ) -> PyResult<T> {
         py.detach(|| self.change(work)).map_err(|error| errors::core(py, error))
     }
 
-    fn change<T>(&self, work: impl FnOnce(&mut Inner) -> efface::Result<T>) -> efface::Result<T> {
+    fn change<T>(&self, work: impl FnOnce(&mut GuardedModel) -> efface::Result<T>) -> efface::Result<T> {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         let done = work(&mut inner);
         self.version.store(inner.changes, Ordering::Release);
@@ -113,18 +91,9 @@ impl Model {
     fn in_time<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner) -> efface::Result<T> + Send,
+        work: impl FnOnce(&mut GuardedModel) -> efface::Result<T> + Send,
     ) -> PyResult<T> {
         work::interruptible(py, &self.stop, || self.change(work))
-    }
-}
-
-/// Whether a request is short as a rule: it reads the rows that go, and others only where the tolerance is missed.
-fn is_short(inner: &AnyModel, method: &Method) -> bool {
-    match inner {
-        AnyModel::Ridge(model) => *method != Method::Retrain && model.form() != Form::Iterative,
-        AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => *method != Method::Retrain,
-        _ => false,
     }
 }
 
@@ -177,7 +146,7 @@ impl Model {
     ) -> PyResult<Evidence> {
         let gone = input::named(ids.as_slice()?);
         let method = named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
-        let short = self.read(py, |inner| is_short(&inner.model, &method));
+        let short = self.read(py, |inner| inner.fitted.model().reads_request_only(&method));
         let inner = match short {
             true => self.at_once(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
             false => self.in_time(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
@@ -231,21 +200,21 @@ impl Model {
     /// The scores of rows, one column per output.
     fn predict<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let features = input::features(py, x)?;
-        let scores = self.read(py, |inner| inner.model.predict(&features));
+        let scores = self.read(py, |inner| inner.fitted.model().predict(&features));
         let scores = scores.map_err(|error| errors::core(py, error))?;
         parameters::by_row(py, &scores)
     }
 
     /// The scores of the model's own rows, in the order of `ids`.
     fn predict_own<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let scores = self.read(py, |inner| inner.model.predict(&inner.rows.table()));
+        let scores = self.read(py, |inner| inner.fitted.model().predict(&inner.fitted.rows().table()));
         let scores = scores.map_err(|error| errors::core(py, error))?;
         parameters::by_row(py, &scores)
     }
 
     /// The parameters by name, as arrays, and the version that they are of.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<(u64, Bound<'py, PyDict>)> {
-        let (version, found) = self.read(py, |inner| (inner.changes, parameters::of(&inner.model)));
+        let (version, found) = self.read(py, |inner| (inner.changes, parameters::of(inner.fitted.model())));
         Ok((version, parameters::dict(py, found)?))
     }
 
@@ -257,26 +226,26 @@ impl Model {
 
     /// Folds waiting changes into the curvature.
     fn settle(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.at_once(py, |inner| inner.model.settle())?.rows)
+        Ok(self.at_once(py, |inner| inner.fitted.settle())?.rows)
     }
 
     /// The ids of the rows, in the order in which the model keeps them.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let ids = self.read(py, |inner| inner.rows.ids().map(|id| id.0).collect());
+        let ids = self.read(py, |inner| inner.fitted.rows().ids().map(|id| id.0).collect());
         PyArray1::from_vec(py, ids)
     }
 
     /// How many rows the model stands for.
     #[getter]
     fn rows(&self, py: Python<'_>) -> usize {
-        self.read(py, |inner| inner.rows.len())
+        self.read(py, |inner| inner.fitted.rows().len())
     }
 
     /// How many features a row has.
     #[getter]
     fn width(&self, py: Python<'_>) -> usize {
-        self.read(py, |inner| inner.rows.width())
+        self.read(py, |inner| inner.fitted.rows().width())
     }
 
     /// The recipe, as JSON.
@@ -289,15 +258,16 @@ impl Model {
     /// The bytes that the model's own copy of the rows takes.
     #[getter]
     fn row_bytes(&self, py: Python<'_>) -> usize {
-        self.read(py, |inner| inner.rows.bytes())
+        self.read(py, |inner| inner.fitted.rows().bytes())
     }
 
     /// The targets of the rows, in the order of `ids`.
     #[getter]
     fn targets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (values, rows, outputs) = self.read(py, |inner| {
-            let values: Vec<f64> = inner.rows.iter().flat_map(|view| view.targets.to_vec()).collect();
-            (values, inner.rows.len(), inner.rows.outputs())
+            let values: Vec<f64> =
+                inner.fitted.rows().iter().flat_map(|view| view.targets.to_vec()).collect();
+            (values, inner.fitted.rows().len(), inner.fitted.rows().outputs())
         });
         parameters::shaped(py, values, rows, outputs)
     }
@@ -305,24 +275,20 @@ impl Model {
     /// The weights of the rows, in the order of `ids`.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let weights = self.read(py, |inner| inner.rows.iter().map(|view| view.weight).collect());
+        let weights = self.read(py, |inner| inner.fitted.rows().iter().map(|view| view.weight).collect());
         PyArray1::from_vec(py, weights)
     }
 
     /// The steps of the last training, for models that are trained in steps.
     #[getter]
     fn iterations(&self, py: Python<'_>) -> usize {
-        self.read(py, |inner| match &inner.model {
-            AnyModel::Logistic(model) => model.steps(),
-            AnyModel::KMeans(model) => model.iterations(),
-            _ => 0,
-        })
+        self.read(py, |inner| inner.fitted.model().iterations().unwrap_or(0))
     }
 
     /// The whole model with its rows, as a safetensors file; `note` is kept with it.
     fn to_bytes<'py>(&self, py: Python<'py>, note: &str) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.at_once(py, |inner| {
-            inner.model.settle()?;
+            inner.fitted.settle()?;
             state::write(inner, note)
         })?;
         Ok(PyBytes::new(py, &bytes))
@@ -332,8 +298,8 @@ impl Model {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<(Self, String)> {
         let stop = Stop::default();
-        let (inner, note) = py.detach(|| state::read(bytes)).map_err(|error| errors::core(py, error))?;
-        let Inner { recipe, model, rows, .. } = inner;
+        let found = py.detach(|| state::read(bytes)).map_err(|error| errors::core(py, error))?;
+        let StoredModel { recipe, model, rows, note } = found;
         Ok((Self::with(recipe, model, rows.watched(&stop), stop), note))
     }
 }

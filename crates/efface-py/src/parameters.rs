@@ -1,58 +1,42 @@
 //! Parameters as arrays, under scikit-learn's names where it has them.
 
-use efface::AnyModel;
+use efface::Model;
 use faer::Mat;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// A list or a table of numbers, row after row.
-pub(crate) enum Numbers {
+pub(crate) enum ParameterNumbers {
     List(Vec<f64>),
     Table(Vec<f64>, usize, usize),
 }
 
-type Named = Vec<(&'static str, Numbers)>;
+type NamedArrays = Vec<(&'static str, ParameterNumbers)>;
 
-/// What a model consists of.
-pub(crate) fn of(model: &AnyModel) -> Named {
-    match model {
-        AnyModel::Ridge(model) => linear(model.parameters()),
-        AnyModel::Logistic(model) => linear(model.parameters()),
-        AnyModel::MultinomialNb(model) => vec![
-            ("class_count", Numbers::List(model.class_counts())),
-            ("class_prior", Numbers::List(model.class_prior())),
-            ("feature_log_prob", table(&model.feature_log_prob())),
-        ],
-        AnyModel::GaussianNb(model) => vec![
-            ("class_count", Numbers::List(model.class_counts())),
-            ("class_prior", Numbers::List(model.class_prior())),
-            ("theta", table(&model.means())),
-            ("var", table(&model.variances())),
-            ("epsilon", Numbers::List(vec![model.smoothing()])),
-        ],
-        AnyModel::KMeans(model) => vec![("cluster_centers", table(&model.centers()))],
-        AnyModel::Sisa(model) => {
-            let trained = model
-                .answers()
-                .filter(|answer| matches!(answer, efface::models::sisa::Checkpoint::Trained(_)));
-            vec![("shards_trained", Numbers::List(vec![trained.count() as f64]))]
-        }
-    }
+/// What a model consists of, and what it can tell beside it. Tables have a line per output, class or cluster.
+pub(crate) fn of(model: &Model) -> NamedArrays {
+    let parameters = model.parameters().unwrap_or_default();
+    let vectors = parameters.vectors.into_iter().chain(model.facts());
+    let tables = parameters.tables.iter().map(|(name, table)| {
+        let values = (0..table.ncols()).flat_map(|column| table.col_as_slice(column).to_vec()).collect();
+        (scikit_learn_name(name), ParameterNumbers::Table(values, table.ncols(), table.nrows()))
+    });
+    tables.chain(vectors.map(|(name, values)| (name, ParameterNumbers::List(values)))).collect()
 }
 
-fn linear((coefficients, intercept): (Mat<f64>, Vec<f64>)) -> Named {
-    let values = (0..coefficients.ncols()).flat_map(|output| coefficients.col_as_slice(output).to_vec());
-    let table = Numbers::Table(values.collect(), coefficients.ncols(), coefficients.nrows());
-    vec![("coef", table), ("intercept", Numbers::List(intercept))]
+fn scikit_learn_name(name: &'static str) -> &'static str {
+    match name {
+        "coefficients" => "coef",
+        "centers" => "cluster_centers",
+        "means" => "theta",
+        "variances" => "var",
+        name => name,
+    }
 }
 
 fn lines(table: &Mat<f64>) -> Vec<f64> {
     (0..table.nrows()).flat_map(|row| (0..table.ncols()).map(move |column| table[(row, column)])).collect()
-}
-
-fn table(table: &Mat<f64>) -> Numbers {
-    Numbers::Table(lines(table), table.nrows(), table.ncols())
 }
 
 /// A matrix as an array of the same shape.
@@ -71,12 +55,12 @@ pub(crate) fn shaped<'py>(
 }
 
 /// Arrays by name.
-pub(crate) fn dict<'py>(py: Python<'py>, named: Named) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn dict<'py>(py: Python<'py>, named: NamedArrays) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, numbers) in named {
         match numbers {
-            Numbers::List(values) => dict.set_item(name, PyArray1::from_vec(py, values))?,
-            Numbers::Table(values, rows, columns) => {
+            ParameterNumbers::List(values) => dict.set_item(name, PyArray1::from_vec(py, values))?,
+            ParameterNumbers::Table(values, rows, columns) => {
                 dict.set_item(name, shaped(py, values, rows, columns)?)?
             }
         }

@@ -6,14 +6,15 @@
 
 use std::collections::HashMap;
 
+use efface::models::RowsBeside;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Family, Features, ModelState, Result, RowId, RowRef, RowStore,
-    Rows, StateArray,
+    Csr, Dense, Error, Family, Features, Model, ModelState, Recipe, Result, RowId, RowRef, RowStore, Rows,
+    StateArray,
 };
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::model::Inner;
+use crate::model::GuardedModel;
 
 /// The version of this form.
 const FORMAT: u32 = 1;
@@ -23,10 +24,10 @@ fn damaged(what: impl std::fmt::Display) -> Error {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Cover {
+struct FileCover {
     format: u32,
     version: String,
-    recipe: AnyRecipe,
+    recipe: Recipe,
     state: StateCover,
     note: String,
 }
@@ -41,9 +42,9 @@ struct StateCover {
 
 /// The tensors of a file under way.
 #[derive(Default)]
-struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
+struct TensorFile(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
 
-impl Tensors {
+impl TensorFile {
     fn numbers(&mut self, name: &str, values: &[f64]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.0.push((name.into(), Dtype::F64, vec![values.len()], bytes));
@@ -64,7 +65,7 @@ impl Tensors {
     }
 }
 
-fn write_rows(rows: &Rows, out: &mut Tensors) {
+fn write_rows(rows: &Rows, out: &mut TensorFile) {
     let mut doubles = Vec::new();
     let mut singles = Vec::new();
     let mut starts = vec![0u64];
@@ -109,16 +110,23 @@ fn write_rows(rows: &Rows, out: &mut Tensors) {
     out.counts("rows.shape", vec![rows.len() as u64, rows.width() as u64, rows.outputs() as u64].into_iter());
 }
 
+/// What a file holds.
+pub(crate) struct StoredModel {
+    pub(crate) recipe: Recipe,
+    pub(crate) model: Model,
+    pub(crate) rows: Rows,
+    /// What the estimator added.
+    pub(crate) note: String,
+}
+
 /// The file of a settled model.
-pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
-    let mut out = Tensors::default();
-    write_rows(&inner.rows, &mut out);
-    let mut recipe = inner.recipe.clone();
-    if let AnyModel::Ridge(model) = &inner.model {
-        // With the form that was chosen, so that it is not chosen again.
-        recipe = AnyRecipe::Ridge(model.settings().form(model.form()));
-    }
-    let ModelState { family, head, arrays } = inner.model.to_state()?;
+pub(crate) fn write(inner: &GuardedModel, note: &str) -> Result<Vec<u8>> {
+    let mut out = TensorFile::default();
+    write_rows(inner.fitted.rows(), &mut out);
+    let model = inner.fitted.model();
+    // With the form that was chosen, so that it is not chosen again.
+    let recipe = inner.recipe.as_kept_by(model);
+    let ModelState { family, head, arrays } = model.to_state()?;
     let mut state = StateCover { family, numbers: Vec::new(), counts: Vec::new() };
     out.bytes("model.facts", head);
     for (name, array) in arrays {
@@ -133,8 +141,13 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
             }
         }
     }
-    let cover =
-        Cover { format: FORMAT, version: env!("CARGO_PKG_VERSION").into(), recipe, state, note: note.into() };
+    let cover = FileCover {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").into(),
+        recipe,
+        state,
+        note: note.into(),
+    };
     let cover = serde_json::to_string(&cover).map_err(damaged)?;
     let views = out
         .0
@@ -147,9 +160,9 @@ pub(crate) fn write(inner: &Inner, note: &str) -> Result<Vec<u8>> {
 }
 
 /// The tensors of a file that was read.
-struct Source<'a>(SafeTensors<'a>);
+struct TensorSource<'a>(SafeTensors<'a>);
 
-impl Source<'_> {
+impl TensorSource<'_> {
     fn find(&self, name: &str, kind: Dtype) -> Result<Option<&[u8]>> {
         match self.0.tensor(name) {
             Ok(view) if view.dtype() == kind => Ok(Some(view.data())),
@@ -176,7 +189,7 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
     bytes.as_chunks::<N>().0.iter().copied()
 }
 
-fn read_rows(source: &Source<'_>) -> Result<Rows> {
+fn read_rows(source: &TensorSource<'_>) -> Result<Rows> {
     let shape = source.counts("rows.shape")?;
     let &[count, width, outputs] = shape.as_slice() else { return Err(damaged("the shape of its rows")) };
     let count = count as usize;
@@ -216,18 +229,18 @@ fn read_rows(source: &Source<'_>) -> Result<Rows> {
 }
 
 /// The model of a file, and its note.
-pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
+pub(crate) fn read(bytes: &[u8]) -> Result<StoredModel> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
     let cover = header.metadata().as_ref().and_then(|entries| entries.get("efface"));
     let cover = cover.ok_or_else(|| damaged("this safetensors file holds no efface model"))?;
-    let cover: Cover = serde_json::from_str(cover).map_err(damaged)?;
+    let cover: FileCover = serde_json::from_str(cover).map_err(damaged)?;
     if cover.format > FORMAT {
         return Err(damaged(format!(
             "its format is {}, and {FORMAT} is the newest known here",
             cover.format
         )));
     }
-    let source = Source(SafeTensors::deserialize(bytes).map_err(damaged)?);
+    let source = TensorSource(SafeTensors::deserialize(bytes).map_err(damaged)?);
     let rows = read_rows(&source)?;
     let StateCover { family, numbers, counts } = cover.state;
     let head = source.need("model.facts", Dtype::U8)?.to_vec();
@@ -240,12 +253,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Inner, String)> {
         let values = source.counts(&format!("model.{name}"))?;
         state.arrays.push((name, StateArray::Counts(values)));
     }
-    let model = AnyModel::from_state_with_rows(state, &rows)?;
+    let model = cover.recipe.restore(state, RowsBeside::Kept(&rows))?;
     if model.rows() != rows.len() || model.features() != rows.width() {
         return Err(damaged("its model and its rows differ in size"));
     }
-    if model.family() != cover.recipe.family() || !model.is_of(&cover.recipe) {
-        return Err(damaged("its recipe and its model are of different families"));
-    }
-    Ok((Inner { recipe: cover.recipe, model, rows, changes: 0 }, cover.note))
+    Ok(StoredModel { recipe: cover.recipe, model, rows, note: cover.note })
 }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::evidence::{Evidence, Outcome};
 use crate::models::request;
 use crate::rows::{RowId, RowStore, Rows};
-use crate::traits::{Amend, Fit, Forget};
+use crate::traits::{Amend, Fit, Forget, Settled};
 
 /// A fitted model and the rows it stands for.
 #[derive(Debug, Clone)]
@@ -17,7 +17,12 @@ pub struct Fitted<M> {
 impl<M: Amend> Fitted<M> {
     /// Fits a model and keeps the rows with it.
     pub fn new<F: Fit<Model = M>>(recipe: &F, rows: Rows) -> Result<Self> {
-        Ok(Self { model: recipe.fit(&rows)?, rows, settle_after: 32 })
+        Ok(Self::of(recipe.fit(&rows)?, rows))
+    }
+
+    /// A model that was fitted elsewhere, and its rows.
+    pub fn of(model: M, rows: Rows) -> Self {
+        Self { model, rows, settle_after: 32 }
     }
 
     /// How many changed rows may wait before the curvature is brought up to date; 32 unless said otherwise.
@@ -38,19 +43,17 @@ impl<M: Amend> Fitted<M> {
 
     /// Forgets rows. On an error, model and rows are as before.
     pub fn forget(&mut self, method: &dyn Forget<M>, gone: &[RowId]) -> Result<Evidence> {
-        let outcome = self.settled(method.forget(&self.model, &self.rows, gone)?)?;
+        let outcome = method.forget(&self.model, &self.rows, gone)?;
         self.rows.remove(gone)?;
-        self.model = outcome.model;
-        Ok(outcome.evidence)
+        Ok(self.accept(outcome))
     }
 
     /// Adds rows under new ids. On an error, model and rows are as before.
     pub fn learn(&mut self, new: &Rows) -> Result<Evidence> {
         let new = new.as_kept_by(&self.rows)?;
-        let outcome = self.settled(self.model.learn(&self.rows, &new)?)?;
+        let outcome = self.model.learn(&self.rows, &new)?;
         self.rows.append(&new)?;
-        self.model = outcome.model;
-        Ok(outcome.evidence)
+        Ok(self.accept(outcome))
     }
 
     /// Replaces the content of existing rows. On an error, model and rows are as before.
@@ -58,23 +61,30 @@ impl<M: Amend> Fitted<M> {
         let corrected = corrected.as_kept_by(&self.rows)?;
         let ids = request::check_corrected(&self.rows, &corrected, self.rows.width())?;
         request::check_outputs(corrected.outputs(), self.rows.outputs())?;
-        let outcome = self.settled(self.model.amend(&self.rows, &corrected)?)?;
+        let outcome = self.model.amend(&self.rows, &corrected)?;
         // The checks above are those of both calls, so that the rows cannot go without their successors coming.
         self.rows.remove(&ids)?;
         self.rows.append(&corrected)?;
-        self.model = outcome.model;
-        Ok(outcome.evidence)
+        Ok(self.accept(outcome))
     }
 
-    /// The new model with its curvature up to date, where enough rows wait. It is settled before it takes the place of the
-    /// old one, because settling can fail.
-    fn settled(&self, outcome: Outcome<M>) -> Result<Outcome<M>> {
-        let Outcome { mut model, mut evidence } = outcome;
-        if model.waiting() >= self.settle_after {
-            evidence.refactored |= model.settle()?.refactored;
-            model.update_evidence(&mut evidence);
+    /// Folds everything that waits into the curvature. On an error, the model is as before.
+    pub fn settle(&mut self) -> Result<Settled> {
+        self.model.settle()
+    }
+
+    /// Takes over a new model, and brings its curvature up to date where enough rows wait. A fold that fails leaves them
+    /// waiting: the request is done, and must not be reported as failed. Who asks for the fold itself is told.
+    fn accept(&mut self, outcome: Outcome<M>) -> Evidence {
+        let Outcome { model, mut evidence } = outcome;
+        self.model = model;
+        if self.model.waiting() >= self.settle_after
+            && let Ok(settled) = self.model.settle()
+        {
+            evidence.refactored |= settled.refactored;
+            self.model.update_evidence(&mut evidence);
         }
-        Ok(Outcome { model, evidence })
+        evidence
     }
 }
 
@@ -84,7 +94,6 @@ mod tests {
     use crate::error::Error;
     use crate::evidence::Claim;
     use crate::rows::Dense;
-    use crate::traits::Settled;
 
     /// A model that counts its changes and cannot settle.
     #[derive(Debug, Clone, PartialEq)]
@@ -159,14 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn a_settle_that_fails_leaves_model_and_rows_as_they_were() {
+    fn a_fold_that_fails_leaves_the_request_done_and_its_rows_waiting() {
         let mut fitted = Fitted::new(&CountRecipe, rows([0, 1], 3.0)).unwrap().settle_after(1);
-        let failed = Err(Error::Singular { pivot: 0, width: 1 });
-        assert_eq!(fitted.forget(&CountForget, &[RowId(0)]), failed);
-        assert_eq!(fitted.learn(&rows([2, 3], 5.0)), failed);
-        assert_eq!(fitted.amend(&rows([0, 1], 5.0)), failed);
-        assert_eq!(fitted.model(), &UnsettledCount(0));
-        assert_eq!(contents(fitted.rows()), [(RowId(0), 3.0), (RowId(1), 3.0)]);
+        fitted.learn(&rows([2, 3], 5.0)).unwrap();
+        fitted.amend(&rows([0, 1], 5.0)).unwrap();
+        fitted.forget(&CountForget, &[RowId(0)]).unwrap();
+        assert_eq!(fitted.model(), &UnsettledCount(3));
+        assert_eq!(contents(fitted.rows()), [2, 3, 1].map(|id| (RowId(id), 5.0)));
+        assert_eq!(fitted.settle(), Err(Error::Singular { pivot: 0, width: 1 }));
+        assert_eq!(fitted.model(), &UnsettledCount(3));
     }
 
     #[test]

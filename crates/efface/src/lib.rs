@@ -49,12 +49,13 @@ pub mod traits;
 
 pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
+pub use family::Family;
 pub use fitted::Fitted;
 pub use hint::{Hint, Setting};
 pub use methods::{Method, TakesMethods};
 pub use models::{
-    Aggregation, AnyModel, AnyRecipe, Classes, Family, Form, GaussianNb, KMeans, KMeansModel, Logistic,
-    LogisticModel, MultinomialNb, NaiveBayes, Ridge, RidgeModel, RidgeState, Sisa, SisaModel, Softmax,
+    Aggregation, Classes, Form, GaussianNb, KMeans, KMeansModel, Logistic, LogisticModel, Model,
+    MultinomialNb, NaiveBayes, Recipe, Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax,
     SumsAccuracy,
 };
 pub use not_covered::NotCovered;

@@ -34,6 +34,7 @@ pub struct ModelState {
     /// The family, which knows how to read the rest.
     pub family: Family,
     /// Everything small, as CBOR.
+    #[serde(with = "plain_bytes")]
     pub head: Vec<u8>,
     /// The arrays by name.
     pub arrays: Vec<(String, StateArray)>,
@@ -94,6 +95,52 @@ impl ModelState {
         match self.arrays.swap_remove(at).1 {
             StateArray::Counts(values) => Some(values),
             StateArray::Numbers(_) => None,
+        }
+    }
+}
+
+/// Bytes as one string of bytes. As a list of numbers, which is what serde makes of them, they would take up to twice the room.
+mod plain_bytes {
+    use std::fmt;
+
+    use serde::de::{SeqAccess, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    /// Bytes that are reserved on the word of a file alone.
+    const TRUSTED: usize = 1 << 16;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        deserializer.deserialize_byte_buf(ByteVisitor)
+    }
+
+    struct ByteVisitor;
+
+    impl<'de> Visitor<'de> for ByteVisitor {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("bytes")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+
+        fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+            Ok(bytes)
+        }
+
+        /// Formats without bytes, such as JSON, have lists.
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u8>, A::Error> {
+            let mut bytes = Vec::with_capacity(list.size_hint().unwrap_or(0).min(TRUSTED));
+            while let Some(byte) = list.next_element::<u8>()? {
+                bytes.push(byte);
+            }
+            Ok(bytes)
         }
     }
 }

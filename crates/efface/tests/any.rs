@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use efface::ShardRecipe;
 use efface::methods::{Auto, table};
-use efface::models::BaseRecipe;
 use efface::models::logistic::Privacy;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans, Logistic,
-    Method, MultinomialNb, Predict, Ridge, RowId, Rows, Sisa, Softmax,
+    Amend, Claim, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans, Logistic, Method, Model,
+    MultinomialNb, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Numbers from 0 to 7 that repeat after a long while.
@@ -31,28 +31,28 @@ fn rows(count: usize, classes: usize) -> Rows {
 }
 
 /// Every family in every setting that methods look at, with the classes it is fitted on.
-fn samples() -> Vec<(AnyRecipe, usize)> {
-    let private = |privacy| AnyRecipe::Logistic(Logistic::new(20.0).privacy(privacy));
-    let sisa = |base: AnyRecipe| AnyRecipe::Sisa(Sisa::new(BaseRecipe::try_from(base).unwrap(), 2, 2));
+fn samples() -> Vec<(Recipe, usize)> {
+    let private = |privacy| Recipe::new(Logistic::new(20.0).privacy(privacy));
+    let sisa = |base: Recipe| Recipe::new(Sisa::new(ShardRecipe::new(base).unwrap(), 2, 2));
     vec![
-        (AnyRecipe::Ridge(Ridge::new(0.5)), 2),
-        (AnyRecipe::Logistic(Logistic::new(0.5)), 2),
+        (Recipe::new(Ridge::new(0.5)), 2),
+        (Recipe::new(Logistic::new(0.5)), 2),
         (private(Privacy::removal(1.0, 1e-3, 0)), 2),
         (private(Privacy::descent(1.0, 1e-3, 0)), 2),
-        (AnyRecipe::Softmax(Softmax::new(0.5)), 3),
-        (AnyRecipe::MultinomialNb(MultinomialNb::default()), 3),
-        (AnyRecipe::GaussianNb(GaussianNb::default()), 3),
-        (AnyRecipe::KMeans(KMeans::quantised(3, 1.0)), 2),
-        (AnyRecipe::KMeans(KMeans::divided(3, 1, 2)), 2),
-        (sisa(AnyRecipe::Ridge(Ridge::new(0.5))), 2),
-        (sisa(AnyRecipe::Softmax(Softmax::new(0.5))), 3),
-        (sisa(AnyRecipe::GaussianNb(GaussianNb::default())), 3),
+        (Recipe::new(Softmax::new(0.5)), 3),
+        (Recipe::new(MultinomialNb::default()), 3),
+        (Recipe::new(GaussianNb::default()), 3),
+        (Recipe::new(KMeans::quantised(3, 1.0)), 2),
+        (Recipe::new(KMeans::divided(3, 1, 2)), 2),
+        (sisa(Recipe::new(Ridge::new(0.5))), 2),
+        (sisa(Recipe::new(Softmax::new(0.5))), 3),
+        (sisa(Recipe::new(GaussianNb::default())), 3),
     ]
 }
 
 #[test]
 fn what_the_table_lists_works_and_the_rest_is_refused_with_a_reason() {
-    let samples: Vec<(AnyModel, Rows)> = samples()
+    let samples: Vec<(Model, Rows)> = samples()
         .into_iter()
         .map(|(recipe, classes)| {
             let rows = rows(60, classes);
@@ -102,14 +102,14 @@ fn auto_works_for_all_and_keeps_what_the_family_claims() {
         let model = recipe.fit(&rows).unwrap();
         let outcome = model.forget(&Method::default(), &rows, &[RowId(3)]).unwrap();
         let claim = outcome.evidence.claim();
-        match &recipe {
-            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => {
+        match recipe.family() {
+            Family::Logistic if recipe.describe().is_certified => {
                 assert!(matches!(claim, Claim::Certified { .. }));
                 assert!(outcome.evidence.certificate.is_some());
                 let asked = Auto { tolerance: Some(0.1) }.into();
                 assert!(model.forget(&asked, &rows, &[RowId(3)]).is_err());
             }
-            AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => assert_eq!(claim, Claim::Approximate),
+            Family::Logistic | Family::Softmax => assert_eq!(claim, Claim::Approximate),
             _ => assert_eq!(claim, Claim::Exact),
         }
         // What was forgotten can be learned again, under its own id.
@@ -168,7 +168,7 @@ fn rows_of(rows: &Rows) -> efface::Features {
 #[test]
 fn a_tolerance_is_reached_or_refused() {
     let rows = rows(60, 2);
-    let model = AnyRecipe::Logistic(Logistic::new(0.5)).fit(&rows).unwrap();
+    let model = Recipe::new(Logistic::new(0.5)).fit(&rows).unwrap();
     let reach = |tolerance| {
         let auto = Auto { tolerance: Some(tolerance) }.into();
         model.forget(&auto, &rows, &[RowId(7)]).map(|outcome| outcome.evidence.relative_bound)
@@ -186,9 +186,9 @@ fn a_tolerance_is_reached_or_refused() {
 
 #[test]
 fn what_cannot_be_in_shards_says_why() {
-    let refuse = |recipe: AnyRecipe| BaseRecipe::try_from(recipe).unwrap_err().to_string();
-    assert!(refuse(AnyRecipe::KMeans(KMeans::quantised(3, 1.0))).contains("no common names"));
-    let private = AnyRecipe::Logistic(Logistic::default().privacy(Privacy::removal(1.0, 0.1, 0)));
+    let refuse = |recipe: Recipe| ShardRecipe::new(recipe).unwrap_err().to_string();
+    assert!(refuse(Recipe::new(KMeans::quantised(3, 1.0))).contains("no common names"));
+    let private = Recipe::new(Logistic::default().privacy(Privacy::removal(1.0, 0.1, 0)));
     assert!(refuse(private).contains("one model"));
     let (sisa, _) = samples().pop().unwrap();
     assert!(refuse(sisa).contains("smaller shards"));
@@ -198,6 +198,6 @@ fn what_cannot_be_in_shards_says_why() {
 fn recipes_come_back_from_json() {
     for (recipe, _) in samples() {
         let text = serde_json::to_string(&recipe).unwrap();
-        assert_eq!(serde_json::from_str::<AnyRecipe>(&text).unwrap(), recipe, "{text}");
+        assert_eq!(serde_json::from_str::<Recipe>(&text).unwrap(), recipe, "{text}");
     }
 }

@@ -6,8 +6,10 @@
 use efface::eval::{feature_injection, inject};
 use efface::methods::{Auto, Influence, Newton, ProjectionResidual, WarmStart};
 use efface::models::logistic::LogisticModel;
-use efface::models::{AnyModel, AnyRecipe};
-use efface::{Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RowId, RowStore, Rows, Softmax};
+use efface::models::{Model, Recipe};
+use efface::{
+    Dense, Fit, Forget, Logistic, Method, Outcome, Ridge, RidgeModel, RowId, RowStore, Rows, Softmax,
+};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
@@ -186,18 +188,13 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
     for classes in [2, 3] {
         let (rows, gone) = injected(classes);
         let truth = fit(&rows.filter(|id| !gone.contains(&id)), true);
-        let model = AnyModel::Logistic(Box::new(fit(&rows, true)));
+        let model = Model::new(fit(&rows, true));
         for method in ["influence", "projection_residual"] {
             let asked = |clear_dead_columns| {
                 let method = method.parse().unwrap();
-                let outcome = if clear_dead_columns {
-                    model.forget_and_clear(&method, &rows, &gone)
-                } else {
-                    model.forget(&method, &rows, &gone)
-                };
+                let outcome = model.forget_with(&method, clear_dead_columns, &rows, &gone);
                 let Outcome { model, evidence } = outcome.unwrap();
-                let AnyModel::Logistic(model) = model else { unreachable!() };
-                (model, evidence)
+                (model.get::<LogisticModel>().unwrap().clone(), evidence)
             };
             let (left, plain) = asked(false);
             let (cleared, evidence) = asked(true);
@@ -208,7 +205,7 @@ fn clearing_is_a_step_of_its_own_and_is_reported() {
             assert!(evidence.bound < plain.bound && distance(&cleared, &truth) <= evidence.bound + 1e-9);
             assert!(!evidence.not_covered.iter().any(|what| what.code() == "dead_columns"));
         }
-        assert!(model.forget_and_clear(&Method::default(), &rows, &gone).is_ok());
+        assert!(model.forget_with(&Method::default(), true, &rows, &gone).is_ok());
     }
 }
 
@@ -260,17 +257,14 @@ fn a_dead_column_comes_back_to_life() {
 #[test]
 fn ridge_models_clear_on_request_too() {
     let (rows, gone) = injected(2);
-    let recipe = AnyRecipe::Ridge(Ridge::new(LAMBDA));
+    let recipe = Recipe::new(Ridge::new(LAMBDA));
     let model = recipe.fit(&rows).unwrap();
     let truth = recipe.fit(&rows.filter(|id| !gone.contains(&id))).unwrap();
-    let table = |model: &AnyModel| match model {
-        AnyModel::Ridge(model) => model.parameters().0,
-        _ => unreachable!(),
-    };
+    let table = |model: &Model| model.get::<RidgeModel>().unwrap().parameters().0;
     for method in ["influence", "projection_residual"] {
         let method = method.parse().unwrap();
         let left = model.forget(&method, &rows, &gone).unwrap();
-        let cleared = model.forget_and_clear(&method, &rows, &gone).unwrap();
+        let cleared = model.forget_with(&method, true, &rows, &gone).unwrap();
         assert!(table(&left.model)[(WIDTH, 0)].abs() > 0.01 && left.evidence.cleared.is_none());
         assert_eq!(table(&cleared.model)[(WIDTH, 0)], 0.0);
         let found = cleared.evidence.cleared.unwrap();
@@ -296,8 +290,8 @@ fn the_injection_test_tells_methods_apart_on_classifiers() {
         let y: Vec<f64> = wide.iter().flat_map(|row| row.targets.to_vec()).collect();
         let rows = Rows::new(Dense::new(x, WIDTH).unwrap(), y, wide.outputs()).unwrap();
         let recipe = match classes {
-            2 => AnyRecipe::Logistic(Logistic::new(LAMBDA)),
-            _ => AnyRecipe::Softmax(Softmax::new(LAMBDA)),
+            2 => Recipe::new(Logistic::new(LAMBDA)),
+            _ => Recipe::new(Softmax::new(LAMBDA)),
         };
         let ways = ["influence", "projection_residual", "auto"].map(|name| name.parse::<Method>().unwrap());
         let found = feature_injection(&recipe, &rows, &gone, &ways).unwrap();

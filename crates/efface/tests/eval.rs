@@ -8,7 +8,7 @@ use efface::eval::{
 };
 use efface::synthetic::LinearProblem;
 use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Method, Ridge, RowId, RowStore, Rows,
+    Csr, Dense, Error, Fit, GaussianNb, Logistic, Method, Recipe, Ridge, RidgeModel, RowId, RowStore, Rows,
     Softmax,
 };
 
@@ -83,17 +83,14 @@ fn an_injected_feature_shows_what_each_method_leaves() {
     let ways =
         ["retrain", "exact", "influence", "projection_residual"].map(|name| name.parse::<Method>().unwrap());
     let found =
-        feature_injection(&AnyRecipe::Ridge(Ridge::new(0.1)), &regression(300, 12, 3), &first(6), &ways)
-            .unwrap();
+        feature_injection(&Recipe::new(Ridge::new(0.1)), &regression(300, 12, 3), &first(6), &ways).unwrap();
     assert!(found.before > 1e-3 && found.retrained == 0.0);
     assert_eq!((found.ways[0].after, found.ways[1].after), (0.0, 0.0));
     assert!(found.ways[2].ratio > 1e-4 && found.ways[3].ratio > 1e-4);
     assert_eq!(found.ways[1].evidence.forgotten, 6);
 
     let ways = ["retrain", "warm_start", "newton", "auto"].map(|name| name.parse::<Method>().unwrap());
-    for (recipe, outputs) in
-        [(AnyRecipe::Logistic(Logistic::new(0.5)), 1), (AnyRecipe::Softmax(Softmax::new(0.5)), 3)]
-    {
+    for (recipe, outputs) in [(Recipe::new(Logistic::new(0.5)), 1), (Recipe::new(Softmax::new(0.5)), 3)] {
         let found = feature_injection(&recipe, &classes(300, 6, 4, outputs), &first(6), &ways).unwrap();
         assert!(found.before > 0.1, "{found:?}");
         assert_eq!(found.retrained, 0.0);
@@ -117,14 +114,14 @@ fn sparse_rows_keep_their_values_when_a_feature_is_injected() {
 #[test]
 fn injection_refuses_what_it_cannot_measure() {
     let rows = regression(30, 3, 1);
-    let ridge = AnyRecipe::Ridge(Ridge::new(0.1));
-    let told = |recipe: &AnyRecipe, gone: &[RowId]| {
+    let ridge = Recipe::new(Ridge::new(0.1));
+    let told = |recipe: &Recipe, gone: &[RowId]| {
         feature_injection(recipe, &rows, gone, &["exact".parse::<Method>().unwrap()]).unwrap_err().to_string()
     };
     assert!(told(&ridge, &[]).starts_with("rows to forget: 0"));
     assert!(told(&ridge, &[RowId(99)]).starts_with("row 99"));
     assert!(told(&ridge, &first(30)).contains("would leave none"));
-    assert!(told(&AnyRecipe::GaussianNb(GaussianNb::default()), &first(2)).contains("no weight that is 0"));
+    assert!(told(&Recipe::new(GaussianNb::default()), &first(2)).contains("no weight that is 0"));
     let model = ridge.fit(&rows).unwrap();
     assert!(weight_on(&model, 2..9).is_err());
 }
@@ -133,7 +130,7 @@ fn injection_refuses_what_it_cannot_measure() {
 #[test]
 fn distance_is_a_share_of_the_way() {
     let rows = regression(200, 5, 8);
-    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let recipe = Recipe::new(Ridge::new(0.1));
     let before = recipe.fit(&rows).unwrap();
     let gone = first(20);
     let by = |method: &str| before.forget(&method.parse().unwrap(), &rows, &gone).unwrap().model;
@@ -156,17 +153,18 @@ fn distance_is_a_share_of_the_way() {
 #[test]
 fn utility_is_what_the_scores_say() {
     let rows = classes(80, 4, 2, 1);
-    let AnyModel::Ridge(model) = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap() else { panic!() };
+    let fitted = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
+    let model = fitted.get::<RidgeModel>().unwrap();
     let (theta, constant) = model.parameters();
     let scores: Vec<f64> =
         rows.iter().map(|row| row.features.dot(theta.col_as_slice(0)) + constant[0]).collect();
     let pairs = || scores.iter().zip(rows.iter());
     let squares: f64 = pairs().map(|(s, row)| (s - row.targets[0]).powi(2)).sum();
     let right = pairs().filter(|(s, row)| (**s > 0.0) == (row.targets[0] > 0.0)).count();
-    let found = utility(&AnyModel::Ridge(model), Task::Classes, &rows).unwrap();
+    let found = utility(&fitted, Task::Classes, &rows).unwrap();
     assert!((found.rmse.unwrap() - (squares / 80.0).sqrt()).abs() < 1e-12);
     assert_eq!((found.accuracy.unwrap(), found.log_loss), (right as f64 / 80.0, None));
-    let logistic = AnyRecipe::Logistic(Logistic::new(1.0)).fit(&rows).unwrap();
+    let logistic = Recipe::new(Logistic::new(1.0)).fit(&rows).unwrap();
     let found = utility(&logistic, Task::Classes, &rows).unwrap();
     assert!(found.log_loss.unwrap() > 0.0 && found.rmse.is_none());
 }
@@ -177,7 +175,7 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
     let rows = regression(240, 40, 5);
     let trials = Trials { oracles: 64, retained: 20, seed: 7, threads: 2, ..Trials::default() };
     let ways = ["exact", "influence", "projection_residual"].map(|name| name.parse::<Method>().unwrap());
-    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let recipe = Recipe::new(Ridge::new(0.1));
     let found =
         membership_inference(&recipe, Task::Regression, &rows, &first(20), &ways, &trials, &quiet).unwrap();
     assert_eq!((found.oracles, found.forgotten, found.exposures.len()), (64, 20, 5));
@@ -221,7 +219,7 @@ fn exact_cannot_be_told_from_retraining_and_nothing_forgotten_can() {
 #[test]
 fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
     let rows = regression(80, 6, 11);
-    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let recipe = Recipe::new(Ridge::new(0.1));
     let draws = 60;
     let found: Vec<Attack> = (0..draws)
         .map(|seed| {
@@ -251,7 +249,7 @@ fn the_attack_on_a_model_that_forgot_is_an_honest_coin() {
 #[test]
 fn a_seed_fixes_the_result_whatever_the_threads() {
     let rows = classes(120, 4, 6, 1);
-    let recipe = AnyRecipe::Logistic(Logistic::new(1.0));
+    let recipe = Recipe::new(Logistic::new(1.0));
     let run = |threads: usize, seed: u64| {
         let trials = Trials { oracles: 16, retained: 5, threads, seed, ..Trials::default() };
         let ways = ["newton".parse::<Method>().unwrap()];
@@ -266,7 +264,7 @@ fn a_seed_fixes_the_result_whatever_the_threads() {
 fn attacks_refuse_what_they_cannot_do() {
     let rows = classes(60, 3, 1, 3);
     let trials = Trials { oracles: 16, ..Trials::default() };
-    let told = |recipe: &AnyRecipe, rows: &Rows, gone: &[RowId], method: &str| {
+    let told = |recipe: &Recipe, rows: &Rows, gone: &[RowId], method: &str| {
         membership_inference(
             recipe,
             Task::Classes,
@@ -279,7 +277,7 @@ fn attacks_refuse_what_they_cannot_do() {
         .unwrap_err()
         .to_string()
     };
-    let softmax = AnyRecipe::Softmax(Softmax::new(1.0));
+    let softmax = Recipe::new(Softmax::new(1.0));
     assert!(told(&softmax, &rows, &first(50), "newton").starts_with("retained rows: 10"));
     assert!(told(&softmax, &rows, &first(5), "summation").contains("oracle 0 could not be made: summation"));
     // A class that only one row has is missing in some oracle.
@@ -295,7 +293,7 @@ fn attacks_refuse_what_they_cannot_do() {
 fn long_work_can_be_stopped() {
     let stop = efface::Stop::default();
     let rows = regression(80, 5, 2).watched(&stop);
-    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let recipe = Recipe::new(Ridge::new(0.1));
     let gone = first(5);
     let ways = ["exact".parse::<Method>().unwrap()];
     let trials = Trials::default();
@@ -314,7 +312,7 @@ fn one_threshold_for_all_rows_sees_an_overfitted_model() {
     let rows = regression(60, 40, 2);
     let seen = rows.filter(|id| id.0 < 30);
     let unseen = rows.filter(|id| id.0 >= 30);
-    let model = AnyRecipe::Ridge(Ridge::new(1e-3)).fit(&seen).unwrap();
+    let model = Recipe::new(Ridge::new(1e-3)).fit(&seen).unwrap();
     let found =
         population_threshold(&model, Task::Regression, &seen, &unseen, &Bootstrap::default()).unwrap();
     assert!(found.auc > 0.9, "{found:?}");

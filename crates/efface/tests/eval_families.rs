@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use efface::ShardRecipe;
 use efface::eval::{Task, Trials, distance, judge, membership_inference, utility};
-use efface::models::BaseRecipe;
 use efface::synthetic::LinearProblem;
 use efface::{
-    Aggregation, AnyModel, AnyRecipe, Csr, Dense, Fit, GaussianNb, KMeans, Logistic, Method, MultinomialNb,
-    Predict, Ridge, RowId, Rows, Sisa, Softmax,
+    Aggregation, Csr, Dense, Fit, GaussianNb, KMeans, KMeansModel, Logistic, Method, Model, MultinomialNb,
+    Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Two classes as −1 and 1, or three as a single 1 among zeros, by the size of a linear target.
@@ -38,26 +38,26 @@ fn first(k: u64) -> Vec<RowId> {
     (0..k).map(RowId).collect()
 }
 
-fn shards(recipe: AnyRecipe, aggregation: Aggregation) -> AnyRecipe {
-    AnyRecipe::Sisa(Sisa::new(BaseRecipe::try_from(recipe).unwrap(), 3, 2).aggregation(aggregation))
+fn shards(recipe: Recipe, aggregation: Aggregation) -> Recipe {
+    Recipe::new(Sisa::new(ShardRecipe::new(recipe).unwrap(), 3, 2).aggregation(aggregation))
 }
 
 /// What a family's own exact method leaves is what retraining leaves.
 #[test]
 fn every_family_can_be_attacked() {
     let trials = Trials { oracles: 16, retained: 8, ..Trials::default() };
-    let logistic = || AnyRecipe::Logistic(Logistic::new(1.0));
+    let logistic = || Recipe::new(Logistic::new(1.0));
     for (recipe, rows, method) in [
-        (AnyRecipe::Softmax(Softmax::new(1.0)), classes(160, 3, 3), "warm_start"),
-        (AnyRecipe::MultinomialNb(MultinomialNb::default()), counts(), "summation"),
-        (AnyRecipe::GaussianNb(GaussianNb::default()), classes(160, 3, 1), "summation"),
-        (AnyRecipe::Ridge(Ridge::new(1.0).form(efface::Form::Rows)), classes(160, 3, 3), "exact"),
-        (AnyRecipe::KMeans(KMeans::quantised(3, 0.5)), classes(160, 3, 1), "q_kmeans"),
-        (AnyRecipe::KMeans(KMeans::divided(2, 1, 2)), classes(160, 3, 1), "dc_kmeans"),
+        (Recipe::new(Softmax::new(1.0)), classes(160, 3, 3), "warm_start"),
+        (Recipe::new(MultinomialNb::default()), counts(), "summation"),
+        (Recipe::new(GaussianNb::default()), classes(160, 3, 1), "summation"),
+        (Recipe::new(Ridge::new(1.0).form(efface::Form::Rows)), classes(160, 3, 3), "exact"),
+        (Recipe::new(KMeans::quantised(3, 0.5)), classes(160, 3, 1), "q_kmeans"),
+        (Recipe::new(KMeans::divided(2, 1, 2)), classes(160, 3, 1), "dc_kmeans"),
         (shards(logistic(), Aggregation::Mean), classes(160, 3, 1), "sisa"),
         (shards(logistic(), Aggregation::Vote), classes(160, 3, 1), "sisa"),
-        (shards(AnyRecipe::MultinomialNb(MultinomialNb::default()), Aggregation::Vote), counts(), "sisa"),
-        (shards(AnyRecipe::Ridge(Ridge::new(1.0)), Aggregation::Mean), classes(160, 3, 3), "sisa"),
+        (shards(Recipe::new(MultinomialNb::default()), Aggregation::Vote), counts(), "sisa"),
+        (shards(Recipe::new(Ridge::new(1.0)), Aggregation::Mean), classes(160, 3, 3), "sisa"),
     ] {
         let task = Task::of(&recipe, &rows);
         assert_eq!(task == Task::Clusters, method.ends_with("kmeans"));
@@ -80,7 +80,7 @@ fn a_cluster_is_judged_by_the_distance_to_its_centre() {
     let model = KMeans::quantised(2, 1e-6).fit(&rows).unwrap();
     let centres = model.centers();
     let nearest = |x: f64| (0..2).map(|c| (x - centres[(c, 0)]).powi(2)).fold(f64::INFINITY, f64::min);
-    let model = AnyModel::KMeans(model);
+    let model = Model::new(model);
     let judged = judge(&model, Task::Clusters, &rows).unwrap();
     for (judgement, x) in judged.iter().zip([0.0, 1.0, 10.0, 14.0]) {
         assert!((judgement.margin + nearest(x)).abs() < 1e-12 && judgement.loss == -judgement.margin);
@@ -97,22 +97,21 @@ fn a_cluster_is_judged_by_the_distance_to_its_centre() {
 fn centres_are_matched_before_they_are_compared() {
     let rows = classes(120, 2, 1);
     // The lattice follows from the seed, so that equal clusters differ by its width of 1e-9.
-    let fitted = |seed: u64| AnyRecipe::KMeans(KMeans::quantised(3, 1e-9).seed(seed)).fit(&rows).unwrap();
-    let centres = |model: &AnyModel| -> Vec<[f64; 2]> {
-        let AnyModel::KMeans(model) = model else { panic!("a k-means model") };
-        let table = model.centers();
+    let fitted = |seed: u64| Recipe::new(KMeans::quantised(3, 1e-9).seed(seed)).fit(&rows).unwrap();
+    let centres = |model: &Model| -> Vec<[f64; 2]> {
+        let table = model.get::<KMeansModel>().unwrap().centers();
         (0..3).map(|cluster| [table[(cluster, 0)], table[(cluster, 1)]]).collect()
     };
     let largest_gap = |a: &[[f64; 2]], b: &[[f64; 2]]| {
         a.iter().zip(b).map(|(a, b)| (a[0] - b[0]).abs().max((a[1] - b[1]).abs())).fold(0.0, f64::max)
     };
-    let sorted = |model: &AnyModel| {
+    let sorted = |model: &Model| {
         let mut all = centres(model);
         all.sort_by(|a, b| a[0].total_cmp(&b[0]));
         all
     };
     let truth = fitted(0);
-    let is_renamed = |model: &AnyModel| {
+    let is_renamed = |model: &Model| {
         largest_gap(&centres(model), &centres(&truth)) > 0.1
             && largest_gap(&sorted(model), &sorted(&truth)) < 1e-6
     };
@@ -130,7 +129,7 @@ fn centres_are_matched_before_they_are_compared() {
 #[test]
 fn shards_are_judged_by_their_votes_or_by_their_mean_scores() {
     let rows = classes(90, 3, 1);
-    let logistic = || AnyRecipe::Logistic(Logistic::new(1.0));
+    let logistic = || Recipe::new(Logistic::new(1.0));
     let voting = shards(logistic(), Aggregation::Vote).fit(&rows).unwrap();
     let scores = voting.predict(&rows.table()).unwrap();
     let judged = judge(&voting, Task::Classes, &rows).unwrap();

@@ -4,9 +4,7 @@
 
 use efface::eval::{LinearRelearning, RELEARNING_LIMIT, Relearning};
 use efface::synthetic::LinearProblem;
-use efface::{
-    AnyModel, AnyRecipe, Csr, Dense, Error, Fit, GaussianNb, Logistic, Ridge, RowId, Rows, Softmax,
-};
+use efface::{Csr, Dense, Error, Fit, GaussianNb, Logistic, Model, Recipe, Ridge, RowId, Rows, Softmax};
 
 /// Rows of a linear problem whose targets are numbers, two classes or three.
 fn rows(n: usize, width: usize, classes: usize) -> Rows {
@@ -26,13 +24,13 @@ fn rows(n: usize, width: usize, classes: usize) -> Rows {
 }
 
 /// Forgets the first ten rows by each method and measures how soon they are known again; `before` stands for no method.
-fn measured(recipe: &AnyRecipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning> {
+fn measured(recipe: &Recipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning> {
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
     let before = recipe.fit(rows).unwrap();
     let retrained = recipe.fit(&rows.filter(|id| id.0 >= 10)).unwrap();
     let forgotten = rows.filter(|id| id.0 < 10);
     let relearning = LinearRelearning::new(recipe, &before, &retrained, &forgotten).unwrap();
-    let after = |method: &str| -> AnyModel {
+    let after = |method: &str| -> Model {
         match method {
             "before" => before.clone(),
             method => before.forget(&method.parse().unwrap(), rows, &gone).unwrap().model,
@@ -45,9 +43,9 @@ fn measured(recipe: &AnyRecipe, rows: &Rows, methods: &[&str]) -> Vec<Relearning
 fn who_did_not_forget_relearns_faster_than_the_retrained_model() {
     // One Newton step of a classifier overshoots a little here; the influence update of ridge stops short.
     for (recipe, classes, exact, partial, range) in [
-        (AnyRecipe::Ridge(Ridge::new(0.1)), 0, "exact", "influence", 0.2..1.0),
-        (AnyRecipe::Logistic(Logistic::new(0.5)), 2, "warm_start", "newton", 0.8..1.2),
-        (AnyRecipe::Softmax(Softmax::new(0.5)), 3, "warm_start", "newton", 0.8..1.2),
+        (Recipe::new(Ridge::new(0.1)), 0, "exact", "influence", 0.2..1.0),
+        (Recipe::new(Logistic::new(0.5)), 2, "warm_start", "newton", 0.8..1.2),
+        (Recipe::new(Softmax::new(0.5)), 3, "warm_start", "newton", 0.8..1.2),
     ] {
         let found = measured(&recipe, &rows(120, 20, classes), &["before", exact, partial, "retrain"]);
         let [before, exact, partial, retrained] = found.as_slice() else { panic!("four were asked for") };
@@ -76,7 +74,7 @@ fn units_do_not_matter() {
         Rows::new(Dense::new(values, 6).unwrap(), targets, 1).unwrap()
     };
     // Hardly any penalty, because a penalty follows the units.
-    let recipe = AnyRecipe::Logistic(Logistic::new(1e-9));
+    let recipe = Recipe::new(Logistic::new(1e-9));
     let one = measured(&recipe, &plain, &["newton"]);
     let other = measured(&recipe, &scaled, &["newton"]);
     assert!((one[0].ratio.unwrap() - other[0].ratio.unwrap()).abs() <= 2.0 / 64.0, "{one:?} {other:?}");
@@ -90,7 +88,7 @@ fn sparse_rows_and_models_without_an_intercept_count_the_same_steps() {
     let targets = dense.iter().flat_map(|row| row.targets.to_vec()).collect();
     let sparse = Rows::new(table, targets, 1).unwrap();
     for intercept in [false, true] {
-        let recipe = AnyRecipe::Ridge(Ridge::new(0.1).intercept(intercept));
+        let recipe = Recipe::new(Ridge::new(0.1).intercept(intercept));
         let of = |rows: &Rows| measured(&recipe, rows, &["influence"])[0];
         assert_eq!(of(&dense).steps, of(&sparse).steps);
         assert_eq!(of(&dense).limit, RELEARNING_LIMIT);
@@ -100,10 +98,10 @@ fn sparse_rows_and_models_without_an_intercept_count_the_same_steps() {
 #[test]
 fn models_that_are_not_trained_by_gradients_are_refused() {
     let rows = rows(40, 3, 2);
-    let recipe = AnyRecipe::GaussianNb(GaussianNb::default());
+    let recipe = Recipe::new(GaussianNb::default());
     let model = recipe.fit(&rows).unwrap();
     let refused = LinearRelearning::new(&recipe, &model, &model, &rows).unwrap_err();
     assert!(matches!(&refused, Error::Unsupported { method: "relearning", .. }), "{refused}");
-    let ridge = AnyRecipe::Ridge(Ridge::new(1.0));
+    let ridge = Recipe::new(Ridge::new(1.0));
     assert!(LinearRelearning::new(&ridge, &model, &model, &rows).is_err());
 }

@@ -5,8 +5,8 @@
 
 use efface::methods::Auto;
 use efface::{
-    Amend, AnyModel, AnyRecipe, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Ridge, RowId, Rows,
-    Softmax,
+    Amend, Claim, Dense, Error, Evidence, Fit, Fitted, Form, Method, Model, Recipe, Ridge, RidgeModel, RowId,
+    Rows, Softmax,
 };
 
 /// No number is as near as this: a tolerance that every bound misses.
@@ -32,8 +32,8 @@ fn with_huge_row(size: f64) -> Rows {
     Rows::new(Dense::new(features, 2).unwrap(), targets, 1).unwrap()
 }
 
-fn parameters(model: &AnyModel) -> Vec<f64> {
-    let AnyModel::Ridge(model) = model else { return Vec::new() };
+fn parameters(model: &Model) -> Vec<f64> {
+    let Some(model) = model.get::<RidgeModel>() else { return Vec::new() };
     let (coefficients, constants) = model.parameters();
     coefficients.col_as_slice(0).iter().chain(&constants).copied().collect()
 }
@@ -43,7 +43,7 @@ fn a_huge_row_is_forgotten_exactly_or_not_called_exact() {
     for form in [Form::Factor, Form::Inverse, Form::Rows, Form::Iterative] {
         for size in [1e6, 1e7, 1e8, 1e9, 1e12] {
             let rows = with_huge_row(size);
-            let recipe = AnyRecipe::Ridge(Ridge::new(1.0).intercept(true).form(form));
+            let recipe = Recipe::new(Ridge::new(1.0).intercept(true).form(form));
             // A refusal claims nothing.
             let Ok(model) = recipe.fit(&rows) else { continue };
             let truth = parameters(&recipe.fit(&rows.filter(|id| id != RowId(49))).unwrap());
@@ -78,7 +78,7 @@ fn many_classes_are_trained_on_to_a_bound_or_not_called_exact() {
         targets.extend((0..classes).map(|class| f64::from(u8::from(class == at % classes))));
     }
     let rows = Rows::new(Dense::new(features, 6).unwrap(), targets, classes).unwrap();
-    let model = AnyRecipe::Softmax(Softmax::new(1e-3)).fit(&rows).unwrap();
+    let model = Recipe::new(Softmax::new(1e-3)).fit(&rows).unwrap();
     for method in ["warm_start", "retrain", "auto"] {
         let outcome = model.forget(&method.parse().unwrap(), &rows, &[RowId(5), RowId(26)]).unwrap();
         holds_to_the_rule(&outcome.evidence);
@@ -92,7 +92,7 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
     let some = rows.filter(|id| id.0 < 3);
     let rest = rows.filter(|id| id.0 >= 3);
     for form in [Form::Factor, Form::Inverse, Form::Rows, Form::Iterative] {
-        let recipe = AnyRecipe::Ridge(Ridge::new(1.0).form(form).tolerance(NEVER));
+        let recipe = Recipe::new(Ridge::new(1.0).form(form).tolerance(NEVER));
         let model = recipe.fit(&rows).unwrap();
         for method in ["auto", "exact", "newton", "summation", "retrain"] {
             let outcome = model.forget(&method.parse().unwrap(), &rows, &[RowId(4)]);
@@ -125,7 +125,7 @@ fn a_tolerance_that_nothing_reaches_is_told_and_one_that_was_asked_for_is_refuse
 #[test]
 fn a_claim_follows_the_bound_when_changes_are_folded_in() {
     let rows = with_huge_row(1.0);
-    let recipe = AnyRecipe::Ridge(Ridge::new(1.0).tolerance(NEVER));
+    let recipe = Recipe::new(Ridge::new(1.0).tolerance(NEVER));
     let model = recipe.fit(&rows).unwrap();
     let mut outcome = model.forget(&Method::default(), &rows, &[RowId(4)]).unwrap();
     outcome.evidence.tolerance = Some(1.0);
@@ -143,7 +143,7 @@ fn a_claim_follows_the_bound_when_changes_are_folded_in() {
 #[test]
 fn a_method_that_aims_at_no_distance_misses_none() {
     let rows = with_huge_row(1.0);
-    let model = AnyRecipe::Ridge(Ridge::new(1e-3)).fit(&rows).unwrap();
+    let model = Recipe::new(Ridge::new(1e-3)).fit(&rows).unwrap();
     for method in ["influence", "projection_residual"] {
         let evidence = model.forget(&method.parse().unwrap(), &rows, &[RowId(4)]).unwrap().evidence;
         assert_eq!((evidence.claim(), evidence.tolerance), (Claim::Approximate, None));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use efface::methods::{Retrain, contract};
-use efface::models::sisa::{Aggregation, Checkpoint, Sisa, SisaForget, SisaModel};
+use efface::models::sisa::{Aggregation, ShardCheckpoint, Sisa, SisaForget, SisaModel};
 use efface::rows::{RowStore, RowView};
 use efface::{
     Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb, MultinomialNb, NaiveBayes, Predict,
@@ -50,9 +50,9 @@ fn probe(values: &[f64], width: usize) -> Features {
 /// All shards' numbers in one list.
 fn numbers<F: Fit>(model: &SisaModel<F>, of: impl Fn(&F::Model) -> Vec<f64>) -> Vec<f64> {
     let answers = model.answers().map(|answer| match answer {
-        Checkpoint::Trained(model) => of(model),
-        Checkpoint::Constant(means) => means.clone(),
-        Checkpoint::Abstains | Checkpoint::AsBefore => vec![-99.0],
+        ShardCheckpoint::Trained(model) => of(model),
+        ShardCheckpoint::Constant(means) => means.clone(),
+        ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => vec![-99.0],
     });
     answers.flatten().collect()
 }
@@ -160,7 +160,7 @@ impl Fit for Diary {
     }
 }
 
-fn prints(model: &SisaModel<Diary>) -> Vec<Checkpoint<u64>> {
+fn prints(model: &SisaModel<Diary>) -> Vec<ShardCheckpoint<u64>> {
     model.answers().cloned().collect()
 }
 
@@ -293,7 +293,7 @@ fn threads_and_the_order_of_the_rows_do_not_matter() {
         turned
     };
     let gone: Vec<RowId> = rows.ids().step_by(5).collect();
-    let results: Vec<Vec<Checkpoint<u64>>> = [(1, &rows), (2, &rows), (64, &rows), (2, &reversed)]
+    let results: Vec<Vec<ShardCheckpoint<u64>>> = [(1, &rows), (2, &rows), (64, &rows), (2, &reversed)]
         .into_iter()
         .map(|(threads, rows)| {
             let model = Sisa::new(Diary::default(), 7, 3).threads(threads).fit(rows).unwrap();
@@ -400,7 +400,7 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
     .weighted(lines.iter().map(|line| line.2).collect())
     .unwrap();
     let model = one.clone().aggregation(Aggregation::Mean).fit(&rows).unwrap();
-    let expected = [Checkpoint::Constant(vec![1.75]), Checkpoint::Trained(Level(vec![11.0]))];
+    let expected = [ShardCheckpoint::Constant(vec![1.75]), ShardCheckpoint::Trained(Level(vec![11.0]))];
     assert!(model.answers().eq(&expected));
     assert_eq!(model.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], (1.75 + 11.0) / 2.0);
     // Scores of two columns for one target: −mean and +mean.
@@ -412,7 +412,9 @@ fn a_shard_that_lacks_a_class_answers_with_its_mean() {
     let gone = [dealt[1][2][0]];
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
     assert_eq!(after, Retrain.forget(&model, &rows, &gone).unwrap().model);
-    assert!(after.answers().eq(&[Checkpoint::Constant(vec![1.75]), Checkpoint::Constant(vec![-1.0])]));
+    assert!(
+        after.answers().eq(&[ShardCheckpoint::Constant(vec![1.75]), ShardCheckpoint::Constant(vec![-1.0])])
+    );
     assert_eq!(after.predict(&probe(&[0.0], 1)).unwrap()[(0, 0)], 0.0);
     assert_eq!(reload(&after, &rows).unwrap(), after);
 }
@@ -465,7 +467,7 @@ fn a_shard_that_lost_its_rows_abstains() {
     let gone = [rows.ids().next().unwrap()];
     let after = SisaForget.forget(&model, &rows, &gone).unwrap();
     assert_eq!(after.model, Retrain.forget(&model, &rows, &gone).unwrap().model);
-    assert_eq!(after.model.answers().next(), Some(&Checkpoint::Abstains));
+    assert_eq!(after.model.answers().next(), Some(&ShardCheckpoint::Abstains));
     assert_eq!(after.model.predict(&probe(&[1.0], 1)).unwrap()[(0, 0)], 1.5);
     assert_eq!((after.evidence.iterations, after.evidence.refactored), (0, false));
     // It comes back with its rows; and all of several rows may go in several slices.
@@ -478,7 +480,7 @@ fn a_shard_that_lost_its_rows_abstains() {
     let gone = dealt(&sisa, &rows)[2].concat();
     let after = SisaForget.forget(&model, &rows, &gone).unwrap().model;
     assert_eq!(after, sisa.fit(&rows.filter(|id| !gone.contains(&id))).unwrap());
-    assert_eq!(after.answers().filter(|answer| matches!(answer, Checkpoint::Trained(_))).count(), 3);
+    assert_eq!(after.answers().filter(|answer| matches!(answer, ShardCheckpoint::Trained(_))).count(), 3);
     assert!(flat(&after.predict(&probe(&[1.0, 2.0, 3.0], 3)).unwrap()).iter().sum::<f64>() == 1.0);
 }
 
@@ -490,7 +492,7 @@ fn rows_that_weigh_nothing_have_no_say() {
     let weights = rows.ids().map(|id| if mute.concat().contains(&id) { 0.0 } else { 1.0 }).collect();
     let rows = rows.weighted(weights).unwrap();
     let model = sisa.fit(&rows).unwrap();
-    assert_eq!(model.answers().nth(1), Some(&Checkpoint::Abstains));
+    assert_eq!(model.answers().nth(1), Some(&ShardCheckpoint::Abstains));
     let others: Vec<RowId> = rows.ids().filter(|id| !mute.concat().contains(id)).collect();
     assert_eq!(SisaForget.forget(&model, &rows, &others).unwrap_err(), Error::NoWeight);
     assert_eq!(Retrain.forget(&model, &rows, &others).unwrap_err(), Error::NoWeight);

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
 
-use efface::models::BaseRecipe;
+use efface::ShardRecipe;
 use efface::{
-    AnyRecipe, Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Ridge, RowId, Rows, Sisa, Stop,
+    Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, RowId, Rows, Sisa, Stop,
 };
 
 fn rows(stop: &Stop) -> Rows {
@@ -14,15 +14,15 @@ fn rows(stop: &Stop) -> Rows {
     Rows::new(Dense::new(x, 2).unwrap(), y, 1).unwrap().watched(stop)
 }
 
-fn recipes() -> Vec<AnyRecipe> {
+fn recipes() -> Vec<Recipe> {
     vec![
-        AnyRecipe::Ridge(Ridge::default()),
-        AnyRecipe::Logistic(Logistic::default()),
-        AnyRecipe::GaussianNb(GaussianNb::default()),
-        AnyRecipe::MultinomialNb(MultinomialNb::default()),
-        AnyRecipe::KMeans(KMeans::quantised(3, 0.1)),
-        AnyRecipe::KMeans(KMeans::divided(3, 1, 2)),
-        AnyRecipe::Sisa(Sisa::new(BaseRecipe::Ridge(Ridge::default()), 2, 1)),
+        Recipe::new(Ridge::default()),
+        Recipe::new(Logistic::default()),
+        Recipe::new(GaussianNb::default()),
+        Recipe::new(MultinomialNb::default()),
+        Recipe::new(KMeans::quantised(3, 0.1)),
+        Recipe::new(KMeans::divided(3, 1, 2)),
+        Recipe::new(Sisa::new(ShardRecipe::new(Ridge::default()).unwrap(), 2, 1)),
     ]
 }
 

@@ -165,6 +165,6 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("a: modules of a import each other: one → two"), "{found:?}");
         // The files of folder `a` are below that depth.
-        assert_eq!(circles("a", 1, &CrateImports::of("a", &sources)), [String::new(); 0]);
+        assert!(circles("a", 1, &CrateImports::of("a", &sources)).is_empty());
     }
 }

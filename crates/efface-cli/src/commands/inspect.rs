@@ -1,11 +1,11 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
-use efface::AnyRecipe;
+use efface::Family;
 use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 
 use crate::cli::InspectArguments;
 use crate::failure::Result;
-use crate::report::{bytes, certificate, count, distance, pairs, recipe};
+use crate::report::{bytes, certificate, count, distance, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
 
 fn page(summary: &ModelSummary) -> String {
     let mut lines = vec![
-        ("model", format!("{}, {}", summary.model, recipe(&summary.recipe))),
+        ("model", format!("{}, {}", summary.model, summary.recipe.describe().settings)),
         ("rows", summary.rows.to_string()),
         ("features", features(summary)),
     ];
@@ -27,7 +27,7 @@ fn page(summary: &ModelSummary) -> String {
     }
     match &summary.classes {
         Some(classes) => lines.push(("classes", shortened(classes))),
-        None if matches!(summary.recipe, AnyRecipe::KMeans(_)) => {
+        None if summary.recipe.family() == Family::KMeans => {
             lines.push(("clusters", summary.outputs.len().to_string()));
         }
         None => lines.push(("outputs", shortened(&summary.outputs))),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use efface::AnyRecipe;
+use efface::Family;
 use efface_engine::{Error, ModelSummary, Prediction};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ impl PredictionWriter<'_> {
     }
 
     fn clusters(&self) -> bool {
-        matches!(self.summary.recipe, AnyRecipe::KMeans(_))
+        self.summary.recipe.family() == Family::KMeans
     }
 
     /// Rows without an id are known by their line. One score needs no name of its own.

@@ -1,7 +1,7 @@
 //! What a receipt says of the method behind a change: from evidence, recipe and network to the receipt's words.
 
 use efface::methods::Newton;
-use efface::{AnyRecipe, Claim, Evidence, Method, NotCovered};
+use efface::{Claim, Evidence, Method, NotCovered, Recipe};
 use efface_receipt::{BoundOrigin, DistanceBound, MAX_INTEGER};
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::network_info::NetworkInfo;
 use crate::ledger::{MethodFindings, printable};
 
 impl MethodFindings {
-    pub(crate) fn new(evidence: &Evidence, recipe: &AnyRecipe, method: &Method) -> Self {
+    pub(crate) fn new(evidence: &Evidence, recipe: &Recipe, method: &Method) -> Self {
         let source = match evidence.bound_source {
             efface::BoundSource::Measured => BoundOrigin::Measured,
             efface::BoundSource::Carried => BoundOrigin::Carried,
@@ -19,7 +19,7 @@ impl MethodFindings {
         Self {
             method: printable(&evidence.method),
             settings: settings(recipe, method),
-            seed: seed(recipe),
+            seed: recipe.describe().seed,
             claim,
             bound: DistanceBound::new(evidence.bound, evidence.relative_bound, source),
             not_covered,
@@ -87,17 +87,9 @@ fn claim(evidence: &Evidence, not_covered: &mut Vec<NotCovered>) -> efface_recei
     }
 }
 
-fn seed(recipe: &AnyRecipe) -> Option<u64> {
-    match recipe {
-        AnyRecipe::KMeans(kmeans) => Some(kmeans.seed),
-        AnyRecipe::Sisa(sisa) => Some(sisa.seed),
-        _ => None,
-    }
-}
-
-fn settings(recipe: &AnyRecipe, method: &Method) -> Map<String, Value> {
+fn settings(recipe: &Recipe, method: &Method) -> Map<String, Value> {
     let mut map = Map::new();
-    let mut recipe = serde_json::to_value(without_secret(recipe.clone())).unwrap_or(Value::Null);
+    let mut recipe = serde_json::to_value(recipe.without_secret()).unwrap_or(Value::Null);
     narrow(&mut recipe);
     map.insert("recipe".into(), recipe);
     if let Some(tolerance) = method.tolerance() {
@@ -123,18 +115,6 @@ fn narrow(value: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(narrow),
         Value::Object(map) => map.values_mut().for_each(narrow),
         _ => {}
-    }
-}
-
-/// The recipe without the seed of its noise, for summaries and receipts: a reader who knows the seed can take the noise
-/// away.
-pub(crate) fn without_secret(recipe: AnyRecipe) -> AnyRecipe {
-    match recipe {
-        AnyRecipe::Logistic(logistic) => match logistic.privacy {
-            Some(privacy) => AnyRecipe::Logistic(logistic.privacy(privacy.seed(0))),
-            None => AnyRecipe::Logistic(logistic),
-        },
-        recipe => recipe,
     }
 }
 

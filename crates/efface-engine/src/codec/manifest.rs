@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use efface::{AnyRecipe, Certificate, Family, NotCovered};
+use efface::{Certificate, Family, NotCovered, Recipe};
 use efface_receipt::{Hash, SecretKey, sha256};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub(crate) struct ScrubQueue {
 /// The small half of a model's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ModelHead {
-    pub(crate) recipe: AnyRecipe,
+    pub(crate) recipe: Recipe,
     pub(crate) state: StateHead,
     /// None when unknown, which JSON has no number for.
     pub(crate) bound: Option<f64>,
@@ -83,7 +83,7 @@ pub(crate) struct ModelHead {
 /// What is stored of a model: its head lies in an array of its own, beside these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StateHead {
-    /// The family, which knows how to read the rest; that of networks where every shard is one.
+    /// The family, whose recipe knows how to read the rest.
     pub(crate) family: Family,
     /// The arrays of the state.
     pub(crate) arrays: Vec<(String, StateKind)>,
@@ -177,9 +177,7 @@ impl Manifest {
         };
         ReceiptLog(connection).check_seal(&manifest.ledger, &sha256(&bytes))?;
         // More clusters than rows cannot have been fitted, and would be believed before the model is read.
-        if let AnyRecipe::KMeans(kmeans) = &manifest.model.recipe
-            && kmeans.k as u64 > manifest.rows
-        {
+        if manifest.model.recipe.describe().clusters.is_some_and(|clusters| clusters as u64 > manifest.rows) {
             return damaged("it has more clusters than rows");
         }
         if let Some(waiting) = &manifest.waiting

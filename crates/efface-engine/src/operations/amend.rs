@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use efface::{Amend, Method, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, Method, Model, Outcome, RowId, RowStore, Rows};
 use efface_receipt::RequestKind;
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
 use super::open_model::OpenModel;
 use super::report::ChangeReport;
 use super::row_source::RowSource;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::ledger::ReceiptDraft;
 use crate::progress::Progress;
@@ -73,7 +73,7 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
 }
 
 /// The model with rows taken out and others put in under numbers of their own.
-fn replaced(model: &Live, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Live>> {
+fn replaced(model: &Model, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Model>> {
     let out: HashSet<RowId> = gone.iter().copied().collect();
     let retained = rows.all()?.filter(|id| !out.contains(&id));
     if retained.is_empty() {

@@ -4,20 +4,20 @@
 use std::path::Path;
 use std::time::Instant;
 
-use efface::{AnyModel, AnyRecipe, Fit, Form, Method, RowId, RowStore, Rows};
+use efface::{Fit, Method, RowId, RowStore, Rows};
 use efface_receipt::Hash;
 use rusqlite::Connection;
 
-use super::choice;
 use super::ingest::{self, ReadPurpose, RowNames, RowReader};
 use super::network;
 use super::open_model::OpenModel;
-use super::prepared::{PreparedModel, working_recipe};
+use super::prepared::PreparedModel;
+use super::recipe;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::summary::summary;
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, PlannedOutput};
@@ -37,12 +37,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     };
     let mut evidence = prepared.model.evidence();
     let state = model::settle(&mut prepared.model, &mut evidence)?;
-    if let (AnyRecipe::Ridge(ridge), Live::Plain(AnyModel::Ridge(fitted))) =
-        (&mut prepared.recipe, &prepared.model)
-        && ridge.form == Form::Auto
-    {
-        ridge.form = fitted.form();
-    }
+    prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
     let stored = model::state_head(&prepared.model, &state);
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, network, backbone, cut, .. } =
         prepared;
@@ -162,8 +157,8 @@ fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedMode
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
 
     progress.start("fitting", None);
-    let recipe = choice::recipe(request, &blueprint, encoder.as_ref())?;
-    let model = Live::Plain(working_recipe(&recipe).fit(&rows)?);
+    let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
+    let model = recipe.for_single_change().fit(&rows)?;
     Ok(PreparedModel {
         blueprint,
         encoder,

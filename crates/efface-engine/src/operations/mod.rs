@@ -3,7 +3,6 @@
 pub(crate) mod amend;
 pub(crate) mod audit;
 pub(crate) mod change;
-pub(crate) mod choice;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod forget;
@@ -16,6 +15,7 @@ pub(crate) mod parameters;
 pub(crate) mod policy;
 pub(crate) mod prepared;
 pub(crate) mod receipts;
+pub(crate) mod recipe;
 pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod row_source;

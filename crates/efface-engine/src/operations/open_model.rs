@@ -1,6 +1,7 @@
 //! An open model file, as every operation works on it: the connection, and the model that the last change left in
 //! memory.
 
+use efface::Model;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use efface::features::Encoder;
 use efface_receipt::Hash;
 
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::codec::text_encoder::{self, TextEncoder};
 use crate::error::Result;
 use crate::file::{self, ModelStore, outputs, paths};
@@ -19,7 +20,7 @@ pub(crate) struct OpenModel {
     pub(crate) store: ModelStore,
     /// The model as the last change of this process left it, with the root of the log after that change. If another
     /// process has changed the file since, the root in the file differs, and the model is read again.
-    last: Mutex<Option<(Hash, Arc<Live>)>>,
+    last: Mutex<Option<(Hash, Arc<Model>)>>,
     /// Where a pretrained encoder is, if not where it was at the fit.
     encoder_folder: Option<PathBuf>,
 }
@@ -47,13 +48,13 @@ impl OpenModel {
     }
 
     /// The model that was left in memory when the log had this root; None when there is none.
-    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<Live>> {
+    pub(crate) fn remembered(&self, root: &Hash) -> Option<Arc<Model>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|(of, _)| of == root).map(|(_, model)| model.clone())
     }
 
     /// Keeps a model for the next change.
-    pub(crate) fn remember(&self, root: Hash, model: Live) {
+    pub(crate) fn remember(&self, root: Hash, model: Model) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, Arc::new(model)));
     }
 

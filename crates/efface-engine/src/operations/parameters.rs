@@ -4,7 +4,7 @@ use efface::features::Encoder;
 use efface::models::NamedParameters;
 use faer::Mat;
 
-use super::naming::{feature, lambda, output_names, title};
+use super::naming::{feature, output_names, title};
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::report::Parameters;
 use crate::codec::manifest::Manifest;
@@ -37,7 +37,7 @@ pub(crate) fn parameters_of(
     };
     Ok(Parameters {
         model: title(manifest.network.as_ref(), &manifest.model.recipe),
-        lambda: lambda(&manifest.model.recipe),
+        lambda: manifest.model.recipe.describe().lambda,
         rows: manifest.rows as usize,
         outputs: output_names(manifest),
         classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),

@@ -1,6 +1,6 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
-use efface::{AnyRecipe, Certificate, Evidence, Form, NotCovered};
+use efface::{Certificate, Evidence, Form, NotCovered, Recipe};
 use efface_receipt::RequestOutcome;
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ pub struct ModelSummary {
     /// The family, as in `ridge` or `Gaussian naive Bayes`.
     pub model: String,
     /// What it was fitted with. The seed of a certified model's noise is secret and reads 0.
-    pub recipe: AnyRecipe,
+    pub recipe: Recipe,
     /// The encoder in front of it, for a network; the recipe above is then that of the head.
     pub network: Option<NetworkInfo>,
     /// What stands behind a model that was trained with noise.

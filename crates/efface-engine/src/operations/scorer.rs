@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use efface::Predict;
 use efface::features::Encoder;
+use efface::models::{self, ScoreKind};
 
 use super::ingest::{self, EncodedExample, FeatureTable, ReadPurpose, RowReader};
 use super::naming::output_names;
@@ -12,7 +13,7 @@ use super::open_model::{ModelSnapshot, OpenModel};
 use super::report::Prediction;
 use super::row_source::RowSource;
 use crate::codec::blueprint::Blueprint;
-use crate::codec::model::{self, StoredScorer};
+use crate::codec::model;
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::Result;
 use crate::progress::Silent;
@@ -53,7 +54,8 @@ pub struct Scorer {
 
 /// What a score needs of a model file.
 struct LoadedModel {
-    model: StoredScorer,
+    model: models::ModelScorer,
+    scores: ScoreKind,
     blueprint: Blueprint,
     encoder: Option<Encoder>,
     texts: Option<TextEncoder>,
@@ -68,6 +70,7 @@ impl Scorer {
         let ModelSnapshot { manifest, encoder } = model.snapshot()?;
         let loaded = LoadedModel {
             model: model::scorer(&model.store, &manifest)?,
+            scores: manifest.model.recipe.describe().scores,
             texts: model.text_encoder(&manifest)?,
             outputs: output_names(&manifest),
             generation: manifest.generation,
@@ -152,7 +155,7 @@ impl<'a> ScoreBuffer<'a> {
     }
 
     fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
-        let LoadedModel { model, blueprint, texts, .. } = self.loaded;
+        let LoadedModel { model, scores: kind, blueprint, texts, .. } = self.loaded;
         let gathered = std::mem::replace(&mut self.features, FeatureTable::to_score(blueprint));
         let mut features = gathered.into_features()?;
         if let Some(texts) = texts {
@@ -161,11 +164,9 @@ impl<'a> ScoreBuffer<'a> {
         let all = model.predict(&features)?;
         for (slot, (id, line)) in self.names.drain(..).enumerate() {
             let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
-            let label = match (blueprint.classes(), model) {
+            let label = match (blueprint.classes(), kind) {
                 (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
-                (None, model) if model.is_of_clusters() => {
-                    nearest(&scores).map(|cluster| cluster.to_string())
-                }
+                (None, ScoreKind::Distances) => nearest(&scores).map(|cluster| cluster.to_string()),
                 (None, _) => None,
             };
             see(Prediction { id, line, scores, label })?;

@@ -1,14 +1,12 @@
 //! What a model file says of itself.
 
-use efface::AnyRecipe;
 use efface::features::Encoder;
 
-use super::naming::{lambda, output_names, title};
+use super::naming::{output_names, title};
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::report::ModelSummary;
 use crate::clock;
 use crate::codec::blueprint::Blueprint;
-use crate::codec::findings::without_secret;
 use crate::codec::manifest::{Manifest, ModelHead};
 use crate::codec::model;
 use crate::error::{Error, Result};
@@ -37,6 +35,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         model: ModelHead { recipe, state, bound, relative_bound, certificate, .. },
         ..
     } = manifest;
+    let about = recipe.describe();
     Ok(ModelSummary {
         model: title(network.as_ref(), &recipe),
         version: manifest.version,
@@ -45,13 +44,10 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         features: blueprint.width.saturating_sub(manifest.erased as usize),
         outputs,
         classes: blueprint.classes().map(|classes| classes.names().to_vec()),
-        lambda: lambda(&recipe),
-        intercept: intercept(&recipe),
-        form: match &recipe {
-            AnyRecipe::Ridge(ridge) => Some(ridge.form),
-            _ => None,
-        },
-        recipe: without_secret(recipe),
+        lambda: about.lambda,
+        intercept: about.intercept,
+        form: about.form,
+        recipe: recipe.without_secret(),
         network,
         certificate,
         // Rows of words are as long as their texts, which nobody would call dense.
@@ -87,15 +83,5 @@ fn feature_columns(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(Str
             Some(texts) => vec![(texts.columns.join(" "), "encoded".into(), blueprint.width)],
             None => vec![("index".into(), "numeric".into(), blueprint.width)],
         },
-    }
-}
-
-fn intercept(recipe: &AnyRecipe) -> Option<bool> {
-    match recipe {
-        AnyRecipe::Ridge(ridge) => Some(ridge.intercept),
-        AnyRecipe::Logistic(logistic) => Some(logistic.intercept),
-        AnyRecipe::Softmax(softmax) => Some(softmax.intercept),
-        AnyRecipe::Sisa(sisa) => intercept(&sisa.recipe.clone().into()),
-        _ => None,
     }
 }

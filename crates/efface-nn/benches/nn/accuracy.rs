@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use efface::{Logistic, Ridge};
+use efface::{Logistic, Recipe, Ridge};
 use efface_nn::{
-    Checkpoint, EncoderSettings, EpochReport, HeadRecipe, NetworkRecipe, TrainSettings, TrainingFlow,
+    EncoderSettings, EpochReport, NetworkRecipe, TrainSettings, TrainingCheckpoint, TrainingFlow,
     TrainingProgress,
 };
 
@@ -15,7 +15,7 @@ use crate::usage::peak_megabytes;
 pub(crate) struct Print(pub(crate) Instant);
 
 impl TrainingProgress for Print {
-    fn epoch(&mut self, report: &EpochReport, _checkpoint: &Checkpoint) -> TrainingFlow {
+    fn epoch(&mut self, report: &EpochReport, _checkpoint: &TrainingCheckpoint) -> TrainingFlow {
         let (loss, hits) = report.validation.unwrap_or_default();
         eprintln!(
             "  epoch {:2}: loss {:.4}, accuracy {:.4}; validation {loss:.4}, {hits:.4}{} ({:.1} s)",
@@ -63,13 +63,12 @@ fn each(
         let (test, train) = corpus.split(seed);
         let rows = corpus.rows(&train, &embedding, max_tokens);
         let training = TrainSettings { epochs: 12, seed, threads, patience: 4, ..TrainSettings::default() };
-        let head = HeadRecipe::Ridge(Ridge::new(1.0));
+        let head = Recipe::new(Ridge::new(1.0));
         let recipe = NetworkRecipe { embedding: embedding.clone(), encoder, training, head };
         let start = Instant::now();
         let trained = recipe.train(&rows, &mut Print(start)).unwrap();
         let took = start.elapsed().as_secs_f64();
-        let other =
-            trained.network.with_head(&HeadRecipe::Softmax(Logistic::new(1.0)), &trained.encoded).unwrap();
+        let other = trained.network.with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded).unwrap();
         ridge.push(corpus.accuracy(&corpus.classify(&trained.network, &test), &test));
         softmax.push(corpus.accuracy(&corpus.classify(&other, &test), &test));
         println!(

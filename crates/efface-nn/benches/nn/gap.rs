@@ -9,10 +9,9 @@
 use std::time::Instant;
 
 use efface::eval::{Bootstrap, likelihood_ratio};
-use efface::{Method, Predict, Ridge, RowId};
+use efface::{Method, Predict, Recipe, Ridge, RowId};
 use efface_nn::{
-    EncoderSettings, HeadRecipe, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows,
-    train_further,
+    EncoderSettings, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows, train_further,
 };
 
 use crate::corpus::{Corpus, draw, spread, vectors};
@@ -49,7 +48,7 @@ pub(crate) fn run(data: &str, networks: usize, threads: usize) {
         embedding: embedding.clone(),
         encoder: EncoderSettings::bilstm(64),
         training: TrainSettings { epochs: 8, seed, threads, patience: 3, ..TrainSettings::default() },
-        head: HeadRecipe::Ridge(Ridge::new(1.0)),
+        head: Recipe::new(Ridge::new(1.0)),
     };
     let look = |network: &Network| {
         let texts = pool.iter().map(|&at| bbc.texts[at].as_str());

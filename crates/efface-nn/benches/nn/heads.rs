@@ -4,8 +4,10 @@
 use std::time::Instant;
 
 use efface::methods::{Newton, ProjectionResidual};
-use efface::{Dense, Logistic, Method, Ridge, RowId, RowStore, Rows};
-use efface_nn::{EncoderSettings, Head, HeadRecipe, Network, NetworkRecipe, TrainSettings};
+use efface::{Dense, Logistic, Method, Model, Recipe, Ridge, RowId, RowStore, Rows};
+use efface_nn::{
+    EncoderSettings, Network, NetworkRecipe, TrainSettings, fit_head, forget_from_head, head_distance,
+};
 
 use crate::accuracy::Print;
 use crate::corpus::{Corpus, vectors};
@@ -22,7 +24,7 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
         embedding,
         encoder: EncoderSettings::bilstm(hidden),
         training,
-        head: HeadRecipe::Ridge(Ridge::new(1.0)),
+        head: Recipe::new(Ridge::new(1.0)),
     };
     let start = Instant::now();
     let trained = recipe.train(&rows, &mut Print(start)).unwrap();
@@ -35,7 +37,7 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
         train.len(),
         accuracy(&network)
     );
-    let softmax = network.with_head(&HeadRecipe::Softmax(Logistic::new(1.0)), &trained.encoded).unwrap();
+    let softmax = network.with_head(&Recipe::new(Logistic::new(1.0)), &trained.encoded).unwrap();
     let rounds = |rounds| Method::from(ProjectionResidual { rounds, ..ProjectionResidual::default() });
     let ridge_methods = [Method::RetrainHead, Method::Exact, Method::Influence, rounds(1)];
     injection(&trained.encoded, &ridge_methods);
@@ -51,7 +53,7 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
             let gone: Vec<RowId> = (0..k).map(RowId).collect();
             let forget = |method: &Method| network.forget(method, &trained.encoded, &gone).unwrap();
             let right = forget(&Method::RetrainHead).model;
-            let scale = network.head().distance(right.head());
+            let scale = head_distance(network.head(), right.head()).unwrap();
             let target = accuracy(&right);
             for method in methods {
                 let (time, outcome) = fastest(|| forget(method));
@@ -66,7 +68,7 @@ pub(crate) fn run(data: &str, hidden: usize, threads: usize, epochs: usize) {
                     },
                     time * 1e3,
                     took / time,
-                    outcome.model.head().distance(right.head()) / scale,
+                    head_distance(outcome.model.head(), right.head()).unwrap() / scale,
                     now - target
                 );
             }
@@ -99,22 +101,23 @@ fn injection(encoded: &Rows, methods: &[Method]) {
     for k in DELETIONS {
         let marked = inject(encoded, k);
         let gone: Vec<RowId> = (0..k).map(RowId).collect();
-        let head = HeadRecipe::Ridge(Ridge::new(1e-4)).fit(&marked).unwrap();
-        let right = head.forget(&Method::RetrainHead, &marked, &gone).unwrap().model;
+        let head = fit_head(&Recipe::new(Ridge::new(1e-4)), &marked).unwrap();
+        let right = forget_from_head(&head, &Method::RetrainHead, false, &marked, &gone).unwrap().model;
         for method in methods {
-            let after = head.forget(method, &marked, &gone).unwrap().model;
+            let after = forget_from_head(&head, method, false, &marked, &gone).unwrap().model;
             println!(
                 "| {k} | {} | {:.2e} | {:.2e} |",
                 method.name(),
                 weight(&after) / weight(&head),
-                after.distance(&right) / head.distance(&right)
+                head_distance(&after, &right).unwrap() / head_distance(&head, &right).unwrap()
             );
         }
     }
 }
 
-fn weight(head: &Head) -> f64 {
-    let (parameters, _) = head.parameters();
+fn weight(head: &Model) -> f64 {
+    let named = head.parameters().unwrap();
+    let parameters = named.table("coefficients").unwrap();
     let last = parameters.nrows() - 1;
     (0..parameters.ncols()).map(|output| parameters[(last, output)].abs()).fold(0.0, f64::max)
 }

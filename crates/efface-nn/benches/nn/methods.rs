@@ -6,10 +6,9 @@
 
 use std::time::Instant;
 
-use efface::{Features, Logistic, Method, Predict, RowId, Rows};
+use efface::{Features, Logistic, Method, Predict, Recipe, RowId, Rows};
 use efface_nn::{
-    Backbone, EncoderSettings, HeadRecipe, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows,
-    train_further,
+    Backbone, EncoderSettings, Network, NetworkRecipe, QuietTraining, TrainSettings, text_rows, train_further,
 };
 
 use crate::corpus::{Corpus, spread, vectors};
@@ -90,7 +89,7 @@ fn compare(
             threads: sizes.threads,
             ..TrainSettings::default()
         },
-        head: HeadRecipe::Softmax(Logistic::new(1.0)),
+        head: Recipe::new(Logistic::new(1.0)),
     };
     // The articles to forget come first, so that their ids are 0, 1, ….
     let classes = bbc.classes.names().len();

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use efface::{Ridge, Rows};
+use efface::{Recipe, Ridge, Rows};
 use efface_nn::{
-    Embedding, EncoderSettings, HeadRecipe, NetworkRecipe, Pooling, StepReport, TrainSettings, TrainingFlow,
+    Embedding, EncoderSettings, NetworkRecipe, Pooling, StepReport, TrainSettings, TrainingFlow,
     TrainingProgress, text_rows,
 };
 
@@ -62,7 +62,7 @@ pub(crate) fn run(shape: &str, threads: usize) {
         embedding,
         encoder: encoder.dropout(0.0).pooling(Pooling::Last),
         training,
-        head: HeadRecipe::Ridge(Ridge::new(1.0)),
+        head: Recipe::new(Ridge::new(1.0)),
     };
     let mut watch = Watch::default();
     recipe.train(&rows, &mut watch).unwrap();

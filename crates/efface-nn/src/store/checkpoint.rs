@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Reader, Writer, damaged};
+use super::{FORMAT, TensorReader, TensorWriter, damaged};
 use crate::error::Result;
-use crate::train::{Checkpoint, EpochReport, TrainSettings};
+use crate::train::{EpochReport, TrainSettings, TrainingCheckpoint};
 
 /// The small half of a stored checkpoint.
 #[derive(Serialize, Deserialize)]
@@ -49,10 +49,10 @@ fn read_epoch(numbers: &[u64; 7]) -> EpochReport {
     }
 }
 
-impl Checkpoint {
+impl TrainingCheckpoint {
     /// The checkpoint as bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut writer = Writer::default();
+        let mut writer = TensorWriter::default();
         let total = self.parameters.len();
         for (name, values) in
             [("parameters", &self.parameters), ("means", &self.means), ("squares", &self.squares)]
@@ -81,7 +81,7 @@ impl Checkpoint {
 
     /// The checkpoint of some bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (reader, file) = Reader::open::<CheckpointFile>(bytes)?;
+        let (reader, file) = TensorReader::open::<CheckpointFile>(bytes)?;
         if file.format != FORMAT {
             return damaged(format!("format {} where {FORMAT} is read", file.format));
         }

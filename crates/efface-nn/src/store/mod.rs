@@ -4,7 +4,7 @@
 mod checkpoint;
 mod network;
 
-pub(crate) use network::{Stored, read, write};
+pub(crate) use network::{StoredNetwork, read, write};
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,13 +25,13 @@ fn damaged<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// One array on its way to a file.
-struct Array {
+struct TensorArray {
     kind: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
 
-impl View for &Array {
+impl View for &TensorArray {
     fn dtype(&self) -> Dtype {
         self.kind
     }
@@ -47,12 +47,12 @@ impl View for &Array {
 }
 
 #[derive(Default)]
-struct Writer(Vec<(String, Array)>);
+struct TensorWriter(Vec<(String, TensorArray)>);
 
-impl Writer {
+impl TensorWriter {
     fn single(&mut self, name: impl Into<String>, shape: Vec<usize>, values: &[f32]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Array { kind: Dtype::F32, shape, bytes }));
+        self.0.push((name.into(), TensorArray { kind: Dtype::F32, shape, bytes }));
     }
 
     fn double(&mut self, name: impl Into<String>, values: &[f64]) {
@@ -61,12 +61,12 @@ impl Writer {
 
     fn table(&mut self, name: impl Into<String>, shape: Vec<usize>, values: &[f64]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Array { kind: Dtype::F64, shape, bytes }));
+        self.0.push((name.into(), TensorArray { kind: Dtype::F64, shape, bytes }));
     }
 
     fn counts(&mut self, name: impl Into<String>, values: &[u64]) {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.0.push((name.into(), Array { kind: Dtype::U64, shape: vec![values.len()], bytes }));
+        self.0.push((name.into(), TensorArray { kind: Dtype::U64, shape: vec![values.len()], bytes }));
     }
 
     fn text(&mut self, name: impl Into<String>, text: String) {
@@ -74,7 +74,7 @@ impl Writer {
     }
 
     fn bytes(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
-        self.0.push((name.into(), Array { kind: Dtype::U8, shape: vec![bytes.len()], bytes }));
+        self.0.push((name.into(), TensorArray { kind: Dtype::U8, shape: vec![bytes.len()], bytes }));
     }
 
     fn finish(self, settings: &impl Serialize) -> Result<Vec<u8>> {
@@ -87,9 +87,9 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(SafeTensors<'a>);
+struct TensorReader<'a>(SafeTensors<'a>);
 
-impl<'a> Reader<'a> {
+impl<'a> TensorReader<'a> {
     fn open<T: DeserializeOwned>(bytes: &'a [u8]) -> Result<(Self, T)> {
         let Some((length, _)) = bytes.split_first_chunk::<8>() else {
             return damaged("it is shorter than a header");

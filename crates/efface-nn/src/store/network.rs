@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use efface::{Family, ModelState, StateArray};
+use efface::models::RowsBeside;
+use efface::{Amend, Family, Model, ModelState, Recipe, StateArray};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Reader, Writer, damaged};
+use super::{FORMAT, TensorReader, TensorWriter, damaged};
 use crate::backbone::Backbone;
 use crate::embedding::{Embedding, FIRST_WORD};
 use crate::error::Result;
-use crate::head::{Head, HeadRecipe};
+use crate::head::head_recipe;
 use crate::network::Network;
 use crate::plan::EncoderSettings;
 use crate::recipe::NetworkRecipe;
@@ -22,7 +23,7 @@ struct NetworkFile {
     format: u32,
     encoder: EncoderSettings,
     training: TrainSettings,
-    head_recipe: HeadRecipe,
+    head_recipe: Recipe,
     word_width: usize,
     words: usize,
     trained_words: bool,
@@ -46,11 +47,11 @@ struct HeadFile {
 }
 
 /// What some bytes held.
-pub(crate) struct Stored {
+pub(crate) struct StoredNetwork {
     pub(crate) recipe: NetworkRecipe,
     pub(crate) max_tokens: usize,
     pub(crate) backbone: Option<Backbone>,
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Option<Model>,
 }
 
 /// Writes the parts that are given. Waiting changes of the head are folded in first.
@@ -59,9 +60,9 @@ pub(crate) fn write(
     max_tokens: usize,
     vectors: bool,
     backbone: Option<&Backbone>,
-    head: Option<&Head>,
+    head: Option<&Model>,
 ) -> Result<Vec<u8>> {
-    let mut writer = Writer::default();
+    let mut writer = TensorWriter::default();
     for (name, shape, values) in backbone.iter().flat_map(|backbone| backbone.arrays()) {
         writer.single(name, shape.to_vec(), values);
     }
@@ -76,7 +77,7 @@ pub(crate) fn write(
         format: FORMAT,
         encoder: recipe.encoder,
         training: recipe.training,
-        head_recipe: recipe.head,
+        head_recipe: recipe.head.clone(),
         word_width: embedding.width(),
         words: embedding.words().len(),
         trained_words: embedding.trained,
@@ -91,8 +92,8 @@ pub(crate) fn write(
 }
 
 /// Reads what is there. `known` are the words and vectors of a file that was written without them.
-pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Stored> {
-    let (reader, file) = Reader::open::<NetworkFile>(bytes)?;
+pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<StoredNetwork> {
+    let (reader, file) = TensorReader::open::<NetworkFile>(bytes)?;
     if file.format != FORMAT {
         return damaged(format!("format {} where {FORMAT} is read", file.format));
     }
@@ -123,11 +124,11 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Arc<Embedding>>) -> Result<Store
     } else {
         None
     };
-    let head = file.head.map(|head| read_head(&reader, head)).transpose()?;
-    Ok(Stored { recipe, max_tokens: file.max_tokens, backbone, head })
+    let head = file.head.map(|head| read_head(&reader, head, &recipe.head)).transpose()?;
+    Ok(StoredNetwork { recipe, max_tokens: file.max_tokens, backbone, head })
 }
 
-fn read_words(reader: &Reader<'_>, file: &NetworkFile) -> Result<Embedding> {
+fn read_words(reader: &TensorReader<'_>, file: &NetworkFile) -> Result<Embedding> {
     let Ok(words) = std::str::from_utf8(reader.bytes("words", Dtype::U8, None)?) else {
         return damaged("its words are not UTF-8");
     };
@@ -152,7 +153,7 @@ impl Network {
     /// The network of some bytes. A ridge head in the rows form, which keeps rows, comes back in the factor form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match read(bytes, None)? {
-            Stored { backbone: Some(backbone), head: Some(head), .. } => backbone.with_head(head),
+            StoredNetwork { backbone: Some(backbone), head: Some(head), .. } => backbone.with_head(head),
             _ => damaged("it holds a part of a network only"),
         }
     }
@@ -193,7 +194,7 @@ impl Backbone {
         intercept: &[f64],
         about: &serde_json::Value,
     ) -> Result<Vec<u8>> {
-        let mut writer = Writer::default();
+        let mut writer = TensorWriter::default();
         let embedding = self.embedding();
         let rows = self.vectors().len() / embedding.width();
         writer.single("embedding", vec![rows, embedding.width()], self.vectors());
@@ -229,9 +230,11 @@ impl NetworkRecipe {
     }
 }
 
-/// Writes the state of a head that has nothing waiting.
-fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
-    let state = head.settled_state()?;
+/// Writes the state of a head, waiting changes folded in first.
+fn write_head(head: &Model, writer: &mut TensorWriter) -> Result<HeadFile> {
+    let mut settled = head.clone();
+    settled.settle()?;
+    let state = settled.to_state()?;
     let mut file = HeadFile { family: state.family, numbers: Vec::new(), counts: Vec::new() };
     writer.bytes("head.facts", state.head);
     for (name, array) in state.arrays {
@@ -249,7 +252,7 @@ fn write_head(head: &Head, writer: &mut Writer) -> Result<HeadFile> {
     Ok(file)
 }
 
-fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
+fn read_head(reader: &TensorReader<'_>, file: HeadFile, recipe: &Recipe) -> Result<Model> {
     let head = reader.bytes("head.facts", Dtype::U8, None)?.to_vec();
     let mut state = ModelState { family: file.family, head, arrays: Vec::new() };
     for name in file.numbers {
@@ -260,5 +263,6 @@ fn read_head(reader: &Reader<'_>, file: HeadFile) -> Result<Head> {
         let values = reader.counts(&format!("head.{name}"))?;
         state.arrays.push((name, StateArray::Counts(values)));
     }
-    Head::from_state(state)
+    let outputs = if file.family == Family::Softmax { 2 } else { 1 };
+    Ok(head_recipe(recipe, outputs)?.restore(state, RowsBeside::None)?)
 }

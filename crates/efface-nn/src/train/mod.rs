@@ -2,7 +2,7 @@
 //! [`StepObjective`]; a fit minimises the loss of the rows that teach.
 //!
 //! What happens at a step follows from the seed, the step's number and the state alone: the same seed and thread count give the
-//! same bits, and a training that was interrupted and resumed from its [`Checkpoint`] ends like one that was not. A minibatch
+//! same bits, and a training that was interrupted and resumed from its [`TrainingCheckpoint`] ends like one that was not. A minibatch
 //! is dealt out to the threads text by text; each works alone and their gradients are added in order. After each
 //! epoch the validation rows are scored, the best state so far is kept, and training stops when nothing was better for
 //! `patience` epochs.
@@ -79,7 +79,7 @@ pub trait TrainingProgress {
     }
 
     /// After every epoch; the checkpoint may be stored, to resume from.
-    fn epoch(&mut self, _report: &EpochReport, _checkpoint: &Checkpoint) -> TrainingFlow {
+    fn epoch(&mut self, _report: &EpochReport, _checkpoint: &TrainingCheckpoint) -> TrainingFlow {
         TrainingFlow::Continue
     }
 }
@@ -92,7 +92,7 @@ impl TrainingProgress for QuietTraining {}
 
 /// The state of a training: everything that its remaining steps depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Checkpoint {
+pub struct TrainingCheckpoint {
     /// The settings of the training it belongs to.
     pub settings: TrainSettings,
     /// Steps done.
@@ -115,7 +115,7 @@ pub struct Checkpoint {
     pub(crate) seen: usize,
 }
 
-impl Checkpoint {
+impl TrainingCheckpoint {
     /// The best parameters so far: those of the best epoch, or the latest where no epoch was finished.
     pub fn best(&self) -> &[f32] {
         self.best.as_ref().map_or(&self.parameters, |(_, best)| best)
@@ -144,7 +144,7 @@ pub struct Trainer<'a> {
     objective: Box<dyn StepObjective + 'a>,
     /// Validation rows: the best epoch is chosen by their loss, and no step learns from them.
     judge: Vec<usize>,
-    state: Checkpoint,
+    state: TrainingCheckpoint,
     /// The loss of rows to forget, summed over this epoch, and how many there were.
     forgotten: (f64, usize),
     /// One gradient and one set of buffers a thread.
@@ -169,7 +169,7 @@ impl<'a> Trainer<'a> {
         source: String,
     ) -> Result<Self> {
         let zeros = vec![0.0; parameters.len()];
-        let state = Checkpoint {
+        let state = TrainingCheckpoint {
             settings,
             step: 0,
             epoch: 0,
@@ -192,7 +192,7 @@ impl<'a> Trainer<'a> {
         plan: &'a EncoderPlan,
         frozen: &'a [f32],
         lessons: &'a TrainingTexts,
-        state: Checkpoint,
+        state: TrainingCheckpoint,
     ) -> Result<Self> {
         state.settings.check()?;
         if !state.is_sound(plan.total()) {
@@ -213,12 +213,12 @@ impl<'a> Trainer<'a> {
     }
 
     /// The state as it is now.
-    pub fn checkpoint(&self) -> &Checkpoint {
+    pub fn checkpoint(&self) -> &TrainingCheckpoint {
         &self.state
     }
 
     /// Gives the state away.
-    pub fn finish(self) -> Checkpoint {
+    pub fn finish(self) -> TrainingCheckpoint {
         self.state
     }
 

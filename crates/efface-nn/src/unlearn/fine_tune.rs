@@ -12,11 +12,11 @@
 //!
 //! **From.** The baseline of Golatkar, Achille and Soatto (2020), "Eternal sunshine of the spotless net", and of most papers since.
 
-use super::Sides;
+use super::LessonSides;
 use crate::train::{StepDealer, StepGroup, StepObjective};
 
 /// The loss of the retained rows.
-pub(super) struct RetainedLoss(pub(super) Sides);
+pub(super) struct RetainedLoss(pub(super) LessonSides);
 
 impl StepObjective for RetainedLoss {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {

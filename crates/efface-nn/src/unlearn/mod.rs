@@ -30,7 +30,8 @@ use efface::{Claim, Evidence, Method, NotCovered, RowId, RowStore, Rows};
 
 use crate::backbone::{Backbone, not_covered};
 use crate::error::{Error, Result};
-use crate::recipe::{NetworkRecipe, Trained};
+use crate::head::evidence_at_optimum;
+use crate::recipe::{NetworkRecipe, TrainedNetwork};
 use crate::texts::{TrainingTexts, row_ids};
 use crate::train::{StepObjective, TrainSettings, TrainingProgress};
 
@@ -38,7 +39,7 @@ use crate::train::{StepObjective, TrainSettings, TrainingProgress};
 #[derive(Debug, Clone)]
 pub struct TunedNetwork {
     /// The network, the features of the retained rows, and the steps that were made.
-    pub trained: Trained,
+    pub trained: TrainedNetwork,
     /// The record of the request.
     pub evidence: Evidence,
 }
@@ -95,11 +96,14 @@ pub fn train_further(
     let kept = lessons.texts.len();
     lessons.append(&texts.filter(|id| out.contains(&id)), &recipe.embedding)?;
     let settings = step_settings(method, &recipe.training, gone.is_empty());
-    let sides = Sides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
+    let sides =
+        LessonSides { retained: (0..kept).collect(), forgotten: (kept..lessons.texts.len()).collect() };
     let objective: Box<dyn StepObjective> = match method {
         Method::FineTune(_) => Box::new(fine_tune::RetainedLoss(sides)),
         Method::NegGradPlus(settings) => Box::new(neggrad_plus::SignedLoss { settings: *settings, sides }),
-        Method::Scrub(settings) => Box::new(scrub::Distillation::new(*settings, sides, backbone, &lessons)),
+        Method::Scrub(settings) => {
+            Box::new(scrub::DistillationObjective::new(*settings, sides, backbone, &lessons))
+        }
         _ => return refuse("it does not train a network further; use fine_tune, neggrad_plus or scrub"),
     };
     let trained = recipe
@@ -121,9 +125,14 @@ fn step_settings(method: &Method, fit: &TrainSettings, is_idle: bool) -> TrainSe
     }
 }
 
-fn further_evidence(method: &Method, trained: &Trained, forgotten: usize, rate: f32) -> Result<Evidence> {
-    let Trained { network, encoded, checkpoint } = trained;
-    let mut evidence = network.head.evidence();
+fn further_evidence(
+    method: &Method,
+    trained: &TrainedNetwork,
+    forgotten: usize,
+    rate: f32,
+) -> Result<Evidence> {
+    let TrainedNetwork { network, encoded, checkpoint } = trained;
+    let mut evidence = evidence_at_optimum(&network.head);
     evidence.method = method.name().into();
     evidence.promise = Claim::Approximate;
     evidence.reason = Some(format!("{} epochs, a constant rate of {rate:e}", checkpoint.epoch));
@@ -161,7 +170,7 @@ fn too_far(error: Error) -> Error {
 }
 
 /// The rows of both kinds, by their place among the lessons.
-struct Sides {
+struct LessonSides {
     retained: Vec<usize>,
     forgotten: Vec<usize>,
 }

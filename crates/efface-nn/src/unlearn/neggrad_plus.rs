@@ -17,13 +17,13 @@
 
 use efface::methods::NegGradPlus;
 
-use super::Sides;
+use super::LessonSides;
 use crate::train::{StepDealer, StepGroup, StepObjective};
 
 /// α · L(retained) − (1 − α) · L(forgotten).
 pub(super) struct SignedLoss {
     pub(super) settings: NegGradPlus,
-    pub(super) sides: Sides,
+    pub(super) sides: LessonSides,
 }
 
 impl StepObjective for SignedLoss {

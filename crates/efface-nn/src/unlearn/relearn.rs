@@ -4,7 +4,7 @@
 use efface::Rows;
 use efface::eval::{RelearningTime, relearning_time};
 
-use super::Sides;
+use super::LessonSides;
 use super::fine_tune::RetainedLoss;
 use crate::backbone::Backbone;
 use crate::error::Result;
@@ -48,7 +48,7 @@ impl Backbone {
             validation: 0.0,
             ..*fit
         };
-        let objective = RetainedLoss(Sides { retained: all.clone(), forgotten: Vec::new() });
+        let objective = RetainedLoss(LessonSides { retained: all.clone(), forgotten: Vec::new() });
         let parameters = self.parameters.to_vec();
         let frozen = self.embedding().table();
         let mut trainer = Trainer::new(&self.plan, frozen, &lessons, settings, parameters, String::new())?

@@ -22,7 +22,7 @@
 
 use efface::methods::Scrub;
 
-use super::Sides;
+use super::LessonSides;
 use crate::backbone::Backbone;
 use crate::encoder::EncoderWeights;
 use crate::pool::BufferPool;
@@ -30,16 +30,21 @@ use crate::texts::TrainingTexts;
 use crate::train::{StepDealer, StepGroup, StepObjective, in_chunks};
 
 /// The objective, with the teacher's answers.
-pub(super) struct Distillation {
+pub(super) struct DistillationObjective {
     settings: Scrub,
-    sides: Sides,
+    sides: LessonSides,
     /// The teacher's probabilities, a row of classes a lesson.
     answers: Vec<f32>,
     classes: usize,
 }
 
-impl Distillation {
-    pub(super) fn new(settings: Scrub, sides: Sides, teacher: &Backbone, lessons: &TrainingTexts) -> Self {
+impl DistillationObjective {
+    pub(super) fn new(
+        settings: Scrub,
+        sides: LessonSides,
+        teacher: &Backbone,
+        lessons: &TrainingTexts,
+    ) -> Self {
         let weights = EncoderWeights {
             plan: &teacher.plan,
             parameters: &teacher.parameters,
@@ -53,7 +58,7 @@ impl Distillation {
     }
 }
 
-impl StepObjective for Distillation {
+impl StepObjective for DistillationObjective {
     fn steps(&self, dealer: &StepDealer<'_>) -> Vec<Vec<StepGroup>> {
         let Scrub { max_epochs, alpha, gamma, .. } = self.settings;
         let mut steps = Vec::new();

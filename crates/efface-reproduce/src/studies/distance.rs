@@ -6,7 +6,7 @@
 
 use efface::eval::parameters;
 use efface::synthetic::{LinearProblem, RegressionData, SpdLinear};
-use efface::{AnyModel, Dense, Fit, RowId, Rows};
+use efface::{Dense, Fit, Model, RowId, Rows};
 
 use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, recipe, without};
 use crate::draw::trial_seed;
@@ -74,7 +74,7 @@ impl DistanceStudy {
     }
 }
 
-fn apart(a: &AnyModel, b: &AnyModel) -> Result<f64> {
+fn apart(a: &Model, b: &Model) -> Result<f64> {
     let a = parameters(a)?;
     let b = parameters(b)?;
     Ok(a.iter().zip(&b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt())
@@ -118,7 +118,7 @@ impl StudyMeasure for DistanceStudy {
         let gone: Vec<RowId> = (0..k as u64).map(RowId).collect();
         let one_more: Vec<RowId> = (0..=k as u64).map(RowId).collect();
         let mut values = Values::new();
-        let mut retrained: Option<(AnyModel, AnyModel)> = None;
+        let mut retrained: Option<(Model, Model)> = None;
         for &scale in &plan.scales {
             let scaled = drawn.clone().scaled(k + made.beyond, scale)?;
             let rows = Rows::new(Dense::new(scaled.x, plan.width)?, scaled.y, 1)?;

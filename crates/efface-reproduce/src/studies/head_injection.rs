@@ -3,8 +3,8 @@
 
 use efface::eval::{feature_injection, inject};
 use efface::methods::SisaForget;
-use efface::models::sisa::Checkpoint;
-use efface::{Aggregation, AnyRecipe, Fit, Forget, Method, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
+use efface::models::sisa::ShardCheckpoint;
+use efface::{Aggregation, Fit, Forget, Method, Recipe, Ridge, RowId, RowStore, Rows, Sisa, SisaModel};
 
 use super::networks::{HEAD_LAMBDA, NetworkLab, cache_name, sets, trained};
 use super::{
@@ -58,7 +58,7 @@ fn mean_weight(model: &SisaModel<Ridge>, columns: std::ops::Range<usize>) -> f64
     let mut sums = vec![0.0; columns.len() * model.outputs()];
     let mut shards = 0.0f64;
     for answer in model.answers() {
-        let Checkpoint::Trained(ridge) = answer else { continue };
+        let ShardCheckpoint::Trained(ridge) = answer else { continue };
         let (table, _) = ridge.parameters();
         let weights = columns.clone().flat_map(|row| (0..table.ncols()).map(move |c| (row, c)));
         sums.iter_mut().zip(weights).for_each(|(sum, at)| *sum += table[at]);
@@ -105,7 +105,7 @@ impl StudyMeasure for HeadInjectionStudy {
         let head = Ridge::new(HEAD_LAMBDA).threads(threads);
         let ways = METHODS.map(|(method, _)| Method::named(method));
         let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
-        let found = feature_injection(&AnyRecipe::Ridge(head), encoded, &gone, &ways)?;
+        let found = feature_injection(&Recipe::new(head), encoded, &gone, &ways)?;
         let mut values = Values::from([
             ("before".into(), found.before),
             ("retrain".into(), found.retrained / found.before),

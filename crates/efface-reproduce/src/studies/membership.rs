@@ -2,7 +2,7 @@
 //! paper, but the question behind it. U-LiRA with retrained oracles, on reviews.
 
 use efface::eval::{Task, Trials, duplicates, membership_inference};
-use efface::{AnyRecipe, Method, Ridge, RowId, RowStore};
+use efface::{Method, Recipe, Ridge, RowId, RowStore};
 
 use super::{METHODS, StudyContext, StudyJob, StudyMeasure};
 use crate::data::{REVIEWS, count_rows, reviews};
@@ -42,7 +42,7 @@ impl StudyMeasure for MembershipStudy {
         let rows = count_rows(set.name, &texts, plan.rows, plan.width, trial_seed(*seed, 70, 0))?;
         let ids: Vec<RowId> = rows.ids().collect();
         let gone = choose(&ids, plan.forgotten, trial_seed(*seed, 71, 0));
-        let recipe = AnyRecipe::Ridge(Ridge::new(LAMBDA));
+        let recipe = Recipe::new(Ridge::new(LAMBDA));
         let ways = METHODS.map(|(method, _)| Method::named(method));
         let ways: Vec<Method> = ways.into_iter().collect::<efface::Result<_>>()?;
         let trials = Trials {

@@ -14,7 +14,7 @@ pub(crate) mod times;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use efface::{AnyModel, AnyRecipe, Evidence, Method, Ridge, RowId, RowStore, Rows};
+use efface::{Evidence, Method, Model, Recipe, Ridge, RowId, RowStore, Rows};
 
 use crate::data::DataFolder;
 use crate::error::Result;
@@ -80,14 +80,14 @@ pub(crate) fn ridge(threads: usize) -> Ridge {
     Ridge::new(LAMBDA).intercept(false).threads(threads)
 }
 
-pub(crate) fn recipe(threads: usize) -> AnyRecipe {
-    AnyRecipe::Ridge(ridge(threads))
+pub(crate) fn recipe(threads: usize) -> Recipe {
+    Recipe::new(ridge(threads))
 }
 
 /// A forget by name, and the seconds it took.
 pub(crate) fn forget(
     method: &str,
-    model: &AnyModel,
+    model: &Model,
     rows: &dyn RowStore,
     gone: &[RowId],
 ) -> Result<TimedForget> {
@@ -103,7 +103,7 @@ pub(crate) fn forget(
 /// What came out of it.
 pub(crate) struct TimedForget {
     pub(crate) seconds: f64,
-    pub(crate) model: AnyModel,
+    pub(crate) model: Model,
     pub(crate) evidence: Evidence,
 }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use efface::eval::{Task, duplicates, utility};
 use efface::methods::SisaForget;
-use efface::{AnyModel, Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, Sisa, SisaModel};
-use efface_nn::{Head, Network, NetworkRecipe, QuietTraining, train_further};
+use efface::{Features, Fit, Forget, Method, Predict, RowId, RowStore, Rows, ShardRecipe, Sisa, SisaModel};
+use efface_nn::{Network, NetworkRecipe, QuietTraining, train_further};
 
 use super::head_injection::training_cost;
 use super::networks::{NetworkLab, cache_name, sets, trained};
@@ -32,7 +32,7 @@ struct PreparedNetwork {
     training: f64,
     encoded: Rows,
     test: Features,
-    sisa: Option<SisaModel<NetworkRecipe>>,
+    sisa: Option<SisaModel<ShardRecipe>>,
 }
 
 /// What is timed by training networks, and the heads, which are timed together.
@@ -98,11 +98,7 @@ impl PreparedNetwork {
     /// What a network makes of articles that this one learned: hits, loss, and steps until it knows them as well again.
     fn left(&self, network: &Network, gone: &[RowId]) -> Result<Values> {
         let articles = self.lab.rows.filter(|id| gone.contains(&id));
-        let head = match network.head() {
-            Head::Ridge(model) => AnyModel::Ridge(Box::new(model.clone())),
-            Head::Classifier(model) => AnyModel::Logistic(Box::new(model.clone())),
-        };
-        let hits = utility(&head, Task::Classes, &network.encode(&articles)?)?.accuracy;
+        let hits = utility(network.head(), Task::Classes, &network.encode(&articles)?)?.accuracy;
         let target = self.network.backbone().training_loss(&articles)?;
         let rate = f64::from(self.recipe.training.learning_rate) * RELEARNING_RATE;
         let time = network.backbone().relearn(&articles, target, RELEARNING_STEPS, rate)?;
@@ -117,7 +113,11 @@ impl PreparedNetwork {
 
     fn sisa(&mut self, shards: usize, seed: u64, gone: &[RowId]) -> Result<Values> {
         if self.sisa.is_none() {
-            self.sisa = Some(Sisa::new(self.recipe.clone(), shards, 1).seed(seed).fit(&self.lab.rows)?);
+            self.sisa = Some(
+                Sisa::new(ShardRecipe::new(self.recipe.clone())?, shards, 1)
+                    .seed(seed)
+                    .fit(&self.lab.rows)?,
+            );
         }
         let Some(model) = &self.sisa else { return Ok(Values::new()) };
         let start = Instant::now();
@@ -128,7 +128,7 @@ impl PreparedNetwork {
         Ok(Values::from([("s".into(), seconds), ("accuracy".into(), accuracy), ("kept bytes".into(), bytes)]))
     }
 
-    fn voted(&self, model: &SisaModel<NetworkRecipe>) -> Result<f64> {
+    fn voted(&self, model: &SisaModel<ShardRecipe>) -> Result<f64> {
         let scores = model.predict(&self.lab.test)?;
         let right = self.lab.answers.iter().enumerate().filter(|&(at, answer)| {
             let line: Vec<f64> = (0..scores.ncols()).map(|c| scores[(at, c)]).collect();

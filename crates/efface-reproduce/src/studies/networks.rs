@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use efface::{Classes, Features, Ridge, RowId, Rows};
+use efface::{Classes, Features, Model, Predict, Recipe, Ridge, RowId, Rows};
 use efface_nn::{
-    Checkpoint, Embedding, EncoderSettings, EpochReport, Head, HeadRecipe, Network, NetworkRecipe,
-    TrainSettings, TrainingFlow, TrainingProgress, text_rows,
+    Embedding, EncoderSettings, EpochReport, Network, NetworkRecipe, TrainSettings, TrainingCheckpoint,
+    TrainingFlow, TrainingProgress, text_rows,
 };
 
 use super::StudyContext;
@@ -122,7 +122,7 @@ impl NetworkLab {
             embedding: self.embedding.clone(),
             encoder: self.encoder.width(width),
             training: TrainSettings { epochs, seed, threads, patience: 4, ..TrainSettings::default() },
-            head: HeadRecipe::Ridge(Ridge::new(HEAD_LAMBDA).threads(threads)),
+            head: Recipe::new(Ridge::new(HEAD_LAMBDA).threads(threads)),
         }
     }
 
@@ -141,7 +141,7 @@ impl NetworkLab {
     }
 
     /// The share of test texts that a head gets right.
-    pub(super) fn accuracy(&self, head: &Head, encoded: &Features) -> Result<f64> {
+    pub(super) fn accuracy(&self, head: &Model, encoded: &Features) -> Result<f64> {
         let scores = head.predict(encoded)?;
         let mut line = vec![0.0; scores.ncols()];
         let right = self.answers.iter().enumerate().filter(|&(at, answer)| {
@@ -179,15 +179,16 @@ pub(super) fn trained(
         watch,
         name,
     };
-    let trained = match fs::read(&unfinished).ok().and_then(|bytes| Checkpoint::from_bytes(&bytes).ok()) {
-        Some(checkpoint) if checkpoint.settings == recipe.training => {
-            recipe.continue_from(checkpoint, rows, &mut saver)?
-        }
-        _ => {
-            saver.before = 0.0;
-            recipe.train(rows, &mut saver)?
-        }
-    };
+    let trained =
+        match fs::read(&unfinished).ok().and_then(|bytes| TrainingCheckpoint::from_bytes(&bytes).ok()) {
+            Some(checkpoint) if checkpoint.settings == recipe.training => {
+                recipe.continue_from(checkpoint, rows, &mut saver)?
+            }
+            _ => {
+                saver.before = 0.0;
+                recipe.train(rows, &mut saver)?
+            }
+        };
     let seconds = saver.before + saver.start.elapsed().as_secs_f64();
     let stopped = saver.watch.stop();
     if stopped {
@@ -212,7 +213,7 @@ struct CheckpointSaver<'a> {
 }
 
 impl TrainingProgress for CheckpointSaver<'_> {
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &TrainingCheckpoint) -> TrainingFlow {
         // A checkpoint that cannot be written costs time after an interruption and nothing else.
         if let Ok(bytes) = checkpoint.to_bytes()
             && write(self.path, &bytes).is_ok()

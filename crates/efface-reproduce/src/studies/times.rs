@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use efface::eval::parameters;
 use efface::synthetic::LinearProblem;
-use efface::{AnyModel, AnyRecipe, Dense, Fit, Form, RowId, Rows};
+use efface::{Dense, Fit, Form, Model, Recipe, RowId, Rows};
 
 use super::{METHODS, SPEED, StudyContext, StudyJob, StudyMeasure, forget, kept_bytes, ridge, without};
 use crate::data::{LabelledText, REVIEWS, count_rows};
@@ -34,7 +34,7 @@ pub(super) struct TimesStudy {
 struct PreparedRows {
     rows: Rows,
     ids: Vec<RowId>,
-    model: AnyModel,
+    model: Model,
     inverse: KeptInverse,
     /// Seconds of a fit in the rows form.
     prepare: f64,
@@ -101,7 +101,7 @@ impl TimesStudy {
             return Err(Error::TooFewRows { name: name.into(), found: ids.len(), needed: most + 1, why });
         }
         let start = Instant::now();
-        let model = AnyRecipe::Ridge(ridge(1).form(Form::Rows).tolerance(TOLERANCE)).fit(&rows)?;
+        let model = Recipe::new(ridge(1).form(Form::Rows).tolerance(TOLERANCE)).fit(&rows)?;
         let prepare = start.elapsed().as_secs_f64();
         // The first request pays for memory that later ones find ready.
         for (method, _) in METHODS {
@@ -179,7 +179,7 @@ impl StudyMeasure for TimesStudy {
                 let left = without(rows, &gone);
                 let start = Instant::now();
                 // At the tolerance of the model: nothing is asked of retraining that is not asked of forgetting.
-                AnyRecipe::Ridge(ridge(1).tolerance(TOLERANCE)).fit(&left)?;
+                Recipe::new(ridge(1).tolerance(TOLERANCE)).fit(&left)?;
                 values.insert(REFIT.into(), start.elapsed().as_secs_f64());
             }
             for (method, name) in METHODS {

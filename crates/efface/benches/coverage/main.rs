@@ -15,7 +15,7 @@ mod world;
 
 use efface::eval::{Attack, Bootstrap, Task, Trials, membership_inference};
 use efface::synthetic::LinearProblem;
-use efface::{AnyRecipe, Dense, Method, Result, Ridge, RowId, Rows};
+use efface::{Dense, Method, Recipe, Result, Ridge, RowId, Rows};
 use world::{LITTLE_RESAMPLING, MarginWorld};
 
 fn main() -> Result<()> {
@@ -74,7 +74,7 @@ fn ridge_audit(oracles: usize, seed: u64) -> Result<(Attack, Attack)> {
     let bootstrap = Bootstrap { resamples: LITTLE_RESAMPLING, ..Bootstrap::default() };
     let trials = Trials { oracles, retained: 10, seed, bootstrap, ..Trials::default() };
     let gone: Vec<RowId> = (0..10).map(RowId).collect();
-    let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+    let recipe = Recipe::new(Ridge::new(0.1));
     let ways = ["exact".parse::<Method>()?];
     let found = membership_inference(&recipe, Task::Regression, &rows, &gone, &ways, &trials, &|_, _| ())?;
     let area =

@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use crate::models::{AnyModel, KMeansModel};
+use crate::models::{KMeansModel, Model};
 
 /// For every centre of `truth`, in order, the centre of `model` that stands for it: the nearest two of all are matched first, then
 /// the nearest two of the rest, and so on. Equal distances go by the numbers of the centres, so that a model matches itself.
@@ -29,11 +29,8 @@ fn matched(model: &KMeansModel, truth: &KMeansModel) -> Vec<usize> {
 }
 
 /// The order of a model's clusters that makes them those of `truth`; None for models without clusters.
-pub(super) fn cluster_order(model: &AnyModel, truth: &AnyModel) -> Option<Vec<usize>> {
-    match (model, truth) {
-        (AnyModel::KMeans(model), AnyModel::KMeans(truth)) => Some(matched(model, truth)),
-        _ => None,
-    }
+pub(super) fn cluster_order(model: &Model, truth: &Model) -> Option<Vec<usize>> {
+    Some(matched(model.get()?, truth.get()?))
 }
 
 /// Distances to centres as scores: the columns in the order of the clusters, with the sign that makes the nearest the largest.

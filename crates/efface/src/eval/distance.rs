@@ -7,7 +7,8 @@ use super::centres::{centres_in_order, cluster_order, scores_of_clusters};
 use super::parameters::parameters;
 use super::task::{Task, decided, read};
 use crate::error::{Error, Result};
-use crate::models::AnyModel;
+use crate::family::Family;
+use crate::models::Model;
 use crate::rows::{RowStore, Rows};
 use crate::traits::Predict;
 
@@ -40,24 +41,23 @@ struct ComparedModel {
 
 impl ComparedModel {
     /// Reads a model in the order of the clusters of `truth`, if it has clusters.
-    fn new(model: &AnyModel, truth: &AnyModel, rows: &Rows) -> Result<Self> {
+    fn new(model: &Model, truth: &Model, rows: &Rows) -> Result<Self> {
         let scores = model.predict(&rows.table())?;
-        Ok(match (model, cluster_order(model, truth)) {
-            (AnyModel::KMeans(clusters), Some(order)) => Self {
-                parameters: Some(centres_in_order(clusters, &order)),
-                scores: scores_of_clusters(&scores, &order),
-            },
-            (AnyModel::Sisa(_), _) => Self { parameters: None, scores },
-            _ => Self { parameters: Some(parameters(model)?), scores },
-        })
+        if let (Some(clusters), Some(order)) = (model.get(), cluster_order(model, truth)) {
+            let parameters = Some(centres_in_order(clusters, &order));
+            return Ok(Self { parameters, scores: scores_of_clusters(&scores, &order) });
+        }
+        let has_parameters = model.family() != Family::Sisa;
+        let parameters = has_parameters.then(|| parameters(model)).transpose()?;
+        Ok(Self { parameters, scores })
     }
 }
 
 /// Compares the model `after` a request, and the one `before` it, with the `retrained` one, on the parameters and on `rows`.
 pub fn distance(
-    before: &AnyModel,
-    after: &AnyModel,
-    retrained: &AnyModel,
+    before: &Model,
+    after: &Model,
+    retrained: &Model,
     task: Task,
     rows: &Rows,
 ) -> Result<Distance> {

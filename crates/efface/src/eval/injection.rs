@@ -21,7 +21,7 @@ use super::task::check_family;
 use crate::error::{Error, Result};
 use crate::evidence::Evidence;
 use crate::methods::Method;
-use crate::models::{AnyModel, AnyRecipe};
+use crate::models::{Model, Recipe, ScoreKind};
 use crate::rows::{Csr, Dense, Features, RowId, RowStore, Rows};
 use crate::traits::Fit;
 
@@ -57,7 +57,7 @@ pub struct InjectionWay {
 
 /// Runs the test: fits on rows with the feature, forgets `gone` by every method, and looks at the weight.
 pub fn feature_injection(
-    recipe: &AnyRecipe,
+    recipe: &Recipe,
     rows: &Rows,
     gone: &[RowId],
     methods: &[Method],
@@ -154,12 +154,9 @@ pub fn inject(rows: &Rows, gone: &[RowId]) -> Result<Rows> {
 }
 
 /// ‖w‖ of the parameters on a range of columns, over all outputs.
-pub fn weight_on(model: &AnyModel, columns: Range<usize>) -> Result<f64> {
-    let table = match model {
-        AnyModel::Ridge(model) => model.parameters().0,
-        AnyModel::Logistic(model) => model.parameters().0,
-        _ => return Err(no_weight()),
-    };
+pub fn weight_on(model: &Model, columns: Range<usize>) -> Result<f64> {
+    let parameters = model.parameters().map_err(|_| no_weight())?;
+    let table = parameters.table("coefficients").ok_or_else(no_weight)?;
     if columns.end > table.nrows() {
         return Err(Error::Shape { what: "columns", found: columns.end, expected: table.nrows() });
     }
@@ -171,12 +168,9 @@ pub fn weight_on(model: &AnyModel, columns: Range<usize>) -> Result<f64> {
 }
 
 /// Naive Bayes smooths what it has not seen, so that no weight is 0 when a feature is gone.
-fn check(recipe: &AnyRecipe) -> Result<()> {
+fn check(recipe: &Recipe) -> Result<()> {
     check_family(recipe)?;
-    match recipe {
-        AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_) => Err(no_weight()),
-        _ => Ok(()),
-    }
+    if recipe.describe().scores == ScoreKind::LogLikelihoods { Err(no_weight()) } else { Ok(()) }
 }
 
 fn no_weight() -> Error {

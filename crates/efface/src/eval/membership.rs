@@ -26,7 +26,7 @@ use super::shadow::ShadowFitter;
 use super::task::{Task, judge};
 use crate::error::{Error, Result};
 use crate::methods::Method;
-use crate::models::{AnyModel, AnyRecipe};
+use crate::models::{Model, Recipe};
 use crate::rows::{RowId, RowStore, Rows};
 
 /// What attackers found.
@@ -51,7 +51,7 @@ impl Membership {
 
 /// Runs all attacks. `progress` is told how many oracles are done, and of how many.
 pub fn membership_inference(
-    recipe: &AnyRecipe,
+    recipe: &Recipe,
     task: Task,
     rows: &Rows,
     gone: &[RowId],
@@ -87,7 +87,7 @@ pub fn membership_inference(
 
 /// The population attack on one model: `members` are rows that it saw, or was made to forget, `others` rows that it never saw.
 pub fn population_threshold(
-    model: &AnyModel,
+    model: &Model,
     task: Task,
     members: &Rows,
     others: &Rows,
@@ -109,7 +109,7 @@ fn states(
     oracle: usize,
 ) -> Result<Vec<SeenRows>> {
     let draw = plan.draw(oracle);
-    let look = |model: &AnyModel| -> Result<SeenRows> {
+    let look = |model: &Model| -> Result<SeenRows> {
         let judged = judge(model, task, probe)?;
         let (margins, losses) = judged.iter().map(|row| (row.margin, row.loss)).unzip();
         Ok(SeenRows { margins, losses })

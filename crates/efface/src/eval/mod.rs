@@ -14,11 +14,11 @@
 //!
 //! ```
 //! use efface::eval::feature_injection;
-//! use efface::{AnyRecipe, Method, Ridge, RowId, Rows, synthetic::LinearProblem};
+//! use efface::{Method, Recipe, Ridge, RowId, Rows, synthetic::LinearProblem};
 //!
 //! let problem = LinearProblem { rows: 200, width: 8, seed: 1 }.generate();
 //! let rows = Rows::new(efface::Dense::new(problem.x, problem.width)?, problem.y, 1)?;
-//! let recipe = AnyRecipe::Ridge(Ridge::new(0.1));
+//! let recipe = Recipe::new(Ridge::new(0.1));
 //! let found = feature_injection(&recipe, &rows, &[RowId(3), RowId(7)], &[Method::Exact, Method::Influence])?;
 //! assert!(found.before > 0.0);
 //! assert_eq!(found.ways[0].after, 0.0); // exact: nothing is left

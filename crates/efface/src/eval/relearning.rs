@@ -21,12 +21,11 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use faer::Mat;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::models::logistic::Link;
-use crate::models::{AnyModel, AnyRecipe};
+use crate::models::{Model, Recipe, RecipeTask, ScoreKind};
 use crate::rows::{RowStore, Rows};
 
 /// Steps after which a model counts as one that does not relearn.
@@ -122,12 +121,7 @@ pub struct LinearRelearning {
 impl LinearRelearning {
     /// Measures the retrained model and chooses the step by it. Refuses models that are not trained by gradients, and models with
     /// noise, which would have to relearn their noise as well.
-    pub fn new(
-        recipe: &AnyRecipe,
-        before: &AnyModel,
-        retrained: &AnyModel,
-        forgotten: &Rows,
-    ) -> Result<Self> {
+    pub fn new(recipe: &Recipe, before: &Model, retrained: &Model, forgotten: &Rows) -> Result<Self> {
         let lesson = LessonRows::new(recipe, forgotten)?;
         let target = lesson.loss(&lesson.read(before)?);
         let start = lesson.read(retrained)?;
@@ -144,7 +138,7 @@ impl LinearRelearning {
     }
 
     /// The relearning time of a model, beside the retrained one's.
-    pub fn measure(&self, model: &AnyModel) -> Result<Relearning> {
+    pub fn measure(&self, model: &Model) -> Result<Relearning> {
         let start = self.lesson.read(model)?;
         let own = self.lesson.time(start, self.retrained.target_loss, self.step_size);
         Ok(Relearning::new(own, self.retrained))
@@ -185,16 +179,21 @@ enum LessonLoss {
 type LessonParameters = Vec<f64>;
 
 impl LessonRows {
-    fn new(recipe: &AnyRecipe, forgotten: &Rows) -> Result<Self> {
+    fn new(recipe: &Recipe, forgotten: &Rows) -> Result<Self> {
         let refuse = |reason: &str| Err(Error::Unsupported { method: "relearning", reason: reason.into() });
-        let (loss, intercept) = match recipe {
-            AnyRecipe::Ridge(ridge) => (LessonLoss::Squared, ridge.intercept),
-            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => {
-                return refuse("a model trained with noise would have to relearn its noise as well");
-            }
-            AnyRecipe::Logistic(logistic) => (LessonLoss::Odds(Link::Logistic), logistic.intercept),
-            AnyRecipe::Softmax(softmax) => (LessonLoss::Odds(Link::Softmax), softmax.intercept),
-            _ => return refuse("the model is not trained by gradient steps; look at the distance instead"),
+        let about = recipe.describe();
+        if about.is_certified {
+            return refuse("a model trained with noise would have to relearn its noise as well");
+        }
+        let loss = match (about.scores, about.task) {
+            _ if about.knows_row_numbers => None,
+            (ScoreKind::Values, _) => Some(LessonLoss::Squared),
+            (ScoreKind::LogOdds, RecipeTask::TwoClasses) => Some(LessonLoss::Odds(Link::Logistic)),
+            (ScoreKind::LogOdds, _) => Some(LessonLoss::Odds(Link::Softmax)),
+            _ => None,
+        };
+        let (Some(loss), Some(intercept)) = (loss, about.intercept) else {
+            return refuse("the model is not trained by gradient steps; look at the distance instead");
         };
         let total_weight: f64 = forgotten.iter().map(|row| row.weight).sum();
         if forgotten.is_empty() || total_weight <= 0.0 {
@@ -247,14 +246,11 @@ impl LessonRows {
     }
 
     /// The parameters of a model on the columns of the lesson.
-    fn read(&self, model: &AnyModel) -> Result<LessonParameters> {
-        let (table, constants): (Mat<f64>, Vec<f64>) = match model {
-            AnyModel::Ridge(model) => model.parameters(),
-            AnyModel::Logistic(model) => model.parameters(),
-            _ => {
-                let reason = "the model is not of the recipe's family".into();
-                return Err(Error::Unsupported { method: "relearning", reason });
-            }
+    fn read(&self, model: &Model) -> Result<LessonParameters> {
+        let named = model.parameters().unwrap_or_default();
+        let (Some(table), Some(constants)) = (named.table("coefficients"), named.vector("intercept")) else {
+            let reason = "the model is not of the recipe's family".into();
+            return Err(Error::Unsupported { method: "relearning", reason });
         };
         if table.ncols() != self.outputs {
             return Err(Error::Shape { what: "outputs", found: table.ncols(), expected: self.outputs });
@@ -362,7 +358,7 @@ mod tests {
     #[test]
     fn the_steps_of_one_row_have_a_closed_form() {
         let row = Rows::new(Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
-        let recipe = AnyRecipe::Ridge(Ridge::new(1.0).intercept(false));
+        let recipe = Recipe::new(Ridge::new(1.0).intercept(false));
         let lesson = LessonRows::new(&recipe, &row).unwrap();
         assert_eq!((lesson.columns.as_slice(), lesson.steepness), (&[(0, 2.0)][..], 1.0));
         for halvings in 0..8 {
@@ -377,6 +373,6 @@ mod tests {
     fn rows_without_weight_teach_nothing() {
         let row = Rows::with_ids(vec![RowId(4)], Dense::new(vec![2.0], 1).unwrap(), vec![1.0], 1).unwrap();
         let row = row.weighted(vec![0.0]).unwrap();
-        assert_eq!(LessonRows::new(&AnyRecipe::Ridge(Ridge::new(1.0)), &row).unwrap_err(), Error::NoWeight);
+        assert_eq!(LessonRows::new(&Recipe::new(Ridge::new(1.0)), &row).unwrap_err(), Error::NoWeight);
     }
 }

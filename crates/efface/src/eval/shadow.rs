@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use super::oracles::{OracleDraw, OraclePlan};
 use crate::error::{Error, Result};
 use crate::models::ridge::Parts;
-use crate::models::{AnyModel, AnyRecipe};
+use crate::models::{Model, Recipe, Ridge, ScoreKind};
 use crate::rows::{RowId, RowStore, RowView, Rows, Stop};
 use crate::traits::Fit;
 
@@ -19,52 +19,51 @@ use crate::traits::Fit;
 pub(super) struct ShadowFitter<'a> {
     plan: &'a OraclePlan,
     rows: &'a Rows,
-    recipe: AnyRecipe,
+    recipe: Recipe,
     way: ShadowFitting,
 }
 
 enum ShadowFitting {
     Sums(Box<Parts>),
-    From(Box<AnyModel>),
+    From(Box<Model>),
     Plain,
 }
 
 impl<'a> ShadowFitter<'a> {
-    pub(super) fn new(plan: &'a OraclePlan, recipe: &AnyRecipe, rows: &'a Rows) -> Result<Self> {
-        let recipe = one_thread(recipe);
-        let way = match &recipe {
-            AnyRecipe::Ridge(ridge) => match Parts::new(ridge, rows, &plan.groups)? {
-                Some(parts) => ShadowFitting::Sums(Box::new(parts)),
-                None => ShadowFitting::Plain,
-            },
-            AnyRecipe::Logistic(logistic) if logistic.privacy.is_some() => ShadowFitting::Plain,
-            AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
-                let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
-                let start = bare(&recipe).fit(&rows.filter(|id| rest.contains(&id)));
-                // A class without rows leaves no common model to start from, but single oracles may still be fitted.
-                start.map_or(ShadowFitting::Plain, |start| ShadowFitting::From(Box::new(start)))
+    pub(super) fn new(plan: &'a OraclePlan, recipe: &Recipe, rows: &'a Rows) -> Result<Self> {
+        // Oracles are fitted side by side, each on one thread.
+        let recipe = recipe.on_threads(1);
+        let about = recipe.describe();
+        let mut way = ShadowFitting::Plain;
+        if let Some(ridge) = recipe.get::<Ridge>() {
+            if let Some(parts) = Parts::new(ridge, rows, &plan.groups)? {
+                way = ShadowFitting::Sums(Box::new(parts));
             }
-            _ => ShadowFitting::Plain,
-        };
+        } else if about.scores == ScoreKind::LogOdds && !about.is_certified && !about.knows_row_numbers {
+            let rest: HashSet<RowId> = plan.groups.iter().flatten().copied().collect();
+            // A class without rows leaves no common model to start from, but single oracles may still be fitted.
+            if let Ok(start) = recipe.without_curvature().fit(&rows.filter(|id| rest.contains(&id))) {
+                way = ShadowFitting::From(Box::new(start));
+            }
+        }
         Ok(Self { plan, rows, recipe, way })
     }
 
     /// The oracle of a draw, with the rows to forget that it has or without them. Only the former will be asked to forget, and
     /// keeps what that needs.
-    pub(super) fn fit(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<AnyModel> {
+    pub(super) fn fit(&self, draw: &OracleDraw, with_forgotten: bool) -> Result<Model> {
         let subset = |ids: Vec<RowId>| {
             let ids: HashSet<RowId> = ids.into_iter().collect();
             self.rows.filter(|id| ids.contains(&id))
         };
         if let ShadowFitting::Sums(parts) = &self.way {
             let more = subset(self.plan.targets_in(draw, with_forgotten).collect());
-            return Ok(AnyModel::Ridge(Box::new(parts.fit(&draw.groups, &more)?)));
+            return Ok(Model::new(parts.fit(&draw.groups, &more)?));
         }
         let rows = subset(self.plan.members(draw, with_forgotten));
-        let recipe = if with_forgotten { self.recipe.clone() } else { bare(&self.recipe) };
-        match (&self.way, &recipe) {
-            (ShadowFitting::From(start), AnyRecipe::Logistic(recipe)) => resumed(recipe, start, &rows),
-            (ShadowFitting::From(start), AnyRecipe::Softmax(recipe)) => resumed(recipe, start, &rows),
+        let recipe = if with_forgotten { self.recipe.clone() } else { self.recipe.without_curvature() };
+        match &self.way {
+            ShadowFitting::From(start) => recipe.resume(start, &rows),
             _ => recipe.fit(&rows),
         }
     }
@@ -72,35 +71,6 @@ impl<'a> ShadowFitter<'a> {
     /// The rows of an oracle, for methods that read them.
     pub(super) fn store(&self, draw: &OracleDraw) -> RowSubset<'a> {
         RowSubset { rows: self.rows, ids: self.plan.members(draw, true).into_iter().collect() }
-    }
-}
-
-fn resumed<R: Fit<Model = crate::LogisticModel>>(
-    recipe: &R,
-    start: &AnyModel,
-    rows: &Rows,
-) -> Result<AnyModel> {
-    let AnyModel::Logistic(start) = start else { return Err(Error::NoRows) };
-    Ok(AnyModel::Logistic(Box::new(recipe.resume(start, rows)?)))
-}
-
-/// Oracles are fitted side by side, each on one thread.
-fn one_thread(recipe: &AnyRecipe) -> AnyRecipe {
-    match recipe.clone() {
-        AnyRecipe::Ridge(recipe) => AnyRecipe::Ridge(recipe.threads(1)),
-        AnyRecipe::Logistic(recipe) => AnyRecipe::Logistic(recipe.threads(1)),
-        AnyRecipe::Softmax(recipe) => AnyRecipe::Softmax(recipe.threads(1)),
-        AnyRecipe::Sisa(recipe) => AnyRecipe::Sisa(recipe.threads(1)),
-        recipe => recipe,
-    }
-}
-
-/// The recipe without what only forgetting needs.
-fn bare(recipe: &AnyRecipe) -> AnyRecipe {
-    match recipe.clone() {
-        AnyRecipe::Logistic(recipe) => AnyRecipe::Logistic(recipe.curvature(false)),
-        AnyRecipe::Softmax(recipe) => AnyRecipe::Softmax(recipe.curvature(false)),
-        recipe => recipe,
     }
 }
 

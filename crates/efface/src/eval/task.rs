@@ -18,7 +18,8 @@ use faer::Mat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::models::{Aggregation, AnyModel, AnyRecipe, BaseRecipe};
+use crate::family::Family;
+use crate::models::{Model, Recipe, RecipeTask, ScoreKind};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::Predict;
 
@@ -40,12 +41,11 @@ pub enum Task {
 impl Task {
     /// Classifiers have classes, k-means has clusters. Ridge has classes when every target of the rows is one: a caller who knows
     /// better says so.
-    pub fn of(recipe: &AnyRecipe, rows: &Rows) -> Self {
-        match recipe {
-            AnyRecipe::KMeans(_) => return Self::Clusters,
-            AnyRecipe::Ridge(_) => (),
-            AnyRecipe::Sisa(sisa) if matches!(sisa.recipe, BaseRecipe::Ridge(_)) => (),
-            _ => return Self::Classes,
+    pub fn of(recipe: &Recipe, rows: &Rows) -> Self {
+        match recipe.describe().task {
+            RecipeTask::Clusters => return Self::Clusters,
+            task if task.classifies() => return Self::Classes,
+            _ => (),
         }
         let expected = rows.outputs();
         let is_class = |targets: &[f64]| match expected {
@@ -76,7 +76,7 @@ pub struct RowJudgement {
 }
 
 /// Judges a model on rows, one line each, in their order.
-pub fn judge(model: &AnyModel, task: Task, rows: &Rows) -> Result<Vec<RowJudgement>> {
+pub fn judge(model: &Model, task: Task, rows: &Rows) -> Result<Vec<RowJudgement>> {
     if rows.is_empty() {
         return Err(Error::NoRows);
     }
@@ -115,7 +115,7 @@ pub(super) fn decided(scores: &[f64]) -> usize {
 }
 
 /// Whether a model's losses are log-losses.
-pub(super) fn has_log_loss(model: &AnyModel, task: Task) -> bool {
+pub(super) fn has_log_loss(model: &Model, task: Task) -> bool {
     matches!(MarginKind::of(model, task), MarginKind::Odds)
 }
 
@@ -129,20 +129,16 @@ enum MarginKind {
 }
 
 impl MarginKind {
-    fn of(model: &AnyModel, task: Task) -> Self {
+    fn of(model: &Model, task: Task) -> Self {
         let squared = match task {
             Task::Classes => Self::SquaredClasses,
             _ => Self::Near,
         };
-        match model {
-            AnyModel::Ridge(_) => squared,
-            AnyModel::Logistic(_) | AnyModel::MultinomialNb(_) | AnyModel::GaussianNb(_) => Self::Odds,
-            AnyModel::KMeans(_) => Self::NearestCentre,
-            AnyModel::Sisa(model) => match (model.settings().aggregation, &model.settings().recipe) {
-                (Aggregation::Vote, _) if task == Task::Classes => Self::Votes,
-                (_, BaseRecipe::Ridge(_)) => squared,
-                _ => Self::Odds,
-            },
+        match model.scores() {
+            ScoreKind::LogOdds | ScoreKind::LogLikelihoods => Self::Odds,
+            ScoreKind::Distances => Self::NearestCentre,
+            ScoreKind::Votes if task == Task::Classes => Self::Votes,
+            ScoreKind::Values | ScoreKind::Votes => squared,
         }
     }
 
@@ -223,14 +219,14 @@ fn log_odds(scores: &[f64], class: usize) -> f64 {
 }
 
 /// Refuses recipes whose models have no weights on features, before any work.
-pub(super) fn check_family(recipe: &AnyRecipe) -> Result<()> {
+pub(super) fn check_family(recipe: &Recipe) -> Result<()> {
     let refuse = |reason: &str| {
         let reason = format!("{reason}; look at the distance and the attacks instead");
         Err(Error::Unsupported { method: "feature_injection", reason })
     };
-    match recipe {
-        AnyRecipe::KMeans(_) => refuse("clusters put no weight on a feature"),
-        AnyRecipe::Sisa(_) => refuse("a model in shards has no weight of its own on a feature"),
+    match recipe.family() {
+        Family::KMeans => refuse("clusters put no weight on a feature"),
+        Family::Sisa => refuse("a model in shards has no weight of its own on a feature"),
         _ => Ok(()),
     }
 }
@@ -249,12 +245,12 @@ mod tests {
 
     #[test]
     fn the_task_follows_from_the_targets_of_ridge_and_from_the_family_of_others() {
-        let ridge = AnyRecipe::Ridge(Ridge::new(1.0));
+        let ridge = Recipe::new(Ridge::new(1.0));
         assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.0, 1.0], 1)), Task::Classes);
         assert_eq!(Task::of(&ridge, &rows(vec![1.0, -1.5, 1.0], 1)), Task::Regression);
         assert_eq!(Task::of(&ridge, &rows(vec![1.0, 0.0, 0.0, 1.0], 2)), Task::Classes);
         assert_eq!(Task::of(&ridge, &rows(vec![1.0, 1.0, 0.0, 1.0], 2)), Task::Regression);
-        assert_eq!(Task::of(&AnyRecipe::Logistic(Logistic::new(1.0)), &rows(vec![0.0], 1)), Task::Classes);
+        assert_eq!(Task::of(&Recipe::new(Logistic::new(1.0)), &rows(vec![0.0], 1)), Task::Classes);
     }
 
     /// The loss is that of the model's own probabilities, and the margin their log-odds.
@@ -263,7 +259,7 @@ mod tests {
         let two = rows(vec![1.0, -1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0], 1);
         let model = Logistic::new(0.5).fit(&two).unwrap();
         let probabilities = model.probabilities(&two.table()).unwrap();
-        let judged = judge(&AnyModel::Logistic(Box::new(model)), Task::Classes, &two).unwrap();
+        let judged = judge(&Model::new(model), Task::Classes, &two).unwrap();
         for (slot, row) in two.iter().enumerate() {
             let p = probabilities[(slot, usize::from(row.targets[0] > 0.0))];
             assert!((judged[slot].loss + p.ln()).abs() < 1e-12);
@@ -275,7 +271,7 @@ mod tests {
         let three = rows(three, 3);
         let model = Softmax::new(0.5).fit(&three).unwrap();
         let probabilities = model.probabilities(&three.table()).unwrap();
-        let judged = judge(&AnyModel::Logistic(Box::new(model)), Task::Classes, &three).unwrap();
+        let judged = judge(&Model::new(model), Task::Classes, &three).unwrap();
         for slot in 0..9 {
             let p = probabilities[(slot, slot % 3)];
             assert!((judged[slot].loss + p.ln()).abs() < 1e-12);

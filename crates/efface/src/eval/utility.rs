@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::task::{Task, has_log_loss, judge};
 use crate::error::Result;
-use crate::models::AnyModel;
+use crate::models::Model;
 use crate::rows::{RowStore, Rows};
 
 /// How a model does on some rows. Weights of rows are not used: every row counts once.
@@ -22,7 +22,7 @@ pub struct Utility {
 }
 
 /// Looks at a model on rows.
-pub fn utility(model: &AnyModel, task: Task, rows: &Rows) -> Result<Utility> {
+pub fn utility(model: &Model, task: Task, rows: &Rows) -> Result<Utility> {
     let judged = judge(model, task, rows)?;
     let n = judged.len() as f64;
     let correct: Option<Vec<bool>> = judged.iter().map(|row| row.correct).collect();

@@ -247,7 +247,15 @@ impl Method {
 /// A model that says what does the work of a method on it. Every [`Method`] is a [`Forget`] of such a model.
 pub trait TakesMethods: Sized + 'static {
     /// What does the work; None where the method makes no sense for models of this type.
-    fn worker(method: &Method) -> Option<&dyn Forget<Self>>;
+    fn worker(method: &Method) -> Option<Box<dyn Forget<Self> + '_>>;
+
+    /// Sets the weights of columns that no retained row has to 0, where the method left something there.
+    fn clear_dead_columns(_outcome: &mut Outcome<Self>) -> Result<()> {
+        Err(Error::Unsupported {
+            method: "clear_dead_columns",
+            reason: "only a ridge, logistic or softmax model has a weight per column; leave it out".into(),
+        })
+    }
 }
 
 impl<M: TakesMethods> Forget<M> for Method {

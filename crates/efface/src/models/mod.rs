@@ -1,9 +1,10 @@
 //! The models, one file or folder each.
 
-mod any;
 pub(crate) mod basis;
 mod block_sum;
 mod classes;
+pub mod family;
+mod form;
 pub mod kmeans;
 pub mod logistic;
 mod long_sum;
@@ -12,13 +13,32 @@ mod projection;
 pub(crate) mod request;
 pub mod ridge;
 pub mod sisa;
+pub(crate) mod words;
 
-pub use any::{
-    AnyModel, AnyRecipe, BaseModel, BaseRecipe, Family, Linear, NamedParameters, Scorer, no_parameters,
-};
 pub use classes::Classes;
+pub use family::{
+    FamilyModel, FamilyRecipe, LinearScorer, MethodOnAny, Model, ModelScorer, NamedParameters, Recipe,
+    RecipeDescription, RecipeTask, RowsBeside, ScoreKind,
+};
+pub use form::Form;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, Softmax};
 pub use naive_bayes::{GaussianNb, MultinomialNb, NaiveBayes};
-pub use ridge::{Form, Ridge, RidgeModel, RidgeState, SumsAccuracy};
-pub use sisa::{Aggregation, Sisa, SisaModel};
+pub use ridge::{Ridge, RidgeModel, RidgeState, SumsAccuracy};
+pub use sisa::{Aggregation, ShardRecipe, ShardedModel, ShardedRecipe, Sisa, SisaModel};
+
+use family::RegisteredFamily;
+
+use crate::family::Family;
+
+/// The families whose recipes can be read from their settings alone, a line each. A network's recipe holds its words as well
+/// and is read by its own crate.
+const REGISTRY: [RegisteredFamily; 7] = [
+    RegisteredFamily::of::<Ridge>(Family::Ridge),
+    RegisteredFamily::of::<Logistic>(Family::Logistic),
+    RegisteredFamily::of::<Softmax>(Family::Softmax),
+    RegisteredFamily::of::<MultinomialNb>(Family::MultinomialNb),
+    RegisteredFamily::of::<GaussianNb>(Family::GaussianNb),
+    RegisteredFamily::of::<KMeans>(Family::KMeans),
+    RegisteredFamily::of::<ShardedRecipe>(Family::Sisa),
+];

@@ -145,7 +145,7 @@ impl Rows {
     }
 
     /// Copies the named rows out of a store, in the order asked and in the store's own precision.
-    pub(crate) fn read(store: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
+    pub fn read(store: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut features: Option<Features> = None;
         let mut targets = Vec::with_capacity(ids.len() * store.outputs());
         let mut weights = Vec::with_capacity(ids.len());

@@ -1,8 +1,10 @@
 //! Which model the options ask for, and which of them belong to another one.
 
 use efface::models::logistic::{Certifier, Privacy};
-use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
-use efface_engine::{Choice, Likelihood, Sharding};
+use efface::{Aggregation, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax};
+use efface_engine::Sharding;
+
+use super::network;
 
 use crate::cli::{
     AggregateName, CertifierName, FitArguments, GridSize, LikelihoodName, ModelArguments, ModelName,
@@ -13,12 +15,24 @@ use crate::failure::{Failure, Result};
 /// The side of a lattice cell unless one is given: in the units of the features, so that it depends on no row.
 const CELL: f64 = 0.05;
 
-/// The model with its settings.
-pub(super) fn choose(args: &FitArguments) -> Result<Choice> {
+/// The model with its settings: of a network, its head. Of naive Bayes without a likelihood, the second is the one for columns of
+/// numbers.
+pub(super) fn choose(args: &FitArguments) -> Result<(Recipe, Option<Recipe>)> {
     let settings = &args.settings;
     refuse_strangers(args)?;
-    // Shards are trained side by side; within one there is nothing left to share out.
-    let workers = if settings.sisa.is_some() { 1 } else { threads(settings.threads) };
+    let naive_bayes = args.model == ModelName::NaiveBayes && settings.likelihood.is_none();
+    let for_numbers = naive_bayes.then(|| GaussianNb::default().into());
+    Ok((chosen(args)?, for_numbers))
+}
+
+/// Shards are trained side by side; within one there is nothing left to share out.
+pub(super) fn workers(settings: &ModelArguments) -> usize {
+    if settings.sisa.is_some() { 1 } else { threads(settings.threads) }
+}
+
+fn chosen(args: &FitArguments) -> Result<Recipe> {
+    let settings = &args.settings;
+    let workers = workers(settings);
     match args.model {
         ModelName::Ridge => {
             let mut ridge =
@@ -42,13 +56,12 @@ pub(super) fn choose(args: &FitArguments) -> Result<Choice> {
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
             Ok(softmax.into())
         }
-        ModelName::NaiveBayes => Ok(Choice::NaiveBayes(settings.likelihood.map(|name| match name {
-            LikelihoodName::Multinomial => Likelihood::Multinomial,
-            LikelihoodName::Gaussian => Likelihood::Gaussian,
-        }))),
-        ModelName::KMeans => kmeans(settings).map(Choice::KMeans),
-        // The model of a network is its head, which stands beside its encoder.
-        ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => Ok(Choice::default()),
+        ModelName::NaiveBayes if matches!(settings.likelihood, Some(LikelihoodName::Gaussian)) => {
+            Ok(GaussianNb::default().into())
+        }
+        ModelName::NaiveBayes => Ok(MultinomialNb::default().into()),
+        ModelName::KMeans => kmeans(settings).map(Into::into),
+        ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => network::head(args),
     }
 }
 

@@ -5,7 +5,7 @@ mod network;
 
 use std::path::{Path, PathBuf};
 
-use efface::AnyRecipe;
+use efface::Family;
 use efface::features::WordSource;
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, ModelSummary};
@@ -16,7 +16,7 @@ use super::open;
 use crate::cli::{FitArguments, ModelName};
 use crate::failure::{Failure, Result};
 use crate::list;
-use crate::report::{bytes, count, recipe, seconds};
+use crate::report::{bytes, count, seconds};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
@@ -85,7 +85,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     let words = words(&args)?;
     let source = open(&args.data)?;
     let sharding = choice::sharding(&args);
-    let choice = choice::choose(&args)?;
+    let (model, model_for_numbers) = choice::choose(&args)?;
     let network = network::choose(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
         let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
@@ -106,7 +106,8 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         max_levels: args.max_levels,
         classify: args.classify || !args.positive.is_empty(),
         positive: args.positive,
-        model: choice,
+        model,
+        model_for_numbers,
         sharding,
         network,
         mode: PRIVATE_MODE,
@@ -152,7 +153,7 @@ fn sentence(report: &FitReport, output: &Path) -> String {
         count(summary.rows, "row"),
         count(summary.features, "feature"),
         count(summary.outputs.len(), outputs(summary)),
-        recipe(&summary.recipe),
+        summary.recipe.describe().settings,
         output.display(),
         bytes(summary.file_bytes),
         seconds(report.seconds),
@@ -161,10 +162,12 @@ fn sentence(report: &FitReport, output: &Path) -> String {
 
 /// What to call the things that rows are scored against.
 fn outputs(summary: &ModelSummary) -> &'static str {
-    match summary.recipe {
-        AnyRecipe::KMeans(_) => "cluster",
-        _ if summary.classes.is_some() && summary.outputs.len() > 1 => "class",
-        _ => "output",
+    if summary.recipe.family() == Family::KMeans {
+        "cluster"
+    } else if summary.classes.is_some() && summary.outputs.len() > 1 {
+        "class"
+    } else {
+        "output"
     }
 }
 

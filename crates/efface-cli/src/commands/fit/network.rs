@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use efface::{Logistic, Ridge};
-use efface_engine::{
-    EncoderChoice, EncoderSettings, HeadRecipe, NetworkRequest, Pooling, TrainSettings, Vectors,
-};
+use efface::{Logistic, Recipe, Ridge};
+use efface_engine::{EncoderChoice, EncoderSettings, NetworkRequest, Pooling, TrainSettings, Vectors};
 
+use super::choice::workers;
 use crate::cli::{FitArguments, HeadName, ModelName, PoolingName};
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
@@ -35,33 +34,38 @@ pub(super) fn choose(args: &FitArguments) -> Result<Option<NetworkRequest>> {
         }
         _ => return Ok(None),
     };
-    let lambda = settings.lambda.unwrap_or(1.0);
-    let intercept = !settings.no_intercept;
-    let workers = if settings.sisa.is_some() { 1 } else { threads(settings.threads) };
-    let head = match network.head.unwrap_or(HeadName::Ridge) {
-        HeadName::Ridge => {
-            let mut ridge = Ridge::new(lambda).intercept(intercept).threads(workers);
-            ridge.tolerance = settings.tolerance.unwrap_or(ridge.tolerance);
-            ridge.form = settings.curvature.map_or(ridge.form, Into::into);
-            HeadRecipe::Ridge(ridge)
-        }
-        HeadName::Softmax if settings.curvature.is_some() => {
-            let failure = Failure::usage("--curvature has no meaning for --head softmax");
-            return Err(failure.hint("leave it out; it is for --head ridge"));
-        }
-        HeadName::Softmax => {
-            let mut logistic = Logistic::new(lambda).intercept(intercept).threads(workers);
-            logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
-            HeadRecipe::Softmax(logistic)
-        }
-    };
     let max_tokens = network.max_tokens.or(match args.model {
         ModelName::Bilstm => Some(250),
         ModelName::Lstm => Some(100),
         _ => None,
     });
     let checkpoint = network.checkpoint.clone();
-    Ok(Some(NetworkRequest { encoder, head, max_tokens, threads: threads(settings.threads), checkpoint }))
+    Ok(Some(NetworkRequest { encoder, max_tokens, threads: threads(settings.threads), checkpoint }))
+}
+
+/// What scores the texts of a network: cross-entropy is logistic for two classes and softmax for more.
+pub(super) fn head(args: &FitArguments) -> Result<Recipe> {
+    let settings = &args.settings;
+    let lambda = settings.lambda.unwrap_or(1.0);
+    let intercept = !settings.no_intercept;
+    let workers = workers(settings);
+    match args.network.head.unwrap_or(HeadName::Ridge) {
+        HeadName::Ridge => {
+            let mut ridge = Ridge::new(lambda).intercept(intercept).threads(workers);
+            ridge.tolerance = settings.tolerance.unwrap_or(ridge.tolerance);
+            ridge.form = settings.curvature.map_or(ridge.form, Into::into);
+            Ok(ridge.into())
+        }
+        HeadName::Softmax if settings.curvature.is_some() => {
+            let failure = Failure::usage("--curvature has no meaning for --head softmax");
+            Err(failure.hint("leave it out; it is for --head ridge"))
+        }
+        HeadName::Softmax => {
+            let mut logistic = Logistic::new(lambda).intercept(intercept).threads(workers);
+            logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
+            Ok(logistic.into())
+        }
+    }
 }
 
 fn lstm(args: &FitArguments) -> Result<EncoderChoice> {

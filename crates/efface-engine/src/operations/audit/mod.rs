@@ -12,6 +12,7 @@ mod whole;
 pub(crate) use record::record_audit;
 pub use report::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 
+use efface::models::RecipeTask;
 use std::collections::HashSet;
 use std::time::Instant;
 
@@ -20,13 +21,11 @@ use efface::eval::{
     population_threshold, utility, with_twins,
 };
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Fit, Hint, Method, NotCovered, RowId, RowStore, Rows, Setting};
+use efface::{Fit, Hint, Method, Model, NotCovered, Recipe, RowId, RowStore, Rows, Setting};
 
-use crate::codec::model::Live;
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
 use crate::operations::forget::selected_rows;
-use crate::operations::naming::family_name;
 use crate::operations::open_model::OpenModel;
 use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
@@ -37,10 +36,10 @@ const MOST_TWINS: usize = 100;
 
 /// All that is needed of a model file, in memory.
 struct AuditSubject {
-    recipe: AnyRecipe,
+    recipe: Recipe,
     task: Task,
     /// The model as it is in the file.
-    model: AnyModel,
+    model: Model,
     /// All rows, those to forget included.
     rows: Rows,
     gone: Vec<RowId>,
@@ -77,7 +76,7 @@ pub(crate) fn audit(
     let membership = subject.membership(&ways, request, progress)?;
     let AuditSubject { rows, gone, .. } = &subject;
     Ok(AuditReport {
-        model: family_name(&subject.recipe),
+        model: subject.recipe.describe().name,
         task: subject.task,
         rows: rows.len(),
         features: rows.width(),
@@ -98,15 +97,16 @@ pub(crate) fn audit(
 fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sync)) -> Result<AuditSubject> {
     let change = OpenedChange::begin(model, false)?;
     let recipe = change.manifest.model.recipe.clone();
-    let task = match (&recipe, change.manifest.blueprint.classes()) {
-        (AnyRecipe::KMeans(_), _) => Task::Clusters,
+    let task = match (recipe.describe().task, change.manifest.blueprint.classes()) {
+        (RecipeTask::Clusters, _) => Task::Clusters,
         (_, Some(_)) => Task::Classes,
         (_, None) => Task::Regression,
     };
-    let Live::Plain(fitted) = change.current_model()?.as_ref().clone() else {
+    if change.manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
         let reason = "an oracle would train the network of every shard anew; audit a network in one piece";
         return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
-    };
+    }
+    let fitted = change.current_model()?.as_ref().clone();
     let mut rows = change.rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
     let texts = change.text_encoder()?;
@@ -223,7 +223,7 @@ impl AuditSubject {
         let mut states = Vec::new();
         let before = if self.gone_before { self.recipe.fit(&self.rows)? } else { self.model.clone() };
         states.push(("before".to_owned(), None, None));
-        let mut after: Vec<AnyModel> = vec![before.clone(), retrained.clone()];
+        let mut after: Vec<Model> = vec![before.clone(), retrained.clone()];
         states.push(("retrain".to_owned(), None, Some(retraining)));
         if self.gone_before {
             states.push(("model".to_owned(), None, None));
@@ -264,8 +264,8 @@ impl AuditSubject {
     /// How relearning is measured; None, with a reason, for models that are not trained by gradients.
     fn relearning(
         &mut self,
-        before: &AnyModel,
-        retrained: &AnyModel,
+        before: &Model,
+        retrained: &Model,
         forgotten: &Rows,
     ) -> Result<Option<LinearRelearning>> {
         match LinearRelearning::new(&self.recipe, before, retrained, forgotten) {

@@ -6,15 +6,14 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use efface::eval::{Bootstrap, Relearning, Task, population_threshold, utility};
-use efface::{AnyModel, Evidence, Method, RowId, RowStore, Rows, WordIds};
-use efface_nn::{Backbone, Trained};
+use efface::{Evidence, Method, Model, RowId, RowStore, Rows, WordIds};
+use efface_nn::{Backbone, TrainedNetwork};
 
 use super::StateReport;
 use crate::codec::manifest::Manifest;
-use crate::codec::model::Live;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::{ModelStore, StoreRows};
-use crate::operations::network::{encoder, live, not_trained_here, texts, train};
+use crate::operations::network::{encoder, not_trained_here, texts, train};
 use crate::progress::Progress;
 
 /// The state of a network that was trained anew.
@@ -85,20 +84,14 @@ impl WholeNetwork {
             networks.push((method.name(), Some(tuned.evidence), seconds, tuned.trained));
         }
         let bootstrap = Bootstrap { seed, ..Bootstrap::default() };
-        let state = |(name, evidence, seconds, trained): (&str, Option<Evidence>, f64, Trained)| {
-            let (backbone, head) = trained.network.into_parts();
-            let Live::Plain(model) = live(head) else {
-                return Err(Error::request(
-                    "a network in shards has no one head",
-                    "use the methods of shards",
-                ));
-            };
+        let state = |(name, evidence, seconds, trained): (&str, Option<Evidence>, f64, TrainedNetwork)| {
+            let (backbone, model) = trained.network.into_parts();
             let relearning = (name != RETRAINED).then(|| relearn(&backbone)).transpose()?;
             let forgotten = backbone.encode(&forgotten)?;
             let held_out = self.held_out.as_ref().map(|rows| backbone.encode(rows)).transpose()?;
             let look = |rows: &Rows| utility(&model, Task::Classes, rows);
             let against = |unseen: &Rows| -> Result<_> {
-                let model: &AnyModel = &model;
+                let model: &Model = &model;
                 Ok(population_threshold(model, Task::Classes, &forgotten, unseen, &bootstrap)?)
             };
             Ok(StateReport {

@@ -1,6 +1,6 @@
 //! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
 
-use efface::Evidence;
+use efface::{Evidence, Model};
 use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, SettledRun};
 use rusqlite::Connection;
 
@@ -9,7 +9,7 @@ use super::planned::{PlannedChange, StoredForm};
 use super::scrub::{DeferredModel, overwrite_rows, settle_draft};
 use super::signed::SignedChange;
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::error::Result;
 use crate::file::{self, FileFault, OutgoingRow, RowDirectory};
 use crate::ledger::{self, ModelState, ModelTransition, ReceiptDraft, copies, suppression};
@@ -18,7 +18,7 @@ use crate::operations::parameters;
 /// A change that is written and not yet signed.
 pub(crate) struct AppliedChange<'a> {
     opened: OpenedChange<'a>,
-    model: Live,
+    model: Model,
     before: ModelState,
     /// Whether rows left, so that what was exported before still holds them.
     rows_left: bool,

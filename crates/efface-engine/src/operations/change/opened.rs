@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
-use efface::{NotCovered, RowId, Rows};
+use efface::{Model, NotCovered, RowId, Rows};
 use efface_receipt::{Hash, SecretKey, Time};
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoreTransaction};
@@ -60,7 +60,7 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// The model, ready to change: the one that the last change left in memory, or else from the file.
-    pub(crate) fn current_model(&self) -> Result<Arc<Live>> {
+    pub(crate) fn current_model(&self) -> Result<Arc<Model>> {
         match self.model.remembered(&self.manifest.ledger.root) {
             Some(model) => Ok(model),
             None => Ok(Arc::new(model::load(self.store(), &self.manifest)?)),

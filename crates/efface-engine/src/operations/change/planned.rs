@@ -1,13 +1,13 @@
 //! The second phase of a change: the new model and the rows that come and go are known, and nothing is written.
 
-use efface::{Evidence, Method, NotCovered, Outcome, RowId, Rows};
+use efface::{Evidence, Method, Model, NotCovered, Outcome, RowId, Rows};
 use efface_receipt::Hash;
 
 use super::opened::{ArrivingRows, OpenedChange};
 use super::scrub::DeferredModel;
 use crate::clock;
 use crate::codec::manifest::{ScrubQueue, StateHead};
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::error::Result;
 use crate::file::RowDigest;
 use crate::file::rows::HashedRow;
@@ -17,7 +17,7 @@ use crate::operations::parameters;
 
 /// What an operation worked out: the model that its method gave, and the rows that come and go with it.
 pub(crate) struct RowChange {
-    pub(crate) outcome: Outcome<Live>,
+    pub(crate) outcome: Outcome<Model>,
     /// The rows that leave.
     pub(crate) gone: Vec<RowId>,
     /// Whether the ids of the rows that leave must not come back.
@@ -55,7 +55,7 @@ pub(crate) struct PlannedChange<'a> {
     pub(crate) evidence: Evidence,
     /// Names of features that no row has any more.
     pub(crate) dropped: usize,
-    pub(super) model: Live,
+    pub(super) model: Model,
     pub(super) form: StoredForm,
     pub(super) gone: Vec<LeavingRow>,
     pub(super) forgets: bool,

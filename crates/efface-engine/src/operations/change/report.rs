@@ -86,14 +86,14 @@ pub(crate) fn check_asked(evidence: &Evidence, method: &Method) -> efface::Resul
 
 #[cfg(test)]
 mod tests {
-    use efface::{AnyRecipe, Dense, Fit, Ridge, Rows};
+    use efface::{Dense, Fit, Recipe, Ridge, Rows};
 
     use super::*;
 
     #[test]
     fn folding_in_may_cost_a_tolerance_that_nobody_asked_for() {
         let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
-        let model = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap();
+        let model = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
         let plain = Method::default();
         let mut evidence = model.forget(&plain, &rows, &[]).unwrap().evidence;
         let asked = efface::methods::Auto { tolerance: Some(1e-9) }.into();

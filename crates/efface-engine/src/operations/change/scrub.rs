@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use efface::{Amend, Evidence};
+use efface::{Amend, Evidence, Model};
 use efface_receipt::{RequestKind, RequestOutcome, SecretKey, SettledRun, Time};
 use rusqlite::Connection;
 
@@ -14,7 +14,7 @@ use super::report::idle_evidence;
 use super::signed::SignedChange;
 use crate::clock;
 use crate::codec::manifest::{Manifest, ScrubQueue};
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::error::Result;
 use crate::file::{self, FileFault, RowDigest};
 use crate::ledger::{ModelTransition, ReceiptDraft};
@@ -40,7 +40,7 @@ pub(crate) struct ScrubbedChange<'a> {
     /// The receipt of the scrubbing; None where no row waited.
     pub(crate) draft: Option<ReceiptDraft>,
     /// The model without the waiting update; None where no row waited.
-    model: Option<Live>,
+    model: Option<Model>,
 }
 
 impl<'a> ScrubbedChange<'a> {
@@ -60,7 +60,7 @@ impl<'a> OpenedChange<'a> {
     pub(super) fn defer(
         &mut self,
         gone: &[(u64, RowDigest)],
-        model: &Live,
+        model: &Model,
         evidence: &mut Evidence,
         receipts: u64,
     ) -> Option<DeferredModel> {
@@ -99,7 +99,7 @@ impl<'a> OpenedChange<'a> {
         let waited: Vec<u64> = queue.rows.keys().copied().collect();
         let mut model = Arc::unwrap_or_clone(self.current_model()?);
         model.settle()?;
-        let state = model::state(&model)?;
+        let state = model.to_state()?;
         let mut evidence = idle_evidence(&self.manifest);
         model.update_evidence(&mut evidence);
         let store = self.store();

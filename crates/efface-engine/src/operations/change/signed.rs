@@ -1,10 +1,10 @@
 //! The last phase of a change: the receipts are in the log, and the manifest is written. What is left is to commit.
 
+use efface::Model;
 use efface_receipt::{Hash, SecretKey, SignedReceipt};
 
 use super::opened::OpenedChange;
 use super::report::receipt_place;
-use crate::codec::model::Live;
 use crate::error::{Error, Result};
 use crate::ledger::requests::{self, AnsweredRequest};
 use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog};
@@ -17,7 +17,7 @@ pub(crate) struct SignedChange<'a> {
     /// The root of the log before this change.
     old_root: Hash,
     /// The new model; None where the change left it as it was.
-    new_model: Option<Live>,
+    new_model: Option<Model>,
     /// The key that signs the head of the log.
     signer: &'a SecretKey,
 }
@@ -28,7 +28,7 @@ impl<'a> SignedChange<'a> {
         signer: &'a SecretKey,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
-        new_model: Option<Live>,
+        new_model: Option<Model>,
     ) -> Result<Self> {
         let old_root = opened.manifest.ledger.root;
         let store = opened.store();

@@ -1,8 +1,8 @@
 //! The method of a request at work: on a model, on the head of a network, or on a whole network.
 
-use efface::{Hint, Method, Outcome, RowId, Setting};
+use efface::{Hint, Method, Model, Outcome, RowId, Setting};
+use efface_nn::forget_from_head;
 
-use crate::codec::model::Live;
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
 use crate::operations::network::{self, NetworkRenewal, retrain, train_further};
@@ -15,7 +15,7 @@ pub(super) fn without(
     request: &ForgetRequest,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<(Outcome<Live>, Option<NetworkRenewal>)> {
+) -> Result<(Outcome<Model>, Option<NetworkRenewal>)> {
     network::check(request)?;
     let rows = change.rows();
     let store = change.store();
@@ -48,11 +48,17 @@ pub(super) fn without(
         if network.shards.is_some() {
             progress.start("training shards", None);
         }
-        let outcome = network::forget(change.current_model()?.as_ref(), request, &rows, gone);
+        let model = change.current_model()?;
+        let clear = request.clear_dead_columns;
+        // Shards are trained anew as a whole, and so is the head of a network alone.
+        let outcome = match network.shards {
+            Some(_) => model.forget_with(method, clear, &rows, gone),
+            None => forget_from_head(&model, method, clear, &rows, gone),
+        };
         progress.finish();
         outcome?
     };
-    let recipe = change.manifest.model.recipe.clone();
-    change.manifest.model.recipe = network::recipe_of(recipe, &outcome.model);
+    let recipe = change.manifest.model.recipe.as_kept_by(&outcome.model);
+    change.manifest.model.recipe = recipe;
     Ok((outcome, renewal))
 }

@@ -7,7 +7,7 @@ mod method;
 mod plan;
 mod sort;
 
-use efface::{Outcome as Model, RowId};
+use efface::{Model, Outcome, RowId};
 use efface_receipt::{RequestKind, RequestOutcome, SecretKey};
 
 use self::answer::KeptAnswer;
@@ -18,7 +18,6 @@ use super::network::{self, NetworkRenewal};
 use super::open_model::OpenModel;
 use super::report::ChangeReport;
 use super::request::{ForgetOptions, ForgetRequest};
-use crate::codec::model::Live;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::ReceiptDraft;
 
@@ -106,7 +105,7 @@ impl RequestGroup<'_> {
         &self,
         change: OpenedChange<'_>,
         gone: Vec<RowId>,
-        outcome: Model<Live>,
+        outcome: Outcome<Model>,
         renewal: Option<NetworkRenewal>,
     ) -> Result<Vec<ChangeReport>> {
         let started = change.started;

@@ -22,13 +22,13 @@ pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(
 }
 
 fn check(request: &FitRequest) -> Result<()> {
-    if request.model.unsupervised() && (request.classify || !request.positive.is_empty()) {
+    if !request.model.describe().task.has_targets() && (request.classify || !request.positive.is_empty()) {
         return Err(Error::request(
             "k-means has no classes: it finds clusters by itself",
             Hint::new("leave out {}").name(Setting::Classify),
         ));
     }
-    if request.model.unsupervised() && !request.targets.is_empty() {
+    if !request.model.describe().task.has_targets() && !request.targets.is_empty() {
         return Err(Error::request(
             "k-means has no target: it clusters features alone",
             Hint::new("leave out {}, and name columns that must not count with {}")
@@ -47,7 +47,7 @@ fn check(request: &FitRequest) -> Result<()> {
         }
         return Ok(());
     }
-    if request.model.unsupervised() {
+    if !request.model.describe().task.has_targets() {
         return Ok(());
     }
     if request.targets.is_empty() {
@@ -79,7 +79,7 @@ fn check(request: &FitRequest) -> Result<()> {
 
 /// Whether target values are classes, said or implied.
 fn classify(request: &FitRequest) -> bool {
-    request.classify || request.model.classifies()
+    request.classify || request.model.describe().task.classifies()
 }
 
 fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
@@ -138,7 +138,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
 
 fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
     // Labels of a file to cluster are read past.
-    let supervised = !request.model.unsupervised();
+    let supervised = request.model.describe().task.has_targets();
     let mut watch = TargetObserver::new(classify(request), &request.positive);
     let mut indices: Option<(u32, u32)> = None;
     let mut table = request.source.sparse()?;

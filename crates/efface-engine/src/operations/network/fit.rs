@@ -5,19 +5,18 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use efface::{Aggregation, AnyRecipe, Fit, Form, Hint, RowId, Rows, Setting, Sisa};
+use efface::{Aggregation, Fit, Hint, Model, Recipe, RowId, Rows, Setting, ShardRecipe, Sisa};
 use efface_nn::minilm::MiniLm;
-use efface_nn::{Backbone, Checkpoint, Embedding, Head, HeadRecipe, NetworkRecipe};
+use efface_nn::{Backbone, Embedding, NetworkRecipe, TrainingCheckpoint, head_recipe};
 
-use super::{core_recipe, train};
+use super::train;
 use crate::codec::blueprint::{Blueprint, MOST_TOKENS};
-use crate::codec::model::{Live, working_form};
 use crate::codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 use crate::codec::text_encoder::{TextEncoder, word_lists};
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowReader};
-use crate::operations::prepared::{PreparedModel, working_recipe};
+use crate::operations::prepared::PreparedModel;
 use crate::operations::request::{EncoderChoice, FitRequest, NetworkRequest, Sharding, Vectors};
 use crate::progress::Progress;
 
@@ -75,8 +74,8 @@ fn minilm(
     let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
     let (rows, words) = stage.rows(&ids, progress)?;
     progress.start("fitting", None);
-    let recipe = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
-    let model = Live::Plain(working_recipe(&recipe).fit(&rows)?);
+    let recipe = head_recipe(&request.model, blueprint.outputs())?;
+    let model = recipe.for_single_change().fit(&rows)?;
     Ok(batch.prepared(NetworkParts { blueprint, rows, words, recipe, model, info, backbone: None }))
 }
 
@@ -102,11 +101,15 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
         (None, _) => return Err(Error::request("there are no word vectors", "name a file, or learn words")),
     };
     let embedding = Arc::new(embedding.trained(*train_vectors && training.epochs > 0));
-    let recipe =
-        NetworkRecipe { embedding, encoder: *settings, training: *training, head: working(&network.head) };
+    let recipe = NetworkRecipe {
+        embedding,
+        encoder: *settings,
+        training: *training,
+        head: request.model.for_single_change(),
+    };
     let stage = TextEncoder::Words(Box::new(recipe.clone()));
     let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
-    let core = core_recipe(&network.head, blueprint.class_count().unwrap_or(0));
+    let core = head_recipe(&request.model, blueprint.outputs())?;
     if let Some(sharding) = &request.sharding {
         return shards(request, sharding, (recipe, core), (blueprint, ids), batch, progress);
     }
@@ -120,7 +123,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
         shards: None,
     };
     let bytes = backbone.to_bytes()?;
-    let model = live(head);
+    let model = head;
     Ok(batch.prepared(NetworkParts {
         blueprint,
         rows: trained.encoded,
@@ -136,7 +139,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
 fn shards(
     request: &FitRequest,
     sharding: &Sharding,
-    (recipe, core): (NetworkRecipe, AnyRecipe),
+    (recipe, core): (NetworkRecipe, Recipe),
     (blueprint, ids): (Blueprint, Rows),
     batch: GatheredTexts,
     progress: &dyn Progress,
@@ -150,8 +153,8 @@ fn shards(
     let Sharding { shards, slices, seed, aggregation, threads } = *sharding;
     let aggregation = aggregation.unwrap_or(Aggregation::Vote);
     progress.start("training shards", None);
-    let sisa = Sisa { recipe: recipe.clone(), shards, slices, seed, aggregation, threads };
-    let model = Live::Shards(Box::new(sisa.fit(&ids)?));
+    let base = ShardRecipe::new(recipe.clone())?;
+    let model = Recipe::new(Sisa { recipe: base, shards, slices, seed, aggregation, threads }).fit(&ids)?;
     let NetworkRecipe { embedding, encoder, training, .. } = &recipe;
     let info = NetworkInfo {
         encoder: EncoderInfo::Lstm {
@@ -198,8 +201,8 @@ struct NetworkParts {
     blueprint: Blueprint,
     rows: Rows,
     words: Vec<Vec<u32>>,
-    recipe: AnyRecipe,
-    model: Live,
+    recipe: Recipe,
+    model: Model,
     info: NetworkInfo,
     backbone: Option<Vec<u8>>,
 }
@@ -214,25 +217,12 @@ impl GatheredTexts {
     }
 }
 
-/// A head as a model of the core.
-pub(crate) fn live(head: Head) -> Live {
-    Live::Plain(match head {
-        Head::Ridge(model) => efface::AnyModel::Ridge(Box::new(model)),
-        Head::Classifier(model) => efface::AnyModel::Logistic(Box::new(model)),
-    })
-}
-
-/// The head in the form that a fit works in; the file holds the same in every form.
-fn working(head: &HeadRecipe) -> HeadRecipe {
-    match head {
-        HeadRecipe::Ridge(ridge) if ridge.form == Form::Iterative => HeadRecipe::Ridge(*ridge),
-        HeadRecipe::Ridge(ridge) => HeadRecipe::Ridge(ridge.form(working_form(ridge.form))),
-        HeadRecipe::Softmax(logistic) => HeadRecipe::Softmax(*logistic),
-    }
-}
-
 /// What to tell of a trained encoder.
-pub(super) fn describe(backbone: &Backbone, checkpoint: &Checkpoint, interrupted: bool) -> EncoderInfo {
+pub(super) fn describe(
+    backbone: &Backbone,
+    checkpoint: &TrainingCheckpoint,
+    interrupted: bool,
+) -> EncoderInfo {
     let NetworkRecipe { embedding, encoder, training, .. } = backbone.recipe();
     // JSON has no number for a loss that left the numbers.
     let told = |report: &&efface_nn::EpochReport| {

@@ -12,16 +12,15 @@ mod renew;
 pub(crate) mod train;
 
 pub(crate) use export::export;
-pub(crate) use fit::{live, prepare};
+pub(crate) use fit::prepare;
 pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further};
 
-pub use efface_nn::{EncoderSettings, EpochReport, HeadRecipe, Pooling, Squash, TrainSettings};
+pub use efface_nn::{EncoderSettings, EpochReport, Pooling, Squash, TrainSettings};
 
 use efface::methods::ProjectionResidual;
 use efface::methods::table;
-use efface::{AnyModel, AnyRecipe, Hint, Method, Outcome, RowId, RowStore, Setting};
+use efface::{Hint, Method, Setting};
 
-use crate::codec::model::Live;
 use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::error::{Error, Result};
 use crate::operations::request::ForgetRequest;
@@ -83,46 +82,4 @@ pub(crate) fn tuning_record(method: &Method, network: Option<&NetworkInfo>) -> O
         fields.insert("learning_rate".into(), efface_nn::further_rate(method, training).into());
     }
     Some(settings)
-}
-
-/// The head as a recipe of the core.
-pub(crate) fn core_recipe(head: &HeadRecipe, classes: usize) -> AnyRecipe {
-    match head.as_given() {
-        HeadRecipe::Ridge(ridge) => AnyRecipe::Ridge(ridge),
-        HeadRecipe::Softmax(logistic) if classes == 2 => AnyRecipe::Logistic(logistic),
-        HeadRecipe::Softmax(logistic) => AnyRecipe::Softmax(logistic.softmax()),
-    }
-}
-
-/// The head of a network without some rows; the encoder stays.
-pub(crate) fn forget(
-    model: &Live,
-    request: &ForgetRequest,
-    rows: &dyn RowStore,
-    gone: &[RowId],
-) -> Result<Outcome<Live>> {
-    let ForgetRequest { method, clear_dead_columns, .. } = request;
-    let core = if *method == Method::RetrainHead { Method::Retrain } else { *method };
-    let mut outcome = model.forget_with(&core, *clear_dead_columns, rows, gone)?;
-    // A head that missed its tolerance is made anew too; only who asks for `retrain` by name means the whole.
-    let anew = matches!(model, Live::Plain(_))
-        && *method != Method::Retrain
-        && outcome.evidence.method == Method::Retrain.name();
-    if *method == Method::RetrainHead || anew {
-        outcome.evidence.method = Method::RetrainHead.name().into();
-    }
-    Ok(outcome)
-}
-
-/// The recipe of a head after a change: rounds on a classifier leave it without its curvature, and retraining gives it back.
-pub(crate) fn recipe_of(recipe: AnyRecipe, model: &Live) -> AnyRecipe {
-    match (recipe, model) {
-        (AnyRecipe::Logistic(recipe), Live::Plain(AnyModel::Logistic(model))) => {
-            AnyRecipe::Logistic(recipe.curvature(model.settings().logistic.curvature))
-        }
-        (AnyRecipe::Softmax(recipe), Live::Plain(AnyModel::Logistic(model))) => {
-            AnyRecipe::Softmax(recipe.curvature(model.settings().logistic.curvature))
-        }
-        (recipe, _) => recipe,
-    }
 }

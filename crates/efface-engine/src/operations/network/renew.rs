@@ -4,13 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use efface::{Evidence, Method, Outcome, RowId, RowStore, Rows, WordIds};
-use efface_nn::{Backbone, Trained, TunedNetwork};
+use efface::{Evidence, Method, Model, Outcome, RowId, RowStore, Rows, WordIds};
+use efface_nn::{Backbone, TrainedNetwork, TunedNetwork};
 
-use super::fit::{describe, live};
+use super::fit::describe;
 use super::train;
 use crate::codec::manifest::Manifest;
-use crate::codec::model::Live;
 use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::codec::text_encoder::{PART, word_lists};
 use crate::error::{Error, Result};
@@ -33,7 +32,7 @@ pub(crate) fn retrain(
     stored: &StoreRows<'_>,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<(Outcome<Live>, NetworkRenewal)> {
+) -> Result<(Outcome<Model>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
     stored.check(gone)?;
     if gone.len() >= stored.len() {
@@ -46,13 +45,13 @@ pub(crate) fn retrain(
         let used = word_lists(&texts)?.into_iter().flatten().collect();
         recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
     }
-    let Trained { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
+    let TrainedNetwork { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
     let (backbone, head) = trained.into_parts();
     let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
     let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
-    Ok((Outcome { model: live(head), evidence }, renewal))
+    Ok((Outcome { model: head, evidence }, renewal))
 }
 
 /// Trains the network further by a method that forgets the rows `gone`.
@@ -63,11 +62,11 @@ pub(crate) fn train_further(
     method: &Method,
     gone: &[RowId],
     progress: &dyn Progress,
-) -> Result<(Outcome<Live>, NetworkRenewal)> {
+) -> Result<(Outcome<Model>, NetworkRenewal)> {
     let (network, backbone) = encoder(store, manifest)?;
     let all = texts(store, stored, network.max_tokens, &[])?;
     let TunedNetwork { trained, evidence } = train::further(method, &backbone, &all, gone, progress)?;
-    let Trained { network: tuned, encoded, .. } = trained;
+    let TrainedNetwork { network: tuned, encoded, .. } = trained;
     let (backbone, head) = tuned.into_parts();
     let mut info = network.clone();
     // What is told of the training stays that of the fit, but for the steps.
@@ -75,7 +74,7 @@ pub(crate) fn train_further(
         *steps = backbone.steps();
     }
     let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
-    Ok((Outcome { model: live(head), evidence }, renewal))
+    Ok((Outcome { model: head, evidence }, renewal))
 }
 
 /// The encoder that the file holds, and what is told of it.

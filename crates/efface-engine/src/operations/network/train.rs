@@ -5,7 +5,8 @@ use std::path::Path;
 
 use efface::{Method, RowId, Rows};
 use efface_nn::{
-    Backbone, Checkpoint, EpochReport, NetworkRecipe, StepReport, Trained, TrainingFlow, TunedNetwork,
+    Backbone, EpochReport, NetworkRecipe, StepReport, TrainedNetwork, TrainingCheckpoint, TrainingFlow,
+    TunedNetwork,
 };
 
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ pub(crate) fn train(
     rows: &Rows,
     checkpoint: Option<&Path>,
     progress: &dyn Progress,
-) -> Result<(Trained, bool)> {
+) -> Result<(TrainedNetwork, bool)> {
     if progress.is_interrupted() {
         return Err(Error::Interrupted);
     }
@@ -64,7 +65,7 @@ pub(crate) fn train(
 }
 
 /// Trains a network from scratch to replace the stored one. A training that is stopped leaves the stored network as it was.
-pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<Trained> {
+pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<TrainedNetwork> {
     match train(recipe, rows, None, progress)? {
         (_, true) => Err(Error::Interrupted),
         (trained, false) => Ok(trained),
@@ -96,9 +97,9 @@ pub(crate) fn further(
     if watcher.stopped { Err(Error::Interrupted) } else { Ok(tuned?) }
 }
 
-fn resume(path: &Path) -> Result<Option<Checkpoint>> {
+fn resume(path: &Path) -> Result<Option<TrainingCheckpoint>> {
     match std::fs::read(path) {
-        Ok(bytes) => Checkpoint::from_bytes(&bytes).map(Some).map_err(|error| {
+        Ok(bytes) => TrainingCheckpoint::from_bytes(&bytes).map(Some).map_err(|error| {
             let what = format!("{} is no checkpoint of a training: {error}", path.display());
             Error::request(what, "remove the file, or name another")
         }),
@@ -108,7 +109,7 @@ fn resume(path: &Path) -> Result<Option<Checkpoint>> {
 }
 
 /// A whole checkpoint or the one before, whatever happens.
-fn write(path: &Path, state: &Checkpoint) -> Result<()> {
+fn write(path: &Path, state: &TrainingCheckpoint) -> Result<()> {
     let io = |cause| Error::io(path, cause);
     let bytes = state.to_bytes()?;
     let mut draft = DraftFile::create(path).map_err(io)?;
@@ -149,7 +150,7 @@ impl efface_nn::TrainingProgress for Watcher<'_> {
         if self.stopped { TrainingFlow::Stop } else { TrainingFlow::Continue }
     }
 
-    fn epoch(&mut self, report: &EpochReport, checkpoint: &Checkpoint) -> TrainingFlow {
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &TrainingCheckpoint) -> TrainingFlow {
         let judged = report
             .validation
             .map(|(loss, hits)| format!("; validation loss {loss:.4}, accuracy {:.1} %", 100.0 * hits));

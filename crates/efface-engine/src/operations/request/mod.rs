@@ -7,7 +7,7 @@ pub use forget::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
 use efface::features::{EncoderOptions, WordSource};
-use efface::{Aggregation, KMeans, Logistic, Ridge, Softmax};
+use efface::{Aggregation, GaussianNb, MultinomialNb, Recipe, Ridge};
 
 use crate::operations::row_source::RowSource;
 
@@ -41,11 +41,13 @@ pub struct FitRequest {
     /// Target values that are the positive class, all others being the negative one; implies `classify`. Equal numbers
     /// are equal however they are written.
     pub positive: Vec<String>,
-    /// The model.
-    pub model: Choice,
+    /// The model; of a network, its head. Noise, where a recipe has some, is made of a secret seed that the engine draws.
+    pub model: Recipe,
+    /// The model in its place where a column holds numbers, as naive Bayes counts words and levels but not numbers.
+    pub model_for_numbers: Option<Recipe>,
     /// In how many parts to train it, where it is not trained as a whole.
     pub sharding: Option<Sharding>,
-    /// A text network in place of the model above.
+    /// The encoder of a text network, whose head is the model above.
     pub network: Option<NetworkRequest>,
     /// Who may read the model file, as in `chmod`; its owner alone unless this says otherwise.
     pub mode: u32,
@@ -69,7 +71,8 @@ impl FitRequest {
             max_levels,
             classify: false,
             positive: Vec::new(),
-            model: Choice::default(),
+            model: Ridge::default().into(),
+            model_for_numbers: None,
             sharding: None,
             network: None,
             mode: crate::file::outputs::PRIVATE_MODE,
@@ -77,48 +80,12 @@ impl FitRequest {
     }
 }
 
-/// Which model to fit. What depends on the columns is settled when they are known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Choice {
-    /// Ridge regression, or its classifier face.
-    Ridge(Ridge),
-    /// Logistic regression, two classes. Its noise, where it has some, is made of a secret seed that the engine draws.
-    Logistic(Logistic),
-    /// Logistic regression, three classes or more.
-    Softmax(Softmax),
-    /// Naive Bayes. Without a likelihood, columns decide: Gaussian when one of them holds numbers, else multinomial.
-    NaiveBayes(Option<Likelihood>),
-    /// k-means.
-    KMeans(KMeans),
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self::Ridge(Ridge::default())
-    }
-}
-
-impl From<Ridge> for Choice {
-    fn from(ridge: Ridge) -> Self {
-        Self::Ridge(ridge)
-    }
-}
-
-impl From<Logistic> for Choice {
-    fn from(logistic: Logistic) -> Self {
-        Self::Logistic(logistic)
-    }
-}
-
-impl From<Softmax> for Choice {
-    fn from(softmax: Softmax) -> Self {
-        Self::Softmax(softmax)
-    }
-}
-
-impl From<KMeans> for Choice {
-    fn from(kmeans: KMeans) -> Self {
-        Self::KMeans(kmeans)
+impl FitRequest {
+    /// Naive Bayes whose likelihood the columns decide: Gaussian where one of them holds numbers, else multinomial.
+    pub fn naive_bayes(mut self) -> Self {
+        self.model = MultinomialNb::default().into();
+        self.model_for_numbers = Some(GaussianNb::default().into());
+        self
     }
 }
 
@@ -135,13 +102,4 @@ pub struct Sharding {
     pub aggregation: Option<Aggregation>,
     /// How many shards may be trained at a time.
     pub threads: usize,
-}
-
-/// How naive Bayes takes features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Likelihood {
-    /// As counts.
-    Multinomial,
-    /// As numbers.
-    Gaussian,
 }

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use efface_nn::{EncoderSettings, HeadRecipe, TrainSettings};
+use efface_nn::{EncoderSettings, TrainSettings};
 
-/// A text network: what reads the texts, and what scores what it read.
+/// What reads the texts of a network. What scores them is the model of the request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkRequest {
     /// What reads the texts.
     pub encoder: EncoderChoice,
-    /// What scores them.
-    pub head: HeadRecipe,
     /// Words or tokens of a text; what follows is not read. 1 to 1,048,576, and no more than a pretrained encoder knows.
     /// None reads 250 words, or 512 tokens where a pretrained encoder knows as many.
     pub max_tokens: Option<usize>,

@@ -1,11 +1,11 @@
 //! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
 
 use efface::methods::Newton;
-use efface::{AnyModel, AnyRecipe, Fit, RidgeModel, RidgeState};
+use efface::{Family, Fit, Model, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
-use crate::codec::model::{self, Live};
+use crate::codec::model;
 use crate::error::Error;
 use crate::file::{FileFault, StoreRows, damaged};
 use crate::operations::open_model::OpenModel;
@@ -71,9 +71,10 @@ pub(super) fn against(
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
         return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
     }
-    match &manifest.model.recipe {
-        AnyRecipe::Ridge(_) => ridge(open, manifest, tolerance, &rows),
-        AnyRecipe::Logistic(_) | AnyRecipe::Softmax(_) => {
+    let recipe = &manifest.model.recipe;
+    match recipe.family() {
+        Family::Ridge => ridge(open, manifest, tolerance, &rows),
+        Family::Logistic | Family::Softmax => {
             let found = model::load(&open.store, manifest).map_err(fault)?;
             let newton = Newton { measure: true, ..Newton::default() }.into();
             let evidence = found.forget(&newton, &rows, &[]);
@@ -85,7 +86,7 @@ pub(super) fn against(
             };
             judge(outcome.evidence.relative_bound, manifest, tolerance, "its rows")
         }
-        recipe @ (AnyRecipe::MultinomialNb(_) | AnyRecipe::GaussianNb(_)) => {
+        Family::MultinomialNb | Family::GaussianNb => {
             let all = efface::RowStore::all(&rows).map_err(fault)?;
             let fresh = recipe.fit(&all).map_err(fault)?;
             let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;
@@ -106,7 +107,7 @@ pub(super) fn against(
 fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
     let mut model = model::load(&open.store, manifest).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
-    let Live::Plain(AnyModel::Ridge(model)) = model else {
+    let Some(model) = model.get::<RidgeModel>() else {
         return damaged("its recipe and its state are of different models");
     };
     let kept = model.to_state().map_err(fault)?;
@@ -130,7 +131,7 @@ fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows
         ));
     }
     let fresh = RidgeState { theta: kept.theta.clone(), ..fresh };
-    let again = AnyModel::Ridge(Box::new(RidgeModel::from_state(&fresh).map_err(fault)?));
+    let again = Model::new(RidgeModel::from_state(&fresh).map_err(fault)?);
     match judge(again.evidence().relative_bound, manifest, tolerance, "its rows")? {
         CheckResult::Holds(told) => {
             holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))

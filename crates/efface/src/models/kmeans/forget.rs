@@ -2,7 +2,7 @@
 //! `q_kmeans` says in its evidence, as `refactored`, when it had to read the retained rows, and `dc_kmeans` says how many
 //! rows of the touched leaves it read.
 
-use super::points::Points;
+use super::points::ClusterPoints;
 use super::trace::ReplayResult;
 use super::{KMeansBody, KMeansModel};
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ impl Forget<KMeansModel> for QKMeans {
             return Err(wrong_scheme(self.name(), "dc_kmeans"));
         };
         let rules = model.recipe.rules();
-        let leaving = Points::read(rows, gone)?;
+        let leaving = ClusterPoints::read(rows, gone)?;
         let mut read = gone.len();
         let kept = match trace.without(&leaving, &rules) {
             ReplayResult::Same(trace) => Some((trace, false)),
@@ -49,7 +49,7 @@ impl Forget<KMeansModel> for QKMeans {
                 let stays = request::stays(gone);
                 let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
                 read += retained.len();
-                let points = Points::read(all.as_ref(), &retained)?;
+                let points = ClusterPoints::read(all.as_ref(), &retained)?;
                 let resumed = start.resume(&points, &rules);
                 rows.go_on()?;
                 resumed.map(|trace| (trace, true))

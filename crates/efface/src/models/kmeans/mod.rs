@@ -35,6 +35,7 @@
 //!   mean.
 //! - *A cluster without rows stays where it is*, as the correction has it at mass 0; their plain k-means draws a new centre.
 
+mod family;
 mod forget;
 mod points;
 mod recipe;
@@ -52,9 +53,9 @@ use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Outcome};
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-use points::{Points, nearest, squared_distance};
-use trace::Trace;
-use tree::Tree;
+use points::{ClusterPoints, nearest, squared_distance};
+use trace::LloydTrace;
+use tree::ClusterTree;
 
 /// Fitted centres, with what they need in order to forget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,8 +69,8 @@ pub struct KMeansModel {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum KMeansBody {
-    Quantised(Trace),
-    Divided(Tree),
+    Quantised(LloydTrace),
+    Divided(ClusterTree),
 }
 
 fn too_few(k: usize, distinct: usize) -> Error {
@@ -86,13 +87,13 @@ impl KMeans {
         }
         let body = match self.scheme {
             Scheme::Quantised { .. } => {
-                let points = Points::read(rows, ids)?;
-                let trace = Trace::new(&points, &self.rules());
+                let points = ClusterPoints::read(rows, ids)?;
+                let trace = LloydTrace::new(&points, &self.rules());
                 rows.go_on()?;
                 KMeansBody::Quantised(trace.map_err(|found| too_few(self.k, found))?)
             }
             Scheme::Divided { .. } => {
-                let tree = Tree::new(self, rows, ids);
+                let tree = ClusterTree::new(self, rows, ids);
                 rows.go_on()?;
                 KMeansBody::Divided(tree?)
             }

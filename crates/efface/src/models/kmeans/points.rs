@@ -52,7 +52,7 @@ impl NearestTwo {
 
 /// Dense points in memory.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Points {
+pub(super) struct ClusterPoints {
     pub(super) width: usize,
     pub(super) ids: Vec<u64>,
     values: Vec<f64>,
@@ -62,7 +62,7 @@ pub(super) struct Points {
     stop: Option<Stop>,
 }
 
-impl Points {
+impl ClusterPoints {
     pub(super) fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
@@ -259,7 +259,7 @@ mod tests {
         for (width, shift, scale) in
             [(1, 0.0, 1.0), (7, 0.0, 1e40), (20, 1e7, 1.0), (13, 0.0, 1e-150), (3, 2.0, 1e-3)]
         {
-            let mut points = Points::new(width);
+            let mut points = ClusterPoints::new(width);
             for i in 0..700 {
                 let point: Vec<f64> =
                     (0..width).map(|j| (shift + (wave(i, j) * 8.0).round() / 4.0) * scale).collect();
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_race_is_k_means_plus_plus() {
         let positions = [0.0, 1.0, 3.0, 7.0, 8.0];
-        let mut points = Points::new(1);
+        let mut points = ClusterPoints::new(1);
         for (id, x) in positions.iter().enumerate() {
             points.push(id as u64 * 17, &[*x], [1.0, 2.0, 1.0, 0.5, 0.0][id]);
         }

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::points::Points;
+use super::points::ClusterPoints;
 use crate::models::block_sum::WaitingBlock;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::random::{DrawPurpose, random_uniform};
@@ -45,7 +45,7 @@ pub(super) struct RunStage {
 }
 
 impl RunStage {
-    fn measure(centers: Vec<f64>, points: &Points, rules: &IterationRules) -> Self {
+    fn measure(centers: Vec<f64>, points: &ClusterPoints, rules: &IterationRules) -> Self {
         let mut stage = Self {
             centers,
             members: vec![0; rules.k],
@@ -59,7 +59,7 @@ impl RunStage {
     }
 
     /// Counts points in (`sign` 1) or out (−1).
-    fn put(&mut self, points: &Points, sign: f64) {
+    fn put(&mut self, points: &ClusterPoints, sign: f64) {
         let width = points.width;
         let mut waiting: Vec<WaitingBlock<'_>> =
             (0..self.masses.len()).map(|_| WaitingBlock::default()).collect();
@@ -151,7 +151,7 @@ impl RunStage {
 
 /// A finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Trace {
+pub(super) struct LloydTrace {
     /// The ids of the points that k-means++ chose.
     pub(super) initial: Vec<u64>,
     stages: Vec<RunStage>,
@@ -162,16 +162,16 @@ pub(super) struct Trace {
 /// The result of a replay.
 pub(super) enum ReplayResult {
     /// Nothing visible changed; only sums did.
-    Same(Trace),
+    Same(LloydTrace),
     /// The stages up to here stand; the rest has to be computed anew.
-    From(Trace),
+    From(LloydTrace),
     /// The beginning is gone, or the arithmetic is in doubt: everything has to be computed anew.
     Scratch,
 }
 
-impl Trace {
+impl LloydTrace {
     /// The whole run, or the number of distinct points when that is below k.
-    pub(super) fn new(points: &Points, rules: &IterationRules) -> Result<Self, usize> {
+    pub(super) fn new(points: &ClusterPoints, rules: &IterationRules) -> Result<Self, usize> {
         let chosen = points.plus_plus(rules.k, rules.seed);
         if chosen.len() < rules.k {
             return Err(chosen.len());
@@ -183,7 +183,7 @@ impl Trace {
     }
 
     /// Goes on from the last stage.
-    fn run(mut self, points: &Points, rules: &IterationRules) -> Self {
+    fn run(mut self, points: &ClusterPoints, rules: &IterationRules) -> Self {
         while let Some(last) = self.stages.last()
             && self.stages.len() <= rules.iterations
             && !points.is_stopped()
@@ -201,7 +201,7 @@ impl Trace {
     }
 
     /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
-    pub(super) fn resume(self, points: &Points, rules: &IterationRules) -> Option<Self> {
+    pub(super) fn resume(self, points: &ClusterPoints, rules: &IterationRules) -> Option<Self> {
         let at = self.stages.len();
         let whole = self.run(points, rules);
         let last = whole.stages.get(at.checked_sub(1)?)?;
@@ -215,7 +215,7 @@ impl Trace {
     }
 
     /// Takes points out of every stage and looks whether anything visible changes.
-    pub(super) fn without(&self, gone: &Points, rules: &IterationRules) -> ReplayResult {
+    pub(super) fn without(&self, gone: &ClusterPoints, rules: &IterationRules) -> ReplayResult {
         if gone.ids.iter().any(|id| self.initial.contains(id)) {
             return ReplayResult::Scratch;
         }
@@ -268,8 +268,8 @@ impl Trace {
 mod tests {
     use super::*;
 
-    fn line(positions: &[f64], weights: &[f64]) -> Points {
-        let mut points = Points::new(1);
+    fn line(positions: &[f64], weights: &[f64]) -> ClusterPoints {
+        let mut points = ClusterPoints::new(1);
         for (id, (x, weight)) in positions.iter().zip(weights).enumerate() {
             points.push(id as u64, &[*x], *weight);
         }
@@ -343,7 +343,7 @@ mod tests {
         for seed in 0..200 {
             for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
                 let rules = IterationRules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
-                let Ok(trace) = Trace::new(&points, &rules) else { panic!("enough points") };
+                let Ok(trace) = LloydTrace::new(&points, &rules) else { panic!("enough points") };
                 let losses: Vec<f64> = trace.stages.iter().map(|stage| stage.loss.value()).collect();
                 let last = losses.len() - 1;
                 let falling = &losses[..if trace.stopped { last } else { losses.len() }];

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::points::{Points, nearest};
-use super::trace::{IterationRules, Trace};
+use super::points::{ClusterPoints, nearest};
+use super::trace::{IterationRules, LloydTrace};
 use super::{KMeans, too_few};
 use crate::error::Result;
 use crate::random::{DrawPurpose, random_word};
@@ -28,14 +28,14 @@ struct TreeNode {
 
 /// The tree with the rows of its leaves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tree {
+pub(super) struct ClusterTree {
     /// The ids in each leaf, ascending.
     leaves: Vec<Vec<RowId>>,
     /// The nodes of each level, leaves first, the root alone in the last.
     levels: Vec<Vec<TreeNode>>,
 }
 
-impl Tree {
+impl ClusterTree {
     pub(super) fn new(recipe: &KMeans, rows: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let (height, width) = recipe.shape();
         let sizes: Vec<usize> = (0..=height).rev().map(|level| width.pow(level as u32)).collect();
@@ -77,9 +77,9 @@ impl Tree {
         for level in 0..=height {
             for &at in &touched {
                 let points = if level == 0 {
-                    Points::read(rows, &self.leaves[at])?
+                    ClusterPoints::read(rows, &self.leaves[at])?
                 } else {
-                    let mut points = Points::new(rows.width());
+                    let mut points = ClusterPoints::new(rows.width());
                     for child in at * width..(at + 1) * width {
                         let TreeNode { centers, masses } = &self.levels[level - 1][child];
                         for (cluster, mass) in masses.iter().enumerate() {
@@ -131,9 +131,9 @@ fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
 }
 
 /// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.
-fn solve(recipe: &KMeans, points: &Points, seed: u64, root: bool) -> Result<TreeNode> {
+fn solve(recipe: &KMeans, points: &ClusterPoints, seed: u64, root: bool) -> Result<TreeNode> {
     let rules = IterationRules { k: recipe.k, iterations: recipe.iterations, seed, epsilon: 0.0, gamma: 0.0 };
-    match Trace::new(points, &rules) {
+    match LloydTrace::new(points, &rules) {
         Ok(trace) => Ok(trace.result().map_or_else(TreeNode::default, |stage| TreeNode {
             centers: stage.centers.clone(),
             masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),

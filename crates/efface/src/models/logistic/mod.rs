@@ -14,6 +14,7 @@ mod bound;
 pub(crate) mod change;
 pub(crate) mod curvature;
 mod dead;
+mod family;
 mod giants;
 mod hessian;
 mod link;

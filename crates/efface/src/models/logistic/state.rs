@@ -10,8 +10,8 @@ use super::pass::Survey;
 use super::{Basis, Facts, Ledger, Link, LogisticModel, Settings};
 use crate::error::{Error, Result};
 use crate::evidence::BoundSource;
+use crate::family::Family;
 use crate::linalg::{Cholesky, mirror_lower, par};
-use crate::models::Family;
 use crate::state::ModelState;
 
 /// The small half of a classifier's state.

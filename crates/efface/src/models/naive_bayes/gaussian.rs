@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NaiveBayes;
 use super::rule::Rule;
-use super::tally::{ClassSums, Tally};
+use super::tally::{ClassSums, ClassTally};
 use crate::error::{Error, Result};
 use crate::models::long_sum::check_size;
 use crate::rows::{Features, RowView};
@@ -63,7 +63,7 @@ fn moments(group: &ClassSums, j: usize) -> [FeatureMoment; 2] {
 }
 
 impl GaussianNb {
-    fn smoothing(&self, tally: &Tally) -> FeatureMoment {
+    fn smoothing(&self, tally: &ClassTally) -> FeatureMoment {
         let mut largest = FeatureMoment::default();
         if let Some(group) = tally.together() {
             for j in 0..tally.width {
@@ -77,7 +77,7 @@ impl GaussianNb {
     }
 
     /// Means and smoothed variances, one line per class.
-    fn tables(&self, tally: &Tally) -> (Mat<f64>, Mat<f64>) {
+    fn tables(&self, tally: &ClassTally) -> (Mat<f64>, Mat<f64>) {
         let smoothing = self.smoothing(tally).value;
         let mut means = Mat::zeros(tally.classes, tally.width);
         let mut variances = Mat::zeros(tally.classes, tally.width);
@@ -124,7 +124,7 @@ impl Rule for GaussianNb {
         check_size(view)
     }
 
-    fn joint(&self, tally: &Tally, features: &Features) -> Mat<f64> {
+    fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
         let (means, variances) = self.tables(tally);
         let variance = |class: usize, j: usize| variances[(class, j)].max(f64::MIN_POSITIVE);
         let logs =
@@ -144,7 +144,7 @@ impl Rule for GaussianNb {
         scores
     }
 
-    fn bound(&self, tally: &Tally) -> (f64, f64) {
+    fn bound(&self, tally: &ClassTally) -> (f64, f64) {
         if tally.is_exact() {
             return (0.0, 1.0);
         }

@@ -22,6 +22,7 @@
 //!
 //! Cao and Yang 2015, "Towards making systems forget with machine unlearning"; parameters as scikit-learn defines them.
 
+mod family;
 mod gaussian;
 mod multinomial;
 mod tally;
@@ -29,7 +30,7 @@ mod tally;
 pub use gaussian::GaussianNb;
 pub use multinomial::MultinomialNb;
 use rule::Rule;
-use tally::Tally;
+use tally::ClassTally;
 
 use faer::Mat;
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,7 @@ use crate::traits::{Amend, Fit, Forget, Predict, Settled};
 
 /// What tells the two likelihoods apart. Public only in name: it cannot be implemented elsewhere.
 mod rule {
-    use super::{Features, Mat, Result, RowView, Tally};
+    use super::{ClassTally, Features, Mat, Result, RowView};
 
     pub trait Rule: Copy + std::fmt::Debug + Send + Sync {
         /// Whether squares are kept, and the sums of all rows together.
@@ -53,9 +54,9 @@ mod rule {
         /// Whether a row can be counted.
         fn admit(&self, view: &RowView<'_>) -> Result<()>;
         /// The joint log-likelihood of each row with each class; a class without rows may hold anything.
-        fn joint(&self, tally: &Tally, features: &Features) -> Mat<f64>;
+        fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64>;
         /// How far lost bits can have moved the parameters, and the parameters' norm.
-        fn bound(&self, tally: &Tally) -> (f64, f64);
+        fn bound(&self, tally: &ClassTally) -> (f64, f64);
     }
 }
 
@@ -64,7 +65,7 @@ mod rule {
 #[serde(bound(serialize = "R: Serialize", deserialize = "R: Deserialize<'de>"))]
 pub struct NaiveBayes<R> {
     recipe: R,
-    tally: Tally,
+    tally: ClassTally,
 }
 
 impl<R: Rule> NaiveBayes<R> {
@@ -74,7 +75,7 @@ impl<R: Rule> NaiveBayes<R> {
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let mut model = Self { recipe, tally: Tally::new(rows.outputs(), rows.width(), R::SQUARES) };
+        let mut model = Self { recipe, tally: ClassTally::new(rows.outputs(), rows.width(), R::SQUARES) };
         model.take_in(rows)?;
         Ok(model)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NaiveBayes;
 use super::rule::Rule;
-use super::tally::Tally;
+use super::tally::ClassTally;
 use crate::error::{Error, Result};
 use crate::models::long_sum::{all, check_size};
 use crate::rows::{Features, RowView};
@@ -47,7 +47,7 @@ impl NaiveBayes<MultinomialNb> {
     }
 }
 
-fn table(recipe: &MultinomialNb, tally: &Tally) -> Mat<f64> {
+fn table(recipe: &MultinomialNb, tally: &ClassTally) -> Mat<f64> {
     let alpha = recipe.alpha;
     let mut table = Mat::zeros(tally.classes, tally.width);
     for (class, group) in tally.by_class().iter().enumerate() {
@@ -90,7 +90,7 @@ impl Rule for MultinomialNb {
         check_size(view)
     }
 
-    fn joint(&self, tally: &Tally, features: &Features) -> Mat<f64> {
+    fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
         let table = table(self, tally);
         let mut scores = Mat::zeros(features.rows(), tally.classes);
         for (class, prior) in tally.prior().into_iter().enumerate() {
@@ -104,7 +104,7 @@ impl Rule for MultinomialNb {
 
     /// A loss of L in the counts of a class moves the logarithms by at most L/(α − L) together, and that of their total
     /// by L/(T − L) for each of the d features; rounding the logarithms adds a few units in the last place.
-    fn bound(&self, tally: &Tally) -> (f64, f64) {
+    fn bound(&self, tally: &ClassTally) -> (f64, f64) {
         if tally.is_exact() {
             return (0.0, 1.0);
         }

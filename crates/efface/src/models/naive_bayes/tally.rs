@@ -97,7 +97,7 @@ impl ClassSums {
 /// The sums of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTally", into = "StoredTally")]
-pub struct Tally {
+pub struct ClassTally {
     pub(super) classes: usize,
     pub(super) outputs: usize,
     pub(super) width: usize,
@@ -107,7 +107,7 @@ pub struct Tally {
     groups: Vec<ClassSums>,
 }
 
-impl Tally {
+impl ClassTally {
     pub(super) fn new(outputs: usize, width: usize, squares: bool) -> Self {
         let classes = if outputs == 1 { 2 } else { outputs };
         let groups = vec![ClassSums::new(width, squares); classes + squares as usize];
@@ -242,13 +242,13 @@ struct StoredTally {
     groups: Vec<ClassSums>,
 }
 
-impl From<Tally> for StoredTally {
-    fn from(tally: Tally) -> Self {
+impl From<ClassTally> for StoredTally {
+    fn from(tally: ClassTally) -> Self {
         Self { outputs: tally.outputs, width: tally.width, rows: tally.rows, groups: tally.groups }
     }
 }
 
-impl TryFrom<StoredTally> for Tally {
+impl TryFrom<StoredTally> for ClassTally {
     type Error = Error;
 
     fn try_from(stored: StoredTally) -> Result<Self> {

@@ -12,6 +12,7 @@ pub(crate) mod change;
 mod curvature;
 mod dead;
 mod dense;
+mod family;
 mod gathered;
 mod long_sums;
 mod methods;
@@ -23,7 +24,7 @@ mod state;
 pub(crate) mod sums;
 pub(crate) mod wide;
 
-pub use curvature::Form;
+pub use super::form::Form;
 pub use methods::{leave_out_predictions, printed_form};
 pub use settings::Ridge;
 pub use state::{RidgeState, SumsAccuracy};

@@ -12,7 +12,7 @@ use super::gathered::Gathered;
 use super::sums::Sums;
 use super::{Basis, Body, Bound, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
 use crate::error::{Error, Result};
-use crate::models::Family;
+use crate::family::Family;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 

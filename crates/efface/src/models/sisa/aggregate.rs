@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use super::{Aggregation, Checkpoint};
+use super::{Aggregation, ShardCheckpoint};
 use crate::error::{Error, Result};
 use crate::rows::Features;
 use crate::traits::Predict;
@@ -10,7 +10,7 @@ use crate::traits::Predict;
 /// The scores of all shards that have a say, made one.
 pub(super) fn predict<'a, M: Predict + 'a>(
     aggregation: Aggregation,
-    answers: impl Iterator<Item = &'a Checkpoint<M>>,
+    answers: impl Iterator<Item = &'a ShardCheckpoint<M>>,
     outputs: usize,
     features: &Features,
 ) -> Result<Mat<f64>> {
@@ -18,9 +18,9 @@ pub(super) fn predict<'a, M: Predict + 'a>(
     let mut constants = Vec::new();
     for answer in answers {
         match answer {
-            Checkpoint::Trained(model) => scores.push(model.predict(features)?),
-            Checkpoint::Constant(means) => constants.push(means),
-            Checkpoint::Abstains | Checkpoint::AsBefore => (),
+            ShardCheckpoint::Trained(model) => scores.push(model.predict(features)?),
+            ShardCheckpoint::Constant(means) => constants.push(means),
+            ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => (),
         }
     }
     let columns = scores.first().map_or(outputs, Mat::ncols);

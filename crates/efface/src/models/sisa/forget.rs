@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::shard::{Shard, Source, Work, as_kept};
+use super::shard::{ShardChain, ShardRows, TrainingWork, as_kept};
 use super::{Sisa, SisaModel};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
@@ -14,20 +14,24 @@ use crate::traits::{Amend, Fit, Forget, Settled};
 
 /// Trains what is missing in each shard, several at a time. Every shard is trained alone, so that the number of threads
 /// decides nothing; of several errors the first shard's is reported.
-pub(super) fn train_all<F>(sisa: &Sisa<F>, shards: &mut [Shard<F::Model>], source: Source<'_>) -> Result<Work>
+pub(super) fn train_all<F>(
+    sisa: &Sisa<F>,
+    shards: &mut [ShardChain<F::Model>],
+    source: ShardRows<'_>,
+) -> Result<TrainingWork>
 where
     F: Fit + Sync,
     F::Model: Send + Sync,
 {
     let threads = sisa.threads.min(shards.len());
-    let done: Vec<Result<Work>> = if threads <= 1 {
+    let done: Vec<Result<TrainingWork>> = if threads <= 1 {
         shards.iter_mut().map(|shard| shard.train(&sisa.recipe, source)).collect()
     } else {
         side_by_side(threads, shards, |shard| shard.train(&sisa.recipe, source))
     };
-    done.into_iter().try_fold(Work::default(), |sum, work| {
+    done.into_iter().try_fold(TrainingWork::default(), |sum, work| {
         let work = work?;
-        Ok(Work { trained: sum.trained + work.trained, read: sum.read + work.read })
+        Ok(TrainingWork { trained: sum.trained + work.trained, read: sum.read + work.read })
     })
 }
 
@@ -66,18 +70,18 @@ where
     fn change(
         &self,
         method: &str,
-        source: Source<'_>,
+        source: ShardRows<'_>,
         leave: &[RowId],
         join: &[RowId],
     ) -> Result<Outcome<Self>> {
         let stays = request::stays(leave);
         let places = |id: &RowId| self.recipe.place(*id);
-        let mut touched: BTreeMap<usize, Shard<F::Model>> = BTreeMap::new();
+        let mut touched: BTreeMap<usize, ShardChain<F::Model>> = BTreeMap::new();
         for (shard, slice) in leave.iter().chain(join).map(places) {
             let entry = touched.entry(shard).or_insert_with(|| {
-                let Shard { slices, checkpoints } = self.shards[shard].as_ref();
+                let ShardChain { slices, checkpoints } = self.shards[shard].as_ref();
                 let kept = |ids: &Vec<RowId>| ids.iter().copied().filter(|&id| stays(id)).collect();
-                Shard {
+                ShardChain {
                     slices: slices.iter().map(kept).collect(),
                     checkpoints: checkpoints[..slice].to_vec(),
                 }
@@ -96,7 +100,7 @@ where
                 shard.slices[slice].push(*id);
             }
         }
-        let (at, mut touched): (Vec<usize>, Vec<Shard<F::Model>>) = touched.into_iter().unzip();
+        let (at, mut touched): (Vec<usize>, Vec<ShardChain<F::Model>>) = touched.into_iter().unzip();
         for ids in touched.iter_mut().flat_map(|shard| &mut shard.slices) {
             ids.sort_unstable();
             if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -136,7 +140,7 @@ where
         let sample = self.shards.iter().flat_map(|shard| &shard.slices).flatten().next();
         let new = as_kept(rows, *sample.ok_or(Error::NoRows)?, new)?;
         let join: Vec<RowId> = new.ids().collect();
-        self.change(method, Source { store: rows, new: Some(&new) }, leave, &join)
+        self.change(method, ShardRows { store: rows, new: Some(&new) }, leave, &join)
     }
 }
 
@@ -160,7 +164,7 @@ where
         gone: &[RowId],
     ) -> Result<Outcome<SisaModel<F>>> {
         model.check_gone(rows, gone)?;
-        model.change("sisa", Source { store: rows, new: None }, gone, &[])
+        model.change("sisa", ShardRows { store: rows, new: None }, gone, &[])
     }
 }
 

@@ -35,13 +35,15 @@
 //! rows are dealt to shards in turn; a hash leaves the shards a little unequal, and nobody else's place to chance.
 
 mod aggregate;
+mod family;
 mod forget;
 mod recipe;
 mod shard;
 
 pub use crate::methods::SisaForget;
+pub use family::{ShardRecipe, ShardedModel, ShardedRecipe};
 pub use recipe::{Aggregation, Sisa};
-pub use shard::Checkpoint;
+pub use shard::ShardCheckpoint;
 
 use std::sync::Arc;
 
@@ -52,7 +54,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Precomputed};
 use crate::rows::{RowId, RowStore, Rows};
 use crate::traits::{Fit, Predict};
-use shard::{Shard, Source, Work};
+use shard::{ShardChain, ShardRows, TrainingWork};
 
 /// A fitted sharded model, with every checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,7 +71,7 @@ pub struct SisaModel<F: Fit> {
     outputs: usize,
     /// Shared with the model before a change, where the change did not touch them.
     #[serde(serialize_with = "write_shards")]
-    shards: Vec<Arc<Shard<F::Model>>>,
+    shards: Vec<Arc<ShardChain<F::Model>>>,
 }
 
 impl<F> Fit for Sisa<F>
@@ -113,17 +115,17 @@ impl<F: Fit> SisaModel<F> {
         self.outputs
     }
 
-    /// What each shard knows, all its slices taken together; never [`Checkpoint::AsBefore`].
-    pub fn answers(&self) -> impl Iterator<Item = &Checkpoint<F::Model>> {
+    /// What each shard knows, all its slices taken together; never [`ShardCheckpoint::AsBefore`].
+    pub fn answers(&self) -> impl Iterator<Item = &ShardCheckpoint<F::Model>> {
         self.shards.iter().map(|shard| shard.answer())
     }
 
     /// What is kept beside the rows, and its memory.
     pub fn precomputed(&self) -> Vec<Precomputed> {
-        let size = |checkpoint: &Checkpoint<F::Model>| match checkpoint {
-            Checkpoint::Trained(model) => self.recipe.recipe.bytes(model),
-            Checkpoint::Constant(means) => size_of_val(means.as_slice()),
-            Checkpoint::Abstains | Checkpoint::AsBefore => 0,
+        let size = |checkpoint: &ShardCheckpoint<F::Model>| match checkpoint {
+            ShardCheckpoint::Trained(model) => self.recipe.recipe.bytes(model),
+            ShardCheckpoint::Constant(means) => size_of_val(means.as_slice()),
+            ShardCheckpoint::Abstains | ShardCheckpoint::AsBefore => 0,
         };
         let checkpoints = self.shards.iter().flat_map(|shard| &shard.checkpoints).map(size).sum();
         let ids = self.rows() * size_of::<RowId>();
@@ -143,7 +145,7 @@ impl<F: Fit> SisaModel<F> {
         for shard in &self.shards {
             let checkpoints = shard.checkpoints.iter().map(|checkpoint| checkpoint.convert(&mut with));
             let checkpoints = checkpoints.collect::<Result<_>>()?;
-            converted.push(Arc::new(Shard { slices: shard.slices.clone(), checkpoints }));
+            converted.push(Arc::new(ShardChain { slices: shard.slices.clone(), checkpoints }));
         }
         let recipe = Sisa { recipe, shards, slices, seed, aggregation, threads };
         Ok(SisaModel { recipe, width: self.width, outputs: self.outputs, shards: converted })
@@ -157,7 +159,7 @@ impl<F: Fit> SisaModel<F> {
 
     /// A model in which nobody has a say has nothing to answer with.
     fn check_answers(self) -> Result<Self> {
-        if self.answers().all(|answer| matches!(answer, Checkpoint::Abstains)) {
+        if self.answers().all(|answer| matches!(answer, ShardCheckpoint::Abstains)) {
             return Err(Error::NoWeight);
         }
         Ok(self)
@@ -169,19 +171,19 @@ where
     F: Fit + Clone + Sync,
     F::Model: Clone + Send + Sync,
 {
-    fn train(recipe: &Sisa<F>, rows: &Rows) -> Result<(Self, Work)> {
+    fn train(recipe: &Sisa<F>, rows: &Rows) -> Result<(Self, TrainingWork)> {
         recipe.check()?;
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let mut shards: Vec<Shard<F::Model>> =
-            (0..recipe.shards).map(|_| Shard::new(recipe.slices)).collect();
+        let mut shards: Vec<ShardChain<F::Model>> =
+            (0..recipe.shards).map(|_| ShardChain::new(recipe.slices)).collect();
         for id in rows.ids() {
             let (shard, slice) = recipe.place(id);
             shards[shard].slices[slice].push(id);
         }
         shards.iter_mut().flat_map(|shard| &mut shard.slices).for_each(|ids| ids.sort_unstable());
-        let work = forget::train_all(recipe, &mut shards, Source { store: rows, new: None })?;
+        let work = forget::train_all(recipe, &mut shards, ShardRows { store: rows, new: None })?;
         let shards = shards.into_iter().map(Arc::new).collect();
         let model = Self { recipe: recipe.clone(), width: rows.width(), outputs: rows.outputs(), shards };
         Ok((model.check_answers()?, work))
@@ -200,7 +202,7 @@ where
 }
 
 fn write_shards<M: Serialize, S: Serializer>(
-    shards: &[Arc<Shard<M>>],
+    shards: &[Arc<ShardChain<M>>],
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_seq(shards.iter().map(|shard| shard.as_ref()))
@@ -213,7 +215,7 @@ struct StoredSisa<F: Fit> {
     recipe: Sisa<F>,
     width: usize,
     outputs: usize,
-    shards: Vec<Shard<F::Model>>,
+    shards: Vec<ShardChain<F::Model>>,
 }
 
 impl<F: Fit> TryFrom<StoredSisa<F>> for SisaModel<F> {
@@ -221,7 +223,7 @@ impl<F: Fit> TryFrom<StoredSisa<F>> for SisaModel<F> {
 
     fn try_from(StoredSisa { recipe, width, outputs, shards }: StoredSisa<F>) -> Result<Self> {
         recipe.check()?;
-        let in_place = |(at, shard): (usize, &Shard<F::Model>)| {
+        let in_place = |(at, shard): (usize, &ShardChain<F::Model>)| {
             let slices = shard.slices.iter().enumerate();
             slices.into_iter().all(|(slice, ids)| ids.iter().all(|&id| recipe.place(id) == (at, slice)))
         };

@@ -9,7 +9,7 @@ use crate::traits::Fit;
 /// What a shard knew after one of its slices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Checkpoint<M> {
+pub enum ShardCheckpoint<M> {
     /// A model of all slices up to here.
     Trained(M),
     /// A class had no row yet and the recipe cannot do without: the weighted mean of the targets answers to everything.
@@ -20,29 +20,29 @@ pub enum Checkpoint<M> {
     AsBefore,
 }
 
-impl<M> Checkpoint<M> {
+impl<M> ShardCheckpoint<M> {
     /// This checkpoint with its model in another form.
-    pub(super) fn convert<N>(&self, with: &mut impl FnMut(&M) -> Result<N>) -> Result<Checkpoint<N>> {
+    pub(super) fn convert<N>(&self, with: &mut impl FnMut(&M) -> Result<N>) -> Result<ShardCheckpoint<N>> {
         Ok(match self {
-            Self::Trained(model) => Checkpoint::Trained(with(model)?),
-            Self::Constant(means) => Checkpoint::Constant(means.clone()),
-            Self::Abstains => Checkpoint::Abstains,
-            Self::AsBefore => Checkpoint::AsBefore,
+            Self::Trained(model) => ShardCheckpoint::Trained(with(model)?),
+            Self::Constant(means) => ShardCheckpoint::Constant(means.clone()),
+            Self::Abstains => ShardCheckpoint::Abstains,
+            Self::AsBefore => ShardCheckpoint::AsBefore,
         })
     }
 }
 
 /// The slices of a shard and the checkpoints behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shard<M> {
+pub(super) struct ShardChain<M> {
     /// The ids in each slice, ascending: the order in which a store lists rows must not matter.
     pub(super) slices: Vec<Vec<RowId>>,
-    pub(super) checkpoints: Vec<Checkpoint<M>>,
+    pub(super) checkpoints: Vec<ShardCheckpoint<M>>,
 }
 
 /// What a training cost.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Work {
+pub(super) struct TrainingWork {
     /// Slices trained.
     pub(super) trained: usize,
     /// Rows read.
@@ -51,12 +51,12 @@ pub(super) struct Work {
 
 /// Where the rows of a shard are read: those in `new` hide those of the store.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct ShardRows<'a> {
     pub(super) store: &'a dyn RowStore,
     pub(super) new: Option<&'a Rows>,
 }
 
-impl Source<'_> {
+impl ShardRows<'_> {
     fn read(&self, ids: &[RowId]) -> Result<Rows> {
         let Some(new) = self.new else { return Rows::read(self.store, ids) };
         let (fresh, kept): (Vec<RowId>, Vec<RowId>) = ids.iter().partition(|&&id| new.get(id).is_some());
@@ -78,19 +78,21 @@ pub(super) fn as_kept(store: &dyn RowStore, sample: RowId, new: &Rows) -> Result
     Ok(kept)
 }
 
-impl<M> Shard<M> {
+impl<M> ShardChain<M> {
     pub(super) fn new(slices: usize) -> Self {
         Self { slices: vec![Vec::new(); slices], checkpoints: Vec::with_capacity(slices) }
     }
 
     /// What the shard knows after all slices before `end`.
-    pub(super) fn after(&self, end: usize) -> &Checkpoint<M> {
+    pub(super) fn after(&self, end: usize) -> &ShardCheckpoint<M> {
         let told = self.checkpoints.iter().take(end).rev();
-        told.into_iter().find(|c| !matches!(c, Checkpoint::AsBefore)).unwrap_or(&Checkpoint::Abstains)
+        told.into_iter()
+            .find(|c| !matches!(c, ShardCheckpoint::AsBefore))
+            .unwrap_or(&ShardCheckpoint::Abstains)
     }
 
     /// What the shard knows.
-    pub(super) fn answer(&self) -> &Checkpoint<M> {
+    pub(super) fn answer(&self) -> &ShardCheckpoint<M> {
         self.after(self.checkpoints.len())
     }
 
@@ -99,13 +101,17 @@ impl<M> Shard<M> {
     }
 
     /// Trains every slice that has no checkpoint yet.
-    pub(super) fn train<F: Fit<Model = M>>(&mut self, recipe: &F, source: Source<'_>) -> Result<Work> {
-        let mut work = Work::default();
+    pub(super) fn train<F: Fit<Model = M>>(
+        &mut self,
+        recipe: &F,
+        source: ShardRows<'_>,
+    ) -> Result<TrainingWork> {
+        let mut work = TrainingWork::default();
         let mut rows: Option<Rows> = None;
         let mut unread = 0;
         for slice in self.checkpoints.len()..self.slices.len() {
             let checkpoint = if self.slices[slice].is_empty() {
-                if slice == 0 { Checkpoint::Abstains } else { Checkpoint::AsBefore }
+                if slice == 0 { ShardCheckpoint::Abstains } else { ShardCheckpoint::AsBefore }
             } else {
                 let ids = self.slices[unread..=slice].concat();
                 let fresh = source.read(&ids)?;
@@ -118,11 +124,11 @@ impl<M> Shard<M> {
                     none => none.insert(fresh),
                 };
                 let start = match self.after(slice) {
-                    Checkpoint::Trained(model) => Some(model),
+                    ShardCheckpoint::Trained(model) => Some(model),
                     _ => None,
                 };
                 let checkpoint = learn(recipe, start, rows)?;
-                work.trained += !matches!(checkpoint, Checkpoint::Abstains) as usize;
+                work.trained += !matches!(checkpoint, ShardCheckpoint::Abstains) as usize;
                 checkpoint
             };
             self.checkpoints.push(checkpoint);
@@ -136,27 +142,27 @@ impl<M> Shard<M> {
         [self.slices.len(), self.checkpoints.len()] == [slices; 2]
             && self.slices.iter().all(|ids| ids.is_sorted_by(|a, b| a < b))
             && told.all(|(slice, (ids, checkpoint))| match checkpoint {
-                Checkpoint::Trained(_) => !ids.is_empty(),
-                Checkpoint::Constant(means) => {
+                ShardCheckpoint::Trained(_) => !ids.is_empty(),
+                ShardCheckpoint::Constant(means) => {
                     !ids.is_empty() && means.len() == outputs && means.iter().all(|m| m.is_finite())
                 }
-                Checkpoint::Abstains => slice == 0 || !ids.is_empty(),
-                Checkpoint::AsBefore => slice > 0 && ids.is_empty(),
+                ShardCheckpoint::Abstains => slice == 0 || !ids.is_empty(),
+                ShardCheckpoint::AsBefore => slice > 0 && ids.is_empty(),
             })
     }
 }
 
-fn learn<F: Fit>(recipe: &F, start: Option<&F::Model>, rows: &Rows) -> Result<Checkpoint<F::Model>> {
+fn learn<F: Fit>(recipe: &F, start: Option<&F::Model>, rows: &Rows) -> Result<ShardCheckpoint<F::Model>> {
     if rows.iter().all(|view| view.weight == 0.0) {
-        return Ok(Checkpoint::Abstains);
+        return Ok(ShardCheckpoint::Abstains);
     }
     let trained = match start {
         Some(model) => recipe.resume(model, rows),
         None => recipe.fit(rows),
     };
     match trained {
-        Ok(model) => Ok(Checkpoint::Trained(model)),
-        Err(Error::EmptyClass { .. }) => Ok(Checkpoint::Constant(mean_targets(rows))),
+        Ok(model) => Ok(ShardCheckpoint::Trained(model)),
+        Err(Error::EmptyClass { .. }) => Ok(ShardCheckpoint::Constant(mean_targets(rows))),
         Err(error) => Err(error),
     }
 }

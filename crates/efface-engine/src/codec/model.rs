@@ -1,18 +1,12 @@
 //! Between a model and its file. A model is stored as its [`ModelState`]: the head as one array, every array of the state as one
 //! of its own, so that scores need not read the large ones.
 
-mod live;
-
-pub(crate) use live::Live;
-
 use efface::features::Encoder;
-use efface::models::Scorer;
+use efface::models::{ModelScorer, RowsBeside};
 use efface::{
-    Amend, AnyModel, AnyRecipe, Evidence, Family, Features, Form, ModelState, NotCovered, Predict,
-    RidgeModel, RidgeState, SisaModel, StateArray,
+    Amend, Evidence, Form, Model, ModelState, NotCovered, Recipe, RidgeState, ShardRecipe, Sisa, StateArray,
 };
 use efface_nn::NetworkRecipe;
-use faer::Mat;
 use rusqlite::Connection;
 
 use crate::codec::manifest::{Manifest, ModelHead, StateHead, StateKind};
@@ -27,7 +21,7 @@ fn head_name(arrays: usize) -> &'static str {
 }
 
 /// What the manifest says of a state.
-pub(crate) fn state_head(model: &Live, state: &ModelState) -> StateHead {
+pub(crate) fn state_head(model: &Model, state: &ModelState) -> StateHead {
     let kind = |array: &StateArray| match array {
         StateArray::Numbers(_) => StateKind::Numbers,
         StateArray::Counts(_) => StateKind::Counts,
@@ -40,7 +34,7 @@ pub(crate) fn state_head(model: &Live, state: &ModelState) -> StateHead {
 }
 
 /// The small half of a model's state.
-pub(crate) fn head(recipe: AnyRecipe, state: StateHead, evidence: &Evidence) -> ModelHead {
+pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> ModelHead {
     let known = |bound: f64| bound.is_finite().then_some(bound);
     ModelHead {
         recipe,
@@ -117,106 +111,45 @@ fn read_state(
 }
 
 /// The model, ready to change. O(d³/3) in the dense forms of ridge.
-pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Live> {
-    if in_shards(manifest) {
-        return Ok(Live::Shards(Box::new(shards(store, manifest)?)));
-    }
+pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Model> {
     let state = store.with(|connection| read_state(connection, manifest, |_| true))?;
-    let model = match &manifest.model.recipe {
-        AnyRecipe::Ridge(settings) => {
-            let mut state = RidgeState::from_model_state(state)?;
-            state.settings = settings.form(working_form(settings.form));
-            // Rows that wait to be scrubbed are in the stored sums, and no longer rows of the model.
-            state.rows = manifest.rows as usize;
-            let model = match &manifest.waiting {
-                Some(_) => {
-                    let gone =
-                        store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
-                    RidgeModel::from_state_without(&state, &gone)?
-                }
-                None => RidgeModel::from_state(&state)?,
-            };
-            AnyModel::Ridge(Box::new(model))
+    let recipe = recipe(store, manifest)?.for_single_change();
+    let model = match &manifest.waiting {
+        Some(_) => {
+            let gone = store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
+            recipe.restore(state, RowsBeside::Gone(&gone))?
         }
-        _ => AnyModel::from_state(state)?,
+        None => recipe.restore(state, RowsBeside::None)?,
     };
     check(store, manifest, &model)?;
-    Ok(Live::Plain(model))
+    Ok(model)
+}
+
+/// The recipe of the model as it is stored. That of networks in shards holds their words as well, which are an array of the file.
+fn recipe(store: &ModelStore, manifest: &Manifest) -> Result<Recipe> {
+    let Some(shards) = manifest.network.as_ref().and_then(|network| network.shards.as_ref()) else {
+        return Ok(manifest.model.recipe.clone());
+    };
+    let bytes = store.with(|connection| parts::bytes(connection, &manifest.parts, "backbone"))?;
+    let (network, _) = NetworkRecipe::from_bytes(&bytes)?;
+    let sisa = Sisa::new(ShardRecipe::new(network)?, shards.shards, shards.slices);
+    Ok(sisa.seed(shards.seed).aggregation(shards.aggregation).into())
 }
 
 /// Whether every shard is a network of its own.
 fn in_shards(manifest: &Manifest) -> bool {
-    manifest.model.state.family == Family::Network
-}
-
-/// Networks in shards.
-fn shards(store: &ModelStore, manifest: &Manifest) -> Result<SisaModel<NetworkRecipe>> {
-    let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
-    let (state, recipe) = store.with(|connection| {
-        let state = read_state(connection, manifest, |_| true)?;
-        Ok((state, parts::bytes(connection, &manifest.parts, "backbone")?))
-    })?;
-    let (recipe, _) = NetworkRecipe::from_bytes(&recipe).map_err(|error| damaged(error.to_string()))?;
-    let model = efface_nn::unseal(&state.head()?, &recipe).map_err(|error| damaged(error.to_string()))?;
-    if model.rows() as u64 != manifest.rows || model.outputs() != manifest.blueprint.outputs() {
-        return Err(damaged("its shards stand for other rows".into()));
-    }
-    Ok(model)
-}
-
-/// The form that one change from the file works in. The file holds sums, whatever the form; the inverse would be made
-/// anew in twice the time of a factor, and the rows of XA⁻¹ in O(nd²), only to be thrown away.
-pub(crate) fn working_form(kept: Form) -> Form {
-    match kept {
-        Form::Inverse | Form::Rows => Form::Factor,
-        form => form,
-    }
-}
-
-/// What scores rows of a stored model.
-#[derive(Debug, Clone)]
-pub(crate) enum StoredScorer {
-    /// That of a model of the core, or of the head of a network.
-    Core(Scorer),
-    /// A network a shard.
-    Shards(Box<SisaModel<NetworkRecipe>>),
-}
-
-impl StoredScorer {
-    /// The parameters by name; refused for a model in shards.
-    pub(crate) fn parameters(&self) -> efface::Result<efface::models::NamedParameters> {
-        match self {
-            Self::Core(scorer) => scorer.parameters(),
-            Self::Shards(model) => Err(efface::models::no_parameters(model.settings().shards)),
-        }
-    }
-
-    /// Whether scores are distances to the centres of clusters.
-    pub(crate) fn is_of_clusters(&self) -> bool {
-        matches!(self, Self::Core(scorer) if scorer.family() == Family::KMeans)
-    }
-}
-
-impl Predict for StoredScorer {
-    fn predict(&self, features: &Features) -> efface::Result<Mat<f64>> {
-        match self {
-            Self::Core(scorer) => scorer.predict(features),
-            Self::Shards(model) => model.predict(features),
-        }
-    }
+    manifest.network.as_ref().is_some_and(|network| network.shards.is_some())
 }
 
 /// What scores rows, from the arrays that scores need and no others.
-pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest) -> Result<StoredScorer> {
-    if in_shards(manifest) {
-        return Ok(StoredScorer::Shards(Box::new(shards(store, manifest)?)));
-    }
+pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest) -> Result<ModelScorer> {
     let wanted = |name: &str| !ModelState::is_working_array(name);
-    let scorer = Scorer::from_state(store.with(|connection| read_state(connection, manifest, wanted))?)?;
+    let state = store.with(|connection| read_state(connection, manifest, wanted))?;
+    let scorer = recipe(store, manifest)?.restore_scorer(state)?;
     if let Some(model) = scorer.model() {
         check(store, manifest, model)?;
     }
-    Ok(StoredScorer::Core(scorer))
+    Ok(scorer)
 }
 
 /// The head of a stored ridge model once its parameters are others, and the minimum or not.
@@ -244,7 +177,7 @@ pub(crate) fn replace_parameters(
 }
 
 /// Whether a model that was read fits the rows beside it.
-fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()> {
+fn check(store: &ModelStore, manifest: &Manifest, model: &Model) -> Result<()> {
     let blueprint = &manifest.blueprint;
     let what = if model.features() != blueprint.width {
         "its model has another width than its rows"
@@ -252,8 +185,6 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()
         "its model stands for another number of rows"
     } else if model.classes().is_some_and(|found| Some(found) != blueprint.class_count()) {
         "its model has another number of classes"
-    } else if !model.is_of(&manifest.model.recipe) {
-        "its recipe and its state are of different models"
     } else if model.outputs().is_some_and(|outputs| outputs != blueprint.outputs()) {
         "its model has another number of outputs than its rows"
     } else {
@@ -263,44 +194,30 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &AnyModel) -> Result<()
 }
 
 /// Folds in what waits, so that nothing of a row that is gone stays in the curvature, and takes the state.
-pub(crate) fn settle(model: &mut Live, evidence: &mut Evidence) -> Result<ModelState> {
+pub(crate) fn settle(model: &mut Model, evidence: &mut Evidence) -> Result<ModelState> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
     // From the file, what comes first is all that was there before; a factor was made for this change.
     evidence.precomputed.truncate(1);
-    state(model)
+    Ok(model.to_state()?)
 }
 
 /// The parameters of a model that can be stored with its sums as they were before `gone` rows left, and whether they
 /// are the minimum. None where that would save nothing: a family that keeps no sums, a change that made them anew.
-pub(crate) fn quick(model: &Live, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
-    match model {
-        Live::Plain(AnyModel::Ridge(model))
-            if model.waiting() >= gone && !evidence.resummed && !evidence.refactored =>
-        {
-            Some(model.quick_state())
-        }
-        _ => None,
-    }
+pub(crate) fn quick(model: &Model, gone: usize, evidence: &Evidence) -> Option<(Vec<f64>, bool)> {
+    let is_quick = model.waiting() >= gone && !evidence.resummed && !evidence.refactored;
+    is_quick.then(|| model.quick_state()).flatten()
 }
 
 /// Whether forgets from this model can be scrubbed later.
 pub(crate) fn defers(manifest: &Manifest) -> bool {
-    let ridge = matches!(&manifest.model.recipe, AnyRecipe::Ridge(ridge) if ridge.form != Form::Iterative);
-    ridge && !in_shards(manifest)
-}
-
-/// What is stored of a settled model.
-pub(crate) fn state(model: &Live) -> Result<ModelState> {
-    Ok(match model {
-        Live::Plain(model) => model.to_state()?,
-        Live::Shards(model) => ModelState::new(Family::Network, &efface_nn::seal(model)?)?,
-    })
+    let form = manifest.model.recipe.describe().form;
+    form.is_some_and(|form| form != Form::Iterative) && !in_shards(manifest)
 }
 
 /// Whether the numbers of rows are part of the model, so that a row which gets another number is another row.
 pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
-    matches!(manifest.model.recipe, AnyRecipe::KMeans(_) | AnyRecipe::Sisa(_)) || in_shards(manifest)
+    manifest.model.recipe.describe().knows_row_numbers || in_shards(manifest)
 }
 
 /// What a forget cannot take out of a model.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::AnyModel;
+use super::Model;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Method;
@@ -13,17 +13,14 @@ use crate::rows::{RowId, RowStore, Rows};
 
 /// A result that has to be within a tolerance.
 pub(super) struct Judged {
-    pub(super) outcome: Outcome<AnyModel>,
+    pub(super) outcome: Outcome<Model>,
     /// Whether the request named the tolerance: then it is reached, or nothing changes.
     pub(super) asked: bool,
 }
 
 impl Judged {
     /// The result, or what `retrain` makes of it where it is too far from retraining.
-    pub(super) fn repaired(
-        self,
-        retrain: impl FnOnce() -> Result<Outcome<AnyModel>>,
-    ) -> Result<Outcome<AnyModel>> {
+    pub(super) fn repaired(self, retrain: impl FnOnce() -> Result<Outcome<Model>>) -> Result<Outcome<Model>> {
         let Self { mut outcome, asked } = self;
         let Some(tolerance) = outcome.evidence.tolerance.filter(|_| outcome.evidence.tolerance_missed())
         else {
@@ -75,7 +72,7 @@ impl Judged {
     }
 }
 
-impl AnyModel {
+impl Model {
     /// Retrains with `new` rows in the place of `gone` ones, where learning or amending missed the model's tolerance.
     pub(super) fn held_to_tolerance(
         &self,
@@ -103,19 +100,19 @@ impl AnyModel {
 mod tests {
     use super::*;
     use crate::evidence::Evidence;
-    use crate::models::{AnyRecipe, Ridge};
+    use crate::models::{Recipe, Ridge};
     use crate::rows::Dense;
     use crate::traits::Fit;
 
     /// What a method left: its name, what it promises, and its bound beside a tolerance of 1e-9.
-    fn left(method: &str, promise: Claim, relative_bound: f64) -> Outcome<AnyModel> {
+    fn left(method: &str, promise: Claim, relative_bound: f64) -> Outcome<Model> {
         let rows = Rows::new(Dense::new(vec![1.0, 2.0], 1).unwrap(), vec![1.0, 2.0], 1).unwrap();
-        let model = AnyRecipe::Ridge(Ridge::new(1.0)).fit(&rows).unwrap();
+        let model = Recipe::new(Ridge::new(1.0)).fit(&rows).unwrap();
         let evidence = request::evidence(method, 2, (relative_bound, 1.0), "", 0);
         Outcome { model, evidence: Evidence { promise, ..evidence } }
     }
 
-    fn judged(asked: bool, outcome: Outcome<AnyModel>, retrained: Result<f64>) -> Result<Evidence> {
+    fn judged(asked: bool, outcome: Outcome<Model>, retrained: Result<f64>) -> Result<Evidence> {
         let retrain = || Ok(left("retrain", Claim::Exact, retrained?));
         Judged { outcome, asked }.repaired(retrain).map(|outcome| outcome.evidence)
     }
