@@ -7,7 +7,7 @@ import re
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from limits import EXACT, MAX_NOTE, MAX_SIGNATURES, Refused
+from limits import EXACT, MAX_NOTE, MAX_ROTATIONS, MAX_SIGNATURES, Refused
 from merkle import sha256
 
 
@@ -53,7 +53,8 @@ class Key:
         if int.from_bytes(data[1:], "little") % 2**255 in WEAK:
             raise Refused("key", "a weak point: anyone could sign for it")
         self.key = Ed25519PublicKey.from_public_bytes(data[1:])
-        self.retired = None
+        # The receipts that it may sign: from the one after the hand-over to it, up to the one in which it hands over.
+        self.first, self.last = 0, None
 
     def holds(self, signature, message):
         try:
@@ -64,21 +65,46 @@ class Key:
 
 
 class Keys:
-    """The keys that are trusted. A key that handed over signs nothing later."""
+    """The keys that are trusted, from a list with one a line, oldest first. A key that handed over is followed by
+    ` until N`; only the last key may sign without end."""
 
-    def __init__(self, *texts):
-        self.keys = [Key(text) for text in texts]
+    def __init__(self, text=""):
+        self.keys, self.recovery = [], None
+        for line in filter(None, map(str.strip, text.splitlines())):
+            if self.keys and self.keys[-1].last is None:
+                raise Refused("key", "only the last key of a list has no `until N`")
+            key_text, _, last = line.partition(" until ")
+            self.keys.append(Key(key_text))
+            if last:
+                if not re.fullmatch("0|[1-9][0-9]{0,15}", last, re.ASCII):
+                    raise Refused("key", "`until` names a receipt")
+                self.keys[-1].last = int(last)
 
-    def find(self, name, key_id):
-        return next((key for key in self.keys if (key.name, key.id) == (name, key_id)), None)
+    def get(self, text):
+        return next((key for key in self.keys if key.text == text), None)
+
+    def is_known(self, name, key_id):
+        return any((key.name, key.id) == (name, key_id) for key in self.keys)
+
+    def add(self, text, first, last):
+        if len(self.keys) > 2 * MAX_ROTATIONS:
+            raise Refused("limits", "too many keys")
+        key = Key(text)
+        key.first, key.last = first, last
+        self.keys.append(key)
 
     def active(self, name, key_id, sequence):
-        key = self.find(name, key_id)
-        if key is None:
-            raise Refused("key", f"key {key_id} is not trusted")
-        if key.retired is not None and sequence > key.retired:
-            raise Refused("key", f"key {key_id} handed over at receipt {key.retired}")
-        return key
+        why = f"key {key_id} is not trusted"
+        for key in self.keys:
+            if (key.name, key.id) != (name, key_id):
+                continue
+            if key.last is not None and sequence > key.last:
+                why = f"key {key_id} handed over at receipt {key.last}"
+            elif sequence < key.first:
+                why = f"key {key_id} took over for receipt {key.first}"
+            else:
+                return key
+        raise Refused("key", why)
 
 
 def verify_checkpoint(note, keys):
@@ -111,9 +137,10 @@ def verify_checkpoint(note, keys):
         check_name(name)
         if len(data) < 5:
             raise Refused("checkpoint", "not a signature")
-        if not keys.find(name, data[:4].hex()):
+        if not keys.is_known(name, data[:4].hex()):
             continue
-        key = keys.active(name, data[:4].hex(), max(size - 1, 0))
+        # A head is signed by the key that would sign the next receipt: after a hand-over, the new one.
+        key = keys.active(name, data[:4].hex(), size)
         if len(data) != 68 or not key.holds(data[4:], body.encode()):
             raise Refused("checkpoint", "a signature is wrong")
         signed = signed or name == origin

@@ -165,16 +165,23 @@ def spent_since_earlier(receipt):
     return since is None or since < receipt["sequence"]
 
 
-def key_named(receipt):
-    if (receipt["kind"] == "key_rotation") != (receipt["next_key"] is not None):
+def keys_named(receipt):
+    keys, kind = receipt["keys"], receipt["kind"]
+    if (kind in ("fit", "key_rotation") and receipt["outcome"] == "done") != (keys is not None):
         return False
-    if receipt["next_key"] is None:
+    if keys is None:
         return True
     try:
-        following = Key(receipt["next_key"])
+        named = [Key(text) for text in keys.values() if text is not None]
     except Refused:
         return False
-    return following.name == receipt["origin"] and following.id != receipt["key_id"]
+    if any(key.name != receipt["origin"] for key in named) or Key(keys["by"]).id != receipt["key_id"]:
+        return False
+    if keys["recovery"] == keys["next"] or (kind == "fit") != (keys["retired"] is None):
+        return False
+    if kind == "fit":
+        return keys["by"] == keys["next"]
+    return keys["next"] not in (keys["retired"], keys["by"])
 
 
 def head_before(receipt):
@@ -187,7 +194,7 @@ RULES = (
     outcome_of_kind, reason_given, rows_of_kind, rows_commitment, subject_of_forget, starts_from_nothing, first_is_fit,
     set_size, set_root, nothing_changed, claim_of_change, exact_has_bound, exact_within_tolerance, forgotten_time,
     times_in_order, scrubbed_time, settles_earlier, withdrawn_time, live_version, release_given, audit_results,
-    spends_calibrated, spends_as_promised, total_of_parts, spent_since_earlier, key_named, head_before,
+    spends_calibrated, spends_as_promised, total_of_parts, spent_since_earlier, keys_named, head_before,
 )  # fmt: skip
 
 

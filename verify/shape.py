@@ -1,9 +1,9 @@
-"""The shape of a receipt and of a bundle, as docs/receipt.schema.json and docs/bundle.schema.json have it."""
+"""The shape of a receipt, as docs/receipt.schema.json has it."""
 
 import datetime
 import re
 
-from keys import control, unbase64
+from keys import control
 from limits import EXACT, MAX_LIST, Refused
 
 
@@ -98,7 +98,6 @@ BOOL = shape(lambda v: isinstance(v, bool), "not true or false")
 SIZE = shape(lambda v: is_number(v) and v >= 0, "not a number, or negative")
 ANY = shape(is_number, "not a number")
 SEED = shape(lambda v: isinstance(v, str) and re.fullmatch("0|[1-9][0-9]{0,19}", v) and int(v) < 2**64, "no seed")
-SIGNATURE = shape(lambda v: isinstance(v, str) and len(unbase64(v, "schema")) == 64, "not a signature")
 CODE = shape(lambda v: isinstance(v, str) and re.fullmatch("[a-z][a-z0-9_]{0,63}", v, re.ASCII), "not a code")
 STATE = record(root=HASH, count=COUNT)
 CLAIMS = {
@@ -126,6 +125,8 @@ RELEASE = record(
     minimum_batch=COUNT, batch=COUNT, delay_seconds=COUNT, noise=optional(SIZE), calibration=optional(CALIBRATION),
     privacy=optional(PRIVACY), warnings=list_of(TEXT),
 )  # fmt: skip
+KEY_TEXT = shape(lambda v: isinstance(v, str), "not a key")
+KEYS = record(by=KEY_TEXT, retired=optional(KEY_TEXT), next=KEY_TEXT, recovery=optional(KEY_TEXT))
 RECEIPT = record(
     schema=one_of("efface.receipt/1"), id=hexadecimal(32), origin=text_of(255), sequence=COUNT,
     request_id=optional(request),
@@ -140,15 +141,7 @@ RECEIPT = record(
     bound=optional(record(distance=optional(SIZE), relative=optional(SIZE), source=one_of("measured", "carried"))),
     audit=list_of(AUDIT), not_covered=list_of(UNCOVERED), copies=list_of(COPY), release=optional(RELEASE),
     settles=optional(record(first=COUNT, last=COUNT)),
-    next_key=optional(shape(lambda v: isinstance(v, str), "not a key")), key_id=hexadecimal(8),
+    keys=optional(KEYS), key_id=hexadecimal(8),
     previous=optional(record(size=COUNT, root=HASH)),
 )  # fmt: skip
-SIGNED = record(receipt=RECEIPT, signature=SIGNATURE)
-PATH = list_of(HASH)
-INCLUSION = record(index=COUNT, size=COUNT, path=PATH)
-CONSISTENCY = record(old=COUNT, new=COUNT, path=PATH)
-BUNDLE = record(
-    schema=one_of("efface.bundle/1"), signed=SIGNED, inclusion=INCLUSION,
-    checkpoint=shape(lambda v: isinstance(v, str), "not a text"), consistency=optional(CONSISTENCY),
-    rotations=list_of(SIGNED),
-)  # fmt: skip
+CONSISTENCY = record(old=COUNT, new=COUNT, path=list_of(HASH))

@@ -1,99 +1,207 @@
 #!/usr/bin/env python3
 """A second verifier for efface's receipts.
 
-It shares no code with efface: canonical JSON, Merkle trees, checkpoints and the rules of docs/receipt.md are written
+It shares no code with efface: canonical JSON, CBOR, Merkle trees, checkpoints and the rules of docs/receipt.md are written
 again in this folder, with the standard library; only the Ed25519 check comes from the `cryptography` package. Where the two
 verifiers disagree, one of them is wrong, and that is the point of having two.
 
-    verify.py bundle KEY receipt.json
-    verify.py log KEY log.jsonl checkpoint.txt
-    verify.py succession KEY old.txt new.txt proof.json [rotation.json ...]
+    verify.py bundle KEYS receipt.cose
+    verify.py log KEYS log.txt checkpoint.txt
+    verify.py succession KEYS old.txt new.txt proof.json
 
-KEY is a file with the public key, `name+id+base64`. Exit status: 0 verified, 1 refused, 2 wrong usage.
+KEYS is a file with the public keys, as `efface keys` prints them: `name+id+base64`, one a line, oldest first, those that
+handed over followed by ` until N`. Exit status: 0 verified, 1 refused, 2 wrong usage.
 """
 
 import base64
+import binascii
 import sys
 
+import cose
 from canonical import canonical, parse
-from keys import Key, Keys, check_name, verify_checkpoint
+from keys import Keys, check_name, verify_checkpoint
 from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
 from merkle import Edge, verify_consistency, verify_inclusion
 from rules import check_rules
-from shape import BUNDLE, CONSISTENCY, SIGNED
+from shape import CONSISTENCY, RECEIPT
 
 
-def verify_signed(signed, keys):
-    receipt = signed["receipt"]
-    check_name(receipt["origin"])
-    check_rules(receipt)
-    key = keys.active(receipt["origin"], receipt["key_id"], receipt["sequence"])
-    if not key.holds(base64.b64decode(signed["signature"]), b"efface receipt v1\0" + canonical(receipt)):
-        raise Refused("signature", "the signature of the receipt is wrong")
+class Signed:
+    """A receipt and its signature, from the COSE_Sign1 that holds both."""
+
+    def __init__(self, message):
+        if not isinstance(message.payload, bytes):
+            raise Refused("encoding", "no payload")
+        self.payload, self.signature = message.payload, message.signature
+        self.receipt = parse(message.payload, MAX_RECEIPT)
+        RECEIPT(self.receipt)
+
+    def encoded(self, unprotected=None):
+        """The bytes of the COSE_Sign1. Without an unprotected header they are the leaf of the log."""
+        return cose.sign1(cose.statement_header(self.receipt), unprotected or {}, self.payload, self.signature)
+
+    def check(self):
+        check_name(self.receipt["origin"])
+        check_rules(self.receipt)
+
+    def verify_by(self, key):
+        if not key.holds(self.signature, cose.to_be_signed(cose.statement_header(self.receipt), self.payload)):
+            raise Refused("signature", "the signature of the receipt is wrong")
+
+    def verify(self, keys):
+        self.check()
+        receipt = self.receipt
+        key = keys.active(receipt["origin"], receipt["key_id"], receipt["sequence"])
+        self.verify_by(key)
+        return key
 
 
-def read_signed(line, keys):
+def read_signed(leaf):
     """A receipt of a log, by itself."""
-    signed = parse(line, MAX_RECEIPT)
-    SIGNED(signed)
-    verify_signed(signed, keys)
+    if len(leaf) > MAX_RECEIPT + 1024:
+        raise Refused("limits", "the receipt is too long")
+    signed = Signed(cose.Message(leaf))
+    if signed.encoded() != leaf:
+        raise Refused("encoding", "not written in the one way of a signed receipt")
     return signed
 
 
+def named_keys(signed):
+    signed.check()
+    if signed.receipt["keys"] is None:
+        raise Refused("schema", "this receipt names no keys")
+    return signed.receipt["keys"]
+
+
 def follow(keys, signed):
-    """Trusts the key that a rotation names, and retires the one that signed it."""
-    verify_signed(signed, keys)
-    receipt = signed["receipt"]
-    if receipt["kind"] != "key_rotation" or receipt["outcome"] != "done":
-        raise Refused("schema", "not a key rotation that was done")
-    if len(keys.keys) > MAX_ROTATIONS:
-        raise Refused("limits", "too many keys")
-    following, signer = Key(receipt["next_key"]), keys.find(receipt["origin"], receipt["key_id"])
-    known = keys.find(following.name, following.id)
-    if signer.retired is not None and (not known or signer.retired != receipt["sequence"]):
+    """Goes forward: trusts the key that a hand-over names, if a trusted key or the recovery key signed it."""
+    named, sequence = named_keys(signed), signed.receipt["sequence"]
+    if keys.get(named["by"]) or keys.recovery != named["by"]:
+        signed.verify(keys)
+    else:
+        keys.add(named["by"], sequence, sequence)
+        signed.verify_by(keys.get(named["by"]))
+    keys.recovery = named["recovery"]
+    if named["retired"] is None:
+        return
+    old, following = keys.get(named["retired"]), keys.get(named["next"])
+    if old is None:
+        raise Refused("key", "the key that retires is not trusted")
+    if old.last is not None and (following is None or old.last != sequence):
         raise Refused("key", "a key hands over once")
-    signer.retired = receipt["sequence"]
-    if not known:
-        keys.keys.append(following)
+    old.last = sequence
+    if following:
+        following.first = max(following.first, sequence + 1)
+    else:
+        keys.add(named["next"], sequence + 1, None)
+
+
+def recall(keys, signed):
+    """Goes back: trusts the key that a hand-over retired, because a log that a trusted key signs contains it."""
+    named, sequence = named_keys(signed), signed.receipt["sequence"]
+    known = Keys(named["by"])
+    signed.verify_by(known.keys[0])
+    if named["retired"] is None:
+        return
+    following, old = keys.get(named["next"]), keys.get(named["retired"])
+    if following is None:
+        raise Refused("key", "the hand-over leads to a key that is not trusted")
+    following.first = max(following.first, sequence + 1)
+    if named["by"] != named["retired"]:
+        keys.add(named["by"], sequence, sequence)
+    if old is None:
+        keys.add(named["retired"], 0, sequence)
+    elif old.last != sequence:
+        raise Refused("key", "a key hands over once")
 
 
 def hashes(texts):
     return [bytes.fromhex(text) for text in texts]
 
 
-def verify_bundle(data, *key_texts):
-    """Verifies the bytes of a bundle; gives the receipt."""
-    bundle = parse(data, MAX_BUNDLE)
-    BUNDLE(bundle)
-    if len(bundle["rotations"]) > MAX_ROTATIONS:
-        raise Refused("limits", "too many rotations")
-    places = [rotation["receipt"]["sequence"] for rotation in bundle["rotations"]]
-    if any(first >= second for first, second in zip(places, places[1:])):
-        raise Refused("schema", "rotations are listed oldest first, each once")
-    keys = Keys(*key_texts)
-    for rotation in bundle["rotations"]:
-        follow(keys, rotation)
-    verify_signed(bundle["signed"], keys)
-    receipt = bundle["signed"]["receipt"]
-    origin, size, root = verify_checkpoint(bundle["checkpoint"], keys)
+class Bundle:
+    """A receipt with all that is needed to check it."""
+
+    def __init__(self, data):
+        if len(data) > MAX_BUNDLE:
+            raise Refused("limits", f"{len(data)} bytes, more than {MAX_BUNDLE}")
+        message = cose.Message(data)
+        self.signed, head = Signed(message), cose.attached_receipt(message)
+        self.checkpoint = message.unprotected.get("checkpoint")
+        if not isinstance(self.checkpoint, str):
+            raise Refused("encoding", "no checkpoint")
+        self.key_id, self.signature = head.key_id(), head.signature
+        self.inclusion, self.consistency, self.keys = head.proof(cose.INCLUSION), None, []
+        if isinstance(message.unprotected.get("consistency"), bytes):
+            self.consistency = cose.Message(message.unprotected["consistency"]).proof(cose.CONSISTENCY)
+        links = message.unprotected.get("keys")
+        for link in links if isinstance(links, list) else []:
+            if not isinstance(link, bytes):
+                raise Refused("encoding", "the list of keys holds no bytes")
+            link = cose.Message(link)
+            self.keys.append((Signed(link), cose.attached_receipt(link).proof(cose.INCLUSION)))
+        if self.encoded() != data:
+            raise Refused("encoding", "not written in the one way of a receipt with its proofs")
+
+    def attached(self, kind, proof):
+        return cose.receipt_bytes(self.signed.receipt["origin"], self.key_id, self.signature, kind, *proof)
+
+    def encoded(self):
+        """The bytes of the file, from what was read of it."""
+        headers = {cose.RECEIPTS: [self.attached(cose.INCLUSION, self.inclusion)]}
+        if self.keys:
+            headers["keys"] = [
+                signed.encoded({cose.RECEIPTS: [self.attached(cose.INCLUSION, proof)]}) for signed, proof in self.keys
+            ]
+        headers["checkpoint"] = self.checkpoint
+        if self.consistency:
+            headers["consistency"] = self.attached(cose.CONSISTENCY, self.consistency)
+        return self.signed.encoded(headers)
+
+
+def check_place(signed, proof, origin, size, root):
+    """A receipt is in the log that a checkpoint signs, at the place that it states."""
+    receipt, (proof_size, index, path) = signed.receipt, proof
     if receipt["origin"] != origin:
         raise Refused("origin", "receipt and checkpoint belong to different logs")
-    proof = bundle["inclusion"]
-    if proof["index"] != receipt["sequence"] or proof["size"] != size:
+    if index != receipt["sequence"] or proof_size != size:
         raise Refused("inclusion", "the proof is for another place or another log")
-    leaf = canonical(bundle["signed"])
-    if len(leaf) > MAX_RECEIPT:
-        raise Refused("limits", "the receipt is too long")
-    verify_inclusion(leaf, proof["index"], size, hashes(proof["path"]), root)
-    proof, previous = bundle["consistency"], receipt["previous"]
+    verify_inclusion(signed.encoded(), index, size, path, root)
+
+
+def verify_bundle(data, key_text):
+    """Verifies the bytes of a receipt with its proofs, against a list of keys; gives the receipt."""
+    bundle, keys = Bundle(data), Keys(key_text)
+    if len(bundle.keys) > MAX_ROTATIONS:
+        raise Refused("limits", "too many keys")
+    places = [signed.receipt["sequence"] for signed, _ in bundle.keys]
+    if any(first >= second for first, second in zip(places, places[1:])):
+        raise Refused("schema", "hand-overs are listed oldest first, each once")
+    earlier = []
+    for signed, _ in bundle.keys:
+        by = (signed.receipt["keys"] or {"by": None})["by"]
+        if by is not None and (keys.get(by) or keys.recovery == by):
+            follow(keys, signed)
+        else:
+            earlier.append(signed)
+    origin, size, root = verify_checkpoint(bundle.checkpoint, keys)
+    key = keys.active(origin, bundle.key_id, size)
+    if not key.holds(bundle.signature, cose.to_be_signed(cose.head_header(origin, bundle.key_id), root)):
+        raise Refused("checkpoint", "the COSE signature of the head is wrong")
+    for signed, proof in bundle.keys:
+        check_place(signed, proof, origin, size, root)
+    for signed in reversed(earlier):
+        recall(keys, signed)
+    bundle.signed.verify(keys)
+    check_place(bundle.signed, bundle.inclusion, origin, size, root)
+    proof, previous = bundle.consistency, bundle.signed.receipt["previous"]
     if (proof is None) != (previous is None):
         raise Refused("consistency", "every receipt but the first has a proof from the head that it names")
     if proof is not None:
-        if (proof["old"], proof["new"]) != (previous["size"], size):
+        if proof[:2] != (previous["size"], size):
             raise Refused("consistency", "the proof is not from the head that the receipt names")
-        path = hashes(proof["path"])
-        verify_consistency(previous["size"], size, path, bytes.fromhex(previous["root"]), root)
-    return receipt
+        verify_consistency(previous["size"], size, proof[2], bytes.fromhex(previous["root"]), root)
+    return bundle.signed.receipt
 
 
 def scrub(receipt, waiting):
@@ -126,13 +234,32 @@ class Group:
             raise Refused("chain", "receipts that were written together do not account for every row")
 
 
-def verify_log(lines, note, *key_texts):
+class Trust:
+    """The keys that the reader trusts, and whether one of them signed something of the log."""
+
+    def __init__(self, key_text):
+        self.keys, self.vouched = Keys(key_text), False
+
+    def see(self, signer, sequence):
+        if self.keys.get(signer.text):
+            self.keys.active(signer.name, signer.id, sequence)
+            self.vouched = True
+
+
+def verify_log(leaves, note, key_text):
     """Verifies a whole log, from its first receipt to a checkpoint; gives the number of receipts."""
-    keys, edge, origin, last, waiting = Keys(*key_texts), Edge(), None, None, None
-    group = Group(None)
-    for line in lines:
-        signed = read_signed(line, keys)
-        receipt = signed["receipt"]
+    keys, edge, origin, last, waiting = Keys(), Edge(), None, None, None
+    group, trust = Group(None), Trust(key_text)
+    for leaf in leaves:
+        signed = read_signed(leaf)
+        receipt = signed.receipt
+        signed.check()
+        if edge.size == 0 and receipt["keys"] is not None:
+            # The first receipt says by which key it is signed. Whether to trust that key, the reader's keys decide.
+            keys = Keys(receipt["keys"]["by"])
+        if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":
+            follow(keys, signed)
+        trust.see(signed.verify(keys), receipt["sequence"])
         if receipt["sequence"] != edge.size:
             raise Refused("inclusion", f"receipt {receipt['sequence']} stands at {edge.size}")
         if origin not in (None, receipt["origin"]):
@@ -158,11 +285,15 @@ def verify_log(lines, note, *key_texts):
             raise Refused("chain", f"receipt {edge.size} is older than the one before it")
         last = receipt
         waiting = scrub(receipt, waiting)
-        if receipt["kind"] == "key_rotation" and receipt["outcome"] == "done":
+        if receipt["kind"] == "fit":
             follow(keys, signed)
-        edge.append(line)
+        edge.append(leaf)
     group.finish()
     signed_origin, size, root = verify_checkpoint(note, keys)
+    for key in [key for key in keys.keys if key.last is None]:
+        trust.see(key, size)
+    if not trust.vouched:
+        raise Refused("key", "no trusted key has signed anything of this log")
     if origin not in (None, signed_origin):
         raise Refused("origin", "log and checkpoint belong to different logs")
     if size != edge.size:
@@ -201,31 +332,31 @@ def read_text(path, limit):
         raise Refused("checkpoint", f"{path} is not text") from error
 
 
-def log_lines(path):
+def log_leaves(path):
+    """The receipts of a log, one a line in base64."""
     with open(path, "rb") as file:
-        while line := file.readline(MAX_RECEIPT + 2):
-            yield line.removesuffix(b"\n")
+        while line := file.readline(2 * MAX_RECEIPT):
+            try:
+                yield base64.b64decode(line.removesuffix(b"\n"), validate=True)
+            except binascii.Error as error:
+                raise Refused("encoding", "a line of the log is not base64") from error
 
 
 def main(arguments):
     try:
         match arguments:
             case ["bundle", key, path]:
-                receipt = verify_bundle(read(path, MAX_BUNDLE), read_text(key, 400).strip())
+                receipt = verify_bundle(read(path, MAX_BUNDLE), read_text(key, MAX_NOTE))
                 rows = receipt["rows"]["removed"]
                 print(f"verified: {receipt['kind']} {receipt['outcome']}, {rows} rows removed, receipt {receipt['id']}")
             case ["log", key, path, note]:
-                size = verify_log(log_lines(path), read_text(note, MAX_NOTE), read_text(key, 400).strip())
+                size = verify_log(log_leaves(path), read_text(note, MAX_NOTE), read_text(key, MAX_NOTE))
                 print(f"verified: {size} receipts")
-            case ["succession", key, old, new, proof, *rotations]:
-                keys = Keys(read_text(key, 400).strip())
-                for path in rotations:
-                    signed = parse(read(path, MAX_RECEIPT), MAX_RECEIPT)
-                    SIGNED(signed)
-                    follow(keys, signed)
+            case ["succession", key, old, new, proof]:
                 verify_succession(
-                    read_text(old, MAX_NOTE), read_text(new, MAX_NOTE), parse(read(proof, MAX_BUNDLE), MAX_BUNDLE), keys
-                )
+                    read_text(old, MAX_NOTE), read_text(new, MAX_NOTE), parse(read(proof, MAX_BUNDLE), MAX_BUNDLE),
+                    Keys(read_text(key, MAX_NOTE)),
+                )  # fmt: skip
                 print("verified: the newer log continues the older one")
             case _:
                 print(__doc__, file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,10 +16,9 @@ from ._html import table
 class Receipt:
     """A signed receipt with its proofs: what an auditor needs, and no content of any row."""
 
-    def __init__(self, bundle: bytes | str) -> None:
-        self._bytes = bundle.encode() if isinstance(bundle, str) else bytes(bundle)
-        self._bundle: dict[str, Any] = json.loads(self._bytes)
-        self._receipt: dict[str, Any] = self._bundle["signed"]["receipt"]
+    def __init__(self, file: bytes) -> None:
+        self._bytes = bytes(file)
+        self._receipt: dict[str, Any] = _core.read_receipt(self._bytes)
 
     @property
     def id(self) -> str:
@@ -173,8 +171,8 @@ class ModelFile:
 
     @property
     def public_key(self) -> str:
-        """The public key that the log began with: what :func:`verify` wants."""
-        return self._file.public_keys()[0]
+        """The public keys of the log, one a line: what :func:`verify` wants. One key, unless it was replaced."""
+        return self._file.public_keys()
 
     def checkpoint(self) -> str:
         """The signed head of the log."""
@@ -264,13 +262,13 @@ def create(
 
 
 def verify(receipt: Receipt | bytes | str | os.PathLike[str], key: str) -> Receipt:
-    """Checks a receipt against the public key that its log began with: signature, place in the log, head of the log.
+    """Checks a receipt against public keys of its log: signature, place in the log, head of the log.
 
     Parameters
     ----------
-    receipt : Receipt, the bytes or text of its file, or the path of the file
+    receipt : Receipt, the bytes of its file, or the path of the file
     key : str
-        The public key, as ``ModelFile.public_key`` or ``efface keys`` gives it.
+        The public keys, one a line, as ``ModelFile.public_key`` or ``efface keys`` gives it.
 
     Returns
     -------
@@ -278,12 +276,11 @@ def verify(receipt: Receipt | bytes | str | os.PathLike[str], key: str) -> Recei
         The receipt, verified. Anything that does not hold raises :class:`~efface.VerificationError`.
     """
     if not isinstance(receipt, Receipt):
-        if isinstance(receipt, os.PathLike) or (isinstance(receipt, str) and not receipt.lstrip().startswith("{")):
+        if isinstance(receipt, (str, os.PathLike)):
             receipt = Path(receipt).read_bytes()
-        if not isinstance(receipt, (bytes, str)):
-            raise TypeError(f"a receipt is its bytes, its text or its file, not a {type(receipt).__name__}")
-        data = receipt.encode() if isinstance(receipt, str) else receipt
-        _core.verify_bundle(data, key)
-        return Receipt(data)
+        if not isinstance(receipt, bytes):
+            raise TypeError(f"a receipt is its bytes or its file, not a {type(receipt).__name__}")
+        _core.verify_bundle(receipt, key)
+        return Receipt(receipt)
     _core.verify_bundle(receipt.to_bytes(), key)
     return receipt

@@ -48,10 +48,10 @@ def main() -> None:
         print(report)
         receipt = report.receipt
         assert receipt is not None
-        receipt.save(folder / "receipt.json")
+        receipt.save(folder / "receipt.cose")
 
         # What follows needs the receipt and the public key, and no model.
-        verified = efface.verify(folder / "receipt.json", model.public_key)
+        verified = efface.verify(folder / "receipt.cose", model.public_key)
         print(verified)
         print("could not be taken out:", verified.to_dict()["not_covered"] or "nothing")
 

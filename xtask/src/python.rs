@@ -53,9 +53,18 @@ pub(crate) const PACKAGE: Environment = Environment {
     ],
 };
 
-/// What the second verifier of receipts and its tests need: signatures, and a validator of the published schemas.
-pub(crate) const VERIFIER: Environment =
-    Environment { folder: "venv-verify", requirements: &["cryptography==50.0.2", "jsonschema==4.26.0"] };
+/// What the second verifier of receipts and its tests need: signatures, validators of the published schemas, and an
+/// implementation of COSE receipts that is not ours.
+pub(crate) const VERIFIER: Environment = Environment {
+    folder: "venv-verify",
+    requirements: &[
+        "cryptography==50.0.2",
+        "jsonschema==4.26.0",
+        "cbor2==6.2.1",
+        "pycddl==0.6.4",
+        "scitt-cose==0.5.0",
+    ],
+};
 
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.

@@ -155,7 +155,7 @@ fn verifier() -> Result<()> {
         eprintln!("skipped: there is no python3, verify/ is not run");
         return Ok(());
     }
-    let interpreter = match python("python3", "import cryptography, jsonschema") {
+    let interpreter = match python("python3", "import cryptography, jsonschema, cbor2, pycddl, scitt_cose") {
         Some(system) => system,
         None => match VERIFIER.interpreter() {
             Ok(path) => path.to_string_lossy().into_owned(),

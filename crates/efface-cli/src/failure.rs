@@ -105,6 +105,11 @@ impl Failure {
     }
 }
 
+/// What can be done where a key cannot be used.
+const KEY_HINT: &str = "put back the key file that was made with the model, for its owner alone (chmod 600); open an \
+                        encrypted one with --passphrase-file, name a key that is elsewhere with --sign-with or \
+                        --sign-with-agent, and replace a lost one with `efface keys MODEL --recover FILE`";
+
 impl From<efface_engine::Error> for Failure {
     fn from(error: efface_engine::Error) -> Self {
         let broken_pipe = match &error {
@@ -115,6 +120,7 @@ impl From<efface_engine::Error> for Failure {
             efface_engine::Error::Exists { .. } => {
                 Some("choose another name, or overwrite it with --force".into())
             }
+            efface_engine::Error::Key { .. } => Some(KEY_HINT.into()),
             error => error.hint().map(|hint| hint.worded(flag)),
         };
         let message = match &error {

@@ -17,29 +17,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
+use crate::failure::Result;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let Cli { command, json, quiet, wait, mode } = Cli::parse();
-    let terminal = Terminal::new(json, quiet, wait, mode);
-    let outcome = match command {
-        Command::Demo(args) => commands::demo::run(&args, &terminal),
-        Command::Fit(args) => commands::fit::run(*args, &terminal),
-        Command::Forget(args) => commands::forget::run(args, &terminal),
-        Command::Learn(args) => commands::change::learn(&args, &terminal),
-        Command::Amend(args) => commands::change::amend(&args, &terminal),
-        Command::Predict(args) => commands::predict::run(&args, &terminal),
-        Command::Inspect(args) => commands::inspect::run(&args, &terminal),
-        Command::Export(args) => commands::export::run(&args, &terminal),
-        Command::Audit(args) => commands::audit::run(&args, &terminal),
-        Command::Log(args) => commands::log::run(&args, &terminal),
-        Command::Verify(args) => commands::verify::run(&args, &terminal),
-        Command::Keys(args) => commands::upkeep::keys(&args, &terminal),
-        Command::Policy(args) => commands::upkeep::policy(&args, &terminal),
-        Command::Settle(args) => commands::upkeep::settle(&args, &terminal),
-        Command::Reproduce(args) => commands::reproduce::run(&args, &terminal),
-        Command::Completions(args) => commands::completions::run(&args, &terminal),
-    };
+    let Cli { command, json, quiet, wait, mode, signing } = Cli::parse();
+    let access = signing.access();
+    let terminal = Terminal::new(json, quiet, wait, mode, access.as_ref().cloned().unwrap_or_default());
+    let outcome = access.and_then(|_| run(command, &terminal));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output closed the pipe early, as `head` does: that is no failure.
@@ -48,5 +33,27 @@ fn main() -> ExitCode {
             terminal.failure(&failure);
             ExitCode::from(failure.code())
         }
+    }
+}
+
+fn run(command: Command, terminal: &Terminal) -> Result {
+    match command {
+        Command::Demo(args) => commands::demo::run(&args, terminal),
+        Command::Fit(args) => commands::fit::run(*args, terminal),
+        Command::Forget(args) => commands::forget::run(args, terminal),
+        Command::Learn(args) => commands::change::learn(&args, terminal),
+        Command::Amend(args) => commands::change::amend(&args, terminal),
+        Command::Predict(args) => commands::predict::run(&args, terminal),
+        Command::Inspect(args) => commands::inspect::run(&args, terminal),
+        Command::Export(args) => commands::export::run(&args, terminal),
+        Command::Audit(args) => commands::audit::run(&args, terminal),
+        Command::Log(args) => commands::log::run(&args, terminal),
+        Command::Receipt(args) => commands::receipt::run(&args, terminal),
+        Command::Verify(args) => commands::verify::run(&args, terminal),
+        Command::Keys(args) => commands::upkeep::keys(&args, terminal),
+        Command::Policy(args) => commands::upkeep::policy(&args, terminal),
+        Command::Settle(args) => commands::upkeep::settle(&args, terminal),
+        Command::Reproduce(args) => commands::reproduce::run(&args, terminal),
+        Command::Completions(args) => commands::completions::run(&args, terminal),
     }
 }

@@ -5,29 +5,37 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use efface_engine::Engine;
+use efface_engine::{Engine, KeyAccess};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 use crate::progress::ProgressBars;
 
 /// How the user wants to be spoken to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terminal {
     json: bool,
     quiet: bool,
     wait: Duration,
     mode: u32,
+    access: KeyAccess,
 }
 
 impl Terminal {
-    pub(crate) fn new(json: bool, quiet: bool, wait: u64, mode: u32) -> Self {
-        Self { json, quiet, wait: Duration::from_secs(wait), mode }
+    pub(crate) fn new(json: bool, quiet: bool, wait: u64, mode: u32, access: KeyAccess) -> Self {
+        Self { json, quiet, wait: Duration::from_secs(wait), mode, access }
+    }
+
+    /// How to come to the keys of a model.
+    pub(crate) fn access(&self) -> &KeyAccess {
+        &self.access
     }
 
     /// Opens a model in order to change it, as patiently as the user is.
     pub(crate) fn change(&self, model: &Path) -> Result<Engine> {
-        Ok(Engine::open_within(model, self.wait)?)
+        let mut engine = Engine::open_within(model, self.wait)?;
+        engine.set_key_access(self.access.clone());
+        Ok(engine)
     }
 
     /// Opens a model in order to look at it, as patiently as the user is.

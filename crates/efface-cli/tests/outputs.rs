@@ -196,8 +196,8 @@ fn new_files_are_for_their_owner_unless_told_otherwise() {
         std::fs::remove_file(folder.path("out")).unwrap();
     }
     assert_eq!(mode(&folder, "out.key"), 0o600, "a mode is never for the key");
-    folder.done("forget houses.efface --ids h1 --receipt receipt.json --mode 640");
-    assert_eq!((mode(&folder, "receipt.json"), mode(&folder, "houses.efface")), (0o640, 0o600));
+    folder.done("forget houses.efface --ids h1 --receipt receipt.cose --mode 640");
+    assert_eq!((mode(&folder, "receipt.cose"), mode(&folder, "houses.efface")), (0o640, 0o600));
     for wrong in ["x", "888", "400", "077", "1777", "-1"] {
         let ended = folder.words(&["log", "houses.efface", &format!("--mode={wrong}")]);
         assert!(ended.code == 2 && ended.err.contains("three octal digits"), "{wrong}: {ended:?}");

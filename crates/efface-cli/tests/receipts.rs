@@ -13,24 +13,38 @@ fn with_log() -> Folder {
 #[test]
 fn a_receipt_is_checked_with_the_public_key_alone() {
     let folder = with_log();
-    let out = folder.run("forget houses.efface --subject owner=ann --request T-1 --receipt receipt.json");
+    let out = folder.run("forget houses.efface --subject owner=ann --request T-1 --receipt receipt.cose");
     assert!(out.code == 0 && out.err.contains("receipt "), "{out:?}");
-    let found = folder.json("verify receipt.json --key model.pub --json");
+    let found = folder.json("verify receipt.cose --key model.pub --json");
     assert_eq!(found["receipt"]["outcome"], "erased");
     assert_eq!(found["receipt"]["rows"]["removed"], 2);
-    let page = folder.done("verify receipt.json --key model.pub");
+    let page = folder.done("verify receipt.cose --key model.pub");
     assert!(page.contains("forget: erased") && page.contains("2 out, 0 in"), "{page}");
-    let text = std::fs::read_to_string(folder.path("receipt.json")).unwrap_or_default();
+    let bytes = std::fs::read(folder.path("receipt.cose")).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
     assert!(!text.contains("\"ann") && !text.contains("T-1"), "{text}");
-    folder.fails("verify receipt.json", 2, &["public key", "hint: ", "--key"]);
-    folder.write("bad.json", text.replace("\"removed\":2", "\"removed\":3"));
-    folder.fails("verify bad.json --key model.pub", 5, &["not verified"]);
-    folder.write("longer.json", format!("{text}\n"));
-    folder.fails("verify longer.json --key model.pub", 5, &["not verified"]);
+    folder.fails("verify receipt.cose", 2, &["public key", "hint: ", "--key"]);
+    let mut changed = bytes.clone();
+    let at = text.find("\"removed\":2").unwrap() + "\"removed\":".len();
+    let place = changed.iter().position(|byte| *byte == b'{').unwrap();
+    let start = text.find('{').unwrap();
+    changed[at - start + place] = b'3';
+    assert_ne!(changed, bytes);
+    folder.write("bad.cose", changed);
+    folder.fails("verify bad.cose --key model.pub", 5, &["not verified"]);
+    folder.write("longer.cose", [bytes.as_slice(), b"\n"].concat());
+    folder.fails("verify longer.cose --key model.pub", 5, &["not verified"]);
+    // What people read is the JSON in it.
+    let shown = folder.done("receipt show receipt.cose");
+    assert!(shown.contains("\"outcome\": \"erased\""), "{shown}");
+    assert_eq!(folder.json("receipt show receipt.cose --json"), found["receipt"]);
+    let listed = folder.done("log houses.efface --receipt 1");
+    assert_eq!(listed.trim(), shown.trim());
+    folder.fails("receipt show houses.csv", 5, &["not a signed receipt"]);
     folder.write("houses2.csv", common::HOUSES);
     folder.done("fit houses2.csv --target price --id house -o other.efface");
     folder.write("other.pub", folder.done("keys other.efface"));
-    folder.fails("verify receipt.json --key other.pub", 5, &["not verified"]);
+    folder.fails("verify receipt.cose --key other.pub", 5, &["not verified"]);
     folder.fails("verify absent.json --key model.pub", 7, &["absent.json"]);
 }
 
@@ -58,22 +72,99 @@ fn a_request_comes_twice() {
 #[test]
 fn keys_change_and_old_receipts_still_hold() {
     let folder = with_log();
-    folder.done("forget houses.efface --ids h1 --receipt old.json");
+    folder.done("forget houses.efface --ids h1 --receipt early.cose");
+    let first = folder.done("keys houses.efface");
     let new = folder.done("keys houses.efface --rotate");
-    assert_ne!(new, std::fs::read_to_string(folder.path("model.pub")).unwrap_or_default());
-    folder.done("forget houses.efface --ids h2 --receipt new.json");
-    for receipt in ["old.json", "new.json"] {
-        folder.done(&format!("verify {receipt} --key model.pub"));
+    assert_ne!(new, first);
+    folder.done("forget houses.efface --ids h2 --receipt new.cose");
+    folder.done("log houses.efface --receipt 1 -o old.cose");
+    // The old key, the new key, and the list of both verify every receipt that the log gives now.
+    let list = folder.done("keys houses.efface");
+    assert_eq!(list, format!("{} until 2\n{new}", first.trim_end()));
+    folder.write("new.pub", &new);
+    folder.write("list.pub", &list);
+    for keys in ["model.pub", "new.pub", "list.pub"] {
+        for receipt in ["old.cose", "new.cose"] {
+            folder.done(&format!("verify {receipt} --key {keys}"));
+        }
+        folder.done(&format!("verify houses.efface --key {keys}"));
     }
-    folder.done("log houses.efface --receipt 1 -o again.json");
-    folder.done("verify again.json --key model.pub");
+    // A file from before the rotation has the head of that time: the old key signed it, and the list says so.
+    folder.done("verify early.cose --key list.pub");
+    folder.fails("verify early.cose --key new.pub", 5, &["not verified"]);
+    assert!(folder.done("keys houses.efface --pem").starts_with("-----BEGIN PUBLIC KEY-----"));
     folder.fails("log houses.efface --receipt 9", 4, &["no receipt `9`"]);
-    folder.done("verify houses.efface --key model.pub");
-    assert_eq!(folder.done("keys houses.efface --first"), {
-        std::fs::read_to_string(folder.path("model.pub")).unwrap_or_default()
-    });
     assert!(folder.done("log houses.efface --checkpoint").starts_with("efface/"));
     assert!(folder.done("log houses.efface --since 2").contains("\"old\":2"));
+}
+
+#[test]
+fn a_lost_key_has_a_way_back() {
+    let folder = Folder::new();
+    folder.write("houses.csv", common::HOUSES);
+    folder.done("fit houses.csv --target price --id house --subject owner --recovery-key safe.key");
+    folder.write("model.pub", folder.done("keys houses.efface"));
+    folder.done("forget houses.efface --ids h1");
+    std::fs::remove_file(folder.path("houses.efface.key")).unwrap();
+    folder.fails("forget houses.efface --ids h2", 5, &["houses.efface.key", "hint: ", "--recover"]);
+    folder.fails("keys houses.efface --recover houses.csv", 5, &[]);
+    folder.done("keys houses.efface --recover safe.key");
+    folder.done("forget houses.efface --ids h2 --receipt receipt.cose");
+    folder.done("verify receipt.cose --key model.pub");
+    folder.done("log houses.efface --receipt 2 -o recovery.cose");
+    let page = folder.done("verify recovery.cose --key model.pub");
+    assert!(page.contains("the recovery key"), "{page}");
+    folder.done("verify houses.efface --key model.pub");
+    // An output never replaces the recovery key.
+    folder.fails("log houses.efface -o safe.key --force", 5, &["a key file"]);
+    // A model without one says so.
+    folder.done("fit houses.csv --target price --id house -o plain.efface");
+    folder.fails("keys plain.efface --recover safe.key", 2, &["no recovery key", "hint: "]);
+}
+
+#[test]
+fn a_passphrase_is_asked_for() {
+    let folder = with_log();
+    folder.write("phrase.txt", "correct horse battery staple\n");
+    folder.write("wrong.txt", "incorrect\n");
+    folder.done("keys houses.efface --encrypt phrase.txt");
+    folder.fails("forget houses.efface --ids h1", 5, &["encrypted", "--passphrase-file"]);
+    folder.fails("forget houses.efface --ids h1 --passphrase-file wrong.txt", 5, &["does not open"]);
+    folder.done("forget houses.efface --ids h1 --passphrase-file phrase.txt");
+    folder.done("keys houses.efface --rotate --passphrase-file phrase.txt");
+    folder.fails("log houses.efface -o houses.efface.key --force", 5, &["a key file"]);
+    folder.done("keys houses.efface --decrypt --passphrase-file phrase.txt");
+    folder.done("forget houses.efface --ids h2");
+    folder.done("verify houses.efface --key model.pub");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_signs() {
+    let able = std::process::Command::new("openssl").args(["genpkey", "-algorithm", "ed25519"]).output();
+    let Some(pem) = able.ok().filter(|output| output.status.success()) else {
+        eprintln!("skipped: there is no openssl with ed25519");
+        return;
+    };
+    let folder = with_log();
+    folder.write("secret.pem", pem.stdout);
+    // As for a device: the program has the key, and efface sees signatures alone.
+    let script = "case $1 in\n\
+                  public) openssl pkey -in secret.pem -pubout ;;\n\
+                  sign) cat > message.bin; openssl pkeyutl -sign -inkey secret.pem -rawin -in message.bin ;;\n\
+                  esac\n";
+    folder.write("sign.sh", script);
+    let rotated = folder.words(&["keys", "houses.efface", "--rotate", "--next-sign-with", "sh sign.sh"]);
+    assert_eq!(rotated.code, 0, "{rotated:?}");
+    folder.fails("forget houses.efface --ids h1", 5, &["no key of this model", "--sign-with"]);
+    let forget = ["forget", "houses.efface", "--receipt", "receipt.cose", "--ids", "h1", "--sign-with"];
+    let forgot = folder.words(&[&forget[..], &["sh sign.sh"]].concat());
+    assert_eq!(forgot.code, 0, "{forgot:?}");
+    folder.done("verify receipt.cose --key model.pub");
+    folder.done("verify houses.efface --key model.pub");
+    let refused = folder.words(&["forget", "houses.efface", "--ids", "h2", "--sign-with", "false"]);
+    assert!(refused.code == 5 && refused.err.contains("nothing was changed"), "{refused:?}");
+    folder.done("verify houses.efface --key model.pub");
 }
 
 #[test]
@@ -100,10 +191,10 @@ fn rows_are_scrubbed_later_where_the_policy_says_so() {
     let folder = with_log();
     let page = folder.done("policy houses.efface --settle-after 3 --settle-within 2d");
     assert!(page.contains("3 at a time, or after 172800 s"), "{page}");
-    let report = folder.json("forget houses.efface --ids h1 --receipt receipt.json --json");
+    let report = folder.json("forget houses.efface --ids h1 --receipt receipt.cose --json");
     assert_eq!(report["scrubbed"], false);
     assert!(folder.done("inspect houses.efface").contains("1 row since 20"));
-    assert!(folder.done("verify receipt.json --key model.pub").contains("later: the receipt of a settle"));
+    assert!(folder.done("verify receipt.cose --key model.pub").contains("later: the receipt of a settle"));
     assert!(folder.done("log houses.efface").contains(" waits "));
     let out = folder.run("settle houses.efface");
     assert!(out.code == 0 && out.err.contains("1 rows scrubbed that had waited"), "{out:?}");
@@ -111,8 +202,8 @@ fn rows_are_scrubbed_later_where_the_policy_says_so() {
     assert!(log.contains("by no. 3") && log.contains("policy") && !log.contains(" waits "), "{log}");
     let line = folder.done("log houses.efface --json").lines().nth(2).unwrap_or_default().to_owned();
     assert!(line.contains("\"scrubbed_by\":3") && !line.contains("\"scrubbed_at\":null"), "{line}");
-    folder.done("log houses.efface --receipt 3 -o settle.json");
-    assert!(folder.done("verify settle.json --key model.pub").contains("receipts 2 to 2"));
+    folder.done("log houses.efface --receipt 3 -o settle.cose");
+    assert!(folder.done("verify settle.cose --key model.pub").contains("receipts 2 to 2"));
     folder.fails("policy houses.efface --settle-after 0", 2, &["1 to 10000", "hint: "]);
     let page = folder.done("verify houses.efface --rows --key model.pub");
     assert!(
@@ -134,7 +225,7 @@ fn noise_is_calibrated() {
     assert!(!folder.path("b.json").exists());
     folder.done("policy houses.efface --epsilon 1 --delta 1e-5");
     folder.done("export houses.efface -o b.json");
-    assert!(folder.done("log houses.efface --raw").contains("\"source\":\"measured\""));
+    assert!(folder.done("log houses.efface --receipt 5").contains("\"source\": \"measured\""));
 }
 
 #[test]
@@ -154,8 +245,8 @@ fn every_process_exports_the_same_noise_and_the_receipt_says_what_it_spends() {
     assert!(page.contains("ε = 1.0000 at δ = 0.00001 over 1 export"), "{page}");
     folder.done("forget houses.efface --ids h1");
     folder.done("export houses.efface -o next.json");
-    folder.done("log houses.efface --receipt 15 -o receipt.json");
-    let page = folder.done("verify receipt.json --key model.pub");
+    folder.done("log houses.efface --receipt 15 -o receipt.cose");
+    let page = folder.done("verify receipt.cose --key model.pub");
     assert!(page.contains("ε = 1.0000 at δ = 0.00001; in all ε = 1.4"), "{page}");
     folder.done("policy houses.efface --epsilon 2 --delta 1e-5 --sensitivity 1000");
     folder.fails("export houses.efface", 5, &["two copies of one version", "hint: ", "--noise"]);
@@ -195,18 +286,18 @@ fn the_python_verifier_agrees() {
         return;
     }
     let folder = with_log();
-    folder.done("forget houses.efface --subject owner=ann --request T-1 --receipt receipt.json");
+    folder.done("forget houses.efface --subject owner=ann --request T-1 --receipt receipt.cose");
     folder.done("keys houses.efface --rotate");
     folder.run("forget houses.efface --subject owner=nobody --request T-2");
     folder.done("policy houses.efface --settle-after 9 --epsilon 1 --delta 1e-6");
     folder.done("forget houses.efface --ids h2");
     folder.done("export houses.efface -o a.json");
-    folder.done("log houses.efface --receipt 6 -o late.json");
-    folder.done("log houses.efface --raw -o log.jsonl");
+    folder.done("log houses.efface --receipt 6 -o late.cose");
+    folder.done("log houses.efface --raw -o log.txt");
     folder.done("log houses.efface --checkpoint -o head.txt");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/verify.py");
     for line in
-        ["bundle model.pub receipt.json", "bundle model.pub late.json", "log model.pub log.jsonl head.txt"]
+        ["bundle model.pub receipt.cose", "bundle model.pub late.cose", "log model.pub log.txt head.txt"]
     {
         let output = std::process::Command::new("python3")
             .arg(script)

@@ -4,7 +4,7 @@
 
 use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
 use efface_io::Source;
-use efface_receipt::{KeyRing, PublicKey, verify_bytes};
+use efface_receipt::{KeyRing, verify_bytes};
 
 const HOUSES: &str = "house,owner,rooms,price\nh1,ann,3,210\nh2,bob,5,340\nh3,ann,2,150\nh4,cy,4,280\n";
 
@@ -25,8 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What follows needs the bundle and the key, and no model.
     let receipt = report.receipt.ok_or("a forget leaves a receipt")?;
     let bundle = engine.bundle(&receipt.id)?.to_bytes()?;
-    let (_, public_key) = engine.public_keys()?;
-    let verified = verify_bytes(&bundle, &KeyRing::from(PublicKey::parse(&public_key)?))?;
+    // What an auditor gets: the public keys of the log, one a line.
+    let keys: String = engine.public_keys()?.iter().map(|key| format!("{key}\n")).collect();
+    let verified = verify_bytes(&bundle, &KeyRing::parse(&keys)?)?;
     println!("receipt {} holds: {} rows out", verified.receipt.id, verified.receipt.rows.removed);
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use efface_receipt::{AuditEntry, ConsistencyProof, PublicKey, ReceiptBundle, SignedReceipt};
+use efface_receipt::{AuditEntry, ConsistencyProof, KeyRing, ReceiptBundle, SignedReceipt, TrustedKey};
 
 use crate::error::{Error, Result};
 use crate::file::PATIENCE;
+use crate::ledger::passphrase::Passphrase;
+use crate::ledger::signer::KeyAccess;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
@@ -17,6 +19,7 @@ use crate::operations::request::{ForgetOptions, ForgetOrder};
 use crate::operations::row_source::RowSource;
 use crate::operations::scorer::Scorer;
 use crate::operations::settle::{self, SettleReport};
+use crate::operations::signing_keys::KeyRotation;
 use crate::operations::verify::{self, FileCheck};
 use crate::operations::{amend, export, forget, learn, parameters, receipts, signing_keys, summary};
 use crate::progress::Progress;
@@ -138,13 +141,25 @@ impl Engine {
         settle::settle(&self.model)
     }
 
-    /// Replaces the signing key; gives the public half of the new one and the receipt of the hand-over.
-    pub fn rotate_key(&mut self) -> Result<(String, ReceiptPlace)> {
-        signing_keys::rotate(&self.model)
+    /// How to come to the keys: where the signing key is, and the passphrase of the key file. Without this, the key lies in
+    /// the key file beside the model, which is not encrypted.
+    pub fn set_key_access(&mut self, access: KeyAccess) {
+        self.model.access = access;
     }
 
-    /// The public keys: the one that the log began with, and the one that signs now.
-    pub fn public_keys(&self) -> Result<(String, String)> {
+    /// Replaces the signing key; gives the public half of the new one and the receipt of the hand-over.
+    pub fn rotate_key(&mut self, rotation: &KeyRotation) -> Result<(String, ReceiptPlace)> {
+        signing_keys::rotate(&self.model, rotation)
+    }
+
+    /// Encrypts the key file with another passphrase, or with none.
+    pub fn change_passphrase(&mut self, passphrase: Option<Passphrase>) -> Result<()> {
+        signing_keys::change_passphrase(&self.model, passphrase)
+    }
+
+    /// The public keys of the log, oldest first, each with the receipts that it signs. Any of them verifies the receipts of
+    /// its time and before; the last one verifies all.
+    pub fn public_keys(&self) -> Result<Vec<TrustedKey>> {
         signing_keys::public_keys(&self.model)
     }
 
@@ -183,15 +198,15 @@ impl Engine {
         receipts::consistency(&self.model, old)
     }
 
-    /// Recomputes commitments, hashes, log and bound from what is stored. `key` is the public key that the log began
-    /// with, as the caller knows it; without one, the file's own is believed.
-    pub fn verify(&self, key: Option<&PublicKey>) -> Result<Vec<FileCheck>> {
-        verify::verify(&self.model, key, None)
+    /// Recomputes commitments, hashes, log and bound from what is stored. `keys` are public keys of the
+    /// log, as the caller knows them; without any, the file's own are believed.
+    pub fn verify(&self, keys: Option<&KeyRing>) -> Result<Vec<FileCheck>> {
+        verify::verify(&self.model, keys, None)
     }
 
     /// Like [`Engine::verify`], with a choice whether sums, parameters and bound are also computed from the rows again.
     /// [`Engine::verify`] does so for models that are small.
-    pub fn verify_rows(&self, key: Option<&PublicKey>, rows: bool) -> Result<Vec<FileCheck>> {
-        verify::verify(&self.model, key, Some(rows))
+    pub fn verify_rows(&self, keys: Option<&KeyRing>, rows: bool) -> Result<Vec<FileCheck>> {
+        verify::verify(&self.model, keys, Some(rows))
     }
 }

@@ -208,6 +208,12 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// What holds the signing key did not sign.
+    #[error("nothing could be signed, and nothing was changed: {problem}")]
+    Signing {
+        /// What went wrong.
+        problem: String,
+    },
     /// A request id that was used for something else.
     #[error("request {id} was answered before, and asked for something else")]
     RequestReused {
@@ -373,6 +379,7 @@ impl Error {
             | Self::Protected { .. }
             | Self::SameFile { .. }
             | Self::Key { .. }
+            | Self::Signing { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
             | Self::Moved { .. }
@@ -439,6 +446,9 @@ impl Error {
             Self::Key { .. } => Some(
                 "put back the key file that was made with the model, for its owner alone (chmod 600)".into(),
             ),
+            Self::Signing { .. } => {
+                Some("run the signing command, or ask the agent, by hand to see what it says".into())
+            }
             Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
             Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
             Self::Moved { .. } => Some(

@@ -63,6 +63,8 @@ pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
 pub use file::outputs as files;
+pub use ledger::passphrase::Passphrase;
+pub use ledger::signer::{KeyAccess, KeyPlace};
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use operations::fit::fit;
 pub use operations::network::{
@@ -79,6 +81,7 @@ pub use operations::request::{
 pub use operations::row_source::{RecordTable, RowSource, SparseRows};
 pub use operations::scorer::Scorer;
 pub use operations::settle::SettleReport;
+pub use operations::signing_keys::KeyRotation;
 pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 

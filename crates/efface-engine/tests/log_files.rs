@@ -44,7 +44,7 @@ fn without_its_key_a_model_does_not_change() {
     );
     bench.fit("other", &sparse(&table(&lines(10))));
     std::fs::copy(bench.path("other.key"), &key).unwrap();
-    let message = format!("key file {}: it holds the key of another model", key.display());
+    let message = format!("key file {}: it holds no key of this model", key.display());
     fails(
         engine.forget(&by_method(&ids(&[first]), &Method::default()), &ForgetOptions::default()),
         Refused,
@@ -110,7 +110,8 @@ fn a_file_that_is_not_what_its_log_says_is_found_out() {
     assert!(checks.iter().all(|check| check.passed), "{checks:?}");
     // A stranger's key does not fit.
     let stranger = bench.fit("other", &sparse(&table(&lines(10))));
-    let checks = Engine::open_read_only(&bench.path("model")).unwrap().verify(Some(&key(&stranger))).unwrap();
+    let checks =
+        Engine::open_read_only(&bench.path("model")).unwrap().verify(Some(&key(&stranger).into())).unwrap();
     assert!(checks.iter().any(|check| check.check == "log" && !check.passed));
 }
 

@@ -101,7 +101,7 @@ fn a_version_has_one_noise_however_often_it_is_exported() {
     let off: Vec<f64> = mean.iter().zip(&plain).map(|(mean, plain)| mean - plain).collect();
     assert!((norm(&off) / norm(&first) - 1.0).abs() < 1e-12);
     // A new signing key is no new noise.
-    other.rotate_key().unwrap();
+    other.rotate_key(&efface_engine::KeyRotation::default()).unwrap();
     assert_eq!(export(&mut other), exported);
     sound(&other);
 }

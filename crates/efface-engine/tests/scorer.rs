@@ -155,7 +155,7 @@ fn a_model_in_memory_is_not_that_of_a_log_which_others_continued() {
     let mut other = Engine::open(&bench.path("model")).unwrap();
     other.forget(&ForgetRequest::new(ids(&[&all[1].id])), &ForgetOptions::default()).unwrap();
     // The log grows without a new model. What the first engine remembers is older than that.
-    one.rotate_key().unwrap();
+    one.rotate_key(&efface_engine::KeyRotation::default()).unwrap();
     one.forget(&ForgetRequest::new(ids(&[&all[2].id])), &ForgetOptions::default()).unwrap();
     let fresh = bench.fit("fresh", &dense(&table(&all[3..])));
     assert_close(&one, &fresh);

@@ -244,7 +244,7 @@ fn every_other_change_settles_first() {
     assert_close(&engine, &twin);
     // A key may change while rows wait; a policy that lets them wait on leaves them, and one that does not scrubs them.
     both(&mut engine, &mut twin, 5);
-    engine.rotate_key().unwrap();
+    engine.rotate_key(&efface_engine::KeyRotation::default()).unwrap();
     engine.set_policy(&later(2, 60)).unwrap();
     assert_eq!(engine.summary().unwrap().unscrubbed, 1);
     engine.set_policy(&later(1, 0)).unwrap();

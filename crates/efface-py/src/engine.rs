@@ -8,7 +8,7 @@ use efface_engine::{
     Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit, named_method,
 };
 use efface_io::Source;
-use efface_receipt::PublicKey;
+use efface_receipt::KeyRing;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -140,17 +140,18 @@ impl ModelFile {
         self.with(py, |engine| engine.checkpoint())
     }
 
-    /// The public keys: the one that the log began with, and the one that signs now.
-    fn public_keys(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        self.with(py, |engine| engine.public_keys())
+    /// The public keys of the log, one a line, oldest first.
+    fn public_keys(&self, py: Python<'_>) -> PyResult<String> {
+        let keys = self.with(py, |engine| engine.public_keys())?;
+        Ok(keys.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
 
     /// Recomputes from what is stored all that the log says.
     #[pyo3(signature = (key=None))]
     fn verify<'py>(&self, py: Python<'py>, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let key = key.map(|text| PublicKey::parse(text.trim())).transpose();
-        let key = key.map_err(|fault| errors::receipt(py, &fault))?;
-        let checks = self.with(py, |engine| engine.verify(key.as_ref()))?;
+        let keys = key.map(KeyRing::parse).transpose();
+        let keys = keys.map_err(|fault| errors::receipt(py, &fault))?;
+        let checks = self.with(py, |engine| engine.verify(keys.as_ref()))?;
         plain(py, &checks)
     }
 

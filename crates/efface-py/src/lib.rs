@@ -28,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::ModelFile>()?;
     module.add_class::<minilm::MiniLm>()?;
     module.add_function(wrap_pyfunction!(receipt::verify_bundle, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt::read_receipt, module)?)?;
     module.add_function(wrap_pyfunction!(engine::fit_file, module)?)?;
     module.add_function(wrap_pyfunction!(onnx::head, module)?)?;
     module.add_function(wrap_pyfunction!(audit::audit, module)?)?;

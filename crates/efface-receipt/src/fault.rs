@@ -64,6 +64,22 @@ pub enum ReceiptFault {
         /// The receipt, or the size of the log, that it signed.
         stated: u64,
     },
+    /// A signature by a key before the hand-over to it.
+    #[error("signed with key {id}, which took over for receipt {first}; this is receipt or size {stated}")]
+    EarlyKey {
+        /// The key's id.
+        id: KeyId,
+        /// The first receipt that it may sign.
+        first: u64,
+        /// The receipt, or the size of the log, that it signed.
+        stated: u64,
+    },
+    /// What holds the key did not sign.
+    #[error("nothing could be signed: {0}")]
+    Signing(String),
+    /// Bytes that are no signed receipt, or another way of writing one.
+    #[error("not a signed receipt in COSE: {0}; use the file as it was written")]
+    Encoding(&'static str),
     /// A receipt's signature does not hold.
     #[error("the signature of the receipt is wrong: it was changed after signing, or signed by someone else")]
     ReceiptSignature,
@@ -169,9 +185,13 @@ impl ReceiptFault {
         match self {
             ReceiptFault::TooLarge { .. } => "limits",
             ReceiptFault::NotCanonical { .. } | ReceiptFault::Unwritable(_) => "canonical",
+            ReceiptFault::Encoding(_) => "encoding",
             ReceiptFault::Schema(_) | ReceiptFault::Contradiction { .. } => "schema",
-            ReceiptFault::Key(_) | ReceiptFault::UnknownKey { .. } | ReceiptFault::RetiredKey { .. } => "key",
-            ReceiptFault::ReceiptSignature => "signature",
+            ReceiptFault::Key(_)
+            | ReceiptFault::UnknownKey { .. }
+            | ReceiptFault::RetiredKey { .. }
+            | ReceiptFault::EarlyKey { .. } => "key",
+            ReceiptFault::ReceiptSignature | ReceiptFault::Signing(_) => "signature",
             ReceiptFault::Note(_) | ReceiptFault::CheckpointUnsigned | ReceiptFault::CheckpointSignature => {
                 "checkpoint"
             }

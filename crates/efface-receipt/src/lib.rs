@@ -1,8 +1,8 @@
 //! Receipts of forgetting, and how an outsider checks them.
 //!
-//! A receipt says what a request did to a model. It is written as canonical JSON, signed with ed25519, and becomes a
-//! leaf of an RFC 6962 Merkle log whose head is a signed checkpoint. A [`ReceiptBundle`] carries a receipt with all that is
-//! needed to check it against a public key.
+//! A receipt says what a request did to a model. It is written as canonical JSON, signed as a COSE_Sign1 with ed25519, and
+//! becomes a leaf of an RFC 9162 Merkle log whose head is signed twice: as a COSE receipt (RFC 9942) and as a C2SP
+//! checkpoint. A [`ReceiptBundle`] carries a receipt with all that is needed to check it against a public key.
 //!
 //! Nothing here needs a model, a database, a file, a clock or a source of randomness: the caller brings times, seeds
 //! and stored nodes. That is what lets a verifier be small.
@@ -24,8 +24,11 @@ pub mod bundle;
 pub mod canonical;
 mod claim;
 mod commitment;
+mod cose;
 mod fault;
 mod hash;
+mod head;
+mod keyring;
 mod limits;
 pub mod log;
 mod note;
@@ -33,26 +36,31 @@ mod receipt;
 mod replay;
 mod rules;
 mod signature;
+mod statement;
 mod time;
 pub mod training_set;
 
-pub use bundle::{ReceiptBundle, VerifiedReceipt, verify, verify_bytes, verify_succession};
+pub use bundle::{KeyLink, ReceiptBundle, VerifiedReceipt, verify, verify_bytes, verify_succession};
 pub use claim::{
     AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy, PrivacySpent,
     PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
 };
 pub use commitment::{CommitmentLabel, CommitmentOpening, CommitmentSalt, row_value, rows_commitment};
+pub use cose::CONTENT_TYPE;
 pub use fault::ReceiptFault;
 pub use hash::{Hash, leaf_hash, sha256};
+pub use head::SignedHead;
+pub use keyring::{KeyRing, TrustedKey};
 pub use limits::*;
 pub use log::{ConsistencyProof, Frontier, InclusionProof, LogNodes, MemoryLog};
 pub use note::LogCheckpoint;
 pub use receipt::{
-    LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA, SettledRun,
-    StateChange, UncoveredPart,
+    KeyChange, LogHead, Receipt, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA,
+    SettledRun, StateChange, UncoveredPart,
 };
 pub use replay::LogReplay;
 pub use rules::{ConsistencyRule, RULES};
-pub use signature::{KeyId, KeyRing, PublicKey, SecretKey, Signature, SignedReceipt};
+pub use signature::{KeyId, PublicKey, ReceiptSigner, SecretKey, Signature};
+pub use statement::SignedReceipt;
 pub use time::Time;
 pub use training_set::SetState;

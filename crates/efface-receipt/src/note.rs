@@ -16,9 +16,10 @@ use data_encoding::BASE64;
 use crate::{
     fault::ReceiptFault,
     hash::{Hash, sha256},
+    keyring::KeyRing,
     limits::{MAX_INTEGER, MAX_NOTE_BYTES, MAX_NOTE_SIGNATURES},
     receipt::LogHead,
-    signature::{KeyId, KeyRing, SecretKey, Signature, check_name},
+    signature::{KeyId, ReceiptSigner, Signature, check_name},
 };
 
 /// The head of a log.
@@ -70,13 +71,14 @@ impl LogCheckpoint {
     }
 
     /// The signed note. The key must bear the name of the log.
-    pub fn sign(&self, key: &SecretKey) -> Result<String, ReceiptFault> {
+    pub fn sign(&self, signer: &dyn ReceiptSigner) -> Result<String, ReceiptFault> {
+        let key = signer.public_key();
         if key.name() != self.origin {
             return Err(ReceiptFault::Note("the key does not bear the name of the log"));
         }
         let body = self.body();
         let mut bytes = key.id().0.to_vec();
-        bytes.extend_from_slice(&key.sign(body.as_bytes()).0);
+        bytes.extend_from_slice(&signer.sign(body.as_bytes())?.0);
         let note = format!("{body}\n— {} {}\n", key.name(), BASE64.encode(&bytes));
         // What could not be read back must not be signed.
         read(&note)?;
@@ -89,11 +91,11 @@ impl LogCheckpoint {
         let (checkpoint, body, lines) = read(note)?;
         let mut signed = false;
         for line in lines {
-            if keys.get(&line.name, line.id).is_none() {
+            if !keys.keys().any(|known| known.key.name() == line.name && known.key.id() == line.id) {
                 continue;
             }
-            // The last receipt of this log is number size - 1.
-            let key = keys.active(&line.name, line.id, checkpoint.size.saturating_sub(1))?;
+            // A head is signed by the key that would sign the next receipt: after a hand-over, the new one.
+            let key = keys.active(&line.name, line.id, checkpoint.size)?;
             let signature =
                 <[u8; 64]>::try_from(line.signature).map_err(|_| ReceiptFault::CheckpointSignature)?;
             if !key.verifies(body.as_bytes(), &Signature(signature)) {
@@ -174,6 +176,7 @@ fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signature::SecretKey;
 
     fn secret() -> SecretKey {
         SecretKey::from_seed("example.com/log", &[5; 32]).unwrap()

@@ -74,8 +74,8 @@ pub struct Receipt {
     pub release: Option<ReleaseTerms>,
     /// For a settle: the receipts whose rows it scrubbed.
     pub settles: Option<SettledRun>,
-    /// For a key rotation: the public key that signs from the next receipt on.
-    pub next_key: Option<String>,
+    /// For a fit and a key rotation: the public keys of the log from here on.
+    pub keys: Option<KeyChange>,
     /// The key that signs this receipt.
     pub key_id: KeyId,
     /// The head of the log that this receipt was written on; null for the first.
@@ -221,6 +221,20 @@ pub struct LogHead {
     pub size: u64,
     /// The root over them.
     pub root: Hash,
+}
+
+/// The keys of a log from a receipt on, each as `name+id+base64`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyChange {
+    /// The key that signs this receipt: the one that retires, or the recovery key where that one was lost.
+    pub by: String,
+    /// The key that signed until now and signs nothing after this receipt; null in the first receipt.
+    pub retired: Option<String>,
+    /// The key that signs from the next receipt on; in the first receipt the key that signs it too.
+    pub next: String,
+    /// The key that may hand over in place of a lost one; null when there is none.
+    pub recovery: Option<String>,
 }
 
 /// A run of receipts, both ends included.

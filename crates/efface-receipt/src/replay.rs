@@ -7,10 +7,12 @@
 use crate::{
     fault::ReceiptFault,
     hash::{Hash, leaf_hash},
+    keyring::KeyRing,
     log::Frontier,
     note::LogCheckpoint,
     receipt::{LogHead, Receipt, RequestKind, RequestOutcome, SettledRun, StateChange},
-    signature::{KeyRing, SignedReceipt},
+    signature::{KeyId, PublicKey},
+    statement::SignedReceipt,
     time::Time,
     training_set::SetState,
 };
@@ -53,7 +55,13 @@ impl ReceiptGroup {
 /// A log being read.
 #[derive(Debug, Clone)]
 pub struct LogReplay {
+    /// The keys that the reader trusts.
+    trusted: KeyRing,
+    /// The keys of the log, as it tells them itself from its first receipt on.
     keys: KeyRing,
+    /// Whether a trusted key signed something. The receipts before it are vouched for because each names the head that it
+    /// was written on, those after it because keys hand over to each other.
+    vouched: bool,
     frontier: Frontier,
     origin: Option<String>,
     last: Option<(StateChange<SetState>, StateChange<Hash>)>,
@@ -69,7 +77,9 @@ impl LogReplay {
     pub fn new(keys: &KeyRing) -> LogReplay {
         let frontier = Frontier::default();
         LogReplay {
-            keys: keys.clone(),
+            trusted: keys.clone(),
+            keys: KeyRing::default(),
+            vouched: false,
             frontier,
             origin: None,
             last: None,
@@ -82,8 +92,19 @@ impl LogReplay {
     /// Reads the next receipt.
     pub fn push(&mut self, bytes: &[u8]) -> Result<SignedReceipt, ReceiptFault> {
         let signed = SignedReceipt::parse(bytes)?;
-        signed.verify(&self.keys)?;
         let receipt = &signed.receipt;
+        receipt.check()?;
+        if self.frontier.size() == 0
+            && let Some(keys) = &receipt.keys
+        {
+            // The first receipt says by which key it is signed. Whether that is a key to trust, the reader's keys decide.
+            self.keys = KeyRing::from(PublicKey::parse(&keys.by)?);
+        }
+        if receipt.kind == RequestKind::KeyRotation && receipt.outcome == RequestOutcome::Done {
+            self.keys.follow(&signed)?;
+        }
+        let signer = signed.verify(&self.keys)?.clone();
+        self.check_trust(&signer, receipt.sequence)?;
         let sequence = receipt.sequence;
         if sequence != self.frontier.size() {
             return Err(ReceiptFault::Sequence { stated: sequence, proven: self.frontier.size() });
@@ -124,11 +145,20 @@ impl LogReplay {
         }
         self.received_at = Some(receipt.times.received_at);
         self.scrub(receipt)?;
-        if receipt.kind == RequestKind::KeyRotation && receipt.outcome == RequestOutcome::Done {
+        if receipt.kind == RequestKind::Fit {
             self.keys.follow(&signed)?;
         }
         self.frontier.append(&leaf_hash(bytes));
         Ok(signed)
+    }
+
+    /// A key that the reader trusts vouches for what it signs, as far as the reader trusts it.
+    fn check_trust(&mut self, signer: &PublicKey, sequence: u64) -> Result<(), ReceiptFault> {
+        if self.trusted.get(signer).is_some() {
+            self.trusted.active(signer.name(), signer.id(), sequence)?;
+            self.vouched = true;
+        }
+        Ok(())
     }
 
     fn finish_group(&self) -> Result<(), ReceiptFault> {
@@ -159,9 +189,17 @@ impl LogReplay {
     }
 
     /// Checks that what was read is the log that a checkpoint signs.
-    pub fn finish(&self, note: &str) -> Result<LogCheckpoint, ReceiptFault> {
+    pub fn finish(&mut self, note: &str) -> Result<LogCheckpoint, ReceiptFault> {
         self.finish_group()?;
         let checkpoint = LogCheckpoint::verify(note, &self.keys)?;
+        let signing = self.keys.keys().filter(|key| key.last.is_none()).map(|key| key.key.clone());
+        for key in signing.collect::<Vec<_>>() {
+            self.check_trust(&key, checkpoint.size)?;
+        }
+        if !self.vouched {
+            let id = self.keys.keys().next().map_or(KeyId([0; 4]), |first| first.key.id());
+            return Err(ReceiptFault::UnknownKey { name: checkpoint.origin, id });
+        }
         if let Some(origin) = &self.origin
             && *origin != checkpoint.origin
         {

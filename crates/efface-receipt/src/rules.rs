@@ -6,8 +6,8 @@
 use crate::{
     claim::{CopyKind, CopyState, DistanceBound, PrivacySpent, ReceiptClaim},
     fault::ReceiptFault,
+    keyring::NamedKeys,
     receipt::{Receipt, RequestKind, RequestOutcome},
-    signature::PublicKey,
 };
 
 /// One rule: a name, the field that breaks it, a sentence, and the test.
@@ -314,20 +314,16 @@ pub const RULES: &[ConsistencyRule] = &[
         },
     },
     ConsistencyRule {
-        name: "key_named",
-        says: "a key rotation names another key of the same log, and no other receipt names a key",
-        field: "next_key",
+        name: "keys_named",
+        says: "a fit and a key rotation that was done name keys of the log, and no other receipt does: the key that \
+               signs, a next key, which after a fit is the same and after a rotation is not the one that retires, and \
+               perhaps a recovery key, which is not the next",
+        field: "keys",
         holds: |receipt| {
-            let rotation = receipt.kind == RequestKind::KeyRotation;
-            match &receipt.next_key {
-                None => !rotation,
-                Some(text) => {
-                    let next = PublicKey::parse(text);
-                    let another =
-                        next.is_ok_and(|next| next.name() == receipt.origin && next.id() != receipt.key_id);
-                    rotation && another
-                }
-            }
+            let naming = matches!(receipt.kind, RequestKind::Fit | RequestKind::KeyRotation)
+                && receipt.outcome == RequestOutcome::Done;
+            let Some(change) = &receipt.keys else { return !naming };
+            naming && change.parse().is_ok_and(|keys| are_keys_of(receipt, &keys))
         },
     },
     ConsistencyRule {
@@ -341,6 +337,22 @@ pub const RULES: &[ConsistencyRule] = &[
         },
     },
 ];
+
+/// Whether the keys that a fit or a rotation names are keys of its log, in their roles.
+fn are_keys_of(receipt: &Receipt, keys: &NamedKeys) -> bool {
+    let mut all =
+        [Some(&keys.by), keys.retired.as_ref(), Some(&keys.next), keys.recovery.as_ref()].into_iter();
+    let roles = match &keys.retired {
+        None => receipt.kind == RequestKind::Fit && keys.by == keys.next,
+        Some(retired) => {
+            receipt.kind == RequestKind::KeyRotation && *retired != keys.next && keys.by != keys.next
+        }
+    };
+    roles
+        && keys.by.id() == receipt.key_id
+        && keys.recovery.as_ref() != Some(&keys.next)
+        && all.all(|key| key.is_none_or(|key| key.name() == receipt.origin))
+}
 
 /// What an export with noise spends.
 fn spent(receipt: &Receipt) -> Option<&PrivacySpent> {

@@ -4,8 +4,7 @@
 //! SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key), as in C2SP signed-note. Public keys are written `name+id+base64`, secret
 //! ones `PRIVATE+KEY+name+id+base64`, which tools of that ecosystem read.
 //!
-//! A receipt is signed as `efface receipt v1` ‖ 0x00 ‖ canonical bytes. The zero byte keeps receipts and checkpoints
-//! apart: a note must not contain one, so no message is both.
+//! Whatever signs implements [`ReceiptSigner`]: a key in memory, or something that holds a key and does not show it.
 
 use std::fmt;
 
@@ -15,17 +14,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use zeroize::Zeroizing;
 
 use crate::{
-    canonical,
     fault::ReceiptFault,
-    hash::{Hash, hash_parts, leaf_hash},
-    limits::{MAX_NAME_BYTES, MAX_RECEIPT_BYTES, MAX_ROTATIONS},
-    receipt::{Receipt, RequestKind, RequestOutcome},
+    hash::{Hash, hash_parts},
+    limits::MAX_NAME_BYTES,
 };
 
-const RECEIPT_DOMAIN: &[u8] = b"efface receipt v1\0";
 /// The byte by which signed-note tells Ed25519 from other signatures.
 const ED25519: u8 = 1;
 const SECRET_PREFIX: &str = "PRIVATE+KEY+";
+/// What stands before the 32 bytes of a key in a SubjectPublicKeyInfo (RFC 8410).
+const SPKI_ED25519: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
 /// The short name of a key. It tells keys apart; it does not stand for one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,18 +116,37 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads `name+id+base64`.
-    pub fn parse(text: &str) -> Result<PublicKey, ReceiptFault> {
-        let (name, id, bytes) = split_key(text)?;
+    /// From the 32 bytes of an Ed25519 key.
+    pub fn from_bytes(name: &str, bytes: &[u8; 32]) -> Result<PublicKey, ReceiptFault> {
+        check_name(name)?;
         let key =
-            VerifyingKey::from_bytes(&bytes).map_err(|_| ReceiptFault::Key("not a point of the curve"))?;
+            VerifyingKey::from_bytes(bytes).map_err(|_| ReceiptFault::Key("not a point of the curve"))?;
         if key.is_weak() {
             return Err(ReceiptFault::Key("a weak point: anyone could sign for it"));
         }
-        if KeyId::of(name, &key) != id {
+        Ok(PublicKey { name: name.to_owned(), id: KeyId::of(name, &key), key })
+    }
+
+    /// Reads `name+id+base64`.
+    pub fn parse(text: &str) -> Result<PublicKey, ReceiptFault> {
+        let (name, id, bytes) = split_key(text)?;
+        let key = PublicKey::from_bytes(name, &bytes)?;
+        if key.id != id {
             return Err(ReceiptFault::Key("the id does not belong to this name and key"));
         }
-        Ok(PublicKey { name: name.to_owned(), id, key })
+        Ok(key)
+    }
+
+    /// The 32 bytes of the key.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.key.to_bytes()
+    }
+
+    /// The key in the form that other tools read: a SubjectPublicKeyInfo (RFC 8410) in PEM. The name is not in it.
+    pub fn to_pem(&self) -> String {
+        let mut der = SPKI_ED25519.to_vec();
+        der.extend_from_slice(self.key.as_bytes());
+        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(&der))
     }
 
     /// Its name.
@@ -142,7 +159,8 @@ impl PublicKey {
         self.id
     }
 
-    pub(crate) fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
+    /// Whether this key signed the message.
+    pub fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         self.key.verify_strict(message, &signature).is_ok()
     }
@@ -221,9 +239,24 @@ impl SecretKey {
     pub fn id(&self) -> KeyId {
         self.public.id
     }
+}
 
-    pub(crate) fn sign(&self, message: &[u8]) -> Signature {
-        Signature(self.key.sign(message).to_bytes())
+/// Something that signs for a public key: a [`SecretKey`], or a program, device or agent that keeps the key to itself.
+pub trait ReceiptSigner {
+    /// The key that the signatures are checked with.
+    fn public_key(&self) -> &PublicKey;
+
+    /// The Ed25519 signature of a message.
+    fn sign(&self, message: &[u8]) -> Result<Signature, ReceiptFault>;
+}
+
+impl ReceiptSigner for SecretKey {
+    fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Signature, ReceiptFault> {
+        Ok(Signature(self.key.sign(message).to_bytes()))
     }
 }
 
@@ -233,193 +266,12 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// An Ed25519 signature, in base64 in JSON.
+/// An Ed25519 signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature(pub [u8; 64]);
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&BASE64.encode(&self.0))
-    }
-}
-
-impl Serialize for Signature {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&BASE64.encode(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Signature {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Signature, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let bytes = BASE64.decode(text.as_bytes()).ok().and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
-        bytes.map(Signature).ok_or_else(|| D::Error::custom("a signature is 64 bytes in base64"))
-    }
-}
-
-/// A receipt with its signature: the leaf of the log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SignedReceipt {
-    /// The receipt.
-    pub receipt: Receipt,
-    /// Over the receipt's canonical bytes.
-    pub signature: Signature,
-}
-
-impl SignedReceipt {
-    /// Signs a receipt that names this key as its origin and key id.
-    pub fn sign(receipt: Receipt, key: &SecretKey) -> Result<SignedReceipt, ReceiptFault> {
-        receipt.check()?;
-        if receipt.origin != key.name() || receipt.key_id != key.id() {
-            return Err(ReceiptFault::UnknownKey { name: receipt.origin, id: receipt.key_id });
-        }
-        let message = message(&receipt)?;
-        let signature = BASE64.encode(&key.sign(&message).0);
-        // The canonical form of the whole, put together from the parts; parsing it checks that.
-        let body = message.get(RECEIPT_DOMAIN.len()..).unwrap_or_default();
-        let bytes = [b"{\"receipt\":", body, b",\"signature\":\"", signature.as_bytes(), b"\"}"].concat();
-        // What is given back is what a reader will see: a receipt that no verifier reads must not enter the log.
-        SignedReceipt::parse(&bytes)
-    }
-
-    /// The canonical bytes, which are the leaf of the log.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, ReceiptFault> {
-        let bytes = canonical::to_bytes(self)?;
-        if bytes.len() > MAX_RECEIPT_BYTES {
-            return Err(ReceiptFault::TooLarge {
-                what: "the receipt",
-                size: bytes.len(),
-                limit: MAX_RECEIPT_BYTES,
-            });
-        }
-        Ok(bytes)
-    }
-
-    /// Reads canonical bytes; nothing is verified yet.
-    pub fn parse(bytes: &[u8]) -> Result<SignedReceipt, ReceiptFault> {
-        let signed: SignedReceipt = canonical::from_bytes(bytes, "the receipt", MAX_RECEIPT_BYTES)?;
-        // A null that was left out reads the same but is not the one form that gets signed.
-        if canonical::to_bytes(&signed)? != bytes {
-            return Err(ReceiptFault::Schema("a field is missing".to_owned()));
-        }
-        Ok(signed)
-    }
-
-    /// The hash of this receipt as a leaf of the log.
-    pub fn leaf(&self) -> Result<Hash, ReceiptFault> {
-        Ok(leaf_hash(&self.to_bytes()?))
-    }
-
-    /// Checks the receipt itself and its signature; gives the key that signed.
-    pub fn verify<'k>(&self, keys: &'k KeyRing) -> Result<&'k PublicKey, ReceiptFault> {
-        self.receipt.check()?;
-        let name = &self.receipt.origin;
-        let id = self.receipt.key_id;
-        let key = keys.active(name, id, self.receipt.sequence)?;
-        if key.verifies(&message(&self.receipt)?, &self.signature) {
-            Ok(key)
-        } else {
-            Err(ReceiptFault::ReceiptSignature)
-        }
-    }
-}
-
-fn message(receipt: &Receipt) -> Result<Vec<u8>, ReceiptFault> {
-    let mut message = RECEIPT_DOMAIN.to_vec();
-    message.extend_from_slice(&canonical::to_bytes(receipt)?);
-    Ok(message)
-}
-
-/// The keys that a verifier trusts: those that it was given, and those that they handed over to.
-///
-/// A key that handed over may be in the wrong hands by now. What it signed up to then stays good; nothing later does.
-#[derive(Debug, Clone, Default)]
-pub struct KeyRing {
-    keys: Vec<TrustedKey>,
-}
-
-#[derive(Debug, Clone)]
-struct TrustedKey {
-    key: PublicKey,
-    /// The receipt by which it handed over.
-    retired: Option<u64>,
-}
-
-impl KeyRing {
-    /// The key of a name and id.
-    pub fn get(&self, name: &str, id: KeyId) -> Option<&PublicKey> {
-        self.find(name, id).map(|trusted| &trusted.key)
-    }
-
-    fn find(&self, name: &str, id: KeyId) -> Option<&TrustedKey> {
-        self.keys.iter().find(|trusted| trusted.key.id == id && trusted.key.name == name)
-    }
-
-    /// The key of a name and id, if it could still sign receipt `sequence`.
-    pub(crate) fn active(&self, name: &str, id: KeyId, sequence: u64) -> Result<&PublicKey, ReceiptFault> {
-        match self.find(name, id) {
-            None => Err(ReceiptFault::UnknownKey { name: name.to_owned(), id }),
-            Some(TrustedKey { retired: Some(retired), .. }) if sequence > *retired => {
-                Err(ReceiptFault::RetiredKey { id, retired: *retired, stated: sequence })
-            }
-            Some(trusted) => Ok(&trusted.key),
-        }
-    }
-
-    /// Trusts one more key.
-    pub fn add(&mut self, key: PublicKey) {
-        if self.get(&key.name, key.id).is_none() {
-            self.keys.push(TrustedKey { key, retired: None });
-        }
-    }
-
-    /// Trusts the key that a rotation names, if a trusted key signed the rotation, and retires the one that signed.
-    pub fn follow(&mut self, rotation: &SignedReceipt) -> Result<(), ReceiptFault> {
-        rotation.verify(self)?;
-        let receipt = &rotation.receipt;
-        let next = match (&receipt.next_key, receipt.kind, receipt.outcome) {
-            (Some(text), RequestKind::KeyRotation, RequestOutcome::Done) => PublicKey::parse(text)?,
-            _ => {
-                return Err(ReceiptFault::Contradiction {
-                    field: "kind",
-                    problem: "not a key rotation that was done",
-                });
-            }
-        };
-        if self.keys.len() > MAX_ROTATIONS {
-            return Err(ReceiptFault::TooLarge {
-                what: "the key ring",
-                size: self.keys.len(),
-                limit: MAX_ROTATIONS,
-            });
-        }
-        let known = self.get(&next.name, next.id).is_some();
-        let id = receipt.key_id;
-        let sequence = receipt.sequence;
-        for trusted in &mut self.keys {
-            if trusted.key.id == id && trusted.key.name == receipt.origin {
-                match trusted.retired {
-                    // A key hands over once. To whom else would be for a thief to say.
-                    Some(retired) if !known || retired != sequence => {
-                        return Err(ReceiptFault::RetiredKey { id, retired, stated: sequence });
-                    }
-                    _ => trusted.retired = Some(sequence),
-                }
-            }
-        }
-        self.add(next);
-        Ok(())
-    }
-
-    /// The keys.
-    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
-        self.keys.iter().map(|trusted| &trusted.key)
-    }
-}
-
-impl From<PublicKey> for KeyRing {
-    fn from(key: PublicKey) -> KeyRing {
-        KeyRing { keys: vec![TrustedKey { key, retired: None }] }
     }
 }

@@ -119,7 +119,7 @@ fn pieces_of_different_bundles_do_not_fit() {
     let signature = other.signed.signature;
     let forged = SignedReceipt { signature, ..good.signed.clone() };
     assert_eq!(check(&ReceiptBundle { signed: forged, ..good.clone() }), Err("signature"));
-    assert_eq!(check(&ReceiptBundle { rotations: Vec::new(), ..good.clone() }), Err("checkpoint"));
+    assert_eq!(check(&ReceiptBundle { keys: Vec::new(), ..good.clone() }), Err("checkpoint"));
     let mut longer = good.clone();
     longer.inclusion.path.push(Hash([0; 32]));
     assert_eq!(check(&longer), Err("inclusion"));
@@ -127,7 +127,7 @@ fn pieces_of_different_bundles_do_not_fit() {
     for signed in &log.signed[..3] {
         older.push_as_is(signed.receipt.clone(), &secret());
     }
-    let stale = ReceiptBundle { checkpoint: older.checkpoint(&secret()), ..good.clone() };
+    let stale = ReceiptBundle { head: older.head(&secret()), ..good.clone() };
     assert_eq!(check(&stale), Err("inclusion"));
 }
 
@@ -135,10 +135,12 @@ fn pieces_of_different_bundles_do_not_fit() {
 fn wrong_keys_are_refused() {
     let bundle = log().bundle(1, &next_secret());
     let fault = verify(&bundle, &KeyRing::from(stranger().public())).unwrap_err();
-    assert!(matches!(fault, ReceiptFault::UnknownKey { .. }), "{fault}");
+    assert_eq!(fault, ReceiptFault::CheckpointUnsigned);
     assert!(verify(&bundle, &KeyRing::default()).is_err());
     let renamed = SecretKey::from_seed("efface.example/model-2", &[1; 32]).unwrap();
-    assert_eq!(verify(&bundle, &KeyRing::from(renamed.public())).unwrap_err().check(), "key");
+    assert_eq!(verify(&bundle, &KeyRing::from(renamed.public())).unwrap_err().check(), "checkpoint");
+    let wrong_key = KeyRing::from(stranger().public());
+    assert!(matches!(log().replay_with(&wrong_key, &next_secret()), Err(ReceiptFault::UnknownKey { .. })));
 }
 
 #[test]
@@ -158,21 +160,99 @@ fn a_key_that_handed_over_signs_no_more() {
     assert!(matches!(verify(&forged.bundle(5, &secret()), &keys()), Err(ReceiptFault::RetiredKey { .. })));
     assert!(matches!(forged.replay(&secret()), Err(ReceiptFault::RetiredKey { .. })));
     // A checkpoint of the whole log signed by the old key.
-    let stale = log.checkpoint(&secret());
     let mut bundle = log.bundle(6, &next_secret());
-    bundle.checkpoint = stale;
+    bundle.head = log.head(&secret());
     assert!(matches!(verify(&bundle, &keys()), Err(ReceiptFault::RetiredKey { .. })));
     // A second hand-over by the same key.
     let mut ring = keys();
     ring.follow(&log.signed[4]).unwrap();
     ring.follow(&log.signed[4]).unwrap();
     let mut second = log.signed[4].receipt.clone();
-    second.next_key = Some(stranger().public().to_string());
+    second.keys = Some(hand_over(&secret(), &secret(), &stranger(), None));
     assert!(matches!(
         ring.follow(&SignedReceipt::sign(second, &secret()).unwrap()),
         Err(ReceiptFault::RetiredKey { .. })
     ));
     assert!(ring.follow(&log.signed.remove(5)).is_err());
+}
+
+#[test]
+fn any_key_of_the_receipts_own_time_or_later_will_do() {
+    let old = secret();
+    let new = next_secret();
+    for log in [log(), recovered_log()] {
+        for index in 0..log.leaves.len() {
+            let bytes = log.bundle(index, &new).to_bytes().unwrap();
+            for key in [&old, &new] {
+                let ring = KeyRing::from(key.public());
+                let verified = verify_bytes(&bytes, &ring).unwrap();
+                assert_eq!(verified.receipt, log.signed[index].receipt, "receipt {index}");
+            }
+        }
+        for key in [&old, &new] {
+            log.replay_with(&KeyRing::from(key.public()), &new).unwrap();
+        }
+        assert!(log.replay_with(&KeyRing::from(stranger().public()), &new).is_err());
+    }
+}
+
+#[test]
+fn an_old_key_cannot_go_on_where_the_hand_over_is_left_out() {
+    let log = log();
+    // The holder of the old key signs a log of their own that never handed over, and shows nothing else.
+    let mut forged = Log::new();
+    for signed in &log.signed[..4] {
+        forged.push_as_is(signed.receipt.clone(), &secret());
+    }
+    for sequence in [4, 5] {
+        forged.push(plain(sequence, RequestKind::Settle, set(2..20), sha256(&[2])), &secret());
+    }
+    let bundle = ReceiptBundle { keys: Vec::new(), ..forged.bundle(5, &secret()) };
+    // Whoever knows of the new key, or until when the old one signed, refuses it.
+    let new = next_secret().public();
+    let known = KeyRing::parse(&format!("{} until 4\n{new}\n", secret().public())).unwrap();
+    for keys in [KeyRing::from(new.clone()), known.clone()] {
+        assert!(verify(&bundle, &keys).is_err());
+        assert!(forged.replay_with(&keys, &secret()).is_err());
+    }
+    assert!(matches!(verify(&bundle, &known), Err(ReceiptFault::RetiredKey { .. })));
+    // The same list verifies what the old key signed in its time, with the head of that time and with the newest.
+    let mut early = Log::new();
+    for signed in &log.signed[..4] {
+        early.push_as_is(signed.receipt.clone(), &secret());
+    }
+    verify(&early.bundle(1, &secret()), &known).unwrap();
+    verify(&log.bundle(1, &next_secret()), &known).unwrap();
+    early.replay_with(&known, &secret()).unwrap();
+    // A hand-over to a key that never agreed does not make its owner vouch for the log.
+    let mut named = log.signed[4].receipt.clone();
+    named.sequence = 6;
+    forged.push(named, &secret());
+    assert!(forged.replay_with(&KeyRing::from(new.clone()), &secret()).is_err());
+    assert!(verify(&forged.bundle(5, &secret()), &KeyRing::from(new)).is_err());
+    // A list with two keys that both sign without end does not say which of them signs now.
+    let both = format!("{}\n{}\n", secret().public(), next_secret().public());
+    assert!(KeyRing::parse(&both).is_err());
+    assert!(KeyRing::parse("").is_err());
+}
+
+#[test]
+fn only_the_recovery_key_of_the_log_takes_over() {
+    let old = secret();
+    let new = next_secret();
+    let mut log = Log::new();
+    for signed in &recovered_log().signed[..4] {
+        log.push_as_is(signed.receipt.clone(), &old);
+    }
+    let mut rotation = recovered_log().signed[4].receipt.clone();
+    rotation.keys = Some(hand_over(&stranger(), &old, &new, None));
+    log.push(rotation, &stranger());
+    assert!(log.replay(&new).is_err());
+    assert!(verify(&log.bundle(1, &new), &keys()).is_err());
+    // A bundle that does not show who the recovery key is does not lead from the old key to the new one.
+    let mut bundle = recovered_log().bundle(1, &new);
+    bundle.keys.remove(0);
+    assert!(verify(&bundle, &keys()).is_err());
 }
 
 #[test]
@@ -278,7 +358,7 @@ fn contradictions_are_not_signed() {
         ("no code", |r| r.not_covered = vec![uncovered("", "x")]),
         ("code", |r| r.not_covered = vec![uncovered("Chosen words", "x")]),
         ("previous", |r| r.previous = None),
-        ("next key", |r| r.next_key = Some(next_secret().public().to_string())),
+        ("keys", |r| r.keys = Some(first_keys(&secret(), None))),
     ];
     for (name, change) in changes {
         let mut receipt = log.signed[1].receipt.clone();
@@ -295,20 +375,19 @@ fn contradictions_are_not_signed() {
 #[test]
 fn missing_and_unknown_fields_are_refused() {
     let log = log();
-    let text = String::from_utf8(log.leaves[6].clone()).unwrap();
     for (from, to) in [
         ("\"settles\":null,", ""),
-        ("\"next_key\":null,", ""),
+        ("\"keys\":null,", ""),
         ("\"not_covered\":[", "\"not_covered\":null,\"nox\":["),
         ("\"adaptive\":false", "\"adaptive\":false,\"also\":1"),
         ("\"noise\":0.01", "\"noise\":0.01,\"noisf\":1"),
     ] {
-        assert!(text.contains(from), "{from}");
-        assert_eq!(
-            SignedReceipt::parse(text.replace(from, to).as_bytes()).unwrap_err().check(),
-            "schema",
-            "{from}"
-        );
+        let change = |text: &str| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        };
+        let changed = with_payload(&log.leaves[6], change);
+        assert_eq!(SignedReceipt::parse(&changed).unwrap_err().check(), "schema", "{from}");
     }
 }
 
@@ -325,6 +404,11 @@ fn input_meant_to_exhaust_is_refused_early() {
         [b"[".as_slice(), &b"0,".repeat(400_000), b"0]"].concat(),
         vec![0xff; 100_000],
         vec![0; megabytes],
+        // Arrays and tags in each other, and lengths that promise more than there is.
+        vec![0x81; 1 << 20],
+        vec![0xd2; 1 << 20],
+        [&[0xd2, 0x84, 0x5b][..], &[0xff; 8], &[0; 1000]].concat(),
+        [&[0xd2, 0x9b][..], &[0xff; 8], &[0; 1000]].concat(),
         [b"\"".as_slice(), &b"\\n".repeat(400_000), b"\""].concat(),
         format!("[{}]", "1e+22,".repeat(10_000) + "-").into_bytes(),
     ] {

@@ -7,6 +7,7 @@ mod common;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use common::*;
+use coset::TaggedCborSerializable;
 use efface_receipt::{
     training_set::{MembershipProof, SetNode, build},
     *,
@@ -28,6 +29,11 @@ fn compare(name: &str, vectors: &Value) {
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
+}
+
+/// Bytes of a file in base64, as the vectors have them.
+fn base64(bytes: impl AsRef<[u8]>) -> String {
+    data_encoding::BASE64.encode(bytes.as_ref())
 }
 
 fn verdict<T>(result: Result<T, ReceiptFault>) -> &'static str {
@@ -157,12 +163,13 @@ fn training_set_vectors() {
 }
 
 /// A name, a bundle, and the check that it fails.
-fn bundles() -> Vec<(&'static str, String, &'static str)> {
+fn bundles() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let log = log();
     let new = next_secret();
     let good = |index: usize| log.bundle(index, &new);
     let grown = grown_log();
     let late = |index: usize| grown.bundle(index, &new);
+    let half_signed = SignedHead { signature: Signature([7; 64]), ..good(1).head };
     let mut cases = vec![
         ("fit", good(0), "ok"),
         ("forget", good(1), "ok"),
@@ -183,12 +190,14 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
             "consistency",
         ),
         (
-            "a rotation listed twice",
-            ReceiptBundle { rotations: [good(6).rotations, good(6).rotations].concat(), ..good(6) },
+            "keys listed twice",
+            ReceiptBundle { keys: [good(6).keys, good(6).keys].concat(), ..good(6) },
             "schema",
         ),
-        ("rotation left out", ReceiptBundle { rotations: Vec::new(), ..good(6) }, "key"),
-        ("rotation left out, old receipt", ReceiptBundle { rotations: Vec::new(), ..good(1) }, "checkpoint"),
+        ("key lost and recovered", recovered_log().bundle(1, &new), "ok"),
+        ("hand-over by the recovery key", recovered_log().bundle(4, &new), "ok"),
+        ("keys left out", ReceiptBundle { keys: Vec::new(), ..good(6) }, "checkpoint"),
+        ("keys left out, old receipt", ReceiptBundle { keys: Vec::new(), ..good(1) }, "checkpoint"),
         ("proof of another receipt", ReceiptBundle { inclusion: good(3).inclusion, ..good(2) }, "inclusion"),
         ("receipt of another place", ReceiptBundle { signed: good(3).signed, ..good(2) }, "inclusion"),
         (
@@ -198,7 +207,7 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
         ),
         ("old key signs the whole log", log.bundle(6, &secret()), "key"),
         ("stranger signs the checkpoint", log.bundle(1, &stranger()), "checkpoint"),
-        ("unknown schema", ReceiptBundle { schema: "efface.bundle/2".to_owned(), ..good(1) }, "schema"),
+        ("head signed in one form only", ReceiptBundle { head: half_signed, ..good(1) }, "checkpoint"),
     ];
     let mut changed = good(1);
     changed.signed.receipt.rows.removed = 1;
@@ -216,31 +225,39 @@ fn bundles() -> Vec<(&'static str, String, &'static str)> {
     swapped.inclusion.path.swap(0, 1);
     cases.push(("the path was reordered", swapped, "inclusion"));
     let mut renamed = good(1);
-    renamed.checkpoint = renamed.checkpoint.replace(ORIGIN, "efface.example/model-2");
+    renamed.head.checkpoint = renamed.head.checkpoint.replace(ORIGIN, "efface.example/model-2");
     cases.push(("another log's checkpoint", renamed, "checkpoint"));
     let mut cases: Vec<_> = cases
         .into_iter()
-        .map(|(name, bundle, expected)| (name, text(bundle.to_bytes().unwrap()), expected))
+        .map(|(name, bundle, expected)| (name, bundle.to_bytes().unwrap(), expected))
         .collect();
-    let plain = text(good(1).to_bytes().unwrap());
-    cases.push(("a space was added", plain.replacen(':', ": ", 1), "canonical"));
-    cases.push(("a newline was added", plain.clone() + "\n", "canonical"));
-    cases.push(("cut short", plain[..plain.len() - 1].to_owned(), "canonical"));
-    cases.push(("a null was left out", plain.replace("\"settles\":null,", ""), "schema"));
-    cases.push((
-        "an unknown field",
-        plain.replace("\"settles\":null,", "\"settles\":null,\"sex\":1,"),
-        "schema",
-    ));
-    let count = |text: &str| plain.replace("\"removed\":2}", &format!("\"removed\":{text}}}"));
-    assert_ne!(count("3"), plain);
-    cases.push(("2^53 rows", count("9007199254740992"), "schema"));
-    cases.push(("less than no rows", count("-1"), "schema"));
-    cases.push(("too deep", "[".repeat(1000), "limits"));
-    let early = plain.replace("\"forgotten_at\":\"2026-03-02T09:", "\"forgotten_at\":\"2026-03-02T08:");
-    assert_ne!(early, plain);
-    cases.push(("forgotten before it was received", early, "schema"));
-    cases.push(("a time that does not exist", plain.replace("2026-03-02T", "2026-02-30T"), "schema"));
+    let plain = good(1).to_bytes().unwrap();
+    let mut change = |name, from: &str, to: &str, expected| {
+        let changed = with_payload(&plain, |text| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        });
+        cases.push((name, changed, expected));
+    };
+    change("a space was added", ":", ": ", "canonical");
+    change("a newline was added", "}}}", "}}}\n", "canonical");
+    change("a null was left out", "\"settles\":null,", "", "schema");
+    change("an unknown field", "\"settles\":null,", "\"settles\":null,\"sex\":1,", "schema");
+    change("2^53 rows", "\"removed\":2}", "\"removed\":9007199254740992}", "schema");
+    change("less than no rows", "\"removed\":2}", "\"removed\":-1}", "schema");
+    change("a time that does not exist", "2026-03-02T", "2026-02-30T", "schema");
+    change("unknown schema", "efface.receipt/1", "efface.receipt/2", "schema");
+    cases.push(("cut short", plain[..plain.len() - 1].to_vec(), "encoding"));
+    cases.push(("a byte was added", [plain.as_slice(), b"\n"].concat(), "encoding"));
+    cases.push(("too deep", vec![0x81; 100_000], "encoding"));
+    cases.push(("the statement alone", log.leaves[1].clone(), "encoding"));
+    // The same message in longer forms: a header that nobody reads, and a length in more bytes than it needs.
+    let mut message = coset::CoseSign1::from_tagged_slice(&plain).unwrap();
+    message.unprotected.rest.push((coset::Label::Int(-70_000), coset::cbor::Value::from(1)));
+    cases.push(("an unknown header", message.to_tagged_vec().unwrap(), "encoding"));
+    assert_eq!(plain[..2], [0xd2, 0x84]);
+    let long = [&[0xd2, 0x98, 4], &plain[2..]].concat();
+    cases.push(("a length in a longer form", long, "encoding"));
     cases
 }
 
@@ -304,10 +321,20 @@ const BROKEN: &[BrokenRule] = &[
     ("total_of_parts", 12, |receipt| spent(receipt).total.as_mut().unwrap().epsilon = 1.0),
     ("total_of_parts", 12, |receipt| spent(receipt).total.as_mut().unwrap().releases = 0),
     ("spent_since_earlier", 12, |receipt| spent(receipt).since = Some(12)),
-    ("key_named", 4, |receipt| receipt.next_key = None),
-    ("key_named", 4, |receipt| receipt.next_key = Some("no key".to_owned())),
-    ("key_named", 4, |receipt| receipt.next_key = Some(secret().public().to_string())),
-    ("key_named", 5, |receipt| receipt.next_key = Some(next_secret().public().to_string())),
+    ("keys_named", 0, |receipt| receipt.keys = None),
+    ("keys_named", 4, |receipt| receipt.keys = None),
+    ("keys_named", 4, |receipt| receipt.keys.as_mut().unwrap().next = "no key".to_owned()),
+    ("keys_named", 4, |receipt| receipt.keys = Some(hand_over(&secret(), &secret(), &secret(), None))),
+    ("keys_named", 4, |receipt| receipt.keys = Some(hand_over(&next_secret(), &secret(), &stranger(), None))),
+    ("keys_named", 4, |receipt| receipt.keys = Some(first_keys(&secret(), None))),
+    ("keys_named", 4, |receipt| {
+        receipt.keys = Some(hand_over(&secret(), &secret(), &next_secret(), Some(&next_secret())));
+    }),
+    ("keys_named", 0, |receipt| {
+        receipt.keys =
+            Some(first_keys(&SecretKey::from_seed("efface.example/model-2", &[1; 32]).unwrap(), None));
+    }),
+    ("keys_named", 5, |receipt| receipt.keys = Some(first_keys(&next_secret(), None))),
     ("head_before", 5, |receipt| receipt.previous = None),
     ("head_before", 5, |receipt| receipt.previous.as_mut().unwrap().size = 0),
     ("head_before", 5, |receipt| receipt.previous.as_mut().unwrap().size = 6),
@@ -349,22 +376,23 @@ fn bundle_vectors() {
     let cases: Vec<Value> = bundles()
         .into_iter()
         .map(|(name, bundle, expected)| {
-            assert_eq!(verdict(verify_bytes(bundle.as_bytes(), &keys())), expected, "{name}");
-            json!({"name": name, "bundle": bundle, "verdict": expected})
+            assert_eq!(verdict(verify_bytes(&bundle, &keys())), expected, "{name}");
+            json!({"name": name, "bundle": base64(bundle), "verdict": expected})
         })
         .collect();
     let wrong = stranger().public().to_string();
-    compare(
-        "bundles.json",
-        &json!({"public_key": secret().public().to_string(), "wrong_key": wrong, "cases": cases}),
-    );
+    let keys = json!({
+        "public_key": secret().public().to_string(), "next_key": next_secret().public().to_string(),
+        "wrong_key": wrong, "cases": cases,
+    });
+    compare("bundles.json", &keys);
 }
 
 #[test]
 fn log_vectors() {
     let log = log();
     let new = next_secret();
-    let lines: Vec<String> = log.leaves.iter().cloned().map(text).collect();
+    let lines: Vec<String> = log.leaves.iter().map(base64).collect();
     let mut other = Log::new();
     for signed in &log.signed[..6] {
         let key = if signed.receipt.key_id == new.id() { next_secret() } else { secret() };
@@ -426,7 +454,7 @@ fn log_vectors() {
             settle.times.scrubbed_at = settle.times.scrubbed_at.filter(|_| run.is_some());
             other.push(settle, &new);
         }
-        let lines = other.leaves.iter().cloned().map(text).collect::<Vec<_>>();
+        let lines = other.leaves.iter().map(base64).collect::<Vec<_>>();
         (name, lines, other.checkpoint(&new), "chain")
     };
 
@@ -435,38 +463,39 @@ fn log_vectors() {
         lines.swap(a, b);
         lines
     };
-    let broken_lines = broken.leaves.iter().cloned().map(text).collect::<Vec<_>>();
+    let broken_lines = broken.leaves.iter().map(base64).collect::<Vec<_>>();
     let logs: Vec<Value> = [
         ("whole", lines.clone(), late.clone(), "ok"),
         ("two receipts swapped", swapped(1, 2), late.clone(), "inclusion"),
         ("last receipt cut off", lines[..6].to_vec(), late.clone(), "inclusion"),
-        ("first receipt cut off", lines[1..].to_vec(), late.clone(), "inclusion"),
+        ("first receipt cut off", lines[1..].to_vec(), late.clone(), "key"),
         ("checkpoint of a fork", lines.clone(), forked.clone(), "fork"),
         ("states do not meet", broken_lines, broken.checkpoint(&secret()), "chain"),
         (
             "rows that no receipt accounts for",
-            unbalanced.leaves.iter().cloned().map(text).collect(),
+            unbalanced.leaves.iter().map(base64).collect(),
             unbalanced.checkpoint(&secret()),
             "chain",
         ),
         (
             "written on an old head",
-            behind.leaves.iter().cloned().map(text).collect(),
+            behind.leaves.iter().map(base64).collect(),
             behind.checkpoint(&secret()),
             "consistency",
         ),
         (
             "older than the receipt before it",
-            backdated.leaves.iter().cloned().map(text).collect(),
+            backdated.leaves.iter().map(base64).collect(),
             backdated.checkpoint(&secret()),
             "chain",
         ),
         (
-            "scrubbed later",
-            whole.leaves.iter().cloned().map(text).collect::<Vec<_>>(),
-            whole.checkpoint(&new),
+            "key lost and recovered",
+            recovered_log().leaves.iter().map(base64).collect(),
+            recovered_log().checkpoint(&new),
             "ok",
         ),
+        ("scrubbed later", whole.leaves.iter().map(base64).collect::<Vec<_>>(), whole.checkpoint(&new), "ok"),
         unsettled("a settle that leaves one out", &[Some((8, 9))]),
         unsettled("a settle that starts too late", &[Some((10, 10))]),
         unsettled("a settle that leaves all out", &[None]),
@@ -475,7 +504,8 @@ fn log_vectors() {
     .into_iter()
     .map(|(name, lines, note, expected)| {
         let mut replay = LogReplay::new(&keys());
-        let result = lines.iter().try_for_each(|line| replay.push(line.as_bytes()).map(|_| ()));
+        let leaf = |line: &String| data_encoding::BASE64.decode(line.as_bytes()).unwrap();
+        let result = lines.iter().try_for_each(|line| replay.push(&leaf(line)).map(|_| ()));
         assert_eq!(verdict(result.and_then(|()| replay.finish(&note))), expected, "{name}");
         json!({"name": name, "log": lines, "checkpoint": note, "verdict": expected})
     })

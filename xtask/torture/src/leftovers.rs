@@ -22,7 +22,7 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
     loop {
         match act {
             "fit" => drop(model(path, rows(4_000))?),
-            "rotate" => match Engine::open(path)?.rotate_key() {
+            "rotate" => match Engine::open(path)?.rotate_key(&efface_engine::KeyRotation::default()) {
                 Ok(_) => {}
                 // A log has so many keys and no more: a new log.
                 Err(Error::Request { .. }) => drop(model(path, rows(60))?),
@@ -64,10 +64,12 @@ pub(crate) fn parent(count: u64) -> Result {
             child.wait()?;
             left += u64::from(drafts(folder.path())? > 0);
             sound(&path)?;
-            Engine::open(&path)?.rotate_key().map(drop).or_else(|error| match error {
-                Error::Request { .. } => Ok(()),
-                error => Err(error),
-            })?;
+            Engine::open(&path)?.rotate_key(&efface_engine::KeyRotation::default()).map(drop).or_else(
+                |error| match error {
+                    Error::Request { .. } => Ok(()),
+                    error => Err(error),
+                },
+            )?;
             let still = drafts(folder.path())?;
             if still > 0 {
                 return Err(format!("{act}: {still} drafts after the next command").into());

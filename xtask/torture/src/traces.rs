@@ -4,7 +4,7 @@ use std::path::Path;
 
 use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit};
 use efface_io::Source;
-use efface_receipt::{KeyRing, LogReplay, PublicKey, verify_bytes};
+use efface_receipt::{KeyRing, LogReplay, verify_bytes};
 
 use crate::{Result, ids, model, sound, table, tell};
 
@@ -68,7 +68,7 @@ pub(crate) fn flips() -> Result {
     for at in 0..4 {
         engine.forget(&ForgetRequest::new(ids(&[format!("r{at}")])), &ForgetOptions::default())?;
     }
-    let keys = KeyRing::from(PublicKey::parse(&engine.public_keys()?.0)?);
+    let keys = KeyRing::from(engine.public_keys()?.remove(0).key);
     let bundle = engine.bundle("2")?.to_bytes()?;
     verify_bytes(&bundle, &keys)?;
     let mut changed = bundle.clone();
@@ -108,7 +108,7 @@ pub(crate) fn flips() -> Result {
     }
     let mut swapped = leaves.clone();
     swapped.swap(1, 2);
-    let fork = engine.bundle("1")?.checkpoint;
+    let fork = engine.bundle("1")?.head.checkpoint;
     engine.forget(&ForgetRequest::new(ids(&["r9".into()])), &ForgetOptions::default())?;
     let later = engine.checkpoint()?;
     for (what, list, note) in [

@@ -129,7 +129,7 @@ Examples:
   efface forget reviews.efface --subject user_id=u1042
   efface forget reviews.efface --ids r00017,r00023 --dry-run
   efface forget reviews.efface --ids-file - --json < ids.txt
-  efface forget reviews.efface --subject user_id=u7 --request T-1042 --receipt receipt.json",
+  efface forget reviews.efface --subject user_id=u7 --request T-1042 --receipt receipt.cose",
         efface::methods::table::plain()
     )
 }
@@ -180,7 +180,7 @@ it continues them.
 
 Examples:
   efface log reviews.efface
-  efface log reviews.efface --receipt 3 -o receipt.json
+  efface log reviews.efface --receipt 3 -o receipt.cose
   efface log reviews.efface --checkpoint > seen.txt";
 
 pub(super) const VERIFY: &str = "\
@@ -191,13 +191,24 @@ What could not be checked is listed as not known.
 
 Examples:
   efface keys reviews.efface > reviews.pub
-  efface verify receipt.json --key reviews.pub
+  efface verify receipt.cose --key reviews.pub
   efface verify reviews.efface --key reviews.pub";
 
 pub(super) const KEYS: &str = "\
-The secret half lies beside the model, in MODEL.key, for its owner alone, with the seed of the noise
-on exports, which --rotate leaves as it is. Without it the model cannot change: no receipt, no forgetting. Give the public half to whoever checks receipts; after a
-change of keys the first one is still good, because receipts carry the hand-over.";
+The public keys are printed one a line, oldest first; a key that handed over is followed by `until N`,
+the receipt in which it did. Give the list to whoever checks receipts, and again after a rotation: any
+key of it verifies the receipts of its time and before, and a key that handed over signs nothing later.
+
+The secret half lies beside the model, in MODEL.key, for its owner alone, with the seed of the noise on
+exports, which --rotate leaves as it is. Without it the model cannot change: no receipt, no forgetting.
+A recovery key, made by `efface fit --recovery-key FILE` or with --rotate, and kept in another place,
+hands over where MODEL.key is lost.
+
+Examples:
+  efface keys reviews.efface > reviews.pub
+  efface keys reviews.efface --rotate --recovery-key /media/safe/reviews.recovery
+  efface keys reviews.efface --recover /media/safe/reviews.recovery
+  efface keys reviews.efface --rotate --next-sign-with './sign-with-kms.sh'";
 
 pub(super) const POLICY: &str = "\
 Whoever holds two versions of a model that differ by one row can compute that row (Bertran et al.

@@ -2,6 +2,7 @@
 
 mod audit;
 mod help;
+mod keys;
 mod network;
 mod parse;
 mod settings;
@@ -12,6 +13,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::FileFormat;
 
 pub(crate) use audit::AuditArguments;
+pub(crate) use keys::{KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase};
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use settings::{AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName};
@@ -44,6 +46,9 @@ pub(crate) struct Cli {
         value_parser = parse::mode
     )]
     pub(crate) mode: u32,
+
+    #[command(flatten)]
+    pub(crate) signing: SigningArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -58,6 +63,7 @@ pub(crate) enum Command {
     Export(ExportArguments),
     Audit(AuditArguments),
     Log(LogArguments),
+    Receipt(ReceiptArguments),
     Verify(VerifyArguments),
     Keys(KeysArguments),
     Policy(PolicyArguments),
@@ -211,6 +217,10 @@ pub(crate) struct FitArguments {
     /// Column that says how much each row counts
     #[arg(long, value_name = "COLUMN", help_heading = "Model")]
     pub(crate) weight: Option<String>,
+
+    /// Write a recovery key to a new FILE, to be kept in another place: it hands over where the signing key is lost
+    #[arg(long, value_name = "FILE", help_heading = "Keys")]
+    pub(crate) recovery_key: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) settings: ModelArguments,
@@ -391,7 +401,7 @@ pub(crate) struct LogArguments {
     /// Model file
     pub(crate) model: PathBuf,
 
-    /// One receipt, by number or id, with all that is needed to check it
+    /// One receipt, by number or id: its JSON, or with --output its file with all that is needed to check it
     #[arg(long, value_name = "RECEIPT")]
     pub(crate) receipt: Option<String>,
 
@@ -403,7 +413,7 @@ pub(crate) struct LogArguments {
     #[arg(long, value_name = "N")]
     pub(crate) since: Option<u64>,
 
-    /// Every receipt as it was signed, one a line
+    /// Every receipt as it was signed, one a line in base64
     #[arg(long)]
     pub(crate) raw: bool,
 
@@ -427,25 +437,9 @@ pub(crate) struct VerifyArguments {
     #[arg(long)]
     pub(crate) rows: bool,
 
-    /// File with the public key
+    /// File with the public keys, as `efface keys` prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-}
-
-/// Print the public key of a model, or replace the key
-#[derive(Debug, Args)]
-#[command(after_help = help::KEYS)]
-pub(crate) struct KeysArguments {
-    /// Model file
-    pub(crate) model: PathBuf,
-
-    /// Replace the key; the old one signs the new one
-    #[arg(long, conflicts_with = "first")]
-    pub(crate) rotate: bool,
-
-    /// The key that the log began with
-    #[arg(long)]
-    pub(crate) first: bool,
 }
 
 /// Say when new parameters may be published

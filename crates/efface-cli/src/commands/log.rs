@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use data_encoding::BASE64;
 use efface_engine::{Engine, Error};
 use efface_receipt::{SettledRun, Time};
 use serde_json::json;
 
+use super::receipt::readable;
 use crate::cli::LogArguments;
 use crate::failure::{Failure, Result};
 use crate::output::OutputFile;
@@ -19,8 +21,13 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
     };
     let engine = terminal.look(&args.model)?;
     let text = if let Some(receipt) = &args.receipt {
-        // To the byte: a file with a newline behind it is another file.
-        engine.bundle(receipt)?.to_bytes().map_err(Error::from)?
+        let bundle = engine.bundle(receipt)?;
+        if args.output.is_some() {
+            bundle.to_bytes().map_err(Error::from)?
+        } else {
+            // What people can read; the file itself is bytes that no terminal should get.
+            (readable(&bundle.signed.receipt)? + "\n").into_bytes()
+        }
     } else if args.checkpoint {
         engine.checkpoint()?.into_bytes()
     } else if let Some(old) = args.since {
@@ -30,7 +37,7 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
     } else if args.raw {
         let mut all = Vec::new();
         engine.receipts(&mut |_, bytes| {
-            all.extend_from_slice(bytes);
+            all.extend_from_slice(BASE64.encode(bytes).as_bytes());
             all.push(b'\n');
             Ok(())
         })?;

@@ -10,6 +10,7 @@ pub(crate) mod forget;
 pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod predict;
+pub(crate) mod receipt;
 pub(crate) mod reproduce;
 pub(crate) mod upkeep;
 pub(crate) mod verify;

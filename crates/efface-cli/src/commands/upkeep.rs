@@ -1,28 +1,51 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{ExportNoise, PolicyChange, ReleasePolicy};
+use efface_engine::{ExportNoise, KeyRotation, PolicyChange, ReleasePolicy};
 use serde_json::json;
 
-use crate::cli::{KeysArguments, PolicyArguments, SettleArguments};
+use crate::cli::{KeysArguments, PolicyArguments, SettleArguments, passphrase};
 use crate::failure::Result;
 use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
-    if args.rotate {
-        let (public, receipt) = terminal.change(&args.model)?.rotate_key()?;
-        if terminal.json() {
-            return terminal.object(&json!({"public_key": public, "receipt": receipt}));
-        }
-        terminal.result(&public)?;
-        terminal.message("the old key handed over and signs no more; receipts carry the hand-over");
+    if args.rotate || args.recover.is_some() {
+        return replace_key(args, terminal);
+    }
+    if args.decrypt || args.encrypt.is_some() {
+        let passphrase = args.encrypt.as_ref().map(passphrase).transpose()?;
+        let encrypted = passphrase.is_some();
+        terminal.change(&args.model)?.change_passphrase(passphrase)?;
+        let how = if encrypted { "encrypted with the passphrase" } else { "kept without a passphrase" };
+        terminal.message(&format!("the key file is {how}"));
         return Ok(());
     }
-    let (first, now) = terminal.look(&args.model)?.public_keys()?;
-    if terminal.json() {
-        return terminal.object(&json!({"public_key": now, "first_key": first}));
+    let keys = terminal.look(&args.model)?.public_keys()?;
+    let lines: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    if let Some(now) = keys.last().filter(|_| args.pem) {
+        return terminal.result(now.key.to_pem().trim_end());
     }
-    terminal.result(if args.first { &first } else { &now })
+    if terminal.json() {
+        let now = keys.last().map(|now| now.key.to_string());
+        return terminal.object(&json!({"public_key": now, "keys": lines}));
+    }
+    terminal.result(&lines.join("\n"))
+}
+
+fn replace_key(args: &KeysArguments, terminal: &Terminal) -> Result {
+    let rotation = KeyRotation {
+        place: args.next_place(),
+        recover: args.recover.clone(),
+        recovery_key: args.recovery_key.clone(),
+    };
+    let (public, receipt) = terminal.change(&args.model)?.rotate_key(&rotation)?;
+    if terminal.json() {
+        return terminal.object(&json!({"public_key": public, "receipt": receipt}));
+    }
+    terminal.result(&public)?;
+    let by = if args.recover.is_some() { "the recovery key" } else { "the old key" };
+    terminal.message(&format!("{by} handed over; give auditors what `efface keys` prints now"));
+    Ok(())
 }
 
 pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {

@@ -1,12 +1,12 @@
 //! `efface verify`: a receipt against a public key, without a model; or a model against its own log.
 
-use std::io::Read;
 use std::path::Path;
 
 use efface_engine::Error;
-use efface_receipt::{KeyRing, MAX_BUNDLE_BYTES, PublicKey, Receipt, verify_bytes};
+use efface_receipt::{KeyRing, Receipt, verify_bytes};
 use serde_json::json;
 
+use super::receipt::read;
 use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
 use crate::report::{pairs, table};
@@ -16,16 +16,16 @@ use crate::terminal::Terminal;
 const MODEL: &[u8] = b"SQLite format 3\0";
 
 pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
-    let key = args.key.as_deref().map(public_key).transpose()?;
-    let bytes = start(&args.file)?;
+    let keys = args.key.as_deref().map(public_keys).transpose()?;
+    let bytes = read(&args.file)?;
     if bytes.starts_with(MODEL) {
-        return model(&args.file, key.as_ref(), args.rows, terminal);
+        return model(&args.file, keys.as_ref(), args.rows, terminal);
     }
-    let Some(key) = key else {
+    let Some(keys) = keys else {
         let failure = Failure::usage("a receipt is checked against a public key");
-        return Err(failure.hint("name its file with --key; `efface keys MODEL` prints the key"));
+        return Err(failure.hint("name a file of keys with --key; `efface keys MODEL` prints them"));
     };
-    let verified = verify_bytes(&bytes, &KeyRing::from(key)).map_err(Error::from)?;
+    let verified = verify_bytes(&bytes, &keys).map_err(Error::from)?;
     let receipt = &verified.receipt;
     let head = &verified.checkpoint;
     if terminal.json() {
@@ -71,14 +71,19 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
         let alone = format!("ε = {:.4} at δ = {}", spent.epsilon, spent.delta);
         lines.push(("spent", format!("{alone}; in all {total}")));
     }
+    if let Some(keys) = receipt.keys.as_ref().filter(|keys| Some(&keys.by) != keys.retired.as_ref()) {
+        lines.extend(
+            keys.retired.iter().map(|_| ("signed with", "the recovery key: a signing key was lost".into())),
+        );
+    }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
     lines.extend(receipt.not_covered.iter().map(|part| ("not covered", part.detail.clone())));
     lines
 }
 
-fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) -> Result {
+fn model(path: &Path, keys: Option<&KeyRing>, rows: bool, terminal: &Terminal) -> Result {
     let engine = terminal.look(path)?;
-    let checks = if rows { engine.verify_rows(key, true)? } else { engine.verify(key)? };
+    let checks = if rows { engine.verify_rows(keys, true)? } else { engine.verify(keys)? };
     let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();
     if terminal.json() {
@@ -93,8 +98,8 @@ fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) 
             vec![check.check.to_owned(), verdict.to_owned(), check.found.clone()]
         };
         terminal.result(&table(&["check", "", "found"], checks.iter().map(line), &[]))?;
-        if key.is_none() {
-            terminal.note("checked against the file's own key; --key takes one that you know");
+        if keys.is_none() {
+            terminal.note("checked against the file's own keys; --key takes those that you know");
         }
     }
     if unknown > 0 {
@@ -110,17 +115,7 @@ fn model(path: &Path, key: Option<&PublicKey>, rows: bool, terminal: &Terminal) 
     }
 }
 
-fn public_key(path: &Path) -> Result<PublicKey> {
-    let bytes = start(path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(PublicKey::parse(text.trim()).map_err(Error::from)?)
-}
-
-/// As much of a file as a receipt can have.
-fn start(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = MAX_BUNDLE_BYTES as u64 + 1;
-    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
-    read.map_err(|cause| Failure::file(path, "read", &cause))?;
-    Ok(bytes)
+fn public_keys(path: &Path) -> Result<KeyRing> {
+    let bytes = read(path)?;
+    Ok(KeyRing::parse(&String::from_utf8_lossy(&bytes)).map_err(Error::from)?)
 }

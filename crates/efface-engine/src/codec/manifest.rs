@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use efface::{Certificate, Family, NotCovered, Recipe};
-use efface_receipt::{Hash, SecretKey, sha256};
+use efface_receipt::{Hash, ReceiptSigner, sha256};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -195,7 +195,7 @@ impl Manifest {
     }
 
     /// Writes the manifest, and signs it with the head of the log. Nothing is written to the file after that.
-    pub(crate) fn seal(&self, connection: &Connection, signer: &SecretKey) -> Result<(), FileFault> {
+    pub(crate) fn seal(&self, connection: &Connection, signer: &dyn ReceiptSigner) -> Result<(), FileFault> {
         let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
         meta::write(connection, MANIFEST, &bytes)?;
         ReceiptLog(connection).seal(&self.ledger, &sha256(&bytes), signer)

@@ -36,6 +36,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum FileFault {
     Damaged(String),
     Sql(rusqlite::Error),
+    /// What holds the signing key did not sign.
+    Signing(String),
 }
 
 impl From<rusqlite::Error> for FileFault {
@@ -46,7 +48,10 @@ impl From<rusqlite::Error> for FileFault {
 
 impl From<efface_receipt::ReceiptFault> for FileFault {
     fn from(fault: efface_receipt::ReceiptFault) -> Self {
-        Self::Damaged(format!("its log: {fault}"))
+        match fault {
+            efface_receipt::ReceiptFault::Signing(problem) => Self::Signing(problem),
+            fault => Self::Damaged(format!("its log: {fault}")),
+        }
     }
 }
 
@@ -59,6 +64,7 @@ impl FileFault {
         let path = path.to_owned();
         let error = match self {
             Self::Damaged(what) => return Error::Damaged { path, what },
+            Self::Signing(problem) => return Error::Signing { problem },
             Self::Sql(error) => error,
         };
         let code = error.sqlite_error().map(|failure| failure.extended_code);

@@ -10,6 +10,9 @@ const MOST_LINKS: usize = 40;
 /// How the line of a signing key begins.
 const KEY_PREFIX: &str = "PRIVATE+KEY+";
 
+/// How a key file begins that is encrypted.
+pub(crate) const ENCRYPTED_PREFIX: &str = "ENCRYPTED+KEY+FILE+";
+
 /// How the line of a noise seed begins.
 pub(crate) const SEED_PREFIX: &str = "NOISE+SEED+";
 
@@ -45,5 +48,5 @@ pub(crate) fn key_path(model: &Path) -> PathBuf {
 
 /// Whether a line is a secret of a key file.
 pub(crate) fn is_secret_line(line: &[u8]) -> bool {
-    line.starts_with(KEY_PREFIX.as_bytes()) || line.starts_with(SEED_PREFIX.as_bytes())
+    [KEY_PREFIX, SEED_PREFIX, ENCRYPTED_PREFIX].iter().any(|prefix| line.starts_with(prefix.as_bytes()))
 }

@@ -191,7 +191,7 @@ impl RowStore for StoreRows<'_> {
 
 fn translate(fault: FileFault) -> efface::Error {
     efface::Error::Damaged(match fault {
-        FileFault::Damaged(what) => what,
+        FileFault::Damaged(what) | FileFault::Signing(what) => what,
         FileFault::Sql(error) => error.to_string(),
     })
 }

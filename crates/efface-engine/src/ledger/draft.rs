@@ -2,7 +2,7 @@
 
 use efface::NotCovered;
 use efface_receipt::{
-    AuditEntry, DistanceBound, Hash, KnownCopy, LogHead, MAX_LIST, MAX_TEXT_BYTES, PublicKey, Receipt,
+    AuditEntry, DistanceBound, Hash, KeyChange, KeyId, KnownCopy, LogHead, MAX_LIST, MAX_TEXT_BYTES, Receipt,
     ReleaseTerms, RequestId, RequestKind, RequestOutcome, RequestTimes, RowsTouched, SCHEMA, SettledRun,
     StateChange, Time, UncoveredPart, rows_commitment,
 };
@@ -17,6 +17,14 @@ pub(crate) struct ModelTransition {
     pub(crate) before: Option<ModelState>,
     pub(crate) after: ModelState,
     pub(crate) copies: Vec<KnownCopy>,
+}
+
+/// Where a receipt will stand, and by which key it will be signed.
+pub(super) struct LogPosition {
+    pub(super) sequence: u64,
+    /// The head that it is written on; None for the first receipt of a log.
+    pub(super) previous: Option<LogHead>,
+    pub(super) key_id: KeyId,
 }
 
 /// One receipt to be.
@@ -39,7 +47,7 @@ pub(crate) struct ReceiptDraft {
     pub(crate) come: Vec<Hash>,
     pub(crate) findings: Option<MethodFindings>,
     pub(crate) release: Option<ReleaseTerms>,
-    pub(crate) next_key: Option<String>,
+    pub(crate) keys: Option<KeyChange>,
     pub(crate) audit: Vec<AuditEntry>,
     /// Settings of what computed no model, such as a policy, or beside those of the method.
     pub(crate) settings: Map<String, Value>,
@@ -74,7 +82,7 @@ impl ReceiptDraft {
             come: Vec::new(),
             findings: None,
             release: None,
-            next_key: None,
+            keys: None,
             audit: Vec::new(),
             settings: Map::new(),
         }
@@ -84,11 +92,10 @@ impl ReceiptDraft {
         self,
         ledger: &LedgerHead,
         stage: &ModelTransition,
-        sequence: u64,
-        previous: Option<LogHead>,
+        position: LogPosition,
     ) -> Result<Receipt, FileFault> {
         let id = random_name::<16>().map_err(|error| FileFault::Damaged(error.to_string()))?;
-        let key_id = PublicKey::parse(&ledger.key)?.id();
+        let LogPosition { sequence, previous, key_id } = position;
         let touched: Vec<Hash> = self.gone.iter().chain(&self.come).copied().collect();
         let rows = RowsTouched {
             commitment: rows_commitment(&touched),
@@ -142,7 +149,7 @@ impl ReceiptDraft {
             copies,
             release: self.release,
             settles: self.settles,
-            next_key: self.next_key,
+            keys: self.keys,
             key_id,
             previous,
         })

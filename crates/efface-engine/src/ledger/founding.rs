@@ -1,24 +1,58 @@
 //! How a log begins: with a key, the training set as it is, and a receipt that says so.
 
-use efface_receipt::{Hash, KeyRing, PublicKey, RequestKind, RequestOutcome, SecretKey, SignedReceipt};
+use efface_receipt::{
+    Hash, KeyChange, KeyRing, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, SecretKey, SignedReceipt,
+};
 use rusqlite::Connection;
 
 use super::noise::{self, NoiseSeed};
+use super::signer::{ExternalSigner, KeyAccess, KeyPlace};
 use super::{LedgerHead, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
 use crate::error::Result;
 use crate::file::{FileFault, ModelStore, damaged};
 use crate::randomness::random_name;
 
-/// The secrets of a new log, which lie beside the model: the key that signs, and the seed of all noise on exports.
+/// The secrets of a new log, none of which lies in the model.
 pub(crate) struct LogSecrets {
-    pub(crate) key: SecretKey,
+    /// What signs.
+    pub(crate) signer: Box<dyn ReceiptSigner>,
+    /// The key that signs, where it is to lie beside the model; None where it is elsewhere.
+    pub(crate) key: Option<SecretKey>,
+    /// The seed of all noise on exports.
     pub(crate) noise: NoiseSeed,
+    /// The key that hands over where the signing key is lost, if there is to be one.
+    pub(crate) recovery: Option<SecretKey>,
+}
+
+impl LogSecrets {
+    /// The log before its first receipt.
+    pub(crate) fn head(&self) -> LedgerHead {
+        let mut head = LedgerHead::new(self.signer.public_key());
+        head.recovery = self.recovery.as_ref().map(|key| key.public().to_string());
+        head
+    }
 }
 
 /// The secrets of a new log. Its name is drawn too: two fits of one file are two logs.
-pub(crate) fn draw() -> Result<LogSecrets> {
+pub(crate) fn draw(access: &KeyAccess, with_recovery: bool) -> Result<LogSecrets> {
     let origin = format!("efface/{}", random_name::<8>()?);
-    Ok(LogSecrets { key: key::draw(&origin)?, noise: NoiseSeed::draw(&origin)? })
+    let noise = NoiseSeed::draw(&origin)?;
+    let recovery = with_recovery.then(|| key::draw(&origin)).transpose()?;
+    let (signer, key) = new_signer(&origin, &access.place)?;
+    Ok(LogSecrets { signer, key, noise, recovery })
+}
+
+/// What signs from now on: a new key, which is to be put into the key file, or a key elsewhere.
+pub(crate) fn new_signer(
+    origin: &str,
+    place: &KeyPlace,
+) -> Result<(Box<dyn ReceiptSigner>, Option<SecretKey>)> {
+    if *place != KeyPlace::KeyFile {
+        return Ok((Box::new(ExternalSigner::ask(origin, place)?), None));
+    }
+    let key = key::draw(origin)?;
+    let signer = SecretKey::parse(&key.to_text())?;
+    Ok((Box::new(signer), Some(key)))
 }
 
 /// What the first receipt of a log says of the model.
@@ -44,14 +78,20 @@ pub(crate) fn found(
     let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);
     draft.come = first.rows;
     draft.findings = Some(first.findings);
+    draft.keys = Some(KeyChange {
+        by: ledger.key.clone(),
+        retired: None,
+        next: ledger.key.clone(),
+        recovery: ledger.recovery.clone(),
+    });
     // Signed here, so that another seed beside the model is noticed.
     draft.settings.insert(noise::SETTING.into(), secrets.noise.commitment().to_string().into());
-    ReceiptLog(connection).append(ledger, &secrets.key, &fitted, vec![draft])?;
+    ReceiptLog(connection).append(ledger, &*secrets.signer, &fitted, vec![draft])?;
     Ok(())
 }
 
 /// The seed of the noise on exports. It must be the one whose hash the first receipt holds.
-pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead) -> Result<NoiseSeed> {
+pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead, access: &KeyAccess) -> Result<NoiseSeed> {
     let commitment = store.with(|connection| {
         let first = SignedReceipt::parse(&leaf(connection, 0)?)?;
         first.verify(&KeyRing::from(PublicKey::parse(&ledger.first_key)?))?;
@@ -61,5 +101,5 @@ pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead) -> Result<Nois
             None => damaged("its first receipt holds no hash of the seed of its noise"),
         }
     })?;
-    key::noise_seed(store.path(), &commitment)
+    access.file(store.path()).noise_seed(&commitment)
 }

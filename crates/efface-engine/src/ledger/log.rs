@@ -1,11 +1,12 @@
 //! The log in its tables: receipts as they were signed, the nodes over them, and the signed head.
 
 use efface_receipt::{
-    ConsistencyProof, Frontier, Hash, InclusionProof, KeyRing, LogCheckpoint, LogNodes, PublicKey,
-    ReceiptBundle, RequestKind, SecretKey, SignedReceipt, leaf_hash,
+    ConsistencyProof, Frontier, Hash, InclusionProof, KeyId, KeyLink, KeyRing, LogCheckpoint, LogNodes,
+    PublicKey, ReceiptBundle, ReceiptSigner, Signature, SignedHead, SignedReceipt, leaf_hash,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::draft::LogPosition;
 use super::{LedgerHead, ModelTransition, ReceiptDraft};
 use crate::file::{FileFault, damaged, meta};
 
@@ -36,7 +37,7 @@ impl ReceiptLog<'_> {
     pub(crate) fn append(
         &self,
         ledger: &mut LedgerHead,
-        secret: &SecretKey,
+        signer: &dyn ReceiptSigner,
         stage: &ModelTransition,
         entries: Vec<ReceiptDraft>,
     ) -> Result<Vec<SignedReceipt>, FileFault> {
@@ -45,9 +46,11 @@ impl ReceiptLog<'_> {
         let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
         let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
         let mut all = Vec::with_capacity(entries.len());
+        let key_id = signer.public_key().id();
         for entry in entries {
-            let receipt = entry.receipt(ledger, stage, frontier.size(), previous)?;
-            let signed = SignedReceipt::sign(receipt, secret)?;
+            let receipt =
+                entry.receipt(ledger, stage, LogPosition { sequence: frontier.size(), previous, key_id })?;
+            let signed = SignedReceipt::sign(receipt, signer)?;
             let bytes = signed.to_bytes()?;
             insert.execute(params![frontier.size(), bytes])?;
             for node in frontier.append(&leaf_hash(&bytes)) {
@@ -66,11 +69,13 @@ impl ReceiptLog<'_> {
         &self,
         ledger: &LedgerHead,
         manifest: &Hash,
-        secret: &SecretKey,
+        signer: &dyn ReceiptSigner,
     ) -> Result<(), FileFault> {
         let mut head = LogCheckpoint::new(&ledger.origin, ledger.size, ledger.root)?;
         head.extensions.push(format!("{STATE}{manifest}"));
-        meta::write(self.0, CHECKPOINT, head.sign(secret)?.as_bytes())
+        let SignedHead { checkpoint, key_id, signature } = SignedHead::sign(&head, signer)?;
+        meta::write(self.0, CHECKPOINT, checkpoint.as_bytes())?;
+        meta::write(self.0, HEAD, &[&key_id.0[..], &signature.0].concat())
     }
 
     /// Whether the signed head is that of this log, and was signed with a manifest of this hash by the key that the manifest
@@ -92,6 +97,9 @@ impl ReceiptLog<'_> {
 /// The name of the signed head among the small values of a file.
 const CHECKPOINT: &str = "checkpoint";
 
+/// The name of its COSE signature: the key's id and the signature.
+const HEAD: &str = "head";
+
 /// How the line of a signed head begins that holds the hash of the manifest.
 const STATE: &str = "efface state ";
 
@@ -101,6 +109,18 @@ pub(crate) fn checkpoint(connection: &Connection) -> Result<String, FileFault> {
         Some(Ok(note)) => Ok(note),
         _ => damaged("its log has no signed head"),
     }
+}
+
+/// The signed head of the log in both of its forms.
+pub(crate) fn signed_head(connection: &Connection) -> Result<SignedHead, FileFault> {
+    let bytes = meta::read(connection, HEAD)?.unwrap_or_default();
+    if let Some((key_id, signature)) = bytes.split_first_chunk::<4>()
+        && let Ok(signature) = <[u8; 64]>::try_from(signature)
+    {
+        let checkpoint = checkpoint(connection)?;
+        return Ok(SignedHead { checkpoint, key_id: KeyId(*key_id), signature: Signature(signature) });
+    }
+    damaged("its log has no signed head in COSE")
 }
 
 /// A receipt as it was signed.
@@ -122,15 +142,19 @@ pub(crate) fn bundle(
     let signed = SignedReceipt::parse(&leaf(connection, sequence)?)?;
     let previous = signed.receipt.previous;
     let inclusion = InclusionProof::new(&journal, sequence, ledger.size)?;
-    let mut bundle = ReceiptBundle::new(signed, inclusion, checkpoint(connection)?);
+    let mut bundle = ReceiptBundle::new(signed, inclusion, signed_head(connection)?);
     bundle.consistency =
         previous.map(|head| ConsistencyProof::new(&journal, head.size, ledger.size)).transpose()?;
-    for rotation in &ledger.rotations {
-        let signed = SignedReceipt::parse(&leaf(connection, *rotation)?)?;
-        if signed.receipt.kind != RequestKind::KeyRotation {
-            return damaged(format!("receipt {rotation} is no rotation of keys"));
+    // A log whose first key still signs needs no hand-over to be shown, and none that leads to a recovery key.
+    let naming = std::iter::once(0).chain(ledger.rotations.iter().copied());
+    for sequence in naming.filter(|_| !ledger.rotations.is_empty()) {
+        let signed = SignedReceipt::parse(&leaf(connection, sequence)?)?;
+        if signed.receipt.keys.is_none() {
+            return damaged(format!("receipt {sequence} names no keys"));
         }
-        bundle.rotations.push(signed);
+        bundle
+            .keys
+            .push(KeyLink { signed, inclusion: InclusionProof::new(&journal, sequence, ledger.size)? });
     }
     Ok(bundle)
 }

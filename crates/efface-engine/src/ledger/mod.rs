@@ -2,6 +2,7 @@
 //! written in the transaction of its change: without the receipt there is no change.
 
 mod account;
+mod agent;
 pub(crate) mod copies;
 mod draft;
 pub(crate) mod founding;
@@ -9,14 +10,16 @@ pub(crate) mod gaussian;
 pub(crate) mod key;
 mod log;
 pub(crate) mod noise;
+pub(crate) mod passphrase;
 mod release;
 pub(crate) mod requests;
+pub(crate) mod signer;
 pub(crate) mod suppression;
 mod tree;
 
 pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
-pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf};
+pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf, signed_head};
 pub(crate) use release::{NoisePromise, PolicyState};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 
@@ -35,6 +38,8 @@ pub(crate) struct LedgerHead {
     pub(crate) first_key: String,
     /// The public key that signs now.
     pub(crate) key: String,
+    /// The key that may hand over in place of one that was lost.
+    pub(crate) recovery: Option<String>,
     /// The receipts in which a key handed over.
     pub(crate) rotations: Vec<u64>,
     /// Receipts in the log, and the root over them: a log that was cut short does not match.
@@ -61,6 +66,7 @@ impl LedgerHead {
             origin: key.name().to_owned(),
             first_key: key.to_string(),
             key: key.to_string(),
+            recovery: None,
             rotations: Vec::new(),
             size: 0,
             root: sha256(b""),

@@ -65,7 +65,7 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     draft.come = applied.come.clone();
     let evidence = applied.evidence.clone();
     let withdrawn = applied.withdrawn;
-    let signed = applied.sign(&signer, vec![draft])?.commit()?;
+    let signed = applied.sign(&*signer, vec![draft])?.commit()?;
     let mut report = change_report(evidence, started.elapsed().as_secs_f64(), false, dropped);
     report.withdrawn = withdrawn;
     report.receipt = signed.first().map(receipt_place);

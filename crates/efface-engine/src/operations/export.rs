@@ -46,7 +46,7 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     let warning = release.warnings.first().cloned();
     let deviation = release.noise.filter(|deviation| *deviation > 0.0);
     if let Some(deviation) = deviation {
-        let seed = founding::noise_seed(store, &manifest.ledger)?;
+        let seed = founding::noise_seed(store, &manifest.ledger, &model.access)?;
         blur(&mut parameters, deviation, &mut seed.normals(&version, deviation));
     }
     let file = network_file(model, manifest, &parameters, format, deviation.is_some())?;
@@ -59,7 +59,7 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     drafts.push(draft);
     let mut transition = opened.unchanged();
     transition.copies = store.with(|connection| copies::list(connection, &opened.manifest.ledger))?;
-    let receipt = change.sign(&signer, &transition, drafts)?.commit_last()?;
+    let receipt = change.sign(&*signer, &transition, drafts)?.commit_last()?;
     Ok(ExportedModel { parameters, file, number, warning, receipt })
 }
 

@@ -23,7 +23,8 @@ use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, PlannedOutput};
 use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
-use crate::ledger::{LedgerHead, MethodFindings, founding, key};
+use crate::ledger::key::KeyFile;
+use crate::ledger::{MethodFindings, founding};
 use crate::progress::Progress;
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
@@ -43,14 +44,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         prepared;
     progress.finish();
 
-    let secrets = founding::draw()?;
+    let secrets = founding::draw(&request.access, request.recovery_key.is_some())?;
     let draft = ModelDraft::beside(path)?;
     let file = ModelStore::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
-    let ledger = LedgerHead::new(&secrets.key.public());
-    let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, ledger);
+    let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, secrets.head());
     manifest.network = network;
     let rows = NewRows { rows, words, names };
     file.with(|connection| {
@@ -63,7 +63,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
-        manifest.seal(connection, &secrets.key)
+        manifest.seal(connection, &*secrets.signer)
     })?;
     transaction.commit()?;
     drop(file);
@@ -72,9 +72,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let replaced = origin(path);
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
-    key::add(path, &secrets.key, Some(&secrets.noise))?;
+    let keys = request.access.file(path);
+    if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
+        KeyFile::at(path).add(Some(recovery), None)?;
+    }
+    keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
-    key::keep_only(path, &secrets.key, replaced.as_deref())?;
+    keys.keep_only(secrets.signer.public_key(), replaced.as_deref())?;
     let summary = summary(&OpenModel::open(path, false, PATIENCE)?)?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
@@ -176,7 +180,11 @@ fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedMode
 /// The files that a fit writes: a model with its key, and the checkpoint of a training.
 fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOutput<'a>> {
     let checkpoint = request.network.as_ref().and_then(|network| network.checkpoint.as_deref());
-    std::iter::once(PlannedOutput::model(path)).chain(checkpoint.map(PlannedOutput::resumed)).collect()
+    let recovery = request.recovery_key.as_deref().map(PlannedOutput::file);
+    std::iter::once(PlannedOutput::model(path))
+        .chain(checkpoint.map(PlannedOutput::resumed))
+        .chain(recovery)
+        .collect()
 }
 
 /// The log of the model that is about to be replaced; None where there is none, or none that can be read.

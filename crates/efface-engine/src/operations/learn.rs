@@ -42,7 +42,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let applied = planned.apply()?;
     draft.come = applied.come.clone();
     let evidence = applied.evidence.clone();
-    let signed = applied.sign(&signer, vec![draft])?.commit()?;
+    let signed = applied.sign(&*signer, vec![draft])?.commit()?;
     let mut report = change_report(evidence, started.elapsed().as_secs_f64(), false, dropped);
     report.receipt = signed.first().map(receipt_place);
     Ok(report)

@@ -14,6 +14,7 @@ use crate::codec::model;
 use crate::codec::text_encoder::{self, TextEncoder};
 use crate::error::Result;
 use crate::file::{self, ModelStore, outputs, paths};
+use crate::ledger::signer::KeyAccess;
 
 /// A model file that is open.
 pub(crate) struct OpenModel {
@@ -23,6 +24,8 @@ pub(crate) struct OpenModel {
     last: Mutex<Option<(Hash, Arc<Model>)>>,
     /// Where a pretrained encoder is, if not where it was at the fit.
     encoder_folder: Option<PathBuf>,
+    /// How to come to the keys.
+    pub(crate) access: KeyAccess,
 }
 
 /// What a model file says of itself inside one transaction.
@@ -40,7 +43,7 @@ impl OpenModel {
         let store = ModelStore::open(path, write, patience)?;
         // A file that cannot be read is better found out now than in the middle of a change.
         store.read(Manifest::load)?;
-        Ok(Self { store, last: Mutex::new(None), encoder_folder: None })
+        Ok(Self { store, last: Mutex::new(None), encoder_folder: None, access: KeyAccess::default() })
     }
 
     pub(crate) fn set_encoder_folder(&mut self, folder: &Path) {

@@ -139,7 +139,7 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
         settling((policy.settle_after, policy.settle_within_seconds), asked);
     if policy.noise.is_some() || policy.promise.is_some() {
         // Better found out now than at an export.
-        founding::noise_seed(&model.store, &change.manifest.ledger)?;
+        founding::noise_seed(&model.store, &change.manifest.ledger, &model.access)?;
     }
     let found = ReleasePolicy::from(&change.manifest);
     let mut draft = ReceiptDraft::new(RequestKind::Policy, RequestOutcome::Done, change.received_at);
@@ -151,7 +151,7 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
     let mut change = if is_due { change.scrub()? } else { change.unscrubbed() };
     drafts.extend(change.draft.take());
     let unchanged = change.opened.unchanged();
-    change.sign(&signer, &unchanged, drafts)?.commit()?;
+    change.sign(&*signer, &unchanged, drafts)?.commit()?;
     Ok(found)
 }
 

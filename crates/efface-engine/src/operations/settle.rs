@@ -48,7 +48,7 @@ pub(crate) fn settle_if_due(model: &OpenModel) -> Result<Option<ReceiptPlace>> {
     let mut change = change.scrub()?;
     let Some(draft) = change.draft.take() else { return Ok(None) };
     let unchanged = change.opened.unchanged();
-    change.sign(&signer, &unchanged, vec![draft])?.commit_last().map(Some)
+    change.sign(&*signer, &unchanged, vec![draft])?.commit_last().map(Some)
 }
 
 /// Scrubs the rows that wait for it, and gives back the places of forgotten rows.
@@ -70,7 +70,7 @@ pub(crate) fn settle(model: &OpenModel) -> Result<SettleReport> {
         draft.unwrap_or_else(|| ReceiptDraft::new(RequestKind::Settle, RequestOutcome::Done, received_at));
     draft.reason = Some(format!("{husks} places of forgotten rows were given back"));
     let unchanged = change.opened.unchanged();
-    let receipt = change.sign(&signer, &unchanged, vec![draft])?.commit_last()?;
+    let receipt = change.sign(&*signer, &unchanged, vec![draft])?.commit_last()?;
     // Pages that are free are cleared already. Giving them back writes the file anew by way of memory, so that nothing
     // lies in a temporary file; a large file is only worth it where much of it is free.
     model.store.with(|connection| {

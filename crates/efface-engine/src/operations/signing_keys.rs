@@ -1,42 +1,110 @@
-//! The keys of a model's log: which they are, and how one replaces another.
+//! The keys of a model's log: which they are, how one replaces another, and how a lost one is replaced.
 
-use efface_receipt::{RequestKind, RequestOutcome};
+use std::path::{Path, PathBuf};
+
+use efface_receipt::{
+    KeyChange, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, SecretKey, SignedReceipt, TrustedKey,
+};
 
 use super::change::OpenedChange;
 use super::open_model::OpenModel;
 use super::report::ReceiptPlace;
 use crate::error::{Error, Result};
-use crate::ledger::{ReceiptDraft, key};
+use crate::file::outputs::{self, PlannedOutput};
+use crate::ledger::key::{self, KeyFile};
+use crate::ledger::passphrase::Passphrase;
+use crate::ledger::signer::KeyPlace;
+use crate::ledger::{self, ReceiptDraft, founding};
 
 /// The most hand-overs of keys in one log: a verifier reads no more.
 const MOST_KEYS: usize = 60;
 
-/// The public keys: the one that the log began with, and the one that signs now.
-pub(crate) fn public_keys(model: &OpenModel) -> Result<(String, String)> {
+/// How the signing key is replaced.
+#[derive(Debug, Clone, Default)]
+pub struct KeyRotation {
+    /// Where the new key is to be: a key file, or something that signs.
+    pub place: KeyPlace,
+    /// The file of the recovery key, where the signing key is lost.
+    pub recover: Option<PathBuf>,
+    /// A new file for another recovery key; without one the recovery key stays as it is.
+    pub recovery_key: Option<PathBuf>,
+}
+
+/// The public keys of the log, oldest first, each with the receipts that it signs.
+pub(crate) fn public_keys(model: &OpenModel) -> Result<Vec<TrustedKey>> {
     let _transaction = model.store.begin(false)?;
     let ledger = model.snapshot()?.manifest.ledger;
-    Ok((ledger.first_key, ledger.key))
+    let mut keys = vec![TrustedKey { key: PublicKey::parse(&ledger.first_key)?, first: 0, last: None }];
+    for rotation in &ledger.rotations {
+        let bytes = model.store.with(|connection| ledger::leaf(connection, *rotation))?;
+        let named = SignedReceipt::parse(&bytes)?.receipt.keys;
+        let Some(named) = named else {
+            let what = format!("receipt {rotation} names no keys");
+            return Err(Error::Damaged { path: model.store.path().to_owned(), what });
+        };
+        if let Some(old) = keys.last_mut() {
+            old.last = Some(*rotation);
+        }
+        keys.push(TrustedKey { key: PublicKey::parse(&named.next)?, first: rotation + 1, last: None });
+    }
+    Ok(keys)
+}
+
+/// Encrypts the key file with another passphrase, or with none.
+pub(crate) fn change_passphrase(model: &OpenModel, passphrase: Option<Passphrase>) -> Result<()> {
+    // Nobody else replaces the file meanwhile: a rotation holds the model.
+    let _transaction = model.store.begin(true)?;
+    model.access.file(model.store.path()).change_passphrase(passphrase)
 }
 
 /// Another key signs from here on; gives its public half and the receipt of the hand-over.
-pub(crate) fn rotate(model: &OpenModel) -> Result<(String, ReceiptPlace)> {
+pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(String, ReceiptPlace)> {
+    let outputs: Vec<PlannedOutput<'_>> =
+        rotation.recovery_key.as_deref().map(PlannedOutput::file).into_iter().collect();
+    outputs::check_outputs(&outputs, &[model.store.path()], false)?;
     let change = OpenedChange::begin(model, true)?;
-    let signer = change.signing_key()?;
+    let signer = match &rotation.recover {
+        Some(path) => recovery_signer(&change, path)?,
+        None => change.signing_key()?,
+    };
     let path = model.store.path();
     let ledger = &change.manifest.ledger;
     if ledger.rotations.len() >= MOST_KEYS {
         let hint = "fit the model again to start a new log";
         return Err(Error::request(format!("the key of this log was replaced {MOST_KEYS} times"), hint));
     }
-    let secret = key::draw(&ledger.origin)?;
-    let public = secret.public().to_string();
+    let (next, secret) = founding::new_signer(&ledger.origin, &rotation.place)?;
+    let mut recovery = ledger.recovery.clone();
+    if let Some(path) = &rotation.recovery_key {
+        let secret = key::draw(&ledger.origin)?;
+        KeyFile::at(path).add(Some(&secret), None)?;
+        recovery = Some(secret.public().to_string());
+    }
+    let public = next.public_key().to_string();
+    let keys = model.access.file(path);
     // The new key is on disk before the model asks for it.
-    key::add(path, &secret, None)?;
+    keys.add(secret.as_ref(), None)?;
     let mut draft = ReceiptDraft::new(RequestKind::KeyRotation, RequestOutcome::Done, change.received_at);
-    draft.next_key = Some(public.clone());
+    draft.keys = Some(KeyChange {
+        by: signer.public_key().to_string(),
+        retired: Some(ledger.key.clone()),
+        next: public.clone(),
+        recovery: recovery.clone(),
+    });
     let unchanged = change.unchanged();
-    let receipt = change.sign(&signer, &unchanged, vec![draft])?.hand_over(&secret).commit_last()?;
+    let signed = change.sign(&*signer, &unchanged, vec![draft])?;
+    let receipt = signed.hand_over(&*next, recovery).commit_last()?;
     // The old key is good for nothing any more. If it cannot be removed now, the next rotation does it.
-    let _ = key::keep_only(path, &secret, None);
+    let _ = keys.keep_only(next.public_key(), None);
     Ok((public, receipt))
+}
+
+/// The recovery key, which must be the one that the log names.
+fn recovery_signer(change: &OpenedChange<'_>, path: &Path) -> Result<Box<dyn ReceiptSigner>> {
+    let Some(named) = &change.manifest.ledger.recovery else {
+        let hint = "a log gets one at the fit, or with a rotation of its key";
+        return Err(Error::request("this log names no recovery key", hint));
+    };
+    let secret: SecretKey = KeyFile::at(path).load(&PublicKey::parse(named)?)?;
+    Ok(Box::new(secret))
 }

@@ -233,7 +233,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 pub fn key(engine: &Engine) -> PublicKey {
-    PublicKey::parse(&engine.public_keys().unwrap().0).unwrap()
+    engine.public_keys().unwrap().remove(0).key
 }
 
 pub fn receipts(engine: &Engine) -> Vec<Receipt> {
@@ -263,9 +263,11 @@ pub fn sound(engine: &Engine) {
         let bytes = bundle.to_bytes().unwrap();
         assert_eq!(verify(&bundle, &keys).unwrap().receipt.sequence, at as u64);
         efface_receipt::verify_bytes(&bytes, &keys).unwrap();
+        // The key that signs now does as well as the first one.
+        let newest = engine.public_keys().unwrap().pop().unwrap().key;
+        efface_receipt::verify_bytes(&bytes, &KeyRing::from(newest)).unwrap();
     }
     replay.finish(&engine.checkpoint().unwrap()).unwrap();
-    let failed: Vec<_> =
-        engine.verify(Some(&key(engine))).unwrap().into_iter().filter(|c| !c.passed).collect();
+    let failed: Vec<_> = engine.verify(Some(&keys)).unwrap().into_iter().filter(|c| !c.passed).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }

@@ -1,6 +1,7 @@
 //! A small log with every kind of receipt, from fixed keys and times, so that its bytes never change.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses a part of it")]
 
+use coset::TaggedCborSerializable;
 use efface_receipt::*;
 use serde_json::{Map, json};
 
@@ -12,6 +13,26 @@ pub fn secret() -> SecretKey {
 
 pub fn next_secret() -> SecretKey {
     SecretKey::from_seed(ORIGIN, &[2; 32]).unwrap()
+}
+
+/// The key that is kept elsewhere and hands over where a signing key was lost.
+pub fn recovery_secret() -> SecretKey {
+    SecretKey::from_seed(ORIGIN, &[4; 32]).unwrap()
+}
+
+pub fn first_keys(key: &SecretKey, recovery: Option<&SecretKey>) -> KeyChange {
+    let text = |key: &SecretKey| key.public().to_string();
+    KeyChange { by: text(key), retired: None, next: text(key), recovery: recovery.map(text) }
+}
+
+pub fn hand_over(
+    by: &SecretKey,
+    retired: &SecretKey,
+    next: &SecretKey,
+    recovery: Option<&SecretKey>,
+) -> KeyChange {
+    let text = |key: &SecretKey| key.public().to_string();
+    KeyChange { by: text(by), retired: Some(text(retired)), next: text(next), recovery: recovery.map(text) }
 }
 
 pub fn stranger() -> SecretKey {
@@ -42,6 +63,14 @@ pub fn set(rows: impl IntoIterator<Item = u32>) -> SetState {
     let mut keys: Vec<Hash> = rows.into_iter().map(row).collect();
     keys.sort();
     training_set::state_of(&keys).unwrap()
+}
+
+/// A signed receipt, or one with its proofs, whose payload was changed after signing.
+pub fn with_payload(bytes: &[u8], change: impl Fn(&str) -> String) -> Vec<u8> {
+    let mut message = coset::CoseSign1::from_tagged_slice(bytes).unwrap();
+    let text = String::from_utf8(message.payload.take().unwrap()).unwrap();
+    message.payload = Some(change(&text).into_bytes());
+    message.to_tagged_vec().unwrap()
 }
 
 /// A receipt of a kind that changes nothing.
@@ -76,7 +105,7 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
         copies: Vec::new(),
         release: None,
         settles: None,
-        next_key: None,
+        keys: None,
         key_id: secret().id(),
         previous: None,
     }
@@ -132,23 +161,31 @@ impl Log {
         LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap().sign(key).unwrap()
     }
 
+    pub fn head(&self, key: &SecretKey) -> SignedHead {
+        let head = self.tree.head();
+        SignedHead::sign(&LogCheckpoint::new(ORIGIN, head.size, head.root).unwrap(), key).unwrap()
+    }
+
     pub fn bundle(&self, index: usize, key: &SecretKey) -> ReceiptBundle {
         let signed = self.signed[index].clone();
         let previous = signed.receipt.previous;
         let inclusion = self.tree.inclusion(index as u64).unwrap();
-        let mut bundle = ReceiptBundle::new(signed, inclusion, self.checkpoint(key));
+        let mut bundle = ReceiptBundle::new(signed, inclusion, self.head(key));
         bundle.consistency = previous.map(|head| self.tree.consistency(head.size).unwrap());
-        bundle.rotations = self
-            .signed
-            .iter()
-            .filter(|signed| signed.receipt.kind == RequestKind::KeyRotation)
-            .cloned()
-            .collect();
+        let link = |signed: &SignedReceipt| KeyLink {
+            signed: signed.clone(),
+            inclusion: self.tree.inclusion(signed.receipt.sequence).unwrap(),
+        };
+        bundle.keys = self.signed.iter().filter(|signed| signed.receipt.keys.is_some()).map(link).collect();
         bundle
     }
 
     pub fn replay(&self, key: &SecretKey) -> Result<LogCheckpoint, ReceiptFault> {
-        let mut replay = LogReplay::new(&keys());
+        self.replay_with(&keys(), key)
+    }
+
+    pub fn replay_with(&self, keys: &KeyRing, key: &SecretKey) -> Result<LogCheckpoint, ReceiptFault> {
+        let mut replay = LogReplay::new(keys);
         for leaf in &self.leaves {
             replay.push(leaf)?;
         }
@@ -174,6 +211,7 @@ pub fn log() -> Log {
     };
     computed(&mut fit, "ridge", 0.0);
     fit.seed = Some(7);
+    fit.keys = Some(first_keys(&old, Some(&recovery_secret())));
     log.push(fit, &old);
 
     let mut forget = plain(1, RequestKind::Forget, states[0], parameters[0]);
@@ -200,7 +238,7 @@ pub fn log() -> Log {
     log.push(settle, &old);
 
     let mut rotation = plain(4, RequestKind::KeyRotation, states[1], parameters[1]);
-    rotation.next_key = Some(new.public().to_string());
+    rotation.keys = Some(hand_over(&old, &old, &new, Some(&recovery_secret())));
     log.push(rotation, &old);
 
     let mut learn = plain(5, RequestKind::Learn, states[1], parameters[1]);
@@ -211,6 +249,24 @@ pub fn log() -> Log {
     log.push(learn, &new);
 
     log.push(full(6, states[2], states[3], parameters[2], parameters[3]), &new);
+    log
+}
+
+/// The log up to its hand-over, in which the key was lost instead: the recovery key hands over.
+pub fn recovered_log() -> Log {
+    let usual = log();
+    let old = secret();
+    let new = next_secret();
+    let mut log = Log::new();
+    for signed in &usual.signed[..4] {
+        log.push_as_is(signed.receipt.clone(), &old);
+    }
+    let mut rotation = usual.signed[4].receipt.clone();
+    rotation.keys = Some(hand_over(&recovery_secret(), &old, &new, None));
+    log.push(rotation, &recovery_secret());
+    for signed in &usual.signed[5..] {
+        log.push(signed.receipt.clone(), &new);
+    }
     log
 }
 
@@ -303,7 +359,7 @@ fn noisy_release() -> ReleaseTerms {
     }
 }
 
-/// A receipt in which every field says something (next_key and settles aside, which exclude each other).
+/// A receipt in which every field says something (keys and settles aside, which exclude each other).
 pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Hash) -> Receipt {
     let mut receipt = plain(sequence, RequestKind::Forget, before, old);
     receipt.request_id = Some(RequestId::Committed(salt().commit(CommitmentLabel::Request, b"request 6")));

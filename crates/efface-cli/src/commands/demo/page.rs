@@ -107,7 +107,7 @@ fn next() -> String {
     format!(
         "What to type next:\n  efface demo --write .\n{}\n  \
          efface keys reviews.efface > reviews.pub\n  \
-         efface verify receipt.json --key reviews.pub",
+         efface verify receipt.cose --key reviews.pub",
         commands("reviews.csv", "reviews.efface")
     )
 }
@@ -116,6 +116,6 @@ fn next() -> String {
 pub(super) fn commands(data: &str, model: &str) -> String {
     format!(
         "  efface fit {data} --text text --target stars --subject user_id --id review_id\n  \
-         efface forget {model} --subject user_id=u1042 --receipt receipt.json"
+         efface forget {model} --subject user_id=u1042 --receipt receipt.cose"
     )
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use efface::synthetic::{PLANTED_USER, Review};
 use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent};
 use efface_io::{FileFormat, Source};
-use efface_receipt::{KeyRing, PublicKey, verify_bytes};
+use efface_receipt::{KeyRing, verify_bytes};
 use serde::Serialize;
 
 use super::data::write_csv;
@@ -47,9 +47,8 @@ impl ReceiptResult {
         let bundle = engine.bundle(&logged.sequence.to_string())?;
         let bytes = bundle.to_bytes().map_err(efface_engine::Error::from)?;
 
-        let (_, signing_key) = engine.public_keys()?;
-        let key = PublicKey::parse(&signing_key).map_err(efface_engine::Error::from)?;
-        let keys = KeyRing::from(key);
+        let list: String = engine.public_keys()?.iter().map(|key| format!("{key}\n")).collect();
+        let keys = KeyRing::parse(&list).map_err(efface_engine::Error::from)?;
         let begin = Instant::now();
         let verified = verify_bytes(&bytes, &keys).is_ok();
         let verify_seconds = begin.elapsed().as_secs_f64();

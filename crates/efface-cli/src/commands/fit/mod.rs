@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use efface::Family;
 use efface::features::WordSource;
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
-use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, ModelSummary};
+use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary};
 use efface_io::Compression;
 
 use super::change::missed;
@@ -25,6 +25,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     let force = args.force;
     let mut request = request(args)?;
     request.mode = terminal.mode();
+    request.access = terminal.access().clone();
     let bars = terminal.bars();
     let trains = request.network.as_ref().is_some_and(|network| {
         matches!(network.encoder, EncoderChoice::Lstm { .. }) && request.sharding.is_none()
@@ -72,8 +73,9 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
 /// reads.
 fn check(args: &FitArguments, output: &Path) -> Result {
     let checkpoint = args.network.checkpoint.as_deref().map(PlannedOutput::resumed);
+    let recovery = args.recovery_key.as_deref().map(PlannedOutput::file);
     let outputs: Vec<PlannedOutput<'_>> =
-        std::iter::once(PlannedOutput::model(output)).chain(checkpoint).collect();
+        std::iter::once(PlannedOutput::model(output)).chain(checkpoint).chain(recovery).collect();
     let network = &args.network;
     let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
     let inputs: Vec<&Path> =
@@ -111,6 +113,8 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         sharding,
         network,
         mode: PRIVATE_MODE,
+        access: KeyAccess::default(),
+        recovery_key: args.recovery_key,
     })
 }
 

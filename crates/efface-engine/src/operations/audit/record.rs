@@ -34,5 +34,5 @@ pub(crate) fn record_audit(model: &OpenModel, results: &[AuditEntry]) -> Result<
     let mut draft = ReceiptDraft::new(RequestKind::Audit, RequestOutcome::Done, change.received_at);
     draft.audit = results.to_vec();
     let unchanged = change.unchanged();
-    change.sign(&signer, &unchanged, vec![draft])?.commit_last()
+    change.sign(&*signer, &unchanged, vec![draft])?.commit_last()
 }

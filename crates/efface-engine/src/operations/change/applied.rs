@@ -1,7 +1,7 @@
 //! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
 
 use efface::{Evidence, Model};
-use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, SecretKey, SettledRun};
+use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, ReceiptSigner, SettledRun};
 use rusqlite::Connection;
 
 use super::opened::{ArrivingRows, OpenedChange};
@@ -101,7 +101,7 @@ impl<'a> AppliedChange<'a> {
     /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows them.
     pub(crate) fn sign(
         mut self,
-        signer: &'a SecretKey,
+        signer: &'a dyn ReceiptSigner,
         mut drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {
         let manifest = &mut self.opened.manifest;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use efface::features::Encoder;
 use efface::{Model, NotCovered, RowId, Rows};
-use efface_receipt::{Hash, SecretKey, Time};
+use efface_receipt::{Hash, ReceiptSigner, Time};
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
@@ -13,7 +13,7 @@ use crate::codec::model;
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoreTransaction};
-use crate::ledger::{ModelTransition, key, suppression};
+use crate::ledger::{ModelTransition, suppression};
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowNames, RowReader};
 use crate::operations::open_model::{ModelSnapshot, OpenModel};
 use crate::operations::row_source::RowSource;
@@ -55,8 +55,8 @@ impl<'a> OpenedChange<'a> {
 
     /// The key that signs the receipts of this change. It is asked for before any work, so that a missing key is found out
     /// before a network is trained.
-    pub(crate) fn signing_key(&self) -> Result<SecretKey> {
-        key::load(self.store().path(), &self.manifest.ledger.key)
+    pub(crate) fn signing_key(&self) -> Result<Box<dyn ReceiptSigner>> {
+        self.model.access.signer(self.store().path(), &self.manifest.ledger.key)
     }
 
     /// The model, ready to change: the one that the last change left in memory, or else from the file.

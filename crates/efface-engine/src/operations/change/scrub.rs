@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use efface::{Amend, Evidence, Model};
-use efface_receipt::{RequestKind, RequestOutcome, SecretKey, SettledRun, Time};
+use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome, SettledRun, Time};
 use rusqlite::Connection;
 
 use super::opened::OpenedChange;
@@ -47,7 +47,7 @@ impl<'a> ScrubbedChange<'a> {
     /// Receipts for something that leaves the parameters as they are.
     pub(crate) fn sign(
         self,
-        signer: &'a SecretKey,
+        signer: &'a dyn ReceiptSigner,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {

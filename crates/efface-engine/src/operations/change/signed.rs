@@ -1,7 +1,7 @@
 //! The last phase of a change: the receipts are in the log, and the manifest is written. What is left is to commit.
 
 use efface::Model;
-use efface_receipt::{Hash, SecretKey, SignedReceipt};
+use efface_receipt::{Hash, ReceiptSigner, SignedReceipt};
 
 use super::opened::OpenedChange;
 use super::report::receipt_place;
@@ -19,13 +19,13 @@ pub(crate) struct SignedChange<'a> {
     /// The new model; None where the change left it as it was.
     new_model: Option<Model>,
     /// The key that signs the head of the log.
-    signer: &'a SecretKey,
+    signer: &'a dyn ReceiptSigner,
 }
 
 impl<'a> SignedChange<'a> {
     pub(super) fn new(
         mut opened: OpenedChange<'a>,
-        signer: &'a SecretKey,
+        signer: &'a dyn ReceiptSigner,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
         new_model: Option<Model>,
@@ -52,10 +52,11 @@ impl<'a> SignedChange<'a> {
     }
 
     /// Another key signs the head of the log from here on. The last receipt says so.
-    pub(crate) fn hand_over(mut self, next: &'a SecretKey) -> Self {
+    pub(crate) fn hand_over(mut self, next: &'a dyn ReceiptSigner, recovery: Option<String>) -> Self {
         let manifest = &mut self.opened.manifest;
         manifest.ledger.rotations.extend(self.receipts.last().map(|signed| signed.receipt.sequence));
-        manifest.ledger.key = next.public().to_string();
+        manifest.ledger.key = next.public_key().to_string();
+        manifest.ledger.recovery = recovery;
         self.signer = next;
         self
     }
@@ -88,7 +89,7 @@ impl<'a> OpenedChange<'a> {
     /// Signs receipts for something that leaves the model as it is.
     pub(crate) fn sign(
         self,
-        signer: &'a SecretKey,
+        signer: &'a dyn ReceiptSigner,
         transition: &ModelTransition,
         drafts: Vec<ReceiptDraft>,
     ) -> Result<SignedChange<'a>> {

@@ -8,7 +8,7 @@ mod plan;
 mod sort;
 
 use efface::{Model, Outcome, RowId};
-use efface_receipt::{RequestKind, RequestOutcome, SecretKey};
+use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome};
 
 use self::answer::KeptAnswer;
 use self::plan::ForgetPlan;
@@ -65,7 +65,7 @@ fn forget_together(
     let signer = if options.dry_run { None } else { Some(change.signing_key()?) };
     let SortedRequests { plans, mut answers, twins } = sort::sort_out(&change, requests)?;
     let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
-    let group = RequestGroup { requests, plans: &plans, signer: signer.as_ref() };
+    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref() };
     let reports = if plans.is_empty() {
         Vec::new()
     } else if gone.is_empty() {
@@ -96,7 +96,7 @@ struct RequestGroup<'a> {
     /// What is to be done for those of them that were not answered before.
     plans: &'a [ForgetPlan],
     /// None in a dry run, which writes nothing.
-    signer: Option<&'a SecretKey>,
+    signer: Option<&'a dyn ReceiptSigner>,
 }
 
 impl RequestGroup<'_> {

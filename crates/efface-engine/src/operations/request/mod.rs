@@ -6,9 +6,12 @@ mod network;
 pub use forget::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
+use std::path::PathBuf;
+
 use efface::features::{EncoderOptions, WordSource};
 use efface::{Aggregation, GaussianNb, MultinomialNb, Recipe, Ridge};
 
+use crate::ledger::signer::KeyAccess;
 use crate::operations::row_source::RowSource;
 
 /// What a fit is asked to do.
@@ -51,6 +54,11 @@ pub struct FitRequest {
     pub network: Option<NetworkRequest>,
     /// Who may read the model file, as in `chmod`; its owner alone unless this says otherwise.
     pub mode: u32,
+    /// Where the signing key is to be.
+    pub access: KeyAccess,
+    /// A new file for a recovery key, which hands over where the signing key is lost. It belongs in another place than the
+    /// model. Without one, a lost key ends the log.
+    pub recovery_key: Option<PathBuf>,
 }
 
 impl FitRequest {
@@ -76,6 +84,8 @@ impl FitRequest {
             sharding: None,
             network: None,
             mode: crate::file::outputs::PRIVATE_MODE,
+            access: KeyAccess::default(),
+            recovery_key: None,
         }
     }
 }

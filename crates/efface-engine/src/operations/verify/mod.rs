@@ -55,12 +55,12 @@ struct LogSummary {
     left: BTreeMap<String, u64>,
 }
 
-/// Checks a model file. `key` is the public key that the log began with, as the caller knows it; without one the file's
-/// own is taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
+/// Checks a model file. `keys` are public keys of the log, as the caller knows them; without any the file's
+/// own are taken, which shows that the file agrees with itself and no more. `rows` says whether the model is computed from
 /// its rows again; None does so where that is no trouble.
 pub(crate) fn verify(
     model: &OpenModel,
-    key: Option<&PublicKey>,
+    keys: Option<&KeyRing>,
     rows: Option<bool>,
 ) -> Result<Vec<FileCheck>> {
     let transaction = model.store.begin(false)?;
@@ -75,7 +75,7 @@ pub(crate) fn verify(
         let (passed, known, found) = match found {
             Ok(CheckResult::Holds(found)) => (true, true, found),
             Ok(CheckResult::Unknown(why)) => (true, false, why),
-            Err(FileFault::Damaged(what)) => (false, true, what),
+            Err(FileFault::Damaged(what) | FileFault::Signing(what)) => (false, true, what),
             Err(FileFault::Sql(error)) => (false, true, error.to_string()),
         };
         checks.push(FileCheck { check, passed, known, found });
@@ -85,7 +85,7 @@ pub(crate) fn verify(
     note(
         "log",
         whole(&mut |connection| {
-            let log = log(connection, ledger, key)?;
+            let log = log(connection, ledger, keys)?;
             last = Some(log.last);
             unscrubbed = log.waiting;
             tolerance = log.tolerance;
@@ -110,13 +110,13 @@ pub(crate) fn verify(
 fn log(
     connection: &Connection,
     ledger: &LedgerHead,
-    key: Option<&PublicKey>,
+    keys: Option<&KeyRing>,
 ) -> std::result::Result<LogSummary, FileFault> {
-    let first = match key {
-        Some(key) => key.clone(),
-        None => PublicKey::parse(&ledger.first_key)?,
+    let keys = match keys {
+        Some(keys) => keys.clone(),
+        None => KeyRing::from(PublicKey::parse(&ledger.first_key)?),
     };
-    let mut replay = LogReplay::new(&KeyRing::from(first));
+    let mut replay = LogReplay::new(&keys);
     let mut last = None;
     let mut tolerance = None;
     let mut left = BTreeMap::new();
@@ -149,7 +149,9 @@ fn log(
     if stored != nodes {
         return damaged(format!("it holds {stored} nodes of its log where {nodes} belong"));
     }
-    replay.finish(&ledger::checkpoint(connection)?)?;
+    let head = ledger::signed_head(connection)?;
+    replay.finish(&head.checkpoint)?;
+    head.verify(replay.keys())?;
     let Some(last) = last else { return damaged("its log is empty") };
     let told = format!("{} receipts, each signed and in its place; the head is signed", ledger.size);
     Ok(LogSummary { told, last, waiting: replay.waiting(), tolerance, left })

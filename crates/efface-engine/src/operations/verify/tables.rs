@@ -17,7 +17,8 @@ pub(super) fn file(connection: &Connection) -> CheckOutcome {
         return damaged(told);
     }
     let named: u64 = connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
-    if named == 2 { holds("pages and tables are whole") } else { damaged("it holds values of no meaning") }
+    // The manifest, and the signed head in its two forms.
+    if named == 3 { holds("pages and tables are whole") } else { damaged("it holds values of no meaning") }
 }
 
 /// Arrays match their checksums, and those of the parameters the last receipt.
