@@ -349,8 +349,9 @@ class LogisticRegression(_LinearClassifier):
         Training stops at this norm of the gradient of the sum of losses.
     max_iter : int, default=200
         Steps before giving up with :class:`~efface.NotConvergedError`.
-    forget_tol : float, default=1e-6
-        The relative distance bound that ``forget``, ``partial_fit`` and ``amend`` must reach.
+    forget_tol : float, default=1e-4
+        The relative distance bound that ``forget``, ``partial_fit`` and ``amend`` must reach. A smaller one costs passes over
+        the rows; what is called exact reaches 1e-6 in any case.
     n_jobs : int, optional
         Threads for passes over the rows; -1 is all cores.
 
@@ -361,10 +362,10 @@ class LogisticRegression(_LinearClassifier):
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
     >>> model = LogisticRegression(C=10.0).fit(X, [0, 0, 1, 0, 1, 1])
     >>> evidence = model.forget([2])
-    >>> evidence.relative_bound < 1e-6
+    >>> evidence.relative_bound < 1e-4
     True
     >>> again = LogisticRegression(C=10.0).fit(np.delete(X, 2, axis=0), [0, 0, 0, 1, 1])
-    >>> np.allclose(model.coef_, again.coef_, atol=1e-5)
+    >>> np.allclose(model.coef_, again.coef_, rtol=1e-3)
     True
     """
 
@@ -376,7 +377,7 @@ class LogisticRegression(_LinearClassifier):
         fit_intercept: bool = True,
         tol: float = 1e-10,
         max_iter: int = 200,
-        forget_tol: float = 1e-6,
+        forget_tol: float = 1e-4,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C

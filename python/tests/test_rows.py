@@ -24,13 +24,13 @@ MODELS = [
     (efface.Ridge(), np.column_stack([Y, -Y])),
     (efface.RidgeClassifier(), LABELS),
     (efface.RidgeClassifier(), MANY),
-    (efface.LogisticRegression(), LABELS),
-    (efface.LogisticRegression(), MANY),
+    (efface.LogisticRegression(forget_tol=1e-6), LABELS),
+    (efface.LogisticRegression(forget_tol=1e-6), MANY),
     (efface.GaussianNB(), LABELS),
     (efface.MultinomialNB(), MANY),
     (efface.KMeans(n_clusters=3), None),
     (efface.Sisa(efface.Ridge(), n_shards=3), Y),
-    (efface.Sisa(efface.LogisticRegression(), n_shards=3, n_slices=2), MANY),
+    (efface.Sisa(efface.LogisticRegression(forget_tol=1e-6), n_shards=3, n_slices=2), MANY),
     (efface.Sisa(efface.GaussianNB(), n_shards=3), LABELS),
 ]
 

@@ -74,7 +74,7 @@ def test_logistic(start, steps):
     # The class follows from a coin that every row carries, so that no class runs out of rows for good.
     anchors = [([float(at), -1.0, 1.0], side) for at in range(4) for side in (-1.0, 1.0)]
     label = lambda _, y: int(y > 0)  # noqa: E731
-    model = efface.LogisticRegression(C=1.0)
+    model = efface.LogisticRegression(C=1.0, forget_tol=1e-6)
     try:
         _, (x, y) = play(model, anchors + start, steps, label)
     except ValueError as error:

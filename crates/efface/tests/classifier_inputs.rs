@@ -6,7 +6,7 @@
 
 use efface::methods;
 use efface::models::logistic::LogisticModel;
-use efface::{Dense, Family, Fit, Forget, Logistic, Method, RowId, Rows, Softmax};
+use efface::{Dense, Family, Fit, Forget, Logistic, Method, RowId, Rows};
 
 /// A small generator, so that the cases do not depend on any crate's stream.
 struct Numbers(u64);
@@ -42,7 +42,8 @@ fn rows(classes: usize, spoil: impl Fn(usize, &mut [f64])) -> Rows {
 }
 
 fn fit(rows: &Rows, classes: usize, lambda: f64) -> efface::Result<LogisticModel> {
-    if classes == 2 { Logistic::new(lambda).fit(rows) } else { Softmax::new(lambda).fit(rows) }
+    let logistic = Logistic { tolerance: 1e-6, ..Logistic::new(lambda) };
+    if classes == 2 { logistic.fit(rows) } else { logistic.softmax().fit(rows) }
 }
 
 fn parameters(model: &LogisticModel) -> Vec<f64> {

@@ -50,9 +50,10 @@ fn injected(classes: usize) -> (Rows, Vec<RowId>) {
 }
 
 fn fit(rows: &Rows, curvature: bool) -> LogisticModel {
+    let recipe = Logistic { tolerance: 1e-6, ..Logistic::new(LAMBDA).intercept(false).curvature(curvature) };
     match rows.outputs() {
-        1 => Logistic::new(LAMBDA).intercept(false).curvature(curvature).fit(rows).unwrap(),
-        _ => Softmax::new(LAMBDA).intercept(false).curvature(curvature).fit(rows).unwrap(),
+        1 => recipe.fit(rows).unwrap(),
+        _ => recipe.softmax().fit(rows).unwrap(),
     }
 }
 

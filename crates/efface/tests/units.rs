@@ -74,7 +74,7 @@ fn a_classifier_in_the_units_as_given_is_the_same_classifier() {
     let state = model.to_state().unwrap();
     let units = state.arrays.iter().filter(|(name, _)| name == "origin" || name == "inverse_scale");
     assert!(units.into_iter().all(|(_, array)| *array == StateArray::Numbers(Vec::new())));
-    let outcome = Auto::default().forget(&model, &rows, &GONE).unwrap();
+    let outcome = Auto { tolerance: Some(1e-6) }.forget(&model, &rows, &GONE).unwrap();
     let off = apart(outcome.model.parameters(), Softmax::new(0.1).fit(&left).unwrap().parameters());
     assert!(off <= outcome.evidence.bound, "{off} and a bound of {}", outcome.evidence.bound);
     assert!(outcome.evidence.relative_bound < 1e-6, "{}", outcome.evidence.relative_bound);

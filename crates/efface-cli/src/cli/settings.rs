@@ -51,7 +51,7 @@ pub(crate) struct ModelArguments {
     pub(crate) curvature: Option<CurvatureName>,
 
     /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
-    /// (logistic and softmax, 1e-6)
+    /// (logistic and softmax, 1e-4)
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
     pub(crate) tolerance: Option<f64>,
 

@@ -3,6 +3,9 @@
 use super::{add_scaled, dot};
 use crate::error::{Error, Result};
 
+/// From this tolerance on, the drift of the running residual is nothing beside the residual that is asked for.
+const ROUGH: f64 = 1e-6;
+
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CgSettings {
@@ -26,13 +29,19 @@ pub(crate) fn conjugate_gradients(
     }
     let goal = settings.tolerance * dot(b, b).sqrt();
     let mut product = vec![0.0; b.len()];
-    apply(x, &mut product);
+    // From 0 there is nothing to multiply.
+    if x.iter().any(|x| *x != 0.0) {
+        apply(x, &mut product);
+    }
     let mut residual: Vec<f64> = b.iter().zip(&product).map(|(b, p)| b - p).collect();
     let mut search = vec![0.0; b.len()];
     let mut previous = 0.0;
     let mut restarts = 0;
     for iteration in 0..=settings.max_iterations {
         let mut length = dot(&residual, &residual).sqrt();
+        if length <= goal && settings.tolerance >= ROUGH {
+            return Ok(iteration);
+        }
         if length <= goal {
             // The running residual drifts from the true one; believe only the true one, and go on from it if need be.
             apply(x, &mut product);

@@ -52,6 +52,9 @@ pub(crate) struct Ledger {
     pub(crate) swung: f64,
     /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
     pub(crate) drift: f64,
+    /// At least the same as a fraction of the Hessian: ‖H^-½(Ĥ − H)H^-½‖. A row whose scores moved by m since was weighed by a J
+    /// within a factor of e^{Mm} of the one that the Hessian has, and is no more of it than its leverage.
+    pub(crate) warp: f64,
     /// The norm, in the caller's coordinates, of weights that an approximate method left in columns that no row has. Their
     /// optimum is 0 and no other column depends on them: they are no part of the gradient above, and their norm is their
     /// distance.
@@ -96,6 +99,7 @@ impl Ledger {
             moved: 0.0,
             swung: 0.0,
             drift: 0.0,
+            warp: 0.0,
             remnant: 0.0,
             profile: f64::INFINITY,
         }
@@ -130,15 +134,21 @@ impl Ledger {
         self.unknown_local = self.unknown * standing.base.scales.inverse_norm.sqrt();
     }
 
+    /// At least the fraction by which the Hessian is wrong, from whichever of the two accounts says less.
+    pub(crate) fn wrong(&self, inverse_norm: f64) -> f64 {
+        (self.drift * inverse_norm).min(self.warp)
+    }
+
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
     /// `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that left can have made of ‖H⁻¹‖.
     pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) {
         let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
-        let plain = self.drift * step.length + step.rounding;
-        self.unknown += (scales.gram_norm + joined).sqrt() * error + plain;
+        let drifted = self.drift * step.length;
+        self.unknown += (scales.gram_norm + joined).sqrt() * error + drifted + step.rounding;
         let pull = scales.pull + joined * scales.inverse_norm;
         let bent = (pull.sqrt() * error).min(self.relative_error(step, scales, joined, growth));
-        self.unknown_local += bent + plain * scales.inverse_norm.sqrt();
+        let root = scales.inverse_norm.sqrt();
+        self.unknown_local += bent + (drifted * root).min(self.warp * step.local) + step.rounding * root;
         self.moved += step.length;
         self.swung += step.swing;
         self.source = BoundSource::Carried;
@@ -147,9 +157,9 @@ impl Ledger {
 
     /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a factor e^{M(m + st)} of
     /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
-    /// wrong in Ĥ changes either norm by a factor of 1 − 2·drift·‖Ĥ⁻¹‖ at most.
+    /// wrong in Ĥ changes either norm by a factor of 1 − 2·wrong at most.
     fn relative_error(&self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) -> f64 {
-        let slack = 1.0 - 2.0 * self.drift * scales.inverse_norm * growth;
+        let slack = 1.0 - 2.0 * self.wrong(scales.inverse_norm) * growth;
         if slack.is_nan() || slack <= 0.0 {
             return f64::INFINITY;
         }
@@ -158,7 +168,8 @@ impl Ledger {
             if turned < 1e-4 { 0.5 * turned + turned * turned } else { turned.exp_m1() / turned - 1.0 };
         let old = (step.concordance * self.swung).exp_m1();
         let bent = old + above + old * above;
-        let along = step.along + (self.drift * step.length + step.rounding) * step.length;
+        let drifted = (self.drift * step.length.powi(2)).min(self.warp * step.local.powi(2));
+        let along = step.along + drifted + step.rounding * step.length;
         bent * (along * (1.0 + joined * scales.inverse_norm) / slack).sqrt()
     }
 }
@@ -173,6 +184,8 @@ pub(crate) struct StepSize {
     pub(crate) length: f64,
     /// At least how far the step moves the score of any row.
     pub(crate) swing: f64,
+    /// At least √(ΔᵀHΔ) with the Hessian that rows which left and wait still belong to.
+    pub(crate) local: f64,
     /// At least ‖√w XΔ‖.
     pub(crate) spread: f64,
     pub(crate) rounding: f64,
@@ -226,7 +239,7 @@ impl LogisticModel {
                 let growth = standing.growth();
                 let newcomers = standing.pending.as_ref().map_or(0.0, |p| p.waiting().joining_reach());
                 let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
-                let slack = 1.0 - ledger.drift * base * growth;
+                let slack = 1.0 - ledger.wrong(base) * growth;
                 let factor = growth * (concordance * ledger.swung).exp() / slack;
                 if slack > 0.0 && factor.is_finite() {
                     (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt())

@@ -33,10 +33,10 @@ const BEHIND: f64 = 8.0;
 pub(crate) struct RequestWork<'a> {
     pub(super) before: &'a LogisticModel,
     /// The rows that are left, read when they are first needed.
-    ground: Option<Cow<'a, Rows>>,
+    pub(super) ground: Option<Cow<'a, Rows>>,
     pub(super) store: &'a dyn RowStore,
     pub(super) gone: &'a [RowId],
-    new: Option<&'a Rows>,
+    pub(super) new: Option<&'a Rows>,
     pub(crate) next: LogisticModel,
     /// The rows of the request in the model's coordinates.
     movers: RequestRows,
@@ -47,9 +47,18 @@ pub(crate) struct RequestWork<'a> {
     leverage: Option<f64>,
     condition: Option<f64>,
     last_swing: f64,
+    /// Whether the rows that are left were surveyed, where no Hessian tells of them.
+    pub(super) surveyed: bool,
     /// Whether weights of columns that no row is left to have are set to 0 in the end. An approximate method leaves them as
     /// they come out.
     pub(super) clears: bool,
+}
+
+/// How far a step goes: its norm, the most that it moves a score, and its norm in the Hessian.
+struct StepWay {
+    length: f64,
+    swing: f64,
+    local: f64,
 }
 
 /// A checked request, not yet at work.
@@ -179,6 +188,7 @@ impl<'a> RequestWork<'a> {
             leverage: None,
             condition: None,
             last_swing: 0.0,
+            surveyed: false,
             clears: true,
         };
         work.prepare()?;
@@ -202,7 +212,9 @@ impl<'a> RequestWork<'a> {
         ledger.profile = f64::INFINITY;
         ledger.leftover += self.movers.gradient(frame);
         ledger.leftover_local = f64::INFINITY;
-        ledger.drift += self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
+        let drift = self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
+        let turned = (self.before.settings.link.concordance() * ledger.swung).exp_m1();
+        ledger.drift += drift;
         self.next.facts.reach = self.next.facts.reach.max(self.movers.reach());
         let old = standing.pending.as_deref();
         let waiting = WaitingRows::new(old.map(LowRank::waiting), &self.movers, frame);
@@ -211,6 +223,10 @@ impl<'a> RequestWork<'a> {
         if 2 * waiting.rank() <= total
             && let Some(pending) = LowRank::new(&standing.base, old, waiting.clone(), par)
         {
+            // How far a row that joins would have moved is not known by the moves of the others.
+            let by_norm = drift * standing.base.scales.inverse_norm;
+            let by_leverage = if self.movers.all_leave() { turned * pending.newest } else { f64::INFINITY };
+            self.next.ledger.warp += by_norm.min(by_leverage);
             self.leverage = Some(pending.core.leverage);
             self.condition = Some(pending.core.condition);
             self.next.standing = Some(Standing { base: standing.base, pending: Some(Arc::new(pending)) });
@@ -220,7 +236,9 @@ impl<'a> RequestWork<'a> {
         match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
             Ok(Settling { curvature, growth, .. }) => {
                 self.next.standing = Some(Standing { base: Arc::new(curvature), pending: None });
-                self.next.ledger.unknown_local *= growth.sqrt();
+                let ledger = &mut self.next.ledger;
+                ledger.warp = (ledger.warp + drift * standing.base.scales.inverse_norm) * growth;
+                ledger.unknown_local *= growth.sqrt();
                 self.next.refactorisations += 1;
                 self.note_dead();
                 Ok(())
@@ -228,87 +246,6 @@ impl<'a> RequestWork<'a> {
             // What later requests left wrong in the Hessian can make it indefinite: compute it anew.
             Err(_) => self.refresh(),
         }
-    }
-
-    /// Calls `see` with the rows that are left.
-    pub(super) fn over_rows<T>(
-        &mut self,
-        see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let ground = match self.ground.take() {
-            Some(ground) => ground,
-            None => self.store.all()?,
-        };
-        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
-        let result = {
-            let sample = Sample::new(self.next.frame(), &ground, &gone, self.new)?;
-            self.read += sample.rows;
-            self.passes += 1;
-            see(&self.next, &sample)
-        };
-        self.ground = Some(ground);
-        result
-    }
-
-    /// Computes the gradient over the rows that are left.
-    pub(crate) fn measure(&mut self) -> Result<()> {
-        let bare = self.next.standing.is_none();
-        let (gradient, facts, unseen) = self.over_rows(|model, sample| {
-            let place = model.objective(sample).at(model.theta.clone());
-            if !bare {
-                return Ok((place.gradient, model.facts, Vec::new()));
-            }
-            let survey = sample.survey(model.frame(), false);
-            let mut facts = super::Facts::of(&survey);
-            facts.inverse_norm = model.inverse_norm(sample);
-            Ok((place.gradient, facts, survey.unseen()))
-        })?;
-        self.next.facts = facts;
-        self.next.unseen = Arc::new(unseen);
-        self.take_gradient(gradient);
-        Ok(())
-    }
-
-    /// Takes over a gradient that was computed at the parameters.
-    fn take_gradient(&mut self, gradient: Mat<f64>) {
-        let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
-        let ledger = &mut self.next.ledger;
-        let kept = (ledger.moved, ledger.swung, ledger.drift);
-        *ledger = super::Ledger::measured(gradient, hidden);
-        if self.next.standing.is_some() {
-            (ledger.moved, ledger.swung, ledger.drift) = kept;
-        }
-        self.note_dead();
-        if let Some(standing) = &self.next.standing {
-            self.next.ledger.localise(standing, self.before.par());
-        }
-    }
-
-    /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian to be had.
-    pub(crate) fn refresh(&mut self) -> Result<()> {
-        if self.has_fresh_hessian()? { Ok(()) } else { self.start_over() }
-    }
-
-    /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is singular.
-    pub(super) fn has_fresh_hessian(&mut self) -> Result<bool> {
-        let limits = self.next.limits(&self.next.facts);
-        let refreshed = self.over_rows(|model, sample| {
-            let objective = model.objective(sample);
-            let survey = sample.survey(model.frame(), true);
-            let place = objective.at(model.theta.clone());
-            let bowl = objective.bowl(&model.theta, 1, limits)?;
-            let mut next = model.clone();
-            next.settle_at(place.gradient, Some(bowl), survey, sample);
-            Ok(next)
-        });
-        self.next = match refreshed {
-            Err(Error::Singular { .. }) => return Ok(false),
-            other => other?,
-        };
-        self.next.refactorisations += 1;
-        self.refreshed = true;
-        self.note_dead();
-        Ok(true)
     }
 
     /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
@@ -337,7 +274,7 @@ impl<'a> RequestWork<'a> {
         self.take_gradient(place.gradient);
         let next = &self.next;
         let stale = next.settings.link.concordance() * next.ledger.swung;
-        let wrong = next.ledger.drift * standing.base.scales.inverse_norm * standing.growth();
+        let wrong = next.ledger.wrong(standing.base.scales.inverse_norm) * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
     }
 
@@ -347,7 +284,7 @@ impl<'a> RequestWork<'a> {
             let mut way = &theta - &self.next.theta;
             super::dead::leave_out(&mut way, &standing.unsupported());
             let way = flat(&way);
-            let (length, swing) = self.way(standing, &way, &standing.times(&way));
+            let StepWay { length, swing, .. } = self.way(standing, &way, &standing.times(&way));
             self.next.ledger.moved += length;
             self.next.ledger.swung += swing;
         }
@@ -408,13 +345,13 @@ impl<'a> RequestWork<'a> {
     }
 
     /// H⁻¹ times the gradient, over the rows that are left.
-    fn direction(&mut self) -> Result<Mat<f64>> {
+    fn direction(&mut self, accuracy: f64) -> Result<Mat<f64>> {
         let rhs = flat(&self.gradient(&self.next.dead_columns()));
         match &self.next.standing {
             Some(standing) => Ok(standing.solve(&rhs, self.before.par())),
             None => {
                 let (step, products) = self
-                    .over_rows(|model, sample| model.objective(sample).solve(&model.theta, &rhs, ACCURACY))?;
+                    .over_rows(|model, sample| model.objective(sample).solve(&model.theta, &rhs, accuracy))?;
                 self.passes += products;
                 Ok(step)
             }
@@ -423,7 +360,12 @@ impl<'a> RequestWork<'a> {
 
     /// One Newton step.
     pub(crate) fn newton(&mut self) -> Result<()> {
-        let direction = self.direction()?;
+        self.newton_within(ACCURACY)
+    }
+
+    /// One Newton step; conjugate gradients, where no factor is kept, take it to this accuracy.
+    pub(crate) fn newton_within(&mut self, accuracy: f64) -> Result<()> {
+        let direction = self.direction(accuracy)?;
         self.advance(direction, true)
     }
 
@@ -454,7 +396,7 @@ impl<'a> RequestWork<'a> {
         &mut self,
         project: impl FnOnce(&Mat<f64>, &[f64]) -> Result<(Mat<f64>, Vec<f64>)>,
     ) -> Result<()> {
-        let direction = shaped(&self.direction()?, self.next.theta.nrows());
+        let direction = shaped(&self.direction(ACCURACY)?, self.next.theta.nrows());
         let (coefficients, intercept) = self.next.basis.to_caller(&direction);
         let (coefficients, intercept) = project(&coefficients, &intercept)?;
         let direction = flat(&self.next.basis.to_inner(&coefficients, &intercept));
@@ -479,7 +421,7 @@ impl<'a> RequestWork<'a> {
         // H·Δ of a Newton step is known: the gradient, up to the sign.
         let product =
             if solved { flat(&self.next.ledger.leftover) * faer::Scale(-1.0) } else { standing.times(&seen) };
-        let (length, swing) = self.way(&standing, &seen, &product);
+        let StepWay { length, swing, local } = self.way(&standing, &seen, &product);
         self.last_swing = swing;
         let trouble = standing.pending.as_ref().map_or(1.0, |pending| 1.0 + pending.core.norm);
         let size = StepSize {
@@ -488,6 +430,7 @@ impl<'a> RequestWork<'a> {
             along: dot(product.col_as_slice(0), seen.col_as_slice(0)).max(0.0),
             length,
             swing,
+            local,
             spread: base.spread(&seen, waiting),
             // Solving for all columns at once rounds by the length of the whole step.
             rounding: 8.0
@@ -520,7 +463,7 @@ impl<'a> RequestWork<'a> {
 
     /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of
     /// those of the Hessian, to which rows that left and wait still belong. `product` is H·move without them.
-    fn way(&self, standing: &Standing, step: &Mat<f64>, product: &Mat<f64>) -> (f64, f64) {
+    fn way(&self, standing: &Standing, step: &Mat<f64>, product: &Mat<f64>) -> StepWay {
         let length = norm(step);
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
         let left = waiting.map_or(0.0, |waiting| waiting.left_along(step));
@@ -531,7 +474,7 @@ impl<'a> RequestWork<'a> {
         let newcomers =
             newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
         let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
-        (length, swing)
+        StepWay { length, swing, local }
     }
 
     /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is

@@ -89,6 +89,8 @@ pub(crate) struct LowRank {
     /// H⁻¹u.
     z: Mat<f64>,
     pub(crate) core: ChangeCore,
+    /// At least the largest fraction of the Hessian that the newest of these rows are: uᵀH⁻¹u, summed.
+    pub(crate) newest: f64,
 }
 
 impl Curvature {
@@ -337,9 +339,12 @@ impl LowRank {
         let known = before.map_or(0, |before| before.z.ncols());
         let mut fresh = waiting.u.as_ref().subcols(known, waiting.rank() - known).to_owned();
         curvature.factor.solve(fresh.as_mut(), par);
+        let newest = (known..waiting.rank())
+            .map(|k| dot(waiting.u.col_as_slice(k), fresh.col_as_slice(k - known)))
+            .sum::<f64>();
         let z = before.map_or_else(|| fresh.clone(), |before| beside(&before.z, &fresh));
         let core = ChangeCore::new(&waiting.u, &z, &waiting.signs, par)?;
-        Some(Self { waiting, z, core })
+        Some(Self { waiting, z, core, newest })
     }
 
     pub(crate) fn waiting(&self) -> &WaitingRows {

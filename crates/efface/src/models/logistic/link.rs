@@ -131,6 +131,22 @@ impl Link {
         }
     }
 
+    /// At least ‖J‖: the largest sum of a column's absolute values, or the trace where that is less.
+    pub(crate) fn largest_bend(self, scores: &[f64], probabilities: &[f64]) -> f64 {
+        match self {
+            Self::Logistic => self.bend(scores, probabilities, 0, 0),
+            Self::Softmax => {
+                let mut trace = 0.0;
+                let mut largest = 0.0f64;
+                for p in probabilities {
+                    trace += p * (1.0 - p);
+                    largest = largest.max(2.0 * p * (1.0 - p));
+                }
+                largest.min(trace)
+            }
+        }
+    }
+
     /// Column `b` of a root of J: J = MMᵀ with M = √(p(1 − p)), or diag(√p) − p√pᵀ. Nothing is divided by p.
     pub(crate) fn root(self, scores: &[f64], probabilities: &[f64], b: usize, out: &mut [f64]) {
         match self {

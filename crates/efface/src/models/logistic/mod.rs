@@ -18,6 +18,7 @@ mod family;
 mod giants;
 mod hessian;
 mod link;
+mod measure;
 mod methods;
 pub(crate) mod objective;
 pub(crate) mod pass;
@@ -355,7 +356,9 @@ impl LogisticModel {
         if self.extra.least() > 0.0 {
             return 1.0 / self.extra.least();
         }
-        if least <= 0.0 {
+        // With several classes this takes a product with the Hessian for each, and profiling the intercepts out takes three
+        // passes in all.
+        if least <= 0.0 || self.outputs() > 1 {
             return f64::INFINITY;
         }
         let objective = self.objective(sample);
@@ -474,7 +477,7 @@ impl LogisticModel {
         let bound = self.current_bound();
         let mut evidence = request::evidence(method, self.rows, (0.0, 1.0), "", 0);
         evidence.promise = claim;
-        evidence.tolerance = (claim == Claim::Exact).then_some(self.settings.logistic.tolerance);
+        evidence.tolerance = (claim == Claim::Exact).then_some(self.settings.exact_tolerance());
         evidence.gradient_norm = bound.gradient;
         evidence.convexity = bound.convexity;
         evidence.bound = bound.absolute;
@@ -561,6 +564,7 @@ impl Amend for LogisticModel {
         self.standing = Some(Standing { base: Arc::new(settled), pending: None });
         self.ledger.leftover_local *= growth;
         self.ledger.unknown_local *= growth;
+        self.ledger.warp *= growth * growth;
         self.refactorisations += refactored as usize;
         Ok(Settled { rows, refactored })
     }

@@ -118,16 +118,24 @@ impl Frame<'_> {
         }
     }
 
+    /// Adds the non-zeros of a row to a list, in the caller's units.
+    pub(super) fn entries_raw(&self, member: &WeightedRow<'_>, out: &mut Vec<(usize, f64)>) {
+        let first = self.basis.intercept as usize;
+        if first == 1 {
+            out.push((0, member.scale));
+        }
+        member.features.each(|j, x| out.push((first + j, x * member.scale)));
+    }
+
     /// The non-zeros of a thin row.
     pub(super) fn entries(&self, member: &WeightedRow<'_>, raw: bool, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;
         out.clear();
+        if raw {
+            return self.entries_raw(member, out);
+        }
         if first == 1 {
             out.push((0, member.scale));
-        }
-        if raw {
-            member.features.each(|j, x| out.push((first + j, x * member.scale)));
-            return;
         }
         member.features.each(|j, x| out.push((first + j, x * self.basis.inverse_scale(j) * member.scale)));
     }
@@ -254,7 +262,7 @@ impl<'a> Sample<'a> {
         let parts = self.split(frame.threads, |_, members| {
             let mut scores = vec![0.0; outputs * members.len()];
             if in_blocks {
-                let mut block = RowBlock::new(PassReader::raw(frame), frame);
+                let mut block = RowBlock::new(frame, members);
                 let vectors = block.against(theta);
                 for (rows, lines) in members.chunks(BLOCK).zip(scores.chunks_mut(outputs * BLOCK)) {
                     block.read(rows, &vectors);
@@ -273,6 +281,14 @@ impl<'a> Sample<'a> {
             scores
         });
         parts.concat()
+    }
+
+    /// At least the norm of the scores of any row.
+    pub(crate) fn largest_score(&self, frame: Frame<'_>, theta: &Mat<f64>) -> f64 {
+        let scores = self.scores(frame, theta);
+        let largest = scores.chunks_exact(frame.outputs).map(|line| dot(line, line)).fold(0.0, f64::max);
+        // A little for the rounding of the scores.
+        (1.0 + 1e-6) * largest.sqrt()
     }
 
     /// The probabilities of every row, for repeated products with the Hessian.
@@ -459,12 +475,12 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Loss and gradient over dense rows of several scores, block by block.
+/// Loss and gradient over rows of several scores, block by block.
 fn slope_of_blocks(frame: Frame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_>]) -> LossSlope {
-    let mut block = RowBlock::new(PassReader::raw(frame), frame);
+    let mut block = RowBlock::new(frame, members);
     let vectors = block.against(theta);
-    let mut gradient = Mat::zeros(theta.nrows(), frame.outputs);
-    let mut part = gradient.clone();
+    let mut gradient = block.nothing();
+    let mut part = block.nothing();
     let mut loss = 0.0;
     let mut margin = f64::INFINITY;
     for stretch in members.chunks(STRETCH) {
@@ -481,20 +497,19 @@ fn slope_of_blocks(frame: Frame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_
             block.add_shares(&mut part);
         }
         loss += part_loss;
-        gradient += &part;
-        part.fill(0.0);
+        gradient.add(&part);
+        part.clear();
     }
-    block.inner(&mut gradient);
-    LossSlope { loss, gradient, margin }
+    LossSlope { loss, gradient: block.inner(gradient), margin }
 }
 
-/// The Hessian over dense rows of several scores times one long column, block by block; `bends` are those of these rows.
+/// The Hessian over rows of several scores times one long column, block by block; `bends` are those of these rows.
 fn product_of_blocks(frame: Frame<'_>, bends: &[f64], v: &[f64], members: &[WeightedRow<'_>]) -> Mat<f64> {
     let width = frame.basis.width();
     let outputs = frame.outputs;
-    let mut block = RowBlock::new(PassReader::raw(frame), frame);
+    let mut block = RowBlock::new(frame, members);
     let vectors = block.against(&Mat::from_fn(width, outputs, |j, c| v[c * width + j]));
-    let mut out = Mat::zeros(width, outputs);
+    let mut out = block.nothing();
     for (rows, bends) in members.chunks(BLOCK).zip(bends.chunks(outputs * BLOCK)) {
         block.read(rows, &vectors);
         for ((k, member), bend) in rows.iter().enumerate().zip(bends.chunks_exact(outputs)) {
@@ -510,8 +525,7 @@ fn product_of_blocks(frame: Frame<'_>, bends: &[f64], v: &[f64], members: &[Weig
         }
         block.add_shares(&mut out);
     }
-    block.inner(&mut out);
-    super::objective::flat(&out)
+    super::objective::flat(&block.inner(out))
 }
 
 fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {

@@ -22,6 +22,12 @@
 //! ‖b̂(β) − b*‖ ≤ κ·R·‖e‖_Λ,   κ = 1 for two classes, (c − 1)·√c/2·√2 for more.
 //! ```
 //!
+//! κ is large where there are many classes. Near the optimum another way says less: with W = Σ w J at b̂, and by
+//! Cauchy and Schwarz in the norms of the J_i, ‖db̂‖_W ≤ √(Σ w v_iᵀJ_i v_i) ≤ T·‖dβ‖_Λ with T² = Σ w ‖J_i‖·‖x_i‖²_{Λ⁻¹}, so
+//! that ‖db̂‖ ≤ (T/√μ)·‖dβ‖_Λ, μ the least eigenvalue of W. Along the way J and W change by at most a factor of e^{Mr},
+//! r being the most that a score moves: as long as D = (T/√μ)·‖e‖_Λ makes e^{1.5·M(R‖e‖_Λ + 2D)} ≤ 2, the intercepts move by
+//! no more than that factor times D.
+//!
 //! Costs three passes over the rows, and O(nc²) for the intercepts.
 
 use faer::{Mat, Par};
@@ -63,6 +69,8 @@ struct BestIntercepts {
     /// At least their distance to the exact ones, in the norm of W and in the plain one.
     local: f64,
     distance: f64,
+    /// The least eigenvalue of W at the best ones.
+    least: f64,
 }
 
 impl InterceptLoss<'_> {
@@ -143,7 +151,24 @@ impl InterceptLoss<'_> {
             return None;
         }
         let local = local.sqrt() * price(reached) * reached.exp();
-        Some(BestIntercepts { shift, local, distance: local / least.sqrt() })
+        Some(BestIntercepts { shift, local, distance: local / least.sqrt(), least })
+    }
+}
+
+impl InterceptLoss<'_> {
+    /// At least Σ w ‖J_i‖ s_i with these intercepts, s_i being the squares of the rows.
+    fn bent_squares(&self, shift: &[f64], squares: &[f64]) -> f64 {
+        let mut line = vec![0.0; self.outputs];
+        let mut probabilities = vec![0.0; self.outputs];
+        let mut sum = 0.0;
+        for ((member, scores), square) in
+            self.sample.members.iter().zip(self.scores.chunks_exact(self.outputs)).zip(squares)
+        {
+            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
+            self.link.probabilities(&line, &mut probabilities);
+            sum += member.weight * self.link.largest_bend(&line, &probabilities) * square;
+        }
+        sum
     }
 }
 
@@ -164,7 +189,7 @@ impl LogisticModel {
         let first = self.basis.intercept as usize;
         let penalty = &self.extra.penalty;
         let mut reader = PassReader::new(frame);
-        let mut reach = 0.0f64;
+        let mut squares = Vec::with_capacity(sample.members.len());
         for member in &sample.members {
             reader.read(member);
             let mut square = 0.0;
@@ -173,11 +198,14 @@ impl LogisticModel {
                     square += x * x / penalty[j];
                 }
             });
-            reach = reach.max(square);
+            squares.push(square);
         }
-        let reach = reach.sqrt();
+        let reach = squares.iter().copied().fold(0.0, f64::max).sqrt();
         let mut theta = self.theta.clone();
-        let mut intercepts = BestIntercepts { shift: vec![0.0; outputs], local: 0.0, distance: 0.0 };
+        let mut intercepts =
+            BestIntercepts { shift: vec![0.0; outputs], local: 0.0, distance: 0.0, least: 1.0 };
+        // T/√μ.
+        let mut pull_of_way = f64::INFINITY;
         if first == 1 {
             let scores = sample.scores(frame, &theta);
             let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.members.len() as f64).sqrt();
@@ -186,6 +214,10 @@ impl LogisticModel {
             match loss.minimum(blur) {
                 Some(best) => intercepts = best,
                 None => return f64::INFINITY,
+            }
+            if self.settings.link == Link::Softmax {
+                let bent = loss.bent_squares(&intercepts.shift, &squares);
+                pull_of_way = (bent / intercepts.least).sqrt() * (1.0 + 1e-6);
             }
             if self.settings.link == Link::Softmax {
                 // The intercepts of the optimum sum to 0; the loss does not see their sum.
@@ -217,7 +249,11 @@ impl LogisticModel {
             0 => 0.0,
             _ => {
                 let moved = square(&intercepts.shift).sqrt() + intercepts.distance;
-                moved + follows * reach * way + origin * coefficients
+                let near = pull_of_way * way;
+                let turned =
+                    1.5 * self.settings.link.concordance() * (reach * way + 2.0 * near + intercepts.distance);
+                let near = if turned.exp() <= 2.0 { near * turned.exp() } else { f64::INFINITY };
+                moved + near.min(follows * reach * way) + origin * coefficients
             }
         };
         let bound = coefficients.hypot(constants) + 4.0 * UNIT * self.basis.caller_norm(&place.theta);

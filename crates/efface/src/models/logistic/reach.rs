@@ -17,6 +17,12 @@ use crate::linalg::norm;
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 pub(super) const ACCURACY: f64 = 1e-10;
 
+/// The least accuracy of a step by conjugate gradients: beyond it the step hardly points the right way.
+const ROUGHEST: f64 = 0.1;
+
+/// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
+const LOOSE: f64 = 6.0;
+
 /// The accuracy of a further step after training. There may be several such steps, so one may be rougher.
 const ROUGH: f64 = 1e-4;
 
@@ -31,7 +37,7 @@ const MOST_STEPS: usize = 6;
 
 impl LogisticModel {
     fn tolerance(&self) -> f64 {
-        self.settings.logistic.tolerance
+        self.settings.exact_tolerance()
     }
 
     /// Goes on from where training ended as long as the bound is above the tolerance and a Newton step brings it down.
@@ -89,6 +95,23 @@ impl RequestWork<'_> {
         let size = self.next.basis.caller_norm(&self.next.theta);
         let way = self.next.basis.caller_norm(&(&self.next.theta - &self.before.theta));
         (way / size.max(f64::MIN_POSITIVE)).max(self.next.tolerance())
+    }
+
+    /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
+    pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
+        let known = self.relative_bound();
+        let wanted = if known.is_finite() {
+            0.5 * goal / known
+        } else {
+            let size = self.next.basis.caller_norm(&self.next.theta);
+            goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())
+        };
+        if wanted.is_nan() { ACCURACY } else { wanted.clamp(ACCURACY, ROUGHEST) }
+    }
+
+    /// Whether no Hessian is kept: then a measured gradient needs profiled intercepts to become a bound.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.next.standing.is_none()
     }
 
     /// Bounds the distance with the intercepts profiled out.

@@ -36,6 +36,11 @@ impl RequestRows {
         self.classes.push(member.class);
     }
 
+    /// Whether no row joins.
+    pub(crate) fn all_leave(&self) -> bool {
+        self.signs.iter().all(|sign| *sign < 0.0)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.weights.len()
     }

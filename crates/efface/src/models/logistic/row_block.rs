@@ -1,19 +1,22 @@
-//! Dense rows many at a time, for passes that multiply each of them with several vectors: a matrix product reads a row once
-//! for all classes, where inner products would read it once for each.
+//! Rows many at a time, for passes that multiply each of them with several vectors. A matrix product reads a dense row once
+//! for all classes, where inner products would read it once for each; and a non-zero of a sparse row meets the
+//! parameters of all classes side by side.
 
 use faer::{Accum, Mat, Par};
 
 use super::pass::{BLOCK, Frame, Sample, WeightedRow};
 use super::reader::PassReader;
-use crate::linalg::multiply;
+use crate::linalg::{multiply, transposed, widest};
+use crate::rows::RowRef;
 
 /// With fewer scores a row, copying it into a block takes longer than a product saves.
 const WORTH_COPYING: usize = 3;
 
-/// A block of rows, one column each, and their scores.
+/// A block of rows, and their scores.
 pub(super) struct RowBlock<'f, 'r> {
+    frame: Frame<'f>,
     reader: PassReader<'f, 'r>,
-    rows: Mat<f64>,
+    content: BlockContent,
     /// One column per row, one line per score.
     pub(super) scores: Mat<f64>,
     /// The same shape: what every row adds to a sum, as a multiple of itself.
@@ -21,64 +24,160 @@ pub(super) struct RowBlock<'f, 'r> {
     count: usize,
 }
 
-impl Sample<'_> {
-    /// Whether its rows are better read in blocks.
-    pub(super) fn is_for_blocks(&self, frame: Frame<'_>) -> bool {
-        frame.outputs >= WORTH_COPYING && !self.is_thin(frame)
+enum BlockContent {
+    /// One column per row.
+    Dense(Mat<f64>),
+    /// The non-zeros of row after row, and where each row ends.
+    Sparse { entries: Vec<(usize, f64)>, ends: Vec<usize> },
+}
+
+/// Parameters in the layout of a block: one column per score for dense rows, one per feature for sparse ones. Sums over
+/// rows have the same layout.
+pub(super) struct BlockTable(Mat<f64>);
+
+impl BlockTable {
+    pub(super) fn clear(&mut self) {
+        self.0.fill(0.0);
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.0 += &other.0;
     }
 }
 
+impl Sample<'_> {
+    /// Whether its rows are better read in blocks.
+    pub(super) fn is_for_blocks(&self, frame: Frame<'_>) -> bool {
+        let sparse = |member: &WeightedRow<'_>| is_sparse(member.features);
+        frame.outputs >= WORTH_COPYING
+            && (!self.is_thin(frame) || frame.basis.is_unshifted() && self.members.iter().all(sparse))
+    }
+}
+
+fn is_sparse(row: RowRef<'_>) -> bool {
+    matches!(row, RowRef::Sparse64(..) | RowRef::Sparse32(..))
+}
+
 impl<'f, 'r> RowBlock<'f, 'r> {
-    /// A block of rows in the units of the reader.
-    pub(super) fn new(reader: PassReader<'f, 'r>, frame: Frame<'_>) -> Self {
+    /// A block for rows like these.
+    pub(super) fn new(frame: Frame<'f>, members: &[WeightedRow<'_>]) -> Self {
+        let sparse = frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
+        let content = if sparse {
+            BlockContent::Sparse { entries: Vec::new(), ends: Vec::new() }
+        } else {
+            BlockContent::Dense(Mat::zeros(frame.basis.width(), BLOCK))
+        };
         Self {
-            reader,
-            rows: Mat::zeros(frame.basis.width(), BLOCK),
+            frame,
+            reader: PassReader::raw(frame),
+            content,
             scores: Mat::zeros(frame.outputs, BLOCK),
             shares: Mat::zeros(frame.outputs, BLOCK),
             count: 0,
         }
     }
 
-    /// The parameters in the units of the block, one column per score.
-    pub(super) fn against(&self, theta: &Mat<f64>) -> Mat<f64> {
+    /// The parameters in the units and the layout of the block.
+    pub(super) fn against(&self, theta: &Mat<f64>) -> BlockTable {
         let mut vectors = Mat::zeros(theta.nrows(), theta.ncols());
         for c in 0..theta.ncols() {
             vectors.col_as_slice_mut(c).copy_from_slice(&self.reader.against(theta.col_as_slice(c)));
         }
-        vectors
+        match self.content {
+            BlockContent::Dense(_) => BlockTable(vectors),
+            BlockContent::Sparse { .. } => BlockTable(transposed(&vectors)),
+        }
+    }
+
+    /// A sum of no rows.
+    pub(super) fn nothing(&self) -> BlockTable {
+        let width = self.frame.basis.width();
+        match self.content {
+            BlockContent::Dense(_) => BlockTable(Mat::zeros(width, self.frame.outputs)),
+            BlockContent::Sparse { .. } => BlockTable(Mat::zeros(self.frame.outputs, width)),
+        }
     }
 
     /// Reads at most [`BLOCK`] rows and multiplies them with `vectors`.
-    pub(super) fn read(&mut self, members: &[WeightedRow<'r>], vectors: &Mat<f64>) {
+    pub(super) fn read(&mut self, members: &[WeightedRow<'r>], vectors: &BlockTable) {
         self.count = members.len().min(BLOCK);
-        for (k, member) in members.iter().take(BLOCK).enumerate() {
-            self.reader.write(member, self.rows.col_as_slice_mut(k));
+        let members = &members[..self.count];
+        match &mut self.content {
+            BlockContent::Dense(rows) => {
+                for (k, member) in members.iter().enumerate() {
+                    self.reader.write(member, rows.col_as_slice_mut(k));
+                }
+                multiply(
+                    self.scores.as_mut().subcols_mut(0, self.count),
+                    Accum::Replace,
+                    vectors.0.as_ref().transpose(),
+                    rows.as_ref().subcols(0, self.count),
+                    1.0,
+                    Par::Seq,
+                );
+            }
+            BlockContent::Sparse { entries, ends } => {
+                entries.clear();
+                ends.clear();
+                for member in members {
+                    self.frame.entries_raw(member, entries);
+                    ends.push(entries.len());
+                }
+                let scores = &mut self.scores;
+                widest(
+                    #[inline(always)]
+                    || {
+                        let mut begin = 0;
+                        for (k, end) in ends.iter().enumerate() {
+                            let line = scores.col_as_slice_mut(k);
+                            line.fill(0.0);
+                            for &(j, x) in &entries[begin..*end] {
+                                let vector = vectors.0.col_as_slice(j);
+                                line.iter_mut().zip(vector).for_each(|(score, v)| *score += x * v);
+                            }
+                            begin = *end;
+                        }
+                    },
+                );
+            }
         }
-        multiply(
-            self.scores.as_mut().subcols_mut(0, self.count),
-            Accum::Replace,
-            vectors.as_ref().transpose(),
-            self.rows.as_ref().subcols(0, self.count),
-            1.0,
-            Par::Seq,
-        );
     }
 
-    /// Adds every row, times its shares, to a sum with one column per score.
-    pub(super) fn add_shares(&self, sum: &mut Mat<f64>) {
-        multiply(
-            sum.as_mut(),
-            Accum::Add,
-            self.rows.as_ref().subcols(0, self.count),
-            self.shares.as_ref().subcols(0, self.count).transpose(),
-            1.0,
-            Par::Seq,
-        );
+    /// Adds every row, times its shares, to a sum.
+    pub(super) fn add_shares(&self, sum: &mut BlockTable) {
+        match &self.content {
+            BlockContent::Dense(rows) => multiply(
+                sum.0.as_mut(),
+                Accum::Add,
+                rows.as_ref().subcols(0, self.count),
+                self.shares.as_ref().subcols(0, self.count).transpose(),
+                1.0,
+                Par::Seq,
+            ),
+            BlockContent::Sparse { entries, ends } => widest(
+                #[inline(always)]
+                || {
+                    let mut begin = 0;
+                    for (k, end) in ends.iter().enumerate() {
+                        let line = self.shares.col_as_slice(k);
+                        for &(j, x) in &entries[begin..*end] {
+                            let out = sum.0.col_as_slice_mut(j);
+                            out.iter_mut().zip(line).for_each(|(out, share)| *out += x * share);
+                        }
+                        begin = *end;
+                    }
+                },
+            ),
+        }
     }
 
-    /// A sum of rows of the block, in inner coordinates.
-    pub(super) fn inner(&self, sum: &mut Mat<f64>) {
+    /// A sum of rows in inner coordinates, one column per score.
+    pub(super) fn inner(&self, sum: BlockTable) -> Mat<f64> {
+        let mut sum = match self.content {
+            BlockContent::Dense(_) => sum.0,
+            BlockContent::Sparse { .. } => transposed(&sum.0),
+        };
         (0..sum.ncols()).for_each(|c| self.reader.inner(sum.col_as_slice_mut(c)));
+        sum
     }
 }

@@ -37,6 +37,7 @@ pub struct LogisticHead {
     moved: f64,
     swung: f64,
     drift: f64,
+    warp: f64,
     /// Weights that an approximate method left in columns that no row has.
     #[serde(default)]
     remnant: f64,
@@ -83,6 +84,7 @@ impl LogisticModel {
             moved: ledger.moved,
             swung: ledger.swung,
             drift: ledger.drift,
+            warp: ledger.warp.min(f64::MAX),
             remnant: ledger.remnant,
             profile: finite(ledger.profile),
         };
@@ -147,7 +149,7 @@ impl LogisticModel {
         }
         let extra = head.settings.extra(&basis, gauge, outputs, head.noise_rows);
         let profile = head.profile.unwrap_or(f64::INFINITY);
-        let sound = [head.unknown, head.moved, head.swung, head.drift, head.remnant]
+        let sound = [head.unknown, head.moved, head.swung, head.drift, head.warp, head.remnant]
             .iter()
             .all(|v| v.is_finite() && *v >= 0.0)
             && profile >= 0.0;
@@ -192,6 +194,7 @@ impl LogisticModel {
             moved: head.moved,
             swung: head.swung,
             drift: head.drift,
+            warp: head.warp,
             remnant: head.remnant,
             profile,
         };

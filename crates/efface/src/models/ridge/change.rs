@@ -20,8 +20,8 @@ use super::Gathered;
 use super::bound::{CurvatureQuality, weighted_sum};
 use super::sums::{Places, SignedRows};
 use crate::linalg::{
-    Cholesky, DoubleWord, UNIT, add_scaled, dot, inverse_norm, long_add_scaled, long_dot, mirror_lower,
-    multiply, multiply_lower, norm, transposed,
+    Cholesky, DoubleWord, UNIT, add_scaled, dot, long_add_scaled, long_dot, mirror_lower, multiply,
+    multiply_lower, norm, operator_norm, transposed,
 };
 use crate::rows::RowId;
 
@@ -30,6 +30,9 @@ const FEW: usize = 6;
 
 /// From so many rows on, going through the non-zeros of sparse rows beats a matrix product.
 const MANY: usize = 24;
+
+/// Up to this bound on ‖H‖, 1/(1 − ‖H‖) is near enough to ‖(I − H)⁻¹‖.
+const SMALL_HAT: f64 = 0.3;
 
 /// (S + X̂Ẑᵀ)⁻¹ and what it tells.
 #[derive(Debug, Clone)]
@@ -86,11 +89,14 @@ impl ChangeCore {
             let sign = signs[0];
             let positive = if leave { Mat::from_fn(k, k, |i, j| -middle[(i, j)]) } else { middle.clone() };
             let factor = Cholesky::factor(&positive, |_| false, par).ok()?;
-            let norm = match (leave, hat < 0.9) {
-                // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖).
-                (false, _) => 1.0,
-                (true, true) => 1.0 / (1.0 - hat),
-                (true, false) => inverse_norm(k, &[], k as u64, |v| factor.solve(v.as_mut(), Par::Seq)),
+            // (I + H)⁻¹ shrinks; (I − H)⁻¹ is at most 1/(1 − ‖H‖), which says little where the column sums are large.
+            let norm = if !leave {
+                1.0
+            } else if hat < SMALL_HAT {
+                1.0 / (1.0 - hat)
+            } else {
+                let found = operator_norm(k, &[], k as u64, |v| factor.solve(v.as_mut(), Par::Seq));
+                if hat < 1.0 { found.min(1.0 / (1.0 - hat)) } else { found }
             };
             (CoreInverse::Factor(factor, sign), norm)
         } else {

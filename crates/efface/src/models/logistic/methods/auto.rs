@@ -76,13 +76,20 @@ impl Auto {
             work.train_anew()?;
             "rows that join a certified model need training".to_string()
         } else {
-            work.newton()?;
+            work.newton_within(work.wanted_accuracy(goal))?;
             if work.relative_bound() > goal && work.passes == 0 {
                 work.measure()?;
+            }
+            if work.relative_bound() > goal && work.is_bare() {
+                work.profile()?;
             }
             let mut last = f64::INFINITY;
             let mut trained = false;
             while work.relative_bound() > goal {
+                if work.is_stale() {
+                    work.refresh()?;
+                    continue;
+                }
                 let gradient = work.gradient_norm();
                 // A gradient that is no number has not fallen either.
                 if gradient.is_nan() || gradient > WORN * last {
@@ -95,10 +102,13 @@ impl Auto {
                     break;
                 }
                 last = gradient;
-                work.newton()?;
+                work.newton_within(work.wanted_accuracy(goal))?;
                 work.measure()?;
+                if work.relative_bound() > goal && work.is_bare() {
+                    work.profile()?;
+                }
             }
-            if work.relative_bound() > tolerance {
+            if work.relative_bound() > tolerance && !work.is_bare() {
                 work.profile()?;
             }
             let steps = work.steps;

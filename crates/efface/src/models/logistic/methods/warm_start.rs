@@ -25,7 +25,7 @@ impl Forget<LogisticModel> for WarmStart {
     ) -> Result<Outcome<LogisticModel>> {
         let train = |work: &mut RequestWork<'_>| {
             work.train()?;
-            work.tighten(model.settings().logistic.tolerance)
+            work.tighten(model.settings().exact_tolerance())
         };
         model.open(self.name(), rows, gone)?.step(train, Claim::Exact)
     }

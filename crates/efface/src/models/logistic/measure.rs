@@ -1,0 +1,132 @@
+//! What a request finds out from the rows that are left: their gradient, how far their scores have moved since the Hessian
+//! was made, and that Hessian anew.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::LogisticModel;
+use super::change::RequestWork;
+use super::pass::Sample;
+use crate::error::{Error, Result};
+use crate::rows::RowId;
+
+/// Less than this is not worth finding out.
+const UNSURE: f64 = 0.02;
+
+/// Bounds by a Hessian that was made farther away than this are several times what they could be, or infinite.
+const USELESS: f64 = 1.5;
+
+impl RequestWork<'_> {
+    /// Calls `see` with the rows that are left.
+    pub(super) fn over_rows<T>(
+        &mut self,
+        see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let ground = match self.ground.take() {
+            Some(ground) => ground,
+            None => self.store.all()?,
+        };
+        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
+        let result = {
+            let sample = Sample::new(self.next.frame(), &ground, &gone, self.new)?;
+            self.read += sample.rows;
+            self.passes += 1;
+            see(&self.next, &sample)
+        };
+        self.ground = Some(ground);
+        result
+    }
+
+    /// Computes the gradient over the rows that are left.
+    pub(crate) fn measure(&mut self) -> Result<()> {
+        let bare = self.next.standing.is_none();
+        let known = self.next.unseen.clone();
+        // The rows that are left stay the same during a request, and so does what a survey says of them.
+        let surveyed = std::mem::replace(&mut self.surveyed, bare);
+        let way = self.unsure_way();
+        let (gradient, facts, unseen, swing) = self.over_rows(|model, sample| {
+            let place = model.objective(sample).at(model.theta.clone());
+            let swing = way.map(|way| sample.largest_score(model.frame(), &way));
+            let mut facts = model.facts;
+            let mut unseen = known;
+            if bare && !surveyed {
+                let survey = sample.survey(model.frame(), false);
+                facts = super::Facts::of(&survey);
+                unseen = Arc::new(survey.unseen());
+            }
+            if bare {
+                facts.inverse_norm = model.inverse_norm(sample);
+            }
+            Ok((place.gradient, facts, unseen, swing))
+        })?;
+        self.next.facts = facts;
+        self.next.unseen = unseen;
+        if let Some(swing) = swing {
+            let swung = self.before.ledger.swung + swing;
+            self.next.ledger.swung = self.next.ledger.swung.min(swung);
+        }
+        self.take_gradient(gradient);
+        Ok(())
+    }
+
+    /// The way of this request, where it is only known that it moves no score by more than a good deal. With the rows at
+    /// hand the truth can be found out, which is ten times less and more: no row points the way that a bound assumes.
+    fn unsure_way(&self) -> Option<Mat<f64>> {
+        let assumed = self.next.ledger.swung - self.before.ledger.swung;
+        let matters = self.next.settings.link.concordance() * assumed > UNSURE;
+        (self.next.standing.is_some() && !self.refreshed && matters)
+            .then(|| &self.next.theta - &self.before.theta)
+    }
+
+    /// Whether scores have moved so far since the Hessian was made that no gradient, however small, gives a bound by it.
+    pub(crate) fn is_stale(&self) -> bool {
+        let turned = self.next.settings.link.concordance() * self.next.ledger.swung;
+        self.next.standing.is_some() && !self.refreshed && turned > USELESS
+    }
+
+    /// Takes over a gradient that was computed at the parameters.
+    pub(super) fn take_gradient(&mut self, gradient: Mat<f64>) {
+        let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
+        let ledger = &mut self.next.ledger;
+        let fresh = super::Ledger::measured(gradient, hidden);
+        *ledger = if self.next.standing.is_some() {
+            let super::Ledger { moved, swung, drift, warp, .. } = *ledger;
+            super::Ledger { moved, swung, drift, warp, ..fresh }
+        } else {
+            fresh
+        };
+        self.note_dead();
+        if let Some(standing) = &self.next.standing {
+            self.next.ledger.localise(standing, self.before.par());
+        }
+    }
+
+    /// Computes gradient and Hessian anew at the parameters; trains anew where there is no Hessian to be had.
+    pub(crate) fn refresh(&mut self) -> Result<()> {
+        if self.has_fresh_hessian()? { Ok(()) } else { self.start_over() }
+    }
+
+    /// Computes gradient and Hessian anew at the parameters. False, and nothing done, where it is singular.
+    pub(super) fn has_fresh_hessian(&mut self) -> Result<bool> {
+        let limits = self.next.limits(&self.next.facts);
+        let refreshed = self.over_rows(|model, sample| {
+            let objective = model.objective(sample);
+            let survey = sample.survey(model.frame(), true);
+            let place = objective.at(model.theta.clone());
+            let bowl = objective.bowl(&model.theta, 1, limits)?;
+            let mut next = model.clone();
+            next.settle_at(place.gradient, Some(bowl), survey, sample);
+            Ok(next)
+        });
+        self.next = match refreshed {
+            Err(Error::Singular { .. }) => return Ok(false),
+            other => other?,
+        };
+        self.next.refactorisations += 1;
+        self.refreshed = true;
+        self.note_dead();
+        Ok(true)
+    }
+}
