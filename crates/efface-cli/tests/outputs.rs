@@ -229,7 +229,7 @@ fn a_fit_removes_no_key_but_that_of_the_model_that_it_replaces() {
     let lines =
         |folder: &Folder| std::fs::read_to_string(folder.path("houses.efface.key")).unwrap().lines().count();
     assert_eq!(lines(&folder), 4, "two keys and two seeds");
-    folder.done(&format!("{FIT} houses.efface --force"));
+    folder.done(&format!("{FIT} houses.efface --force --drop-suppressed"));
     assert_eq!(lines(&folder), 4, "those of the model that is gone went with it");
     folder.done("keys houses.efface --rotate");
     assert_eq!(lines(&folder), 4);

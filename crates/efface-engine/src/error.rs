@@ -1,10 +1,15 @@
 //! The one error of this crate: what happened, of which kind it is, and what to do next. Messages name lines, columns
 //! and ids, and never repeat the content of a row.
 
+mod suppression;
+
 use std::path::{Path, PathBuf};
 
 use efface::features::FeatureError;
 use efface::{Hint, Setting};
+
+pub use self::suppression::SuppressionKind;
+use self::suppression::who_comes_back;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -98,14 +103,16 @@ pub enum Error {
         line: u64,
     },
     /// A row to learn was forgotten before.
-    #[error("line {line}: row {id} was forgotten on {on} and must not come back")]
+    #[error("{} on {on} and must not come back", who_comes_back(*line, id, *by))]
     ComesBack {
         /// The id.
         id: String,
         /// The date.
         on: String,
-        /// The line that brings it.
+        /// The line that brings it; 0 where that is not known.
         line: u64,
+        /// By what it is known.
+        by: SuppressionKind,
     },
     /// The model does not hold the row.
     #[error("row {id} is not in this model{}", by_position(*positions))]
@@ -425,9 +432,10 @@ impl Error {
             Self::AlreadyThere { .. } => {
                 Some("amend corrects rows that are there; learn only adds new ones".into())
             }
-            Self::ComesBack { .. } => {
-                Some("if it is another row, or consent was given anew, learn it under another id".into())
+            Self::ComesBack { by: SuppressionKind::Subject | SuppressionKind::Content, .. } => {
+                Some("where consent was given anew, the policy of the model can let it in".into())
             }
+            Self::ComesBack { .. } => Some("if it is another row, give it another id".into()),
             Self::SubjectColumn { has: None, .. } => {
                 Some(Hint::new("name the column with {} when fitting, or forget by id").name(Setting::Subject))
             }

@@ -33,7 +33,7 @@
 //! # What is in the file
 //!
 //! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `parts` the model's
-//! arrays with checksums, `meta` a manifest, `forgotten` salted hashes of the ids that left and when (the list of what
+//! arrays with checksums, `meta` a manifest, `forgotten` keyed hashes of the ids that left and when (the list of what
 //! must not come back), `members` and `cells` the training set as a Merkle tree, `receipts` and `nodes` the log,
 //! `requests` the answers to requests that had names, `copies` what was exported. SQLite's
 //! `secure_delete` alone does not keep the promise of the first paragraph: when its pages split and merge, copies of
@@ -61,10 +61,11 @@ mod randomness;
 pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, SuppressionKind};
 pub use file::outputs as files;
 pub use ledger::passphrase::Passphrase;
 pub use ledger::signer::{KeyAccess, KeyPlace};
+pub use ledger::suppression::SuppressionScope;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use operations::fit::fit;
 pub use operations::network::{
@@ -86,4 +87,4 @@ pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 
 /// The version of the file format that this library reads and writes.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;

@@ -96,7 +96,10 @@ fn a_request_has_one_effect() {
     let asked = request(person("p1"), "T-1");
     let first = engine.forget(&asked, &ForgetOptions::default()).unwrap();
     let again = engine.forget(&asked, &ForgetOptions::default()).unwrap();
-    assert_eq!(again, ChangeReport { replayed: true, seconds: again.seconds, ..first.clone() });
+    assert_eq!(
+        again,
+        ChangeReport { replayed: true, seconds: again.seconds, subject_opening: None, ..first.clone() }
+    );
     let error = fails(
         engine.forget(&request(person("p2"), "T-1"), &ForgetOptions::default()),
         Refused,

@@ -232,13 +232,16 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
                 && error.hint().unwrap().to_string().contains("put back the key file")
         );
         assert!(engine.set_policy(&outright(0.7)).is_err());
-        // The model itself can still change, and leave as it is.
+        // Whom it forgets it could not know again.
+        let gone = by_method(&ids(&["r1"]), &Method::default());
+        let error = engine.forget(&gone, &ForgetOptions::default()).unwrap_err();
+        assert!(error.kind() == Refused && error.to_string().contains(says), "{error}");
         assert_eq!(receipts(&engine).len(), receipts_before);
     }
+    std::fs::write(&file, whole).unwrap();
     engine.forget(&by_method(&ids(&["r1"]), &Method::default()), &ForgetOptions::default()).unwrap();
     engine.set_policy(&with_noise(ExportNoise::None)).unwrap();
     engine.export("json", None).unwrap();
-    std::fs::write(&file, whole).unwrap();
     engine.set_policy(&outright(0.7)).unwrap();
     engine.export("json", None).unwrap();
     sound(&engine);

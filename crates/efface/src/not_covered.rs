@@ -62,7 +62,7 @@ pub enum NotCovered {
         /// Whether words that these rows alone held wait with them.
         words: bool,
     },
-    /// A salted hash of a forgotten id is kept.
+    /// Keyed hashes of forgotten names are kept.
     ForgottenIds,
     /// The units of numeric columns were chosen from all rows.
     ColumnUnits,
@@ -191,8 +191,9 @@ impl fmt::Display for NotCovered {
                 )
             }
             Self::ForgottenIds => f.write_str(
-                "that a row of a given id was forgotten, and when: a salted hash of the id is kept so that it cannot come \
-                 back unnoticed, and whoever holds the file can test a guess",
+                "that a row of a given id, or a given person, was forgotten, and when: keyed hashes of the names are kept so \
+                 that they cannot come back unnoticed, and whoever holds both the file and the key file beside it can test \
+                 a guess",
             ),
             Self::ColumnUnits => f.write_str(
                 "the units in which numeric columns are computed (a power of two each, and an origin near the mean where \

@@ -90,6 +90,7 @@ fn model(path: &Path, text: String) -> Result<Engine> {
     let mut request = FitRequest::new(Source::from_bytes("table.csv", text, None)?);
     request.targets = vec!["y".into()];
     request.id = Some("id".into());
+    request.drop_suppressed = true;
     fit(&request, path, true, &Silent)?;
     Ok(Engine::open(path)?)
 }

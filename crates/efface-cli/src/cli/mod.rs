@@ -16,7 +16,10 @@ pub(crate) use audit::AuditArguments;
 pub(crate) use keys::{KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase};
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
-pub(crate) use settings::{AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName};
+pub(crate) use settings::{
+    AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
+    SuppressionWord,
+};
 
 /// Fit a model; later take rows, or a person, out of it, exactly
 #[derive(Debug, Parser)]
@@ -152,9 +155,8 @@ pub(crate) struct FitArguments {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Overwrite the model file
-    #[arg(long)]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) overwriting: OverwriteArguments,
 
     /// Columns to read as words
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
@@ -480,6 +482,10 @@ pub(crate) struct PolicyArguments {
     /// How long they may wait, such as 30s, 12h or 7d; 0s for not at all
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     pub(crate) settle_within: Option<DelaySeconds>,
+
+    /// What keeps a forgotten row from being learned again
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) suppress: Option<SuppressionWord>,
 }
 
 /// Give back the places of forgotten rows in a model file

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use efface::Form;
+use efface_engine::SuppressionScope;
 
 use super::parse::{self, GridSize};
 
@@ -183,4 +184,37 @@ pub(crate) enum AggregateName {
 pub(crate) enum LikelihoodName {
     Multinomial,
     Gaussian,
+}
+
+/// What keeps a forgotten row from being learned again
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SuppressionWord {
+    /// Its id, and ids that look like it
+    Ids,
+    /// Also the person whom a request to forget has named (the default)
+    Subjects,
+    /// Also its content, for rows that are forgotten from now on
+    Content,
+}
+
+impl From<SuppressionWord> for SuppressionScope {
+    fn from(word: SuppressionWord) -> Self {
+        match word {
+            SuppressionWord::Ids => Self::Ids,
+            SuppressionWord::Subjects => Self::Subjects,
+            SuppressionWord::Content => Self::Content,
+        }
+    }
+}
+
+/// What becomes of a model that a fit overwrites.
+#[derive(Debug, Args)]
+pub(crate) struct OverwriteArguments {
+    /// Overwrite the model file; what it has forgotten must not come back to the new one
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Give up the list of what the overwritten model has forgotten: those rows may come back
+    #[arg(long, requires = "force")]
+    pub(crate) drop_suppressed: bool,
 }

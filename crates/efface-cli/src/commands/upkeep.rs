@@ -1,6 +1,6 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{ExportNoise, KeyRotation, PolicyChange, ReleasePolicy};
+use efface_engine::{ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, SuppressionScope};
 use serde_json::json;
 
 use crate::cli::{KeysArguments, PolicyArguments, SettleArguments, passphrase};
@@ -61,6 +61,7 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         },
         settle_after: args.settle_after,
         settle_within_seconds: args.settle_within.as_ref().map(|delay| delay.0),
+        suppress: args.suppress.map(Into::into),
     };
     let policy = if change == PolicyChange::default() {
         terminal.look(&args.model)?.policy()?
@@ -85,6 +86,7 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         ),
         ("spent by exports with noise", spent(&policy)),
         ("forgotten rows are scrubbed", scrubbing(&policy)),
+        ("and are known again by", suppression(policy.suppress).to_owned()),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
 }
@@ -136,5 +138,13 @@ fn noise(noise: &ExportNoise) -> String {
                 sensitivity.map_or("as far as the parameters moved".into(), |distance| format!("{distance}"));
             format!("ε = {epsilon}, δ = {delta}, hides a distance of {hides}")
         }
+    }
+}
+
+fn suppression(scope: SuppressionScope) -> &'static str {
+    match scope {
+        SuppressionScope::Ids => "their ids",
+        SuppressionScope::Subjects => "their ids, and the person who asked",
+        SuppressionScope::Content => "their ids, the person who asked, and their content",
     }
 }

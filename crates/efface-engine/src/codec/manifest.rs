@@ -14,7 +14,7 @@ use crate::file::{
     ArrayHead, DirectoryHead, FileFault, FileSalt, RowDigest, RowDirectory, RowOutline, damaged, empty_root,
     meta, schema,
 };
-use crate::ledger::{self, LedgerHead, ModelState, PolicyState, ReceiptLog};
+use crate::ledger::{LedgerHead, ModelState, PolicyState, ReceiptLog};
 
 /// The name of the manifest among the small values of a file.
 const MANIFEST: &str = "manifest";
@@ -130,11 +130,6 @@ impl Manifest {
 
     pub(crate) fn salt(&self) -> FileSalt {
         FileSalt::from_bytes(self.salt)
-    }
-
-    /// The secret of the model's commitments.
-    pub(crate) fn commitments(&self) -> efface_receipt::CommitmentSalt {
-        ledger::commitment_salt(&self.salt())
     }
 
     /// The hash of the model's parameters.

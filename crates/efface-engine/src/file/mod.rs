@@ -16,7 +16,7 @@ pub(crate) use header::is_model;
 pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
-pub(crate) use payload::{OutgoingRow, RowDigest};
+pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, substance, substance_of};
 pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
 

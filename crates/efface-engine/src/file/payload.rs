@@ -1,5 +1,8 @@
-//! One row as bytes: a checksum, then id, subject, weight, targets and features, all little-endian. Whatever the bytes
-//! are, reading them gives a row that makes sense or a fault.
+//! One row as bytes: a checksum, a nonce, then id, subject, weight, targets and features, all little-endian. Whatever the
+//! bytes are, reading them gives a row that makes sense or a fault.
+//!
+//! The nonce is 32 random bytes. The row's leaf in the training set is made with it, so that whoever does not have it can
+//! test no guess of the row: it is overwritten with the row.
 
 use efface::RowRef;
 use efface_receipt::Hash;
@@ -11,12 +14,19 @@ use super::{FileFault, damaged};
 /// Bytes of the checksum in front.
 const CHECK: usize = 8;
 
+/// Random bytes of one row.
+pub(crate) type RowNonce = [u8; 32];
+
+/// Bytes in front of what a row holds.
+const FRONT: usize = CHECK + size_of::<RowNonce>();
+
 /// More of the hash that the checksum is the beginning of. The list of rows keeps it, under its root.
 pub(crate) type RowDigest = [u8; 16];
 
 /// A row read back.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredRow {
+    pub(crate) nonce: RowNonce,
     pub(crate) id: String,
     pub(crate) subject: Option<String>,
     pub(crate) weight: f64,
@@ -59,9 +69,16 @@ pub(crate) struct OutgoingRow<'a> {
 }
 
 /// Replaces `out` by the bytes of a row; gives their digest.
-pub(crate) fn encode(number: u64, layout: RowLayout, row: &OutgoingRow<'_>, out: &mut Vec<u8>) -> RowDigest {
+pub(crate) fn encode(
+    number: u64,
+    layout: RowLayout,
+    nonce: &RowNonce,
+    row: &OutgoingRow<'_>,
+    out: &mut Vec<u8>,
+) -> RowDigest {
     out.clear();
     out.extend([0; CHECK]);
+    out.extend(nonce);
     for text in [Some(row.id), row.subject] {
         // Lengths are kept one higher, so that an absent text differs from an empty one.
         out.extend(text.map_or(0, |text| text.len() as u64 + 1).to_le_bytes());
@@ -114,11 +131,31 @@ pub(crate) fn decode(
     }
 }
 
-/// The hash of what a row holds, wherever it lies: the checksum in front depends on its number and is left out. So are
+/// The hash of what a row holds, wherever it lies: checksum and nonce in front are left out. So are
 /// features beside the words they were made from: a retrained encoder makes others of the same row.
 pub(crate) fn content(shape: RowShape, bytes: &[u8]) -> Hash {
     let end = bytes.len().saturating_sub(shape.derived_bytes());
-    efface_receipt::sha256(bytes.get(CHECK..end).unwrap_or_default())
+    efface_receipt::sha256(bytes.get(FRONT..end).unwrap_or_default())
+}
+
+/// Like [`content`], without id and subject: the same for a row that comes under another name.
+pub(crate) fn substance(shape: RowShape, row: &StoredRow) -> Hash {
+    let nameless = OutgoingRow {
+        id: "",
+        subject: None,
+        weight: row.weight,
+        targets: &row.targets,
+        words: &row.words,
+        features: row.features.as_ref(),
+    };
+    substance_of(shape, &nameless)
+}
+
+/// The substance of a row on its way into the file.
+pub(crate) fn substance_of(shape: RowShape, row: &OutgoingRow<'_>) -> Hash {
+    let mut bytes = Vec::new();
+    encode(0, shape.layout, &[0; 32], &OutgoingRow { id: "", subject: None, ..*row }, &mut bytes);
+    content(shape, &bytes)
 }
 
 fn checksum(number: u64, body: &[u8]) -> ([u8; CHECK], RowDigest) {
@@ -131,6 +168,7 @@ fn checksum(number: u64, body: &[u8]) -> ([u8; CHECK], RowDigest) {
 }
 
 fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
+    let nonce = *take(&mut bytes, size_of::<RowNonce>())?.first_chunk()?;
     let id = text(&mut bytes)??;
     let subject = text(&mut bytes)?;
     let weight = *doubles(&mut bytes, 1)?.first()?;
@@ -165,7 +203,15 @@ fn read(shape: RowShape, mut bytes: &[u8]) -> Option<StoredRow> {
             StoredFeatures::WordIds(integers(&mut bytes, count)?)
         }
     };
-    (bytes.is_empty() && weight >= 0.0).then_some(StoredRow { id, subject, weight, targets, words, features })
+    (bytes.is_empty() && weight >= 0.0).then_some(StoredRow {
+        nonce,
+        id,
+        subject,
+        weight,
+        targets,
+        words,
+        features,
+    })
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -222,13 +268,14 @@ mod tests {
             let targets = &[1.0, -1.0];
             let row = OutgoingRow { id: "r1", subject: Some(""), weight: 2.0, targets, words, features };
             let mut bytes = Vec::new();
-            let written = encode(7, layout, &row, &mut bytes);
+            let written = encode(7, layout, &[9; 32], &row, &mut bytes);
             let (stored, digest) = decode(7, shape, &bytes).unwrap();
             assert_eq!(digest, written);
             assert_eq!((stored.id.as_str(), stored.subject.as_deref(), stored.weight), ("r1", Some(""), 2.0));
             assert_eq!(stored.features.as_ref().entries(), features.entries());
             assert_eq!(stored.features.as_ref().word_ids(), features.word_ids());
-            assert_eq!(stored.words, words);
+            assert_eq!((stored.nonce, stored.words.as_slice()), ([9; 32], words));
+            assert_eq!(substance(shape, &stored), substance_of(shape, &row));
             assert!(decode(8, shape, &bytes).is_err(), "a row under another number");
             for at in 0..bytes.len() {
                 assert!(decode(7, shape, &bytes[..at]).is_err());

@@ -9,8 +9,9 @@ use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::layout::{RowLayout, RowShape};
-use super::payload::{self, OutgoingRow, RowDigest, StoredFeatures, StoredRow};
+use super::payload::{self, OutgoingRow, RowDigest, RowNonce, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
+use crate::randomness::random_bytes;
 
 /// Which rows of a file belong to its model, and what each of them looks like.
 #[derive(Debug, Clone)]
@@ -259,11 +260,12 @@ impl RowCollector {
 
 /// What the ledger and the list of rows keep of a row that was written.
 pub(crate) struct WrittenRow {
+    pub(crate) nonce: RowNonce,
     pub(crate) content: Hash,
     pub(crate) digest: RowDigest,
 }
 
-/// Appends a row and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
+/// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
 /// the table.
 pub(crate) fn insert(
     connection: &Connection,
@@ -272,10 +274,11 @@ pub(crate) fn insert(
     row: &OutgoingRow<'_>,
     buffer: &mut Vec<u8>,
 ) -> Result<WrittenRow, FileFault> {
-    let digest = payload::encode(number, shape.layout, row, buffer);
+    let nonce = *random_bytes().map_err(|error| FileFault::Damaged(error.to_string()))?;
+    let digest = payload::encode(number, shape.layout, &nonce, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
     statement.execute(params![number, buffer.as_slice()])?;
-    Ok(WrittenRow { content: payload::content(shape, buffer), digest })
+    Ok(WrittenRow { nonce, content: payload::content(shape, buffer), digest })
 }
 
 /// Gives a row other features, in place: the bytes keep their number and the row its content. Gives their digest.
@@ -295,7 +298,7 @@ pub(crate) fn renew(
         features,
     };
     let mut buffer = Vec::new();
-    let digest = payload::encode(number, layout, &row, &mut buffer);
+    let digest = payload::encode(number, layout, &stored.nonce, &row, &mut buffer);
     let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
     if connection.prepare_cached(sql)?.execute(params![number, buffer])? == 1 {
         Ok(digest)

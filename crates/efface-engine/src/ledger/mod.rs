@@ -23,11 +23,13 @@ pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf, signed_h
 pub(crate) use release::{NoisePromise, PolicyState};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 
-use efface_receipt::{CommitmentSalt, Hash, PublicKey, SetState, Time, sha256};
+use efface_receipt::{
+    CommitmentLabel, CommitmentOpening, Hash, PublicKey, SetState, Time, row_value, sha256,
+};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::file::{FileFault, FileSalt};
+use crate::file::{FileFault, RowNonce};
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,9 +116,9 @@ fn epoch() -> Time {
 /// A state of a model as receipts name it: its training set and the hash of its parameters.
 pub(crate) type ModelState = (SetState, Hash);
 
-/// The secret of a model's commitments. It is derived, so that no commitment is also an entry of another table.
-pub(crate) fn commitment_salt(salt: &FileSalt) -> CommitmentSalt {
-    let mut bytes = b"efface commitments v1\0".to_vec();
-    bytes.extend(salt.bytes());
-    CommitmentSalt::new(sha256(&bytes).as_bytes())
+/// The leaf of a row in the training set: a commitment to its id and its content with the row's own nonce. Nobody can test
+/// a guess of the row without the nonce, which is overwritten with the row.
+pub(crate) fn row_leaf(nonce: &RowNonce, id: &str, content: &Hash) -> Hash {
+    let value = row_value(id.as_bytes(), content);
+    CommitmentOpening(Hash(*nonce)).commitment(CommitmentLabel::Row, &value)
 }

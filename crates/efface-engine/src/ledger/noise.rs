@@ -2,11 +2,12 @@
 //! noise, and from nothing else: a version has one noisy copy, however often, in whatever format and by whichever process
 //! it is exported. Fresh noise for every export would average out.
 //!
-//! The seed lies beside the signing key and never in the model file. The first receipt of the log holds its hash, so that
+//! The seed lies beside the signing key and never in the model file. Names that the file must know again, such as ids that must
+//! not come back, are hashed with a key made from it: the file alone lets nobody test a guess. The first receipt of the log holds its hash, so that
 //! a seed that was exchanged is noticed. It stays as it is when the signing key is replaced: with another seed the same
 //! version would get a second copy with other noise.
 
-use efface_receipt::{Hash, SetState};
+use efface_receipt::{CommitmentSalt, Hash, SetState};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -60,6 +61,18 @@ impl NoiseSeed {
         let (origin, digits) = line.strip_prefix(SEED_PREFIX)?.rsplit_once('+')?;
         let Hash(bytes) = Hash::from_hex(digits)?;
         Some(Self { origin: origin.to_owned(), bytes: Zeroizing::new(bytes) })
+    }
+
+    /// The same secret for the log that replaces this one, which knows the same names again. Noise does not repeat: a version
+    /// has the name of its log in it.
+    pub(crate) fn carried(&self, origin: &str) -> Self {
+        Self { origin: origin.to_owned(), bytes: self.bytes.clone() }
+    }
+
+    /// The secret of the commitments to names: of requests, of ids that must not come back, of the places of exports.
+    pub(crate) fn names(&self) -> CommitmentSalt {
+        let Hash(bytes) = digest(&[b"efface names v1\0", &*self.bytes]);
+        CommitmentSalt::new(&Zeroizing::new(bytes))
     }
 
     /// Standard normal numbers for a version of the model and noise of this standard deviation. The deviation is part of

@@ -4,6 +4,7 @@
 use efface_receipt::{Calibration, ReleaseTerms, SensitivitySource};
 use serde::{Deserialize, Serialize};
 
+use super::suppression::SuppressionScope;
 use super::{PrivacyAccount, gaussian};
 
 /// The policy of a model, and what waits under it.
@@ -34,6 +35,8 @@ pub(crate) struct PolicyState {
     pub(crate) settle_within_seconds: u64,
     /// What exports with noise have spent.
     pub(crate) account: PrivacyAccount,
+    /// What keeps a row from being learned again.
+    pub(crate) suppress: SuppressionScope,
 }
 
 /// (ε, δ) and the distance that they are to hide; None for as far as the parameters moved.
@@ -59,6 +62,7 @@ impl Default for PolicyState {
             settle_after: 1,
             settle_within_seconds: 0,
             account: PrivacyAccount::default(),
+            suppress: SuppressionScope::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use efface_receipt::RequestKind;
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
 use super::open_model::OpenModel;
 use super::report::ChangeReport;
+use super::returning;
 use super::row_source::RowSource;
 use crate::codec::model;
 use crate::error::{Error, Result};
@@ -24,13 +25,17 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let texts = change.text_encoder()?;
     let batch = change.gather(source, texts.as_ref(), progress)?;
     let gone = change.find(&batch.ids)?;
+    // The ids are here; the person whom a row now names may be one who asked to be forgotten.
+    returning::check_names(&change, &batch, false)?;
     // An amended row gets a new number in the file. A model that goes by numbers must hear of it.
     let renumbered = model::knows_numbers(&change.manifest);
     let mut numbers = gone.clone();
     if renumbered {
         numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
     }
+    let lines = batch.lines.clone();
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
+    returning::check_content(&change, &new, &lines)?;
     let rows = change.rows();
     let amended = change.current_model().and_then(|model| {
         if renumbered {
@@ -44,6 +49,7 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
         outcome,
         gone,
         forgets: false,
+        subjects: Vec::new(),
         new: Some(new),
         renewal: None,
         deferrable: None,

@@ -23,6 +23,8 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     let mut drafts: Vec<ReceiptDraft> = change.draft.take().into_iter().collect();
     let opened = &mut change.opened;
     let store = opened.store();
+    let names = opened.names()?;
+    let destination = destination.map(|name| names.commit(CommitmentLabel::RowId, name.as_bytes()));
     let manifest = &mut opened.manifest;
     let mut parameters = parameters::parameters_of(store, manifest, opened.encoder.as_ref())?;
     let now = manifest.ledger.newest;
@@ -31,8 +33,6 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
         return Err(Error::Held { more });
     }
     let state = manifest.state();
-    let salt = manifest.commitments();
-    let destination = destination.map(|name| salt.commit(CommitmentLabel::RowId, name.as_bytes()));
     let moved = manifest.policy.moved;
     let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
     let version = noise::version(&manifest.ledger.origin, &state);

@@ -13,6 +13,7 @@ use super::network;
 use super::open_model::OpenModel;
 use super::prepared::PreparedModel;
 use super::recipe;
+use super::replaced::ReplacedModel;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::summary::summary;
@@ -24,7 +25,7 @@ use crate::file::outputs::{self, LockedName, PlannedOutput};
 use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
-use crate::ledger::{MethodFindings, founding};
+use crate::ledger::{MethodFindings, founding, row_leaf};
 use crate::progress::Progress;
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
@@ -32,6 +33,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let started = Instant::now();
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
+    let replaced = ReplacedModel::at(path, request)?;
     let mut prepared = match &request.network {
         Some(network) => network::prepare(request, network, progress)?,
         None => prepare(request, progress)?,
@@ -44,7 +46,11 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         prepared;
     progress.finish();
 
-    let secrets = founding::draw(&request.access, request.recovery_key.is_some())?;
+    replaced.check(&names)?;
+    let mut secrets = founding::draw(&request.access, request.recovery_key.is_some())?;
+    if let Some(seed) = replaced.seed(secrets.noise.origin()) {
+        secrets.noise = seed;
+    }
     let draft = ModelDraft::beside(path)?;
     let file = ModelStore::create(&draft.0.path)?;
     let transaction = file.begin(true)?;
@@ -55,6 +61,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let rows = NewRows { rows, words, names };
     file.with(|connection| {
         let leaves = rows.write(connection, &mut manifest, progress)?;
+        replaced.carry(connection, &mut manifest)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
@@ -70,7 +77,6 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.finish();
 
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
-    let replaced = origin(path);
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
@@ -78,7 +84,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     }
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
-    keys.keep_only(secrets.signer.public_key(), replaced.as_deref())?;
+    keys.keep_only(secrets.signer.public_key(), replaced.origin.as_deref())?;
     let summary = summary(&OpenModel::open(path, false, PATIENCE)?)?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
@@ -87,6 +93,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         tolerance_missed: evidence.tolerance_missed(),
         seconds: started.elapsed().as_secs_f64(),
         cut,
+        carried: replaced.carried(),
+        dropped: replaced.dropped,
     })
 }
 
@@ -105,7 +113,6 @@ impl NewRows {
         manifest: &mut Manifest,
         progress: &dyn Progress,
     ) -> std::result::Result<Vec<Hash>, FileFault> {
-        let salt = manifest.commitments();
         let shape = manifest.blueprint.shape();
         let mut directory = manifest.directory(connection);
         let mut leaves = Vec::with_capacity(self.rows.len());
@@ -122,7 +129,7 @@ impl NewRows {
                 features: row.features,
             };
             let written = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
-            leaves.push(salt.row(id.as_bytes(), &written.content));
+            leaves.push(row_leaf(&written.nonce, id, &written.content));
             digests.push(written.digest);
             progress.at(slot as u64);
         }
@@ -185,12 +192,6 @@ fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOu
         .chain(checkpoint.map(PlannedOutput::resumed))
         .chain(recovery)
         .collect()
-}
-
-/// The log of the model that is about to be replaced; None where there is none, or none that can be read.
-fn origin(path: &Path) -> Option<String> {
-    let manifest = ModelStore::open(path, false, PATIENCE).ok()?.read(Manifest::load).ok()?;
-    Some(manifest.ledger.origin)
 }
 
 /// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that

@@ -7,8 +7,8 @@ use super::change::{OpenedChange, RowChange, change_report, receipt_place};
 use super::ingest::RowBatch;
 use super::open_model::OpenModel;
 use super::report::ChangeReport;
+use super::returning;
 use super::row_source::RowSource;
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::ledger::ReceiptDraft;
 use crate::progress::Progress;
@@ -22,7 +22,9 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     batch.number(change.manifest.next_position);
     check_new(&change, &batch)?;
     let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
+    let lines = batch.lines.clone();
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
+    returning::check_content(&change, &new, &lines)?;
     let rows = change.rows();
     let learned = change.current_model().and_then(|model| Ok(model.learn(&rows, &new.rows)?));
     let outcome = learned.map_err(|error| change.name_rows(error))?;
@@ -31,6 +33,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
         outcome,
         gone: Vec::new(),
         forgets: false,
+        subjects: Vec::new(),
         new: Some(new),
         renewal: None,
         deferrable: None,
@@ -55,9 +58,6 @@ fn check_new(change: &OpenedChange<'_>, batch: &RowBatch) -> Result<()> {
         if row.is_some() {
             return Err(Error::AlreadyThere { id: id.clone(), line });
         }
-        if let Some(at) = change.forgotten_at(id)? {
-            return Err(Error::ComesBack { id: id.clone(), on: clock::date(&at).into(), line });
-        }
     }
-    Ok(())
+    returning::check_names(change, batch, true)
 }

@@ -12,6 +12,7 @@ use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
+use crate::ledger::suppression::SuppressionScope;
 use crate::ledger::{NoisePromise, ReceiptDraft, founding};
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
@@ -47,6 +48,8 @@ pub struct ReleasePolicy {
     /// Whether this model can put scrubbing off at all. Models that keep no sums write little at a forget, and scrub at
     /// once whatever the policy says.
     pub can_defer: bool,
+    /// What keeps a forgotten row from being learned again.
+    pub suppress: SuppressionScope,
 }
 
 /// Noise on exported parameters.
@@ -85,6 +88,8 @@ pub struct PolicyChange {
     pub settle_after: Option<u64>,
     /// Seconds after which they wait no longer.
     pub settle_within_seconds: Option<u64>,
+    /// What keeps a forgotten row from being learned again.
+    pub suppress: Option<SuppressionScope>,
 }
 
 impl From<&Manifest> for ReleasePolicy {
@@ -107,6 +112,7 @@ impl From<&Manifest> for ReleasePolicy {
             settle_after: policy.settle_after,
             settle_within_seconds: policy.settle_within_seconds,
             can_defer: model::defers(manifest),
+            suppress: policy.suppress,
         }
     }
 }
@@ -123,6 +129,7 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
     let policy = &mut change.manifest.policy;
     policy.minimum_batch = asked.minimum_batch.unwrap_or(policy.minimum_batch);
     policy.delay_seconds = asked.delay_seconds.unwrap_or(policy.delay_seconds);
+    policy.suppress = asked.suppress.unwrap_or(policy.suppress);
     if let Some(noise) = asked.noise {
         policy.noise = match noise {
             ExportNoise::Deviation { deviation } if deviation > 0.0 => Some(deviation),
@@ -171,6 +178,12 @@ fn settings(policy: &ReleasePolicy) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("settle_after_rows".into(), policy.settle_after.into());
     map.insert("settle_within_seconds".into(), policy.settle_within_seconds.into());
+    let scope = match policy.suppress {
+        SuppressionScope::Ids => "ids",
+        SuppressionScope::Subjects => "subjects",
+        SuppressionScope::Content => "content",
+    };
+    map.insert("suppress".into(), scope.into());
     map
 }
 

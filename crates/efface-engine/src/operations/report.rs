@@ -46,6 +46,9 @@ pub struct ChangeReport {
     pub replayed: bool,
     /// The receipt; None in a dry run.
     pub receipt: Option<ReceiptPlace>,
+    /// For a request about a person: the nonce that proves whom the receipt's `subject` stands for. It is told once and kept
+    /// nowhere.
+    pub subject_opening: Option<String>,
     /// The record of the method.
     pub evidence: Evidence,
 }
@@ -72,6 +75,10 @@ pub struct FitReport {
     pub seconds: f64,
     /// Texts of which the encoder of a network reads the beginning only.
     pub cut: u64,
+    /// Forgotten rows of the model that was replaced, which must not come back to this one either.
+    pub carried: u64,
+    /// Why its list of them, or a part of it, was not carried over; None where there was none, or all of it was.
+    pub dropped: Option<String>,
 }
 
 /// The scores of one row.

@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     let output = output(&args)?;
     check(&args, &output)?;
-    let force = args.force;
+    let force = args.overwriting.force;
     let mut request = request(args)?;
     request.mode = terminal.mode();
     request.access = terminal.access().clone();
@@ -38,10 +38,19 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     if let Some(tolerance) = report.tolerance.filter(|_| report.tolerance_missed) {
         terminal.warn(&missed(report.summary.relative_bound, tolerance));
     }
+    if let Some(dropped) = &report.dropped {
+        terminal.warn(dropped);
+    }
     if terminal.json() {
         return terminal.object(&report);
     }
     terminal.message(&sentence(&report, &output));
+    if report.carried > 0 {
+        terminal.note(&format!(
+            "{} rows that the replaced model had forgotten must not come back to this one either",
+            report.carried
+        ));
+    }
     terminal.note(&format!(
         "its signing key is {}; without it the model cannot change",
         key_path(&output).display()
@@ -80,7 +89,7 @@ fn check(args: &FitArguments, output: &Path) -> Result {
     let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
     let inputs: Vec<&Path> =
         read.into_iter().flatten().chain([&args.data.file]).map(PathBuf::as_path).collect();
-    Ok(check_outputs(&outputs, &inputs, args.force)?)
+    Ok(check_outputs(&outputs, &inputs, args.overwriting.force)?)
 }
 
 fn request(args: FitArguments) -> Result<FitRequest> {
@@ -95,6 +104,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
     }
     Ok(FitRequest {
+        drop_suppressed: args.overwriting.drop_suppressed,
         source: source.into(),
         targets: args.targets,
         text: args.text,

@@ -35,7 +35,7 @@ pub(crate) struct AppliedChange<'a> {
 
 impl<'a> AppliedChange<'a> {
     fn new(planned: PlannedChange<'a>) -> Result<Self> {
-        let PlannedChange { mut opened, evidence, model, form, gone, forgets, new, renewal, .. } = planned;
+        let PlannedChange { mut opened, evidence, model, form, gone, suppressed, new, renewal, .. } = planned;
         let PlannedChange { before, published, scrubbing, .. } = planned;
         let store = opened.store();
         let manifest = &mut opened.manifest;
@@ -50,11 +50,8 @@ impl<'a> AppliedChange<'a> {
             for leaving in &gone {
                 directory.erase(leaving.row.0)?;
             }
-            if forgets {
-                let salt = manifest.salt();
-                let entries = gone.iter().map(|leaving| Hash(salt.id(&leaving.id))).collect();
-                suppression::remember(connection, &mut manifest.ledger, entries, &manifest.changed_at)?;
-            }
+            let at = manifest.changed_at.clone();
+            suppression::remember(connection, &mut manifest.ledger, &suppressed, &at)?;
             if scrubbed {
                 let numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
                 overwrite_rows(connection, manifest, &numbers)?;
@@ -156,7 +153,6 @@ fn put_in(
     directory: &mut RowDirectory<'_>,
     new: &ArrivingRows,
 ) -> std::result::Result<Vec<Hash>, FileFault> {
-    let salt = manifest.commitments();
     let shape = manifest.blueprint.shape();
     let mut leaves = Vec::with_capacity(new.names.ids.len());
     let mut buffer = Vec::new();
@@ -175,7 +171,7 @@ fn put_in(
         let number = manifest.next_row;
         manifest.next_row += 1;
         let written = file::rows::insert(connection, number, shape, &row, &mut buffer)?;
-        leaves.push(salt.row(id.as_bytes(), &written.content));
+        leaves.push(ledger::row_leaf(&written.nonce, id, &written.content));
         directory.insert(number, id, subject, &written.digest)?;
     }
     Ok(leaves)

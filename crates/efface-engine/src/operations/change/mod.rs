@@ -16,7 +16,7 @@ mod report;
 mod scrub;
 mod signed;
 
-pub(crate) use opened::OpenedChange;
+pub(crate) use opened::{ArrivingRows, OpenedChange};
 pub(crate) use planned::RowChange;
 pub(crate) use report::{change_report, check_asked, idle_evidence, receipt_place};
 pub(crate) use scrub::waited_long_enough;

@@ -1,11 +1,12 @@
 //! The first phase of a change: the file is held, and the model is as the last change left it.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
 use efface::features::Encoder;
 use efface::{Model, NotCovered, RowId, Rows};
-use efface_receipt::{Hash, ReceiptSigner, Time};
+use efface_receipt::{CommitmentSalt, ReceiptSigner, Time};
 
 use crate::clock;
 use crate::codec::manifest::Manifest;
@@ -13,7 +14,8 @@ use crate::codec::model;
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::{Error, Result};
 use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoreTransaction};
-use crate::ledger::{ModelTransition, suppression};
+use crate::ledger::suppression::{SuppressedName, SuppressionList};
+use crate::ledger::{ModelTransition, founding};
 use crate::operations::ingest::{self, ReadPurpose, RowBatch, RowNames, RowReader};
 use crate::operations::open_model::{ModelSnapshot, OpenModel};
 use crate::operations::row_source::RowSource;
@@ -37,6 +39,9 @@ pub(crate) struct OpenedChange<'a> {
     pub(crate) received_at: Time,
     pub(crate) manifest: Manifest,
     pub(crate) encoder: Option<Encoder>,
+    /// Whether it may write; if not, it is a dry run or an audit.
+    pub(super) writes: bool,
+    names: OnceCell<CommitmentSalt>,
 }
 
 impl<'a> OpenedChange<'a> {
@@ -46,7 +51,8 @@ impl<'a> OpenedChange<'a> {
         let started = Instant::now();
         let ModelSnapshot { mut manifest, encoder } = model.snapshot()?;
         let received_at = manifest.ledger.now();
-        Ok(Self { model, transaction, started, received_at, manifest, encoder })
+        let names = OnceCell::new();
+        Ok(Self { model, transaction, started, received_at, manifest, encoder, writes: write, names })
     }
 
     pub(crate) fn store(&self) -> &'a ModelStore {
@@ -111,7 +117,12 @@ impl<'a> OpenedChange<'a> {
     /// The error that says why a row is not in the model.
     pub(crate) fn absent(&self, id: &str) -> Result<Error> {
         let id = id.to_owned();
-        Ok(match self.forgotten_at(&id)? {
+        // Without the secret beside the model nobody knows which ids were forgotten.
+        let known = match self.forgotten_at(&id) {
+            Err(Error::Key { .. } | Error::NoiseSeed { .. } | Error::Io { .. }) => None,
+            known => known?,
+        };
+        Ok(match known {
             Some(at) => Error::WasForgotten { id, on: clock::date(&at).into() },
             None => {
                 let by_position = self.manifest.blueprint.id.is_none();
@@ -122,8 +133,18 @@ impl<'a> OpenedChange<'a> {
 
     /// When the row of an id was forgotten, if it was.
     pub(crate) fn forgotten_at(&self, id: &str) -> Result<Option<String>> {
-        let commitment = Hash(self.manifest.salt().id(id));
-        self.store().with(|connection| suppression::since(connection, &self.manifest.ledger, &commitment))
+        let name = SuppressedName::id(self.names()?, id);
+        self.store()
+            .with(|connection| SuppressionList::open(connection, &self.manifest.ledger, 1)?.since(&name))
+    }
+
+    /// The secret of the commitments to names, which lies beside the model.
+    pub(crate) fn names(&self) -> Result<&CommitmentSalt> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let names = founding::noise_seed(self.store(), &self.manifest.ledger, &self.model.access)?.names();
+        Ok(self.names.get_or_init(|| names))
     }
 
     /// The encoder that texts go through; None for a model that is no network.

@@ -9,9 +9,10 @@ use crate::clock;
 use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
-use crate::file::RowDigest;
 use crate::file::rows::HashedRow;
-use crate::ledger::{MethodFindings, ModelState};
+use crate::file::{RowDigest, substance};
+use crate::ledger::suppression::{SuppressedName, SuppressionScope};
+use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
 use crate::operations::parameters;
 
@@ -20,8 +21,10 @@ pub(crate) struct RowChange {
     pub(crate) outcome: Outcome<Model>,
     /// The rows that leave.
     pub(crate) gone: Vec<RowId>,
-    /// Whether the ids of the rows that leave must not come back.
+    /// Whether the rows that leave must not come back.
     pub(crate) forgets: bool,
+    /// People who must not come back.
+    pub(crate) subjects: Vec<String>,
     /// The rows that come.
     pub(crate) new: Option<ArrivingRows>,
     /// A whole network that was trained anew or further.
@@ -37,6 +40,8 @@ pub(super) struct LeavingRow {
     pub(super) id: String,
     /// The digest of its bytes.
     pub(super) digest: RowDigest,
+    /// The hash of what it holds beside its names.
+    pub(super) substance: Hash,
     /// Its leaf in the training set.
     pub(super) commitment: Hash,
 }
@@ -58,7 +63,8 @@ pub(crate) struct PlannedChange<'a> {
     pub(super) model: Model,
     pub(super) form: StoredForm,
     pub(super) gone: Vec<LeavingRow>,
-    pub(super) forgets: bool,
+    /// What must not come back.
+    pub(super) suppressed: Vec<SuppressedName>,
     pub(super) new: Option<ArrivingRows>,
     pub(super) renewal: Option<NetworkRenewal>,
     pub(super) before: ModelState,
@@ -70,7 +76,7 @@ pub(crate) struct PlannedChange<'a> {
 
 impl<'a> PlannedChange<'a> {
     fn new(mut opened: OpenedChange<'a>, change: RowChange) -> Result<Self> {
-        let RowChange { outcome, gone, forgets, new, renewal, deferrable } = change;
+        let RowChange { outcome, gone, forgets, subjects, new, renewal, deferrable } = change;
         let Outcome { mut model, mut evidence } = outcome;
         let mut published = None;
         if opened.manifest.policy.published {
@@ -81,6 +87,7 @@ impl<'a> PlannedChange<'a> {
             opened.count_arrivals(&new.rows);
         }
         let (gone, dropped) = opened.count_departures(&gone)?;
+        let suppressed = if forgets { opened.suppressed(&gone, &subjects)? } else { Vec::new() };
         let deferred = deferrable.and_then(|receipts| {
             let rows: Vec<(u64, RowDigest)> =
                 gone.iter().map(|leaving| (leaving.row.0, leaving.digest)).collect();
@@ -126,7 +133,7 @@ impl<'a> PlannedChange<'a> {
             model,
             form,
             gone,
-            forgets,
+            suppressed,
             new,
             renewal,
             before,
@@ -172,20 +179,39 @@ impl<'a> OpenedChange<'a> {
     /// Takes the words and classes of rows that leave into account; gives the rows, and how many features lost their name.
     fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
         let rows = self.rows();
-        let salt = self.manifest.commitments();
+        let shape = self.manifest.blueprint.shape();
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
         for &row in gone {
             let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
             let HashedRow { row: stored, content, digest } = stored.ok_or(efface::Error::UnknownRow(row))?;
-            let commitment = salt.row(stored.id.as_bytes(), &content);
+            let commitment = row_leaf(&stored.nonce, &stored.id, &content);
             if let Some(encoder) = &mut self.encoder {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            leaving.push(LeavingRow { row, id: stored.id, digest, commitment });
+            let substance = substance(shape, &stored);
+            leaving.push(LeavingRow { row, id: stored.id, digest, substance, commitment });
         }
         Ok((leaving, dropped))
+    }
+
+    /// The names under which rows and people must not come back. A dry run without the secret beside the model has none.
+    fn suppressed(&self, gone: &[LeavingRow], subjects: &[String]) -> Result<Vec<SuppressedName>> {
+        let names = match self.names() {
+            Err(_) if !self.writes => return Ok(Vec::new()),
+            names => names?,
+        };
+        let mut all: Vec<SuppressedName> =
+            subjects.iter().map(|subject| SuppressedName::subject(names, subject)).collect();
+        for leaving in gone {
+            all.push(SuppressedName::id(names, &leaving.id));
+            all.push(SuppressedName::alike_id(names, &leaving.id));
+            if self.manifest.policy.suppress == SuppressionScope::Content {
+                all.push(SuppressedName::content(names, &leaving.substance));
+            }
+        }
+        Ok(all)
     }
 
     fn update_manifest(&mut self, stored: StateHead, evidence: &Evidence, forgotten: usize, dropped: usize) {

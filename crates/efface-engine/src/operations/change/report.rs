@@ -32,6 +32,7 @@ pub(crate) fn change_report(
         scrubbed: true,
         replayed: false,
         receipt: None,
+        subject_opening: None,
         evidence,
     }
 }

@@ -1,7 +1,7 @@
 //! What is told of a request, and what is kept of that for the same request when it comes again.
 
 use efface::Evidence;
-use efface_receipt::{RequestOutcome, SignedReceipt};
+use efface_receipt::{Hash, RequestOutcome, SignedReceipt};
 use serde::{Deserialize, Serialize};
 
 use super::plan::ForgetPlan;
@@ -23,6 +23,10 @@ pub(super) struct KeptAnswer {
     pub(super) dropped: usize,
     pub(super) scrubbed: bool,
     pub(super) evidence: Evidence,
+    /// What proves to whom the receipt's commitment to the subject is. It is told once: whoever finds it in the file could
+    /// test guesses.
+    #[serde(skip)]
+    pub(super) opening: Option<Hash>,
 }
 
 impl KeptAnswer {
@@ -37,6 +41,7 @@ impl KeptAnswer {
             dropped: 0,
             scrubbed: true,
             evidence,
+            opening: plan.subject.as_ref().map(|subject| subject.opening),
         }
     }
 
@@ -47,6 +52,7 @@ impl KeptAnswer {
             missing: self.missing,
             withdrawn: self.withdrawn,
             scrubbed: self.scrubbed,
+            subject_opening: self.opening.filter(|_| !dry_run).map(|opening| opening.to_string()),
             ..change_report(self.evidence, seconds, dry_run, self.dropped)
         }
     }

@@ -113,8 +113,17 @@ impl RequestGroup<'_> {
         let first = &self.requests[self.plans[0].at];
         let erased = self.plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
         let deferrable = Some(erased);
-        let mut planned =
-            change.plan(RowChange { outcome, gone, forgets: true, new: None, renewal, deferrable })?;
+        let people = self.plans.iter().filter_map(|plan| plan.subject.as_ref());
+        let subjects = people.map(|subject| subject.value.clone()).collect();
+        let mut planned = change.plan(RowChange {
+            outcome,
+            gone,
+            forgets: true,
+            subjects,
+            new: None,
+            renewal,
+            deferrable,
+        })?;
         check_asked(&planned.evidence, &first.method)?;
         let manifest = &mut planned.opened.manifest;
         manifest.policy.count(erased, manifest.ledger.newest);
@@ -211,7 +220,7 @@ impl RequestGroup<'_> {
         let mut draft = ReceiptDraft::new(RequestKind::Forget, outcome, received_at);
         draft.request = plan.name.map(|name| name.commitment);
         draft.requested_at = self.requests[plan.at].requested_at;
-        draft.subject = plan.subject;
+        draft.subject = plan.subject.as_ref().map(|subject| subject.commitment);
         draft.reason = plan.reason(outcome);
         draft
     }

@@ -19,12 +19,21 @@ pub(super) struct RequestName {
     pub(super) body: Hash,
 }
 
+/// The subject of a request.
+pub(super) struct SubjectName {
+    pub(super) value: String,
+    /// The commitment to it in the receipt.
+    pub(super) commitment: Hash,
+    /// What proves to whom the commitment is. The caller gets it, and no file keeps it.
+    pub(super) opening: Hash,
+}
+
 /// A request and the rows that it is about.
 pub(super) struct ForgetPlan {
     /// The place of the request among those that came together.
     pub(super) at: usize,
     pub(super) name: Option<RequestName>,
-    pub(super) subject: Option<Hash>,
+    pub(super) subject: Option<SubjectName>,
     pub(super) rows: Vec<RowId>,
     /// Rows that were named and are not in the model.
     pub(super) missing: usize,
@@ -42,7 +51,7 @@ impl ForgetPlan {
     /// Why a request came to this outcome, where the outcome does not say it.
     pub(super) fn reason(&self, outcome: RequestOutcome) -> Option<String> {
         let named = self.missing + self.rows.len();
-        match (outcome, self.subject) {
+        match (outcome, &self.subject) {
             (RequestOutcome::Partial, _) => Some(format!("{} of {named} rows were not there", self.missing)),
             (RequestOutcome::NotFound, Some(_)) => Some("no row of this subject is in the model".into()),
             (RequestOutcome::NotFound, None) => Some("none of these rows is in the model".into()),

@@ -3,16 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use efface::RowId;
-use efface_receipt::{CommitmentLabel, Hash};
+use efface_receipt::{CommitmentLabel, CommitmentOpening, Hash};
 
 use super::answer::replay;
 use super::identity::{check_name, identity};
-use super::plan::{ForgetPlan, RequestName, look_up, resolve};
+use super::plan::{ForgetPlan, RequestName, SubjectName, look_up, resolve};
 use crate::error::{Error, Result};
 use crate::ledger::requests;
 use crate::operations::change::OpenedChange;
 use crate::operations::report::ChangeReport;
 use crate::operations::request::{ForgetRequest, RowSelection};
+use crate::randomness::random_bytes;
 
 /// Requests after a first look at the file.
 pub(super) struct SortedRequests {
@@ -26,7 +27,6 @@ pub(super) struct SortedRequests {
 
 /// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
 pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) -> Result<SortedRequests> {
-    let salt = change.manifest.commitments();
     let found = look_up(change, requests)?;
     let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
     let mut taken: HashSet<RowId> = HashSet::new();
@@ -45,8 +45,9 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
                     continue;
                 }
             };
-            let commitment = salt.commit(CommitmentLabel::Request, id.as_bytes());
-            let body = salt.commit(CommitmentLabel::Request, &identity(request)?);
+            let names = change.names()?;
+            let commitment = names.commit(CommitmentLabel::Request, id.as_bytes());
+            let body = names.commit(CommitmentLabel::Request, &identity(request)?);
             let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
             let known = change
                 .store()
@@ -71,8 +72,12 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
             Ok((rows, missing)) => {
                 taken.extend(&rows);
                 let subject = match &request.who {
+                    // A nonce of its own, which is told and not kept: nothing links two receipts of a person.
                     RowSelection::Subject { value, .. } => {
-                        Some(salt.commit(CommitmentLabel::Subject, value.trim().as_bytes()))
+                        let opening = CommitmentOpening(Hash(*random_bytes()?));
+                        let value = value.trim();
+                        let commitment = opening.commitment(CommitmentLabel::Subject, value.as_bytes());
+                        Some(SubjectName { value: value.to_owned(), commitment, opening: opening.0 })
                     }
                     RowSelection::Ids(_) => None,
                 };

@@ -59,6 +59,9 @@ pub struct FitRequest {
     /// A new file for a recovery key, which hands over where the signing key is lost. It belongs in another place than the
     /// model. Without one, a lost key ends the log.
     pub recovery_key: Option<PathBuf>,
+    /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the new model takes it over,
+    /// and rows that are on it are refused.
+    pub drop_suppressed: bool,
 }
 
 impl FitRequest {
@@ -86,6 +89,7 @@ impl FitRequest {
             mode: crate::file::outputs::PRIVATE_MODE,
             access: KeyAccess::default(),
             recovery_key: None,
+            drop_suppressed: false,
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::clock;
 use crate::error::Result;
 use crate::file::{FileFault, damaged};
-use crate::ledger::{self, LedgerHead, ReceiptLog};
+use crate::ledger::{self, LedgerHead, ReceiptLog, founding};
 use crate::operations::open_model::{ModelSnapshot, OpenModel};
 
 /// One thing that was looked at.
@@ -66,6 +66,8 @@ pub(crate) fn verify(
     let transaction = model.store.begin(false)?;
     let ModelSnapshot { manifest, .. } = model.snapshot()?;
     let ledger = &manifest.ledger;
+    // Whoever verifies a copy of the file has no secret of it.
+    let names = founding::noise_seed(&model.store, ledger, &model.access).ok().map(|seed| seed.names());
     let mut checks = Vec::new();
     let mut left = BTreeMap::new();
     let mut last = None;
@@ -98,7 +100,10 @@ pub(crate) fn verify(
     note("scrubbing", whole(&mut |connection| tables::scrubbing(connection, &manifest, unscrubbed)));
     note("requests", whole(&mut |connection| tables::asked(connection, &manifest)));
     note("exports", whole(&mut |connection| tables::exported(connection, &manifest)));
-    note("suppression list", whole(&mut |connection| tables::suppressed(connection, &manifest, &left)));
+    note(
+        "suppression list",
+        whole(&mut |connection| tables::suppressed(connection, &manifest, names.as_ref(), &left)),
+    );
     let tolerance = tolerance.unwrap_or(0.0);
     note("bound", rows::bound(model, &manifest, tolerance));
     note("rows", rows::against(model, &manifest, tolerance, rows));

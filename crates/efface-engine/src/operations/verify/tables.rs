@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use efface_receipt::{Hash, Receipt, RequestId, SettledRun, SignedReceipt, training_set};
+use efface_receipt::{CommitmentSalt, Hash, Receipt, RequestId, SettledRun, SignedReceipt, training_set};
 use rusqlite::Connection;
 
 use super::{CheckOutcome, holds};
 use crate::codec::manifest::Manifest;
+use crate::error::SuppressionKind;
 use crate::file::{self, damaged, parts};
-use crate::ledger::{self, SealedTable, SealedTree, copies, requests, suppression};
+use crate::ledger::suppression::{self, SuppressedName};
+use crate::ledger::{self, SealedTable, SealedTree, copies, requests, row_leaf};
 
 /// SQLite's own look at its pages, and that the file holds no values of which nothing is known.
 pub(super) fn file(connection: &Connection) -> CheckOutcome {
@@ -38,12 +40,11 @@ pub(super) fn arrays(connection: &Connection, manifest: &Manifest, last: Option<
 /// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree over all of them is
 /// built from nothing.
 pub(super) fn set(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
-    let commitments = manifest.commitments();
     let salt = manifest.salt();
     let mut leaves: Vec<Hash> = Vec::new();
     let mut entries = HashMap::new();
     file::rows::each(connection, &manifest.outline(), |number, found| {
-        leaves.push(commitments.row(found.row.id.as_bytes(), &found.content));
+        leaves.push(row_leaf(&found.row.nonce, &found.row.id, &found.content));
         entries.insert(number, salt.entry(&found.row.id, found.row.subject.as_deref(), &found.digest));
         Ok(())
     })?;
@@ -147,21 +148,24 @@ pub(super) fn exported(connection: &Connection, manifest: &Manifest) -> CheckOut
 pub(super) fn suppressed(
     connection: &Connection,
     manifest: &Manifest,
+    names: Option<&CommitmentSalt>,
     left: &BTreeMap<String, u64>,
 ) -> CheckOutcome {
-    let entries = suppression::checked_list(connection, &manifest.ledger)?;
+    let all = suppression::checked_list(connection, &manifest.ledger)?;
+    let entries: Vec<_> = all.iter().filter(|entry| entry.name.kind == SuppressionKind::Id).collect();
     let listed = entries.len() as u64;
     if listed != manifest.forgotten {
         return damaged(format!("it lists {listed} rows where {} were forgotten", manifest.forgotten));
     }
-    let gone: HashSet<Hash> = entries.iter().map(|entry| entry.commitment).collect();
-    let salt = manifest.salt();
-    file::rows::each(connection, &manifest.outline(), |_, found| {
-        if gone.contains(&Hash(salt.id(&found.row.id))) {
-            return damaged("a row that was forgotten is in the model");
-        }
-        Ok(())
-    })?;
+    let gone: HashSet<Hash> = entries.iter().map(|entry| entry.name.commitment).collect();
+    if let Some(names) = names {
+        file::rows::each(connection, &manifest.outline(), |_, found| {
+            if gone.contains(&SuppressedName::id(names, &found.row.id).commitment) {
+                return damaged("a row that was forgotten is in the model");
+            }
+            Ok(())
+        })?;
+    }
     let mut dates: BTreeMap<&str, u64> = BTreeMap::new();
     entries.iter().for_each(|entry| *dates.entry(&entry.since).or_default() += 1);
     // Rows that went before the log began are in no receipt of it.
@@ -169,5 +173,9 @@ pub(super) fn suppressed(
         return damaged("rows that the log says were forgotten are not on the list, or under another time");
     }
     let told: u64 = left.values().sum();
-    holds(format!("{listed} rows that must not come back, {told} of them in this log"))
+    let found = format!("{listed} rows that must not come back, {told} of them in this log");
+    if names.is_none() && listed > 0 {
+        return holds(format!("{found}; which rows they are only the file beside the model can tell"));
+    }
+    holds(found)
 }

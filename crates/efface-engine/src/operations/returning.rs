@@ -1,0 +1,85 @@
+//! Rows that come in a new file and must not: those that were forgotten, and those of people who asked to be.
+
+use super::change::{ArrivingRows, OpenedChange};
+use super::ingest::RowBatch;
+use crate::clock;
+use crate::error::{Error, Result, SuppressionKind};
+use crate::file::{OutgoingRow, substance_of};
+use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionScope};
+
+/// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was, as far as the policy says
+/// so. Rows that are amended are here already: `new_ids` is false for them.
+pub(super) fn check_names(change: &OpenedChange<'_>, batch: &RowBatch, new_ids: bool) -> Result<()> {
+    let names = change.names()?;
+    let by_subject = change.manifest.policy.suppress >= SuppressionScope::Subjects;
+    let mut asked = Vec::new();
+    for (slot, id) in batch.ids.iter().enumerate() {
+        if new_ids {
+            asked.push((slot, SuppressedName::id(names, id)));
+            asked.push((slot, SuppressedName::alike_id(names, id)));
+        }
+        if let Some(Some(subject)) = batch.subjects.get(slot).filter(|_| by_subject) {
+            asked.push((slot, SuppressedName::subject(names, subject)));
+        }
+    }
+    ask(change, &asked, &batch.ids, &batch.lines)
+}
+
+/// Refuses rows whose content was forgotten, where the policy asks for that.
+pub(super) fn check_content(change: &OpenedChange<'_>, new: &ArrivingRows, lines: &[u64]) -> Result<()> {
+    if change.manifest.policy.suppress != SuppressionScope::Content {
+        return Ok(());
+    }
+    let names = change.names()?;
+    let shape = change.manifest.blueprint.shape();
+    let mut asked = Vec::with_capacity(lines.len());
+    for (slot, row) in new.rows.iter().enumerate() {
+        let row = OutgoingRow {
+            id: "",
+            subject: None,
+            weight: row.weight,
+            targets: row.targets,
+            words: new.words.get(slot).map_or(&[][..], Vec::as_slice),
+            features: row.features,
+        };
+        asked.push((slot, SuppressedName::content(names, &substance_of(shape, &row))));
+    }
+    ask(change, &asked, &new.names.ids, lines)
+}
+
+fn ask(
+    change: &OpenedChange<'_>,
+    asked: &[(usize, SuppressedName)],
+    ids: &[String],
+    lines: &[u64],
+) -> Result<()> {
+    let found = change.store().with(|connection| {
+        let list = SuppressionList::open(connection, &change.manifest.ledger, asked.len())?;
+        for (slot, name) in asked {
+            if let Some(since) = list.since(name)? {
+                return Ok(Some((*slot, name.kind, since)));
+            }
+        }
+        Ok(None)
+    })?;
+    match found {
+        Some((slot, by, since)) => Err(comes_back(ids, lines, slot, by, &since)),
+        None => Ok(()),
+    }
+}
+
+/// The error that says which row must not come back, and why.
+pub(super) fn comes_back(
+    ids: &[String],
+    lines: &[u64],
+    slot: usize,
+    by: SuppressionKind,
+    since: &str,
+) -> Error {
+    Error::ComesBack {
+        id: ids.get(slot).cloned().unwrap_or_default(),
+        on: clock::date(since).into(),
+        line: lines.get(slot).copied().unwrap_or_default(),
+        by,
+    }
+}
