@@ -1,6 +1,5 @@
 //! `efface inspect`: what a model file holds, without the content of any row.
 
-use efface::Family;
 use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 
 use crate::cli::InspectArguments;
@@ -27,7 +26,7 @@ fn page(summary: &ModelSummary) -> String {
     }
     match &summary.classes {
         Some(classes) => lines.push(("classes", shortened(classes))),
-        None if summary.recipe.family() == Family::KMeans => {
+        None if !summary.recipe.describe().task.has_targets() => {
             lines.push(("clusters", summary.outputs.len().to_string()));
         }
         None => lines.push(("outputs", shortened(&summary.outputs))),

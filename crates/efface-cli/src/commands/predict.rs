@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use efface::Family;
 use efface_engine::{Error, ModelSummary, Prediction};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +63,7 @@ impl PredictionWriter<'_> {
     }
 
     fn clusters(&self) -> bool {
-        self.summary.recipe.family() == Family::KMeans
+        !self.summary.recipe.describe().task.has_targets()
     }
 
     /// Rows without an id are known by their line. One score needs no name of its own.

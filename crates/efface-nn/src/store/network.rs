@@ -263,6 +263,7 @@ fn read_head(reader: &TensorReader<'_>, file: HeadFile, recipe: &Recipe) -> Resu
         let values = reader.counts(&format!("head.{name}"))?;
         state.arrays.push((name, StateArray::Counts(values)));
     }
+    // The family tells whether the head was fitted for two classes or for more.
     let outputs = if file.family == Family::Softmax { 2 } else { 1 };
     Ok(head_recipe(recipe, outputs)?.restore(state, RowsBeside::None)?)
 }

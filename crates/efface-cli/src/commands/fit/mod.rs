@@ -5,7 +5,6 @@ mod network;
 
 use std::path::{Path, PathBuf};
 
-use efface::Family;
 use efface::features::WordSource;
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary};
@@ -176,7 +175,7 @@ fn sentence(report: &FitReport, output: &Path) -> String {
 
 /// What to call the things that rows are scored against.
 fn outputs(summary: &ModelSummary) -> &'static str {
-    if summary.recipe.family() == Family::KMeans {
+    if !summary.recipe.describe().task.has_targets() {
         "cluster"
     } else if summary.classes.is_some() && summary.outputs.len() > 1 {
         "class"

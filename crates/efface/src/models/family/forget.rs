@@ -4,7 +4,6 @@ use super::Model;
 use super::rule::Judged;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::family::Family;
 use crate::methods::table::refusal;
 use crate::methods::{Method, TakesMethods};
 use crate::rows::{RowId, RowStore};
@@ -35,8 +34,7 @@ impl Model {
             return unsupported(&refusal(method.name(), family));
         }
         method.check()?;
-        let linear = matches!(family, Family::Ridge | Family::Logistic | Family::Softmax);
-        if clear_dead_columns && !linear {
+        if clear_dead_columns && !self.inner().has_column_weights() {
             return unsupported(
                 "only a ridge, logistic or softmax model has a weight per column; leave out clear_dead_columns",
             );

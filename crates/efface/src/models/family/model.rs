@@ -79,6 +79,11 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         false
     }
 
+    /// Whether it has a weight per column, which is 0 where no row has the column.
+    fn has_column_weights(&self) -> bool {
+        false
+    }
+
     /// What it can tell beside its parameters, by name: counts, and what a fit derived from its settings.
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         Vec::new()

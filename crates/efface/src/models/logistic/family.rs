@@ -109,6 +109,10 @@ impl FamilyModel for LogisticModel {
         self.refactorisations
     }
 
+    fn has_column_weights(&self) -> bool {
+        true
+    }
+
     fn refusal(&self, method: &Method) -> Option<&'static str> {
         let certified = self.settings().logistic.privacy.is_some();
         (certified && method.tolerance().is_some()).then_some(

@@ -12,7 +12,7 @@ use crate::models::family::{
     RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::{constant_in_words, number_in_words};
-use crate::rows::Rows;
+use crate::rows::{RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::{Fit, Forget};
 
@@ -52,6 +52,10 @@ impl FamilyModel for RidgeModel {
 
     fn refactorisations(&self) -> usize {
         Self::refactorisations(self)
+    }
+
+    fn has_column_weights(&self) -> bool {
+        true
     }
 
     fn refusal(&self, method: &Method) -> Option<&'static str> {
@@ -119,7 +123,7 @@ impl FamilyRecipe for Ridge {
             RowsBeside::Kept(rows) => RidgeModel::from_state_with_rows(&state, rows),
             RowsBeside::Gone(gone) => {
                 // Rows that left are in the stored sums, and no longer rows of the model.
-                state.rows = state.rows.saturating_sub(gone.iter().count());
+                state.rows = state.rows.saturating_sub(gone.len());
                 RidgeModel::from_state_without(&state, gone)
             }
         };
