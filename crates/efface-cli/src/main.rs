@@ -49,6 +49,7 @@ fn run(command: Command, terminal: &Terminal) -> Result {
         Command::Audit(args) => commands::audit::run(&args, terminal),
         Command::Log(args) => commands::log::run(&args, terminal),
         Command::Receipt(args) => commands::receipt::run(&args, terminal),
+        Command::Evidence(args) => commands::evidence::run(&args, terminal),
         Command::Verify(args) => commands::verify::run(&args, terminal),
         Command::Keys(args) => commands::upkeep::keys(&args, terminal),
         Command::Policy(args) => commands::upkeep::policy(&args, terminal),

@@ -40,7 +40,9 @@ impl Terminal {
 
     /// Opens a model in order to look at it, as patiently as the user is.
     pub(crate) fn look(&self, model: &Path) -> Result<Engine> {
-        Ok(Engine::open_read_only_within(model, self.wait)?)
+        let mut engine = Engine::open_read_only_within(model, self.wait)?;
+        engine.set_key_access(self.access.clone());
+        Ok(engine)
     }
 
     /// Who may read the files that a command writes.

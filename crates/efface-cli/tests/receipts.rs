@@ -99,6 +99,47 @@ fn keys_change_and_old_receipts_still_hold() {
 }
 
 #[test]
+fn an_evidence_pack_shows_what_was_done_and_names_nobody() {
+    let folder = with_log();
+    folder.done("export houses.efface -o a.json");
+    let asked = "forget houses.efface --subject owner=ann --request T-77 --requested-at 2026-03-02T09:15:00.250Z --json";
+    let told = folder.json(asked);
+    let person = format!("--subject owner=ann --opening {}", told["subject_opening"].as_str().unwrap());
+    folder.fails("evidence houses.efface --request T-78 -o none.zip", 2, &["no receipt", "hint: "]);
+    assert!(!folder.path("none.zip").exists());
+    folder.fails("evidence houses.efface --subject owner=ann -o none.zip", 2, &["--opening"]);
+    for what in ["--request T-77", person.as_str(), "--receipt 2"] {
+        let made = folder.json(&format!("evidence houses.efface {what} -o pack.zip --force --json"));
+        assert_eq!(made["receipts"], serde_json::json!([2]));
+        let file = std::fs::File::open(folder.path("pack.zip")).unwrap();
+        let mut archive = zip::ZipArchive::new(file).unwrap();
+        let mut page = String::new();
+        for at in 0..archive.len() {
+            let mut entry = archive.by_index(at).unwrap();
+            let file = entry.name().unwrap().into_owned();
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            for name in ["ann\"", ">ann<", "owner=ann", "T-77", "\"h1\"", "h3,"] {
+                assert!(!text.contains(name), "{name} is in {file}");
+            }
+            if file == "summary.html" {
+                page = text.into_owned();
+            } else if file.ends_with(".cose") || file == "keys.txt" {
+                folder.write(&file.replace('/', "-"), &bytes);
+            }
+        }
+        folder.done("verify receipts-2.cose --key keys.txt");
+        for part in
+            ["EDPB Opinion 28/2024", "forget: erased", "2 left, 0 joined", "1 withdrawn", "2026-03-02T09:15"]
+        {
+            assert!(page.contains(part), "{part} is not in the page");
+        }
+    }
+    folder.fails("evidence houses.efface --receipt 2 -o houses.efface --force", 5, &["houses.efface"]);
+}
+
+#[test]
 fn a_lost_key_has_a_way_back() {
     let folder = Folder::new();
     folder.write("houses.csv", common::HOUSES);

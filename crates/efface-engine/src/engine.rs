@@ -12,6 +12,7 @@ use crate::ledger::signer::KeyAccess;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
+use crate::operations::receipts::ReceiptQuery;
 use crate::operations::report::{
     ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };
@@ -186,6 +187,11 @@ impl Engine {
     /// The receipt of this number or id, with all that is needed to check it.
     pub fn bundle(&self, receipt: &str) -> Result<ReceiptBundle> {
         receipts::bundle(&self.model, receipt)
+    }
+
+    /// The numbers of the receipts about a request or a person, oldest first.
+    pub fn find_receipts(&self, query: &ReceiptQuery) -> Result<Vec<u64>> {
+        receipts::find(&self.model, query)
     }
 
     /// The signed head of the log.

@@ -72,6 +72,7 @@ pub use operations::network::{
     EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,
 };
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
+pub use operations::receipts::ReceiptQuery;
 pub use operations::report::{
     ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
 };

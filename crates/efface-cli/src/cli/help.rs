@@ -194,6 +194,19 @@ Examples:
   efface verify receipt.cose --key reviews.pub
   efface verify reviews.efface --key reviews.pub";
 
+pub(super) const EVIDENCE: &str = "\
+The pack is a ZIP file: a page to read (summary.html), the receipts with their proofs, their JSON, the
+audits on record, what is known of exports, the head of the log and the public keys. The page says what
+of EDPB Opinion 28/2024 each part speaks to, and what it does not show. It names no person, no row and no
+request: those are commitments. It is no legal opinion.
+
+The file does not know which receipts are of one person: a receipt's commitment to the person opens with a
+number that was told when the request was answered (`subject_opening`), and is kept nowhere else.
+
+Examples:
+  efface evidence reviews.efface --request T-1042 -o pack.zip
+  efface evidence reviews.efface --subject user_id=u1042 --opening 3f0c…e1 -o pack.zip";
+
 pub(super) const KEYS: &str = "\
 The public keys are printed one a line, oldest first; a key that handed over is followed by `until N`,
 the receipt in which it did. Give the list to whoever checks receipts, and again after a rotation: any

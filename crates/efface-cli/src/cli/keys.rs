@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use efface_engine::{KeyAccess, KeyPlace, Passphrase};
 
-use super::help;
+use super::{SubjectValue, help, parse};
 use crate::failure::{Failure, Result};
 
 /// The largest file that is read as a passphrase.
@@ -108,6 +108,41 @@ impl KeysArguments {
     pub(crate) fn next_place(&self) -> KeyPlace {
         place(&self.next_sign_with, &self.next_sign_with_agent)
     }
+}
+
+/// Put together what shows that a request was carried out, for whoever has to demonstrate it
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("what").args(["request", "subject", "receipt"]).required(true)),
+    after_help = help::EVIDENCE
+)]
+pub(crate) struct EvidenceArguments {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// The request of this name
+    #[arg(long, value_name = "ID")]
+    pub(crate) request: Option<String>,
+
+    /// The request about this person, with --opening
+    #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person, requires = "opening")]
+    pub(crate) subject: Option<SubjectValue>,
+
+    /// The opening of the receipt's commitment to the person, as `forget --json` told it
+    #[arg(long, value_name = "HEX", requires = "subject")]
+    pub(crate) opening: Option<String>,
+
+    /// The receipt of this number or id
+    #[arg(long, value_name = "RECEIPT")]
+    pub(crate) receipt: Option<String>,
+
+    /// ZIP file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Overwrite the output file
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Look at a receipt's file

@@ -13,7 +13,9 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::FileFormat;
 
 pub(crate) use audit::AuditArguments;
-pub(crate) use keys::{KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase};
+pub(crate) use keys::{
+    EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
+};
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use settings::{
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Audit(AuditArguments),
     Log(LogArguments),
     Receipt(ReceiptArguments),
+    Evidence(EvidenceArguments),
     Verify(VerifyArguments),
     Keys(KeysArguments),
     Policy(PolicyArguments),

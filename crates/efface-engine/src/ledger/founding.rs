@@ -5,6 +5,7 @@ use efface_receipt::{
 };
 use rusqlite::Connection;
 
+use super::key::KeyFile;
 use super::noise::{self, NoiseSeed};
 use super::signer::{ExternalSigner, KeyAccess, KeyPlace};
 use super::{LedgerHead, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
@@ -92,6 +93,11 @@ pub(crate) fn found(
 
 /// The seed of the noise on exports. It must be the one whose hash the first receipt holds.
 pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead, access: &KeyAccess) -> Result<NoiseSeed> {
+    noise_seed_in(store, ledger, &access.file(store.path()))
+}
+
+/// The same, from another file: that of a recovery key holds the seed too.
+pub(crate) fn noise_seed_in(store: &ModelStore, ledger: &LedgerHead, file: &KeyFile) -> Result<NoiseSeed> {
     let commitment = store.with(|connection| {
         let first = SignedReceipt::parse(&leaf(connection, 0)?)?;
         first.verify(&KeyRing::from(PublicKey::parse(&ledger.first_key)?))?;
@@ -101,5 +107,5 @@ pub(crate) fn noise_seed(store: &ModelStore, ledger: &LedgerHead, access: &KeyAc
             None => damaged("its first receipt holds no hash of the seed of its noise"),
         }
     })?;
-    access.file(store.path()).noise_seed(&commitment)
+    file.noise_seed(&commitment)
 }

@@ -80,7 +80,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
-        KeyFile::at(path).add(Some(recovery), None)?;
+        KeyFile::at(path).add(Some(recovery), Some(&secrets.noise))?;
     }
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;

@@ -1,10 +1,12 @@
 //! The log for its readers: receipts, proofs, the signed head.
 
-use efface_receipt::{ConsistencyProof, ReceiptBundle, SignedReceipt};
+use efface_receipt::{
+    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt,
+};
 
 use super::open_model::OpenModel;
 use crate::error::{Error, Result};
-use crate::ledger::{self, LedgerHead};
+use crate::ledger::{self, LedgerHead, founding, requests};
 
 /// Shows every receipt, oldest first, with its bytes in the log.
 pub(crate) fn each(
@@ -37,6 +39,62 @@ pub(crate) fn bundle(model: &OpenModel, asked: &str) -> Result<ReceiptBundle> {
         _ => search(model, &ledger, asked)?.ok_or_else(unknown)?,
     };
     model.store.with(|connection| ledger::bundle(connection, &ledger, sequence))
+}
+
+/// Which receipts are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReceiptQuery {
+    /// The receipt of this number or id.
+    Receipt(String),
+    /// The receipt that answered the request of this name.
+    Request(String),
+    /// The forget of this person's rows: the value that names the person, and the opening of the receipt's commitment to it,
+    /// which was told when the request was answered and is kept nowhere.
+    Subject {
+        /// The value.
+        value: String,
+        /// The opening, 64 hexadecimal digits.
+        opening: String,
+    },
+}
+
+/// The numbers of the receipts that are meant, oldest first; none is an error.
+pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> {
+    if let ReceiptQuery::Receipt(asked) = query {
+        return Ok(vec![bundle(model, asked)?.signed.receipt.sequence]);
+    }
+    let _transaction = model.store.begin(false)?;
+    let manifest = model.snapshot()?.manifest;
+    let mut found = Vec::new();
+    match query {
+        ReceiptQuery::Receipt(_) => {}
+        ReceiptQuery::Request(name) => {
+            let names = founding::noise_seed(&model.store, &manifest.ledger, &model.access)?.names();
+            let name = names.commit(CommitmentLabel::Request, name.trim().as_bytes());
+            let answered =
+                model.store.with(|connection| requests::find(connection, &manifest.ledger, &name))?;
+            found.extend(answered.map(|answered| answered.sequence));
+        }
+        ReceiptQuery::Subject { value, opening } => {
+            let Some(opening) = Hash::from_hex(opening.trim()) else {
+                let hint = "it was told when the request was answered, as `subject_opening`";
+                return Err(Error::request("an opening has 64 hexadecimal digits", hint));
+            };
+            let opening = CommitmentOpening(opening);
+            let subject = opening.commitment(CommitmentLabel::Subject, value.trim().as_bytes());
+            for sequence in 0..manifest.ledger.size {
+                let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
+                if parse(model, &bytes)?.receipt.subject == Some(subject) {
+                    found.push(sequence);
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        let hint = "`efface log MODEL` lists all receipts; name one by its number";
+        return Err(Error::request("no receipt of this log is about that request or person", hint));
+    }
+    Ok(found)
 }
 
 /// The newest receipts are asked for most.

@@ -74,16 +74,24 @@ pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(Strin
         return Err(Error::request(format!("the key of this log was replaced {MOST_KEYS} times"), hint));
     }
     let (next, secret) = founding::new_signer(&ledger.origin, &rotation.place)?;
+    let keys = model.access.file(path);
+    let kept = founding::noise_seed_in(&model.store, ledger, &keys);
+    let is_lost = kept.is_err();
+    // The seed of noise and names is lost with the key file; the file of the recovery key holds it too.
+    let seed = match (kept, &rotation.recover) {
+        (Ok(seed), _) => Some(seed),
+        (Err(_), Some(file)) => Some(founding::noise_seed_in(&model.store, ledger, &KeyFile::at(file))?),
+        (Err(_), None) => None,
+    };
     let mut recovery = ledger.recovery.clone();
     if let Some(path) = &rotation.recovery_key {
         let secret = key::draw(&ledger.origin)?;
-        KeyFile::at(path).add(Some(&secret), None)?;
+        KeyFile::at(path).add(Some(&secret), seed.as_ref())?;
         recovery = Some(secret.public().to_string());
     }
     let public = next.public_key().to_string();
-    let keys = model.access.file(path);
     // The new key is on disk before the model asks for it.
-    keys.add(secret.as_ref(), None)?;
+    keys.add(secret.as_ref(), seed.as_ref().filter(|_| is_lost))?;
     let mut draft = ReceiptDraft::new(RequestKind::KeyRotation, RequestOutcome::Done, change.received_at);
     draft.keys = Some(KeyChange {
         by: signer.public_key().to_string(),
