@@ -39,6 +39,9 @@ const MOST_PASSES: usize = 6;
 /// The share of the tolerance that a fit may use up.
 const ROOM: f64 = 1.0 / 64.0;
 
+/// The share of the tolerance that a request which factors anew may use up before it reads the rows.
+const ROOM_OF_REQUEST: f64 = 1.0 / 8.0;
+
 /// A refinement that does not at least halve the bound is the last one.
 const WORTH_IT: f64 = 0.5;
 
@@ -123,9 +126,11 @@ impl RidgeFrame {
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
         body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
-        // Well below the tolerance, so that requests to come have room.
+        // Well below the tolerance, so that requests to come have room. A request that factors anew leaves less: it would pay
+        // for theirs with a pass over the rows.
         let enough = self.settings.tolerance * ROOM;
-        let has_room = body.ledger.relative(&self.basis, &theta) <= enough;
+        let room = if is_fit { ROOM } else { ROOM_OF_REQUEST };
+        let has_room = body.ledger.relative(&self.basis, &theta) <= self.settings.tolerance * room;
         // A request that factors anew does not read rows for the sake of requests to come: only a fit does.
         if has_room && (!is_fit || body.large_request_charge(&self.basis, &theta) <= enough) {
             return Ok(BuiltBody { body, theta, reread: None });
