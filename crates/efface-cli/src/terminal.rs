@@ -42,6 +42,9 @@ impl Terminal {
     pub(crate) fn look(&self, model: &Path) -> Result<Engine> {
         let mut engine = Engine::open_read_only_within(model, self.wait)?;
         engine.set_key_access(self.access.clone());
+        if let Some(what) = engine.rollback()? {
+            self.warn(&format!("{}: {what}", model.display()));
+        }
         Ok(engine)
     }
 

@@ -145,7 +145,7 @@ fn a_failed_prediction_leaves_no_file() {
     folder.write("bad.csv", "house,city,rooms\nh1,Lyon,3\nh2,Lyon,many\n");
     folder.fails("predict houses.efface bad.csv -o out.csv", 3, &["line 3", "rooms"]);
     let files = std::fs::read_dir(folder.directory.path()).unwrap().count();
-    assert_eq!(files, 4, "houses.csv, houses.efface with its key, and bad.csv");
+    assert_eq!(files, 5, "houses.csv, houses.efface with its key and its head, and bad.csv");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::file::PATIENCE;
 use crate::ledger::passphrase::Passphrase;
 use crate::ledger::signer::KeyAccess;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
+use crate::operations::backup::{self, BackupReport};
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
 use crate::operations::receipts::ReceiptQuery;
@@ -207,12 +208,29 @@ impl Engine {
     /// Recomputes commitments, hashes, log and bound from what is stored. `keys` are public keys of the
     /// log, as the caller knows them; without any, the file's own are believed.
     pub fn verify(&self, keys: Option<&KeyRing>) -> Result<Vec<FileCheck>> {
-        verify::verify(&self.model, keys, None)
+        verify::verify(&self.model, keys, None, None)
     }
 
     /// Like [`Engine::verify`], with a choice whether sums, parameters and bound are also computed from the rows again.
     /// [`Engine::verify`] does so for models that are small.
     pub fn verify_rows(&self, keys: Option<&KeyRing>, rows: bool) -> Result<Vec<FileCheck>> {
-        verify::verify(&self.model, keys, Some(rows))
+        verify::verify(&self.model, keys, Some(rows), None)
+    }
+
+    /// Like [`Engine::verify`], and whether the log continues the one whose head the caller kept: a checkpoint that
+    /// [`Engine::checkpoint`] gave earlier.
+    pub fn verify_since(&self, keys: Option<&KeyRing>, checkpoint: &str) -> Result<Vec<FileCheck>> {
+        verify::verify(&self.model, keys, None, Some(checkpoint))
+    }
+
+    /// What is wrong with a file that was put back from an older copy, or belongs to another log than the head beside it says;
+    /// None where nothing is. Such a file is not changed, and gives no scores.
+    pub fn rollback(&self) -> Result<Option<String>> {
+        backup::rollback(&self.model)
+    }
+
+    /// Writes a copy of the file to a path where nothing is yet. No forget reaches the copy.
+    pub fn backup(&self, path: &Path, mode: u32) -> Result<BackupReport> {
+        backup::backup(&self.model, path, mode)
     }
 }

@@ -67,6 +67,7 @@ pub use ledger::passphrase::Passphrase;
 pub use ledger::signer::{KeyAccess, KeyPlace};
 pub use ledger::suppression::SuppressionScope;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
+pub use operations::backup::BackupReport;
 pub use operations::fit::fit;
 pub use operations::network::{
     EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,

@@ -104,7 +104,7 @@ fn fail_all(act: &str) -> Result {
     let key = folder.path().join("model.efface.key");
     let before = if act == "fit" { None } else { Some((std::fs::read(&whole)?, std::fs::read(&whole_key)?)) };
     let reset = || -> Result {
-        for name in ["model.efface", "model.efface.key", "model.efface-journal"] {
+        for name in ["model.efface", "model.efface.key", "model.efface.head", "model.efface-journal"] {
             let _ = std::fs::remove_file(folder.path().join(name));
         }
         if let Some((model, _)) = &before {

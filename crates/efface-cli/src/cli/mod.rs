@@ -19,8 +19,8 @@ pub(crate) use keys::{
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use settings::{
-    AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
-    SuppressionWord,
+    AggregateName, BackupArguments, CertifierName, LikelihoodName, ModelArguments, ModelName,
+    OverwriteArguments, SettleArguments, SuppressionWord,
 };
 
 /// Fit a model; later take rows, or a person, out of it, exactly
@@ -74,6 +74,7 @@ pub(crate) enum Command {
     Keys(KeysArguments),
     Policy(PolicyArguments),
     Settle(SettleArguments),
+    Backup(BackupArguments),
     Reproduce(ReproduceArguments),
     Completions(CompletionsArguments),
 }
@@ -439,8 +440,12 @@ pub(crate) struct VerifyArguments {
     pub(crate) file: PathBuf,
 
     /// Compute a model from its rows again, however many there are
-    #[arg(long)]
+    #[arg(long, conflicts_with = "since")]
     pub(crate) rows: bool,
+
+    /// File with an older head of the log, as `log --checkpoint` printed it: the log must continue it
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) since: Option<PathBuf>,
 
     /// File with the public keys, as `efface keys` prints them
     #[arg(long, value_name = "FILE")]
@@ -489,14 +494,6 @@ pub(crate) struct PolicyArguments {
     /// What keeps a forgotten row from being learned again
     #[arg(long, value_name = "SCOPE")]
     pub(crate) suppress: Option<SuppressionWord>,
-}
-
-/// Give back the places of forgotten rows in a model file
-#[derive(Debug, Args)]
-#[command(after_help = help::SETTLE)]
-pub(crate) struct SettleArguments {
-    /// Model file
-    pub(crate) model: PathBuf,
 }
 
 /// Print a completion script for a shell

@@ -1,5 +1,7 @@
 //! The models, and the settings that only some of them have.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use efface::Form;
 use efface_engine::SuppressionScope;
@@ -217,4 +219,23 @@ pub(crate) struct OverwriteArguments {
     /// Give up the list of what the overwritten model has forgotten: those rows may come back
     #[arg(long, requires = "force")]
     pub(crate) drop_suppressed: bool,
+}
+
+/// Copy a model file while others may use it
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// Model file
+    pub(crate) model: PathBuf,
+
+    /// Where the copy goes; nothing may be there yet
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// Give back the places of forgotten rows in a model file
+#[derive(Debug, Args)]
+#[command(after_help = super::help::SETTLE)]
+pub(crate) struct SettleArguments {
+    /// Model file
+    pub(crate) model: PathBuf,
 }

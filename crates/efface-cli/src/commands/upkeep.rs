@@ -3,7 +3,7 @@
 use efface_engine::{ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, SuppressionScope};
 use serde_json::json;
 
-use crate::cli::{KeysArguments, PolicyArguments, SettleArguments, passphrase};
+use crate::cli::{BackupArguments, KeysArguments, PolicyArguments, SettleArguments, passphrase};
 use crate::failure::Result;
 use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
@@ -89,6 +89,22 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         ("and are known again by", suppression(policy.suppress).to_owned()),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
+}
+
+pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {
+    let report = terminal.look(&args.model)?.backup(&args.output, terminal.mode())?;
+    if terminal.json() {
+        return terminal.object(&report);
+    }
+    terminal.message(&format!(
+        "copied {} rows and {} receipts to {}, {}",
+        report.rows,
+        report.receipts,
+        args.output.display(),
+        bytes(report.file_bytes)
+    ));
+    terminal.note("no forget reaches the copy; its key file is not in it");
+    Ok(())
 }
 
 pub(crate) fn settle(args: &SettleArguments, terminal: &Terminal) -> Result {

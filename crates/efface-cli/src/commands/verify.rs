@@ -19,7 +19,9 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let keys = args.key.as_deref().map(public_keys).transpose()?;
     let bytes = read(&args.file)?;
     if bytes.starts_with(MODEL) {
-        return model(&args.file, keys.as_ref(), args.rows, terminal);
+        let since = args.since.as_deref().map(read).transpose()?;
+        let since = since.as_deref().map(String::from_utf8_lossy);
+        return model(&args.file, keys.as_ref(), (args.rows, since.as_deref()), terminal);
     }
     let Some(keys) = keys else {
         let failure = Failure::usage("a receipt is checked against a public key");
@@ -81,9 +83,18 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn model(path: &Path, keys: Option<&KeyRing>, rows: bool, terminal: &Terminal) -> Result {
+fn model(
+    path: &Path,
+    keys: Option<&KeyRing>,
+    (rows, since): (bool, Option<&str>),
+    terminal: &Terminal,
+) -> Result {
     let engine = terminal.look(path)?;
-    let checks = if rows { engine.verify_rows(keys, true)? } else { engine.verify(keys)? };
+    let checks = match since {
+        Some(since) => engine.verify_since(keys, since)?,
+        None if rows => engine.verify_rows(keys, true)?,
+        None => engine.verify(keys)?,
+    };
     let unknown = checks.iter().filter(|check| !check.known).count();
     let failed = checks.iter().filter(|check| !check.passed).count();
     if terminal.json() {

@@ -9,6 +9,7 @@ pub(crate) mod founding;
 pub(crate) mod gaussian;
 pub(crate) mod key;
 mod log;
+pub(crate) mod newest;
 pub(crate) mod noise;
 pub(crate) mod passphrase;
 mod release;

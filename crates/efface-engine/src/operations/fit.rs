@@ -25,7 +25,7 @@ use crate::file::outputs::{self, LockedName, PlannedOutput};
 use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
-use crate::ledger::{MethodFindings, founding, row_leaf};
+use crate::ledger::{MethodFindings, checkpoint, founding, newest, row_leaf};
 use crate::progress::Progress;
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
@@ -59,7 +59,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, secrets.head());
     manifest.network = network;
     let rows = NewRows { rows, words, names };
-    file.with(|connection| {
+    let note = file.with(|connection| {
         let leaves = rows.write(connection, &mut manifest, progress)?;
         replaced.carry(connection, &mut manifest)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
@@ -70,7 +70,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
-        manifest.seal(connection, &*secrets.signer)
+        manifest.seal(connection, &*secrets.signer)?;
+        checkpoint(connection)
     })?;
     transaction.commit()?;
     drop(file);
@@ -80,10 +81,12 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
+        // The seed goes along: without it nothing could be forgotten after a recovery.
         KeyFile::at(path).add(Some(recovery), Some(&secrets.noise))?;
     }
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
+    newest::keep(path, &note);
     keys.keep_only(secrets.signer.public_key(), replaced.origin.as_deref())?;
     let summary = summary(&OpenModel::open(path, false, PATIENCE)?)?;
     forget_checkpoint(request, &summary);
@@ -196,14 +199,19 @@ fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOu
 
 /// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
 /// its process is alive.
-struct ModelDraft(LockedName);
+pub(super) struct ModelDraft(LockedName);
 
 impl ModelDraft {
-    fn beside(path: &Path) -> Result<Self> {
+    pub(super) fn beside(path: &Path) -> Result<Self> {
         Ok(Self(LockedName::beside(path).map_err(|cause| Error::io(path, cause))?))
     }
 
-    fn publish(self, path: &Path, mode: u32) -> Result<()> {
+    /// Where it lies until it is published.
+    pub(super) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    pub(super) fn publish(self, path: &Path, mode: u32) -> Result<()> {
         let io = |cause| Error::io(path, cause);
         // The journal of an interrupted change to an older model would be played into the new one.
         match std::fs::remove_file(file::journal(path)) {

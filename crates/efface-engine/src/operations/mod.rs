@@ -2,6 +2,7 @@
 
 pub(crate) mod amend;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod change;
 pub(crate) mod export;
 pub(crate) mod fit;

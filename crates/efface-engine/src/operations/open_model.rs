@@ -12,9 +12,10 @@ use efface_receipt::Hash;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::text_encoder::{self, TextEncoder};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{self, ModelStore, outputs, paths};
 use crate::ledger::signer::KeyAccess;
+use crate::ledger::{LedgerHead, newest};
 
 /// A model file that is open.
 pub(crate) struct OpenModel {
@@ -81,6 +82,15 @@ impl OpenModel {
             }
             Ok(ModelSnapshot { manifest, encoder })
         })
+    }
+
+    /// Refuses a file that is older than its log was when it was last changed here. The caller holds a transaction.
+    pub(crate) fn check_rollback(&self, ledger: &LedgerHead) -> Result<()> {
+        let path = self.store.path();
+        match self.store.with(|connection| newest::rollback(connection, ledger, path))? {
+            Some(what) => Err(Error::Damaged { path: path.to_owned(), what }),
+            None => Ok(()),
+        }
     }
 
     /// The encoder that texts go through; None for a model that is no network.

@@ -68,6 +68,8 @@ impl Scorer {
     pub(crate) fn load(model: &OpenModel) -> Result<Self> {
         let _transaction = model.store.begin(false)?;
         let ModelSnapshot { manifest, encoder } = model.snapshot()?;
+        // With an older copy, forgotten rows would have a say again.
+        model.check_rollback(&manifest.ledger)?;
         let loaded = LoadedModel {
             model: model::scorer(&model.store, &manifest)?,
             scores: manifest.model.recipe.describe().scores,

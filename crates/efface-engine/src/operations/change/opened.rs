@@ -50,6 +50,9 @@ impl<'a> OpenedChange<'a> {
         let transaction = model.store.begin(write)?;
         let started = Instant::now();
         let ModelSnapshot { mut manifest, encoder } = model.snapshot()?;
+        if write {
+            model.check_rollback(&manifest.ledger)?;
+        }
         let received_at = manifest.ledger.now();
         let names = OnceCell::new();
         Ok(Self { model, transaction, started, received_at, manifest, encoder, writes: write, names })

@@ -7,7 +7,7 @@ use super::opened::OpenedChange;
 use super::report::receipt_place;
 use crate::error::{Error, Result};
 use crate::ledger::requests::{self, AnsweredRequest};
-use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog};
+use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog, checkpoint, newest};
 use crate::operations::report::ReceiptPlace;
 
 /// A change that is written and signed. It is undone unless it is committed.
@@ -64,11 +64,15 @@ impl<'a> SignedChange<'a> {
     /// Signs manifest and log, makes the change last, and keeps the model for the next change. Gives the receipts.
     pub(crate) fn commit(self) -> Result<Vec<SignedReceipt>> {
         let opened = &self.opened;
-        opened.store().with(|connection| opened.manifest.seal(connection, self.signer))?;
+        let note = opened.store().with(|connection| {
+            opened.manifest.seal(connection, self.signer)?;
+            checkpoint(connection)
+        })?;
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
         let OpenedChange { model, transaction, manifest, .. } = self.opened;
         transaction.commit()?;
+        newest::keep(model.store.path(), &note);
         match self.new_model {
             Some(new) => model.remember(manifest.ledger.root, new),
             None => model.move_root(&self.old_root, manifest.ledger.root),

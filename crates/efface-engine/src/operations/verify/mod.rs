@@ -62,6 +62,7 @@ pub(crate) fn verify(
     model: &OpenModel,
     keys: Option<&KeyRing>,
     rows: Option<bool>,
+    since: Option<&str>,
 ) -> Result<Vec<FileCheck>> {
     let transaction = model.store.begin(false)?;
     let ModelSnapshot { manifest, .. } = model.snapshot()?;
@@ -95,6 +96,10 @@ pub(crate) fn verify(
             Ok(CheckResult::Holds(log.told))
         }),
     );
+    note("rollback", whole(&mut |connection| tables::newest(connection, ledger, model.store.path())));
+    if let Some(since) = since {
+        note("since", whole(&mut |connection| tables::since(connection, ledger, since)));
+    }
     note("parameters", whole(&mut |connection| tables::arrays(connection, &manifest, last.as_ref())));
     note("training set", whole(&mut |connection| tables::set(connection, &manifest, last.as_ref())));
     note("scrubbing", whole(&mut |connection| tables::scrubbing(connection, &manifest, unscrubbed)));

@@ -1,16 +1,19 @@
 //! The tables of a file against the roots that its signed manifest holds, and against each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 
-use efface_receipt::{CommitmentSalt, Hash, Receipt, RequestId, SettledRun, SignedReceipt, training_set};
+use efface_receipt::{
+    CommitmentSalt, Hash, LogCheckpoint, Receipt, RequestId, SettledRun, SignedReceipt, training_set,
+};
 use rusqlite::Connection;
 
-use super::{CheckOutcome, holds};
+use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
 use crate::error::SuppressionKind;
 use crate::file::{self, damaged, parts};
 use crate::ledger::suppression::{self, SuppressedName};
-use crate::ledger::{self, SealedTable, SealedTree, copies, requests, row_leaf};
+use crate::ledger::{self, LedgerHead, SealedTable, SealedTree, copies, newest, requests, row_leaf};
 
 /// SQLite's own look at its pages, and that the file holds no values of which nothing is known.
 pub(super) fn file(connection: &Connection) -> CheckOutcome {
@@ -21,6 +24,24 @@ pub(super) fn file(connection: &Connection) -> CheckOutcome {
     let named: u64 = connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
     // The manifest, and the signed head in its two forms.
     if named == 3 { holds("pages and tables are whole") } else { damaged("it holds values of no meaning") }
+}
+
+/// The log continues the newest head that was written down beside the key.
+pub(super) fn newest(connection: &Connection, ledger: &LedgerHead, model: &Path) -> CheckOutcome {
+    match newest::rollback(connection, ledger, model)? {
+        Some(what) => damaged(what),
+        None if newest::head_path(model).exists() => holds("no newer state of it was written down here"),
+        None => Ok(CheckResult::Unknown("no head of its log lies beside it to compare it with".into())),
+    }
+}
+
+/// The log continues the one of a head that the caller kept.
+pub(super) fn since(connection: &Connection, ledger: &LedgerHead, note: &str) -> CheckOutcome {
+    let head = LogCheckpoint::parse_unverified(note)?;
+    if let Some(what) = newest::break_since(connection, ledger, &head)? {
+        return damaged(what);
+    }
+    holds(format!("its log continues that of {} receipts", head.size))
 }
 
 /// Arrays match their checksums, and those of the parameters the last receipt.
