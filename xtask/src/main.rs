@@ -9,6 +9,7 @@ mod methods;
 mod networks;
 mod package;
 mod python;
+mod release;
 mod scratch;
 mod test;
 mod tidy;
@@ -35,8 +36,9 @@ cargo xtask <command>
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
   picture        measures the methods and draws docs/forgetting.svg, the picture of the first page
+  release-check  licences, bans and sources of all dependencies, advisories, and the list of parts (SBOM)
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
-  fuzz [SECONDS] every fuzz target for so long (60); needs a nightly toolchain and cargo-fuzz
+  fuzz [SECONDS] every fuzz target for so long (60); installs cargo-fuzz where it is missing
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(rest),
         Some("claims") => claims::run(rest),
         Some("picture") => bench::picture(),
+        Some("release-check") => release::check(),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::python::VERIFIER;
-use crate::{crates, package, root, tidy};
+use crate::{crates, package, release, root, tidy};
 
 /// A part of the tests.
 struct TestPart {
@@ -19,7 +19,7 @@ struct TestPart {
 
 /// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
 /// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
-const PARTS: [TestPart; 12] = [
+const PARTS: [TestPart; 13] = [
     TestPart { name: "format", about: "cargo fmt", run: format, is_fast: true },
     TestPart { name: "tidy", about: "invariants that a search can check", run: tidy::run, is_fast: true },
     TestPart { name: "lints", about: "clippy, no warning", run: lints, is_fast: true },
@@ -30,6 +30,7 @@ const PARTS: [TestPart; 12] = [
         run: integration_tests,
         is_fast: false,
     },
+    TestPart { name: "fuzz targets", about: "they compile", run: fuzz_targets, is_fast: false },
     TestPart { name: "examples", about: "the examples for readers run", run: examples, is_fast: false },
     TestPart { name: "examples in docs", about: "doctests", run: doctests, is_fast: false },
     TestPart { name: "torture", about: "kills, failing writes, flipped bytes", run: torture, is_fast: false },
@@ -91,6 +92,11 @@ fn format() -> Result<()> {
 
 fn lints() -> Result<()> {
     crate::run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// The fuzz targets are a workspace of their own, so that nothing else notices when a name that they use is gone.
+fn fuzz_targets() -> Result<()> {
+    crate::run("cargo", &["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"])
 }
 
 /// The tests of efface-py are those of the Python package.
@@ -191,7 +197,7 @@ fn packages() -> Result<()> {
     dependencies()
 }
 
-/// Licences and sources of the dependencies, where cargo-deny is installed.
+/// Licences and sources of the dependencies, where cargo-deny is installed; `cargo xtask release-check` installs it.
 fn dependencies() -> Result<()> {
     let is_there = std::process::Command::new("cargo-deny").arg("--version").output().is_ok();
     if !is_there {
@@ -203,14 +209,28 @@ fn dependencies() -> Result<()> {
     crate::run("cargo", &["deny", "check", "licenses", "bans", "sources"])
 }
 
-/// Runs every fuzz target for a while.
+/// The release of cargo-fuzz that is installed where none is.
+const FUZZ: &str = "0.13.2";
+
+/// The search path with the project's own tools in front.
+fn tools_first() -> Result<std::ffi::OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::iter::once(root()?.join("target/tools/bin"));
+    Ok(std::env::join_paths(own.chain(std::env::split_paths(&path)))?)
+}
+
+/// Runs every fuzz target for a while, with the compiler of the project.
 pub(crate) fn fuzz(seconds: &str) -> Result<()> {
+    release::tool("cargo-fuzz", FUZZ)?;
     let limit = format!("-max_total_time={seconds}");
     for entry in std::fs::read_dir(root()?.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets")? {
         let path = entry?.path();
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
         let status = std::process::Command::new("cargo")
-            .args(["+nightly", "fuzz", "run", name, "--", &limit, "-max_len=65536"])
+            .args(["fuzz", "run", name, "--", &limit, "-max_len=65536"])
+            // The sanitizer is an unstable option of the compiler, which this lets a stable one take.
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("PATH", tools_first()?)
             // The sanitizer reports tables of the bundled SQLite as defined twice; that is not what is looked for.
             .env("ASAN_OPTIONS", "detect_odr_violation=0")
             .current_dir(root()?)

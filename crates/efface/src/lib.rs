@@ -23,8 +23,8 @@
 //! claim and its cost, and return the new model beside its [`Evidence`]; [`eval`] measures whether they did; [`synthetic`] makes
 //! the data of the papers. Every contract is on one page, [`traits`].
 //!
-//! This crate is pure: no files, no clock, no printing, no globals. Whoever stores models, serves them or signs receipts
-//! does so elsewhere.
+//! This crate is pure: no files, no clock, no printing, no globals. Storing models, serving them and signing receipts
+//! is the work of other crates.
 
 #![warn(missing_docs)]
 

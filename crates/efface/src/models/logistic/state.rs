@@ -1,4 +1,4 @@
-//! A classifier as plain arrays, for whoever stores it.
+//! A classifier as plain arrays, as it is stored.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A ridge model as plain arrays, for whoever stores it: what must be kept, and nothing that can be made again.
+//! A ridge model as plain arrays, as it is stored: what must be kept, and nothing that can be made again.
 
 use std::sync::Arc;
 
