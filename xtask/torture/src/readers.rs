@@ -42,7 +42,9 @@ pub(crate) fn reader(path: &Path, count: u64) -> Result {
             }
             1..30 => drop(engine.scorer()?),
             30..50 => drop(engine.bundle("0")?),
-            50..70 => drop(engine.policy()?),
+            50..70 => {
+                engine.policy()?;
+            }
             _ => drop(engine.summary()?),
         }
     }
