@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use super::oracles::{OracleDraw, OraclePlan};
 use crate::error::{Error, Result};
-use crate::models::ridge::Parts;
+use crate::models::ridge::GroupSums;
 use crate::models::{Model, Recipe, Ridge, ScoreKind};
 use crate::rows::{RowId, RowStore, RowView, Rows, Stop};
 use crate::traits::Fit;
@@ -24,7 +24,7 @@ pub(super) struct ShadowFitter<'a> {
 }
 
 enum ShadowFitting {
-    Sums(Box<Parts>),
+    Sums(Box<GroupSums>),
     From(Box<Model>),
     Plain,
 }
@@ -36,7 +36,7 @@ impl<'a> ShadowFitter<'a> {
         let about = recipe.describe();
         let mut way = ShadowFitting::Plain;
         if let Some(ridge) = recipe.get::<Ridge>() {
-            if let Some(parts) = Parts::new(ridge, rows, &plan.groups)? {
+            if let Some(parts) = GroupSums::new(ridge, rows, &plan.groups)? {
                 way = ShadowFitting::Sums(Box::new(parts));
             }
         } else if about.scores == ScoreKind::LogOdds && !about.is_certified && !about.knows_row_numbers {

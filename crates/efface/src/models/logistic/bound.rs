@@ -28,17 +28,17 @@
 use faer::Mat;
 
 use super::LogisticModel;
-use super::curvature::{Scales, Standing};
+use super::curvature::{CurvatureScales, StandingHessian};
 use super::objective::flat;
-use super::pass::{STRETCH, Survey};
+use super::pass::{RowSurvey, STRETCH};
 use crate::evidence::BoundSource;
 use crate::linalg::{UNIT, dot, norm};
-use crate::models::ridge::{Bound, relative_to};
+use crate::models::ridge::{EnergyBound, relative_to};
 
 /// What is known about how good the parameters are. Norms marked local are those of H⁻¹, H being the Hessian without
 /// the rows that wait.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct BoundLedger {
     /// The part of the gradient that is known.
     pub(crate) leftover: Mat<f64>,
     pub(crate) leftover_local: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Ledger {
 
 /// What the rows' share of a gradient can hide by rounding, and how far rows reach.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct RowFacts {
     /// max ‖x‖.
     pub(crate) reach: f64,
     /// Σ w and Σ w‖x‖².
@@ -79,15 +79,15 @@ pub(crate) struct Facts {
     pub(crate) inverse_norm: f64,
 }
 
-impl Facts {
-    pub(crate) fn of(survey: &Survey) -> Self {
-        let Survey { reach, weight, trace, .. } = *survey;
+impl RowFacts {
+    pub(crate) fn of(survey: &RowSurvey) -> Self {
+        let RowSurvey { reach, weight, trace, .. } = *survey;
         let rows: u64 = survey.class_rows.iter().sum();
         Self { reach, weight, trace, scale: weight / rows.max(1) as f64, rows, inverse_norm: f64::INFINITY }
     }
 }
 
-impl Ledger {
+impl BoundLedger {
     /// A gradient that was computed from the rows, at the place where the Hessian was made.
     pub(crate) fn measured(leftover: Mat<f64>, hidden: f64) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Ledger {
     }
 
     /// Fills in the local norms after a measurement.
-    pub(crate) fn localise(&mut self, standing: &Standing, par: faer::Par) {
+    pub(crate) fn localise(&mut self, standing: &StandingHessian, par: faer::Par) {
         let column = flat(&self.leftover);
         let mut solved = column.clone();
         standing.base.factor.solve(solved.as_mut(), par);
@@ -141,7 +141,7 @@ impl Ledger {
 
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
     /// `joined` is Σ w‖x‖² over the rows that joined and wait, `growth` what those that left can have made of ‖H⁻¹‖.
-    pub(crate) fn advance(&mut self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) {
+    pub(crate) fn advance(&mut self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) {
         let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
         let drifted = self.drift * step.length;
         self.unknown += (scales.gram_norm + joined).sqrt() * error + drifted + step.rounding;
@@ -158,7 +158,7 @@ impl Ledger {
     /// At least √(vᵀH⁻¹v) of v = (H̄ − Ĥ)Δ, by self-concordance: along the step every J is within a factor e^{M(m + st)} of
     /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
     /// wrong in Ĥ changes either norm by a factor of 1 − 2·wrong at most.
-    fn relative_error(&self, step: &StepSize, scales: &Scales, joined: f64, growth: f64) -> f64 {
+    fn relative_error(&self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) -> f64 {
         let slack = 1.0 - 2.0 * self.wrong(scales.inverse_norm) * growth;
         if slack.is_nan() || slack <= 0.0 {
             return f64::INFINITY;
@@ -198,7 +198,7 @@ pub(crate) fn price(r: f64) -> f64 {
 
 impl LogisticModel {
     /// The gradient norm that evaluating it can hide by rounding: at parameters of norm 0, and for every unit of their norm.
-    pub(crate) fn rounding(&self, facts: &Facts) -> [f64; 2] {
+    pub(crate) fn rounding(&self, facts: &RowFacts) -> [f64; 2] {
         let width = self.basis.width() as f64;
         let scores = width.sqrt() * self.settings.link.curvature() * facts.trace;
         let penalty = 4.0 * self.extra.penalty.iter().copied().fold(0.0, f64::max);
@@ -208,20 +208,20 @@ impl LogisticModel {
     }
 
     /// The gradient norm that rounding can hide at these parameters.
-    pub(crate) fn hidden(&self, facts: &Facts, theta: &Mat<f64>) -> f64 {
+    pub(crate) fn hidden(&self, facts: &RowFacts, theta: &Mat<f64>) -> f64 {
         let [always, more] = self.rounding(facts);
         always + more * norm(theta)
     }
 
     /// The distance bound at the parameters, in the caller's coordinates.
-    pub(crate) fn current_bound(&self) -> Bound {
+    pub(crate) fn current_bound(&self) -> EnergyBound {
         self.bound_by(&self.ledger)
     }
 
     /// The relative bound if the gradient were 0 but for what its evaluation can hide: no step leads below that.
     pub(crate) fn least_bound(&self) -> f64 {
         let zero = Mat::zeros(self.theta.nrows(), self.theta.ncols());
-        let mut ledger = Ledger::measured(zero, self.hidden(&self.facts, &self.theta));
+        let mut ledger = BoundLedger::measured(zero, self.hidden(&self.facts, &self.theta));
         if let Some(standing) = &self.standing {
             ledger.leftover_local = 0.0;
             ledger.unknown_local = ledger.unknown * standing.base.scales.inverse_norm.sqrt();
@@ -229,13 +229,13 @@ impl LogisticModel {
         self.bound_by(&ledger).relative
     }
 
-    fn bound_by(&self, ledger: &Ledger) -> Bound {
+    fn bound_by(&self, ledger: &BoundLedger) -> EnergyBound {
         let concordance = self.settings.link.concordance();
         let gradient = ledger.gradient();
         let (inverse_norm, local, reach) = match &self.standing {
             None => (self.facts.inverse_norm, f64::INFINITY, f64::INFINITY),
             Some(standing) => {
-                let Scales { inverse_norm: base, reach, .. } = standing.base.scales;
+                let CurvatureScales { inverse_norm: base, reach, .. } = standing.base.scales;
                 let growth = standing.growth();
                 let newcomers = standing.pending.as_ref().map_or(0.0, |p| p.waiting().joining_reach());
                 let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
@@ -264,7 +264,7 @@ impl LogisticModel {
             convexity = self.settings.logistic.lambda;
         }
         absolute += ledger.remnant;
-        Bound {
+        EnergyBound {
             gradient: Some(gradient),
             convexity,
             absolute,

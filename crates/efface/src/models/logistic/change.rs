@@ -12,9 +12,9 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::StepSize;
-use super::curvature::{LowRank, Settling, Standing, WaitingRows};
+use super::curvature::{LowRank, SettlingCurvature, StandingHessian, WaitingRows};
 use super::objective::{flat, shaped};
-use super::pass::Sample;
+use super::pass::RowSample;
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
 use crate::error::{Error, Result};
@@ -229,13 +229,14 @@ impl<'a> RequestWork<'a> {
             self.next.ledger.warp += by_norm.min(by_leverage);
             self.leverage = Some(pending.core.leverage);
             self.condition = Some(pending.core.condition);
-            self.next.standing = Some(Standing { base: standing.base, pending: Some(Arc::new(pending)) });
+            self.next.standing =
+                Some(StandingHessian { base: standing.base, pending: Some(Arc::new(pending)) });
             self.note_dead();
             return Ok(());
         }
         match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
-            Ok(Settling { curvature, growth, .. }) => {
-                self.next.standing = Some(Standing { base: Arc::new(curvature), pending: None });
+            Ok(SettlingCurvature { curvature, growth, .. }) => {
+                self.next.standing = Some(StandingHessian { base: Arc::new(curvature), pending: None });
                 let ledger = &mut self.next.ledger;
                 ledger.warp = (ledger.warp + drift * standing.base.scales.inverse_norm) * growth;
                 ledger.unknown_local *= growth.sqrt();
@@ -258,7 +259,7 @@ impl<'a> RequestWork<'a> {
         let trained = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
             let factor = standing.base.factor.clone();
-            let limits = super::train::Limits { keep: false, ..limits };
+            let limits = super::train::TrainingLimits { keep: false, ..limits };
             let trained = super::train::train(&objective, model.theta.clone(), Some(factor), limits)?;
             Ok((trained.place, trained.iterations, trained.passes))
         });
@@ -279,7 +280,7 @@ impl<'a> RequestWork<'a> {
     }
 
     /// Takes over parameters, whatever they come from, and notes how far they are from where the Hessian was made.
-    fn go_to(&mut self, theta: Mat<f64>, standing: Option<&Standing>) {
+    fn go_to(&mut self, theta: Mat<f64>, standing: Option<&StandingHessian>) {
         if let Some(standing) = standing {
             let mut way = &theta - &self.next.theta;
             super::dead::leave_out(&mut way, &standing.unsupported());
@@ -380,7 +381,7 @@ impl<'a> RequestWork<'a> {
             Some(standing) => standing.solve(&rhs, self.before.par()),
             None => {
                 let all = self.store.all()?;
-                let sample = Sample::new(self.before.frame(), &all, &HashSet::new(), None)?;
+                let sample = RowSample::new(self.before.frame(), &all, &HashSet::new(), None)?;
                 self.read += sample.rows;
                 let objective = self.before.objective(&sample);
                 let (step, products) = objective.solve(&self.before.theta, &rhs, ACCURACY)?;
@@ -463,7 +464,7 @@ impl<'a> RequestWork<'a> {
 
     /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of
     /// those of the Hessian, to which rows that left and wait still belong. `product` is H·move without them.
-    fn way(&self, standing: &Standing, step: &Mat<f64>, product: &Mat<f64>) -> StepWay {
+    fn way(&self, standing: &StandingHessian, step: &Mat<f64>, product: &Mat<f64>) -> StepWay {
         let length = norm(step);
         let waiting = standing.pending.as_deref().map(LowRank::waiting);
         let left = waiting.map_or(0.0, |waiting| waiting.left_along(step));

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
-use super::pass::{Frame, Sample, Survey};
+use super::pass::{PassFrame, RowSample, RowSurvey};
 use super::request_rows::RequestRows;
-use super::train::Bowl;
+use super::train::QuadraticBowl;
 use crate::error::{Error, Result};
 use crate::linalg::{
     Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm, par,
@@ -23,17 +23,17 @@ const INVERTIBLE: usize = 2048;
 
 /// The Hessian and all that goes with it, in the coordinates of the model's basis.
 #[derive(Debug, Clone)]
-pub(crate) struct Curvature {
+pub(crate) struct HessianCurvature {
     /// The lower triangle, penalty included.
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
-    pub(crate) survey: Survey,
-    pub(crate) scales: Scales,
+    pub(crate) survey: RowSurvey,
+    pub(crate) scales: CurvatureScales,
 }
 
 /// Upper bounds on what the Hessian H and the Gram matrix G can do.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Scales {
+pub(crate) struct CurvatureScales {
     /// ‖H⁻¹‖, and what it was when last measured.
     pub(crate) inverse_norm: f64,
     pub(crate) measured: f64,
@@ -62,8 +62,8 @@ mod or_infinite {
 }
 
 /// A curvature after rows were folded in.
-pub(crate) struct Settling {
-    pub(crate) curvature: Curvature,
+pub(crate) struct SettlingCurvature {
+    pub(crate) curvature: HessianCurvature,
     /// Whether the factor was made anew.
     pub(crate) refactored: bool,
     /// At most so much larger has H⁻¹ become.
@@ -93,22 +93,23 @@ pub(crate) struct LowRank {
     pub(crate) newest: f64,
 }
 
-impl Curvature {
+impl HessianCurvature {
     pub(crate) fn new(
-        bowl: Bowl,
-        survey: Survey,
+        bowl: QuadraticBowl,
+        survey: RowSurvey,
         extra: &Extra,
-        sample: &Sample<'_>,
-        frame: Frame<'_>,
+        sample: &RowSample<'_>,
+        frame: PassFrame<'_>,
     ) -> Self {
-        let Bowl { hessian, factor, .. } = bowl;
+        let QuadraticBowl { hessian, factor, .. } = bowl;
         // For more parameters the inverse would cost more than everything else in this function.
         let reach = if hessian.nrows() <= INVERTIBLE || frame.outputs == 1 && !sample.is_thin(frame) {
             sample.local_reach(frame, &factor)
         } else {
             f64::INFINITY
         };
-        let scales = Scales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0, reach };
+        let scales =
+            CurvatureScales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0, reach };
         let mut curvature = Self { hessian, factor, survey, scales };
         curvature.measure(extra, frame.outputs, par(frame.threads));
         curvature
@@ -137,7 +138,8 @@ impl Curvature {
         let least = extra.least();
         let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
         let gram_norm = gram_norm.min(self.survey.trace);
-        self.scales = Scales { inverse_norm, measured: inverse_norm, pull, gram_norm, size, ..self.scales };
+        self.scales =
+            CurvatureScales { inverse_norm, measured: inverse_norm, pull, gram_norm, size, ..self.scales };
     }
 
     /// G times one long column, class by class.
@@ -182,7 +184,7 @@ impl Curvature {
         extra: &Extra,
         outputs: usize,
         par: Par,
-    ) -> Result<Settling> {
+    ) -> Result<SettlingCurvature> {
         let width = self.survey.support.len();
         let gone = waiting.unsupported(&self.survey.support);
         let survey = waiting.applied(&self.survey, &gone, par);
@@ -229,7 +231,7 @@ impl Curvature {
         if refactored || joined > 0.0 || scales.inverse_norm > 2.0 * scales.measured {
             settled.measure(extra, outputs, par);
         }
-        Ok(Settling { curvature: settled, refactored, growth })
+        Ok(SettlingCurvature { curvature: settled, refactored, growth })
     }
 
     pub(crate) fn bytes(&self) -> [(&'static str, usize); 2] {
@@ -240,7 +242,7 @@ impl Curvature {
 
 impl WaitingRows {
     /// The rows of a request on top of those that wait already.
-    pub(crate) fn new(before: Option<&WaitingRows>, movers: &RequestRows, frame: Frame<'_>) -> Self {
+    pub(crate) fn new(before: Option<&WaitingRows>, movers: &RequestRows, frame: PassFrame<'_>) -> Self {
         let (u, signs) = movers.roots(frame);
         let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
         let weights = movers.weights.clone();
@@ -299,7 +301,7 @@ impl WaitingRows {
     }
 
     /// What is known of the rows, with these folded in; `gone` are the columns that no row has any more.
-    fn applied(&self, survey: &Survey, gone: &[usize], par: Par) -> Survey {
+    fn applied(&self, survey: &RowSurvey, gone: &[usize], par: Par) -> RowSurvey {
         let mut survey = survey.clone();
         let factors: Vec<f64> = self.weights.iter().zip(&self.row_signs).map(|(w, s)| w * s).collect();
         let signed = scaled(&self.x, &factors);
@@ -331,7 +333,7 @@ impl WaitingRows {
 impl LowRank {
     /// None when the Hessian with these changes cannot be told from a singular one.
     pub(crate) fn new(
-        curvature: &Curvature,
+        curvature: &HessianCurvature,
         before: Option<&LowRank>,
         waiting: WaitingRows,
         par: Par,
@@ -373,12 +375,12 @@ impl LowRank {
 
 /// The Hessian of the rows at hand, as it is now.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
-    pub(crate) base: Arc<Curvature>,
+pub(crate) struct StandingHessian {
+    pub(crate) base: Arc<HessianCurvature>,
     pub(crate) pending: Option<Arc<LowRank>>,
 }
 
-impl Standing {
+impl StandingHessian {
     /// H⁻¹·rhs, with everything that waits.
     pub(crate) fn solve(&self, rhs: &Mat<f64>, par: Par) -> Mat<f64> {
         let mut solved = rhs.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Certifier, Link, Logistic, LogisticModel, Privacy, Settings, Softmax};
+use super::{Certifier, ClassifierSettings, Link, Logistic, LogisticModel, Privacy, Softmax};
 use crate::error::Result;
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
@@ -16,7 +16,7 @@ use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::Forget;
 
-impl Settings {
+impl ClassifierSettings {
     fn family(&self) -> Family {
         match self.link {
             Link::Logistic => Family::Logistic,
@@ -195,7 +195,7 @@ impl FamilyRecipe for Logistic {
     }
 
     fn read_scorer(&self, state: ModelState) -> Result<ModelScorer> {
-        Settings::read_scorer(state)
+        ClassifierSettings::read_scorer(state)
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
@@ -244,7 +244,7 @@ impl FamilyRecipe for Softmax {
     }
 
     fn read_scorer(&self, state: ModelState) -> Result<ModelScorer> {
-        Settings::read_scorer(state)
+        ClassifierSettings::read_scorer(state)
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
@@ -266,7 +266,7 @@ impl FamilyRecipe for Softmax {
     }
 }
 
-impl ShardTrainer for Settings {
+impl ShardTrainer for ClassifierSettings {
     fn train(&self, start: Option<&dyn ShardModel>, rows: &Rows) -> Result<Arc<dyn ShardModel>> {
         let start: Option<&dyn std::any::Any> = start.map(|start| start as _);
         let start = start.and_then(|start| start.downcast_ref::<LogisticModel>());

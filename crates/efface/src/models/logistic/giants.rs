@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::super::basis::Basis;
-use super::{LogisticModel, Settings};
+use super::{ClassifierSettings, LogisticModel};
 use crate::error::{Error, Result};
 use crate::rows::{RowId, RowStore, Rows};
 
@@ -38,7 +38,7 @@ fn giants(rows: &Rows) -> HashSet<RowId> {
     rows.iter().filter(|row| is_giant(row.features)).map(|row| row.id).collect()
 }
 
-impl Settings {
+impl ClassifierSettings {
     /// Fits rows that could not be fitted from 0 because of a few giants among them; `error` says how that ended, and stands
     /// where there are none, or where this does not lead to an optimum either.
     pub(super) fn fit_beside_giants(&self, rows: &Rows, error: Error) -> Result<LogisticModel> {

@@ -2,7 +2,7 @@
 
 use faer::{Accum, Mat, Par};
 
-use super::pass::{BLOCK, Frame};
+use super::pass::{BLOCK, PassFrame};
 use super::reader::{PassReader, RowPlace};
 use crate::linalg::{mirror_lower, multiply_lower};
 
@@ -20,7 +20,7 @@ pub(super) struct HessianSums {
 }
 
 impl HessianSums {
-    pub(super) fn new(frame: Frame<'_>) -> Self {
+    pub(super) fn new(frame: PassFrame<'_>) -> Self {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         Self {

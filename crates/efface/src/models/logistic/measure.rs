@@ -8,7 +8,7 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::change::RequestWork;
-use super::pass::Sample;
+use super::pass::RowSample;
 use crate::error::{Error, Result};
 use crate::rows::RowId;
 
@@ -22,7 +22,7 @@ impl RequestWork<'_> {
     /// Calls `see` with the rows that are left.
     pub(super) fn over_rows<T>(
         &mut self,
-        see: impl FnOnce(&LogisticModel, &Sample<'_>) -> Result<T>,
+        see: impl FnOnce(&LogisticModel, &RowSample<'_>) -> Result<T>,
     ) -> Result<T> {
         let ground = match self.ground.take() {
             Some(ground) => ground,
@@ -30,7 +30,7 @@ impl RequestWork<'_> {
         };
         let gone: HashSet<RowId> = self.gone.iter().copied().collect();
         let result = {
-            let sample = Sample::new(self.next.frame(), &ground, &gone, self.new)?;
+            let sample = RowSample::new(self.next.frame(), &ground, &gone, self.new)?;
             self.read += sample.rows;
             self.passes += 1;
             see(&self.next, &sample)
@@ -53,7 +53,7 @@ impl RequestWork<'_> {
             let mut unseen = known;
             if bare && !surveyed {
                 let survey = sample.survey(model.frame(), false);
-                facts = super::Facts::of(&survey);
+                facts = super::RowFacts::of(&survey);
                 unseen = Arc::new(survey.unseen());
             }
             if bare {
@@ -90,10 +90,10 @@ impl RequestWork<'_> {
     pub(super) fn take_gradient(&mut self, gradient: Mat<f64>) {
         let hidden = self.next.hidden(&self.next.facts, &self.next.theta);
         let ledger = &mut self.next.ledger;
-        let fresh = super::Ledger::measured(gradient, hidden);
+        let fresh = super::BoundLedger::measured(gradient, hidden);
         *ledger = if self.next.standing.is_some() {
-            let super::Ledger { moved, swung, drift, warp, .. } = *ledger;
-            super::Ledger { moved, swung, drift, warp, ..fresh }
+            let super::BoundLedger { moved, swung, drift, warp, .. } = *ledger;
+            super::BoundLedger { moved, swung, drift, warp, ..fresh }
         } else {
             fresh
         };

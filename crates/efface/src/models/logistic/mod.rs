@@ -34,7 +34,7 @@ mod state;
 pub(crate) mod train;
 
 pub use link::Link;
-pub use settings::{Certifier, Logistic, Privacy, Settings, Softmax};
+pub use settings::{Certifier, ClassifierSettings, Logistic, Privacy, Softmax};
 pub use state::LogisticHead;
 
 use std::collections::HashSet;
@@ -51,12 +51,12 @@ use crate::methods::Auto;
 use crate::not_covered::NotCovered;
 use crate::rows::{Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-pub(crate) use bound::{Facts, Ledger};
-use curvature::{Curvature, Settling, Standing};
-use objective::{Extra, Objective};
-use pass::{Frame, Sample, Survey};
+pub(crate) use bound::{BoundLedger, RowFacts};
+use curvature::{HessianCurvature, SettlingCurvature, StandingHessian};
+use objective::{Extra, RowObjective};
+use pass::{PassFrame, RowSample, RowSurvey};
 pub(crate) use path::{DescentPath, FollowSettings};
-use train::{Limits, Trained};
+use train::{TrainedParameters, TrainingLimits};
 
 /// What the evidence calls a remembered run of gradient descent, among what was made ahead of time.
 pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gradients";
@@ -67,7 +67,7 @@ const WIDEST: usize = 4096;
 /// A fitted classifier with what it needs in order to forget.
 #[derive(Debug, Clone)]
 pub struct LogisticModel {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ClassifierSettings,
     pub(crate) basis: Arc<Basis>,
     pub(crate) extra: Arc<Extra>,
     /// Parameters in the coordinates of `basis`, one column per score.
@@ -77,9 +77,9 @@ pub struct LogisticModel {
     pub(crate) rows: usize,
     /// Rows of each class that weigh something.
     pub(crate) class_rows: Vec<u64>,
-    pub(crate) standing: Option<Standing>,
-    pub(crate) facts: Facts,
-    pub(crate) ledger: Ledger,
+    pub(crate) standing: Option<StandingHessian>,
+    pub(crate) facts: RowFacts,
+    pub(crate) ledger: BoundLedger,
     pub(crate) refactorisations: usize,
     /// Steps of the last training; not part of the stored state.
     pub(crate) steps: usize,
@@ -125,7 +125,7 @@ impl Fit for Softmax {
     }
 }
 
-impl Settings {
+impl ClassifierSettings {
     fn is_private(&self) -> bool {
         self.logistic.privacy.is_some()
     }
@@ -178,7 +178,7 @@ impl Settings {
         };
         let blank = LogisticModel {
             settings: *self,
-            facts: Facts {
+            facts: RowFacts {
                 reach: 0.0,
                 weight: 0.0,
                 trace: 0.0,
@@ -186,7 +186,7 @@ impl Settings {
                 rows: 0,
                 inverse_norm: f64::INFINITY,
             },
-            ledger: Ledger::measured(Mat::zeros(basis.width(), outputs), 0.0),
+            ledger: BoundLedger::measured(Mat::zeros(basis.width(), outputs), 0.0),
             basis: Arc::new(basis),
             extra: Arc::new(extra),
             theta: start,
@@ -201,7 +201,7 @@ impl Settings {
             row_set,
             noise_rows: row_set,
         };
-        let sample = Sample::new(blank.frame(), rows, &HashSet::new(), None)?;
+        let sample = RowSample::new(blank.frame(), rows, &HashSet::new(), None)?;
         let mut model = blank.trained(&sample)?.0;
         model.clear_dead_columns();
         Ok(model)
@@ -218,8 +218,8 @@ impl Settings {
 }
 
 impl LogisticModel {
-    pub(crate) fn frame(&self) -> Frame<'_> {
-        Frame {
+    pub(crate) fn frame(&self) -> PassFrame<'_> {
+        PassFrame {
             basis: &self.basis,
             link: self.settings.link,
             outputs: self.theta.ncols(),
@@ -228,15 +228,15 @@ impl LogisticModel {
         }
     }
 
-    pub(crate) fn objective<'a>(&'a self, sample: &'a Sample<'a>) -> Objective<'a> {
-        Objective { sample, frame: self.frame(), extra: &self.extra }
+    pub(crate) fn objective<'a>(&'a self, sample: &'a RowSample<'a>) -> RowObjective<'a> {
+        RowObjective { sample, frame: self.frame(), extra: &self.extra }
     }
 
-    pub(crate) fn limits(&self, facts: &Facts) -> Limits {
+    pub(crate) fn limits(&self, facts: &RowFacts) -> TrainingLimits {
         let Logistic { gradient, max_iterations, threads, curvature, .. } = self.settings.logistic;
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let descends = private::descends(&self.settings);
-        Limits {
+        TrainingLimits {
             // Rows that all weigh little have a small gradient everywhere.
             gradient: gradient * facts.scale.min(1.0),
             floor: self.rounding(facts).map(|part| 8.0 * part),
@@ -252,12 +252,12 @@ impl LogisticModel {
     }
 
     /// The model of these rows, trained from the parameters at hand; and the steps and passes it took.
-    pub(crate) fn trained(mut self, sample: &Sample<'_>) -> Result<(Self, usize, usize)> {
+    pub(crate) fn trained(mut self, sample: &RowSample<'_>) -> Result<(Self, usize, usize)> {
         let keep = self.limits(&self.facts).keep;
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let survey = sample.survey(self.frame(), dense && keep);
         self.check_classes(&survey.class_rows)?;
-        let facts = Facts::of(&survey);
+        let facts = RowFacts::of(&survey);
         let limits = self.limits(&facts);
         if !dense && self.extra.penalty.iter().skip(self.basis.intercept as usize).any(|p| *p == 0.0) {
             return Err(Error::Parameter {
@@ -271,8 +271,10 @@ impl LogisticModel {
         }
         let start = std::mem::replace(&mut self.theta, Mat::zeros(0, 0));
         let outputs = start.ncols();
-        let objective = Objective { sample, frame: Frame { outputs, ..self.frame() }, extra: &self.extra };
-        let Trained { place, bowl, iterations, passes } = train::train(&objective, start, None, limits)?;
+        let objective =
+            RowObjective { sample, frame: PassFrame { outputs, ..self.frame() }, extra: &self.extra };
+        let TrainedParameters { place, bowl, iterations, passes } =
+            train::train(&objective, start, None, limits)?;
         self.theta = place.theta;
         self.steps = iterations;
         if private::descends(&self.settings) {
@@ -295,12 +297,12 @@ impl LogisticModel {
 
     /// Whether the loss, without a penalty, bends enough where training ended for that to be a minimum, and not a place on
     /// the way to infinity.
-    fn is_determined(&self, sample: &Sample<'_>) -> Result<bool> {
+    fn is_determined(&self, sample: &RowSample<'_>) -> Result<bool> {
         if self.standing.is_some() {
             return Ok(self.current_bound().absolute.is_finite());
         }
         let mut kept = self.clone();
-        let limits = Limits { keep: true, ..self.limits(&self.facts) };
+        let limits = TrainingLimits { keep: true, ..self.limits(&self.facts) };
         let survey = sample.survey(self.frame(), true);
         let bowl = self.objective(sample).bowl(&self.theta, 1, limits);
         // A Hessian that is numerically singular here was not so when the data determine anything.
@@ -313,20 +315,20 @@ impl LogisticModel {
     pub(crate) fn settle_at(
         &mut self,
         mut gradient: Mat<f64>,
-        bowl: Option<train::Bowl>,
-        survey: Survey,
-        sample: &Sample<'_>,
+        bowl: Option<train::QuadraticBowl>,
+        survey: RowSurvey,
+        sample: &RowSample<'_>,
     ) {
         self.rows = sample.rows;
         self.class_rows = survey.class_rows.clone();
-        self.facts = Facts::of(&survey);
+        self.facts = RowFacts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
         self.unseen = Arc::new(survey.unseen());
         dead::leave_out(&mut gradient, &self.unseen);
-        self.ledger = Ledger::measured(gradient, hidden);
+        self.ledger = BoundLedger::measured(gradient, hidden);
         let par = self.par();
-        self.standing = bowl.map(|bowl| Standing {
-            base: Arc::new(Curvature::new(bowl, survey, &self.extra, sample, self.frame())),
+        self.standing = bowl.map(|bowl| StandingHessian {
+            base: Arc::new(HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())),
             pending: None,
         });
         match &self.standing {
@@ -350,7 +352,7 @@ impl LogisticModel {
 
     /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
     /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
-    fn inverse_norm(&self, sample: &Sample<'_>) -> f64 {
+    fn inverse_norm(&self, sample: &RowSample<'_>) -> f64 {
         let first = self.basis.intercept as usize;
         let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
         if self.extra.least() > 0.0 {
@@ -393,14 +395,14 @@ impl LogisticModel {
     pub(crate) fn over_all_rows<T>(
         &self,
         rows: &dyn RowStore,
-        see: impl FnOnce(&Sample<'_>) -> Result<T>,
+        see: impl FnOnce(&RowSample<'_>) -> Result<T>,
     ) -> Result<T> {
         let all = rows.all()?;
-        see(&Sample::new(self.frame(), &all, &HashSet::new(), None)?)
+        see(&RowSample::new(self.frame(), &all, &HashSet::new(), None)?)
     }
 
     /// The recipe it was fitted with.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClassifierSettings {
         &self.settings
     }
 
@@ -551,17 +553,17 @@ impl Amend for LogisticModel {
     fn settle(&mut self) -> Result<Settled> {
         // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
         self.ledger.forget_direction();
-        let Some(Standing { base, pending: Some(pending) }) = &self.standing else {
+        let Some(StandingHessian { base, pending: Some(pending) }) = &self.standing else {
             return Ok(Settled::default());
         };
         let waiting = pending.waiting();
         let (outputs, par) = (self.outputs(), self.par());
-        let Settling { curvature: settled, refactored, growth } =
+        let SettlingCurvature { curvature: settled, refactored, growth } =
             base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
         let growth = growth.sqrt();
         let rows = waiting.rows();
-        self.facts = Facts { inverse_norm: self.facts.inverse_norm, ..Facts::of(&settled.survey) };
-        self.standing = Some(Standing { base: Arc::new(settled), pending: None });
+        self.facts = RowFacts { inverse_norm: self.facts.inverse_norm, ..RowFacts::of(&settled.survey) };
+        self.standing = Some(StandingHessian { base: Arc::new(settled), pending: None });
         self.ledger.leftover_local *= growth;
         self.ledger.unknown_local *= growth;
         self.ledger.warp *= growth * growth;

@@ -14,8 +14,8 @@
 
 use faer::Mat;
 
-use super::pass::{Frame, Sample};
-use super::{Link, Settings};
+use super::pass::{PassFrame, RowSample};
+use super::{ClassifierSettings, Link};
 use crate::linalg::dot;
 use crate::models::basis::{Basis, power_of_two};
 use crate::rows::{RowStore, Rows};
@@ -129,7 +129,7 @@ impl Extra {
     }
 }
 
-impl Settings {
+impl ClassifierSettings {
     /// κ_j, as powers of two: Σ w x_j² over the number of classes is what equal probabilities would make of
     /// the other directions. Any positive number leads to the same optimum, so that a sample of dense rows is enough.
     pub(super) fn gauge(&self, basis: &Basis, rows: &Rows) -> Vec<f64> {
@@ -170,9 +170,9 @@ impl Settings {
 }
 
 /// The loss over some rows.
-pub(crate) struct Objective<'a> {
-    pub(crate) sample: &'a Sample<'a>,
-    pub(crate) frame: Frame<'a>,
+pub(crate) struct RowObjective<'a> {
+    pub(crate) sample: &'a RowSample<'a>,
+    pub(crate) frame: PassFrame<'a>,
     pub(crate) extra: &'a Extra,
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct ObjectivePlace {
     pub(crate) margin: f64,
 }
 
-impl Objective<'_> {
+impl RowObjective<'_> {
     pub(crate) fn at(&self, theta: Mat<f64>) -> ObjectivePlace {
         let mut slope = self.sample.slope(self.frame, &theta);
         slope.loss += self.extra.slope(&theta, &mut slope.gradient);

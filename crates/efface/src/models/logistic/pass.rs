@@ -24,7 +24,7 @@ pub(super) const BLOCK: usize = 256;
 
 /// How a row becomes a vector of parameters' length, and what its scores mean.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct PassFrame<'a> {
     pub(crate) basis: &'a Basis,
     pub(crate) link: Link,
     /// Scores per row.
@@ -44,7 +44,7 @@ pub(crate) struct WeightedRow<'a> {
 }
 
 /// The rows that a loss is summed over. Rows of weight 0 are left out.
-pub(crate) struct Sample<'a> {
+pub(crate) struct RowSample<'a> {
     pub(crate) members: Vec<WeightedRow<'a>>,
     /// Rows in all, those of weight 0 included.
     pub(crate) rows: usize,
@@ -62,7 +62,7 @@ pub(crate) struct LossSlope {
 
 /// What is known of the rows themselves.
 #[derive(Debug, Clone)]
-pub(crate) struct Survey {
+pub(crate) struct RowSurvey {
     /// Σ w x xᵀ, both triangles; empty unless asked for.
     pub(crate) gram: Mat<f64>,
     /// Per column, the rows whose entry is not zero.
@@ -76,14 +76,14 @@ pub(crate) struct Survey {
     pub(crate) trace: f64,
 }
 
-impl Survey {
+impl RowSurvey {
     /// Columns that no row has, ascending.
     pub(crate) fn unseen(&self) -> Vec<usize> {
         (0..self.support.len()).filter(|&j| self.support[j] == 0).collect()
     }
 }
 
-impl Frame<'_> {
+impl PassFrame<'_> {
     /// A row of a store, if its targets name a class.
     pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<WeightedRow<'r>> {
         let class = self
@@ -141,10 +141,10 @@ impl Frame<'_> {
     }
 }
 
-impl<'a> Sample<'a> {
+impl<'a> RowSample<'a> {
     /// The rows of `rows` that are not `gone`, and those of `new`.
     pub(crate) fn new(
-        frame: Frame<'_>,
+        frame: PassFrame<'_>,
         rows: &'a Rows,
         gone: &HashSet<RowId>,
         new: Option<&'a Rows>,
@@ -163,7 +163,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Whether some row is better read by its non-zeros.
-    pub(crate) fn is_thin(&self, frame: Frame<'_>) -> bool {
+    pub(crate) fn is_thin(&self, frame: PassFrame<'_>) -> bool {
         self.members.iter().any(|member| frame.is_thin(member.features))
     }
 
@@ -188,7 +188,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    pub(crate) fn slope(&self, frame: Frame<'_>, theta: &Mat<f64>) -> LossSlope {
+    pub(crate) fn slope(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> LossSlope {
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |_, members| {
@@ -234,7 +234,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all.
-    pub(crate) fn hessian(&self, frame: Frame<'_>, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
+    pub(crate) fn hessian(&self, frame: PassFrame<'_>, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
         let total = theta.nrows() * frame.outputs;
         let parts = self.split(frame.threads, |_, members| {
             let mut sums = HessianSums::new(frame);
@@ -256,7 +256,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The scores of every row, one line each.
-    pub(crate) fn scores(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
+    pub(crate) fn scores(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |_, members| {
@@ -284,7 +284,7 @@ impl<'a> Sample<'a> {
     }
 
     /// At least the norm of the scores of any row.
-    pub(crate) fn largest_score(&self, frame: Frame<'_>, theta: &Mat<f64>) -> f64 {
+    pub(crate) fn largest_score(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> f64 {
         let scores = self.scores(frame, theta);
         let largest = scores.chunks_exact(frame.outputs).map(|line| dot(line, line)).fold(0.0, f64::max);
         // A little for the rounding of the scores.
@@ -292,7 +292,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The probabilities of every row, for repeated products with the Hessian.
-    pub(crate) fn bends(&self, frame: Frame<'_>, theta: &Mat<f64>) -> Vec<f64> {
+    pub(crate) fn bends(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> Vec<f64> {
         let mut scores = vec![0.0; frame.outputs];
         let mut bends = self.scores(frame, theta);
         for line in bends.chunks_exact_mut(frame.outputs) {
@@ -306,7 +306,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
-    pub(crate) fn times(&self, frame: Frame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
+    pub(crate) fn times(&self, frame: PassFrame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
@@ -338,7 +338,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The diagonal of the Hessian, without penalty.
-    pub(crate) fn diagonal(&self, frame: Frame<'_>, bends: &[f64]) -> Vec<f64> {
+    pub(crate) fn diagonal(&self, frame: PassFrame<'_>, bends: &[f64]) -> Vec<f64> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let mut reader = PassReader::new(frame);
@@ -359,7 +359,7 @@ impl<'a> Sample<'a> {
 
     /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
     /// moves no score by more than this times √(eᵀHe).
-    pub(crate) fn local_reach(&self, frame: Frame<'_>, factor: &Cholesky) -> f64 {
+    pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> f64 {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let thin = self.is_thin(frame);
@@ -420,12 +420,12 @@ impl<'a> Sample<'a> {
         (1.0 + 1e-6) * parts.into_iter().fold(0.0, f64::max).sqrt()
     }
 
-    pub(crate) fn survey(&self, frame: Frame<'_>, with_gram: bool) -> Survey {
+    pub(crate) fn survey(&self, frame: PassFrame<'_>, with_gram: bool) -> RowSurvey {
         let width = frame.basis.width();
         let classes = frame.link.classes(frame.outputs);
-        let single = Frame { outputs: 1, ..frame };
+        let single = PassFrame { outputs: 1, ..frame };
         let parts = self.split(frame.threads, |_, members| {
-            let mut survey = Survey {
+            let mut survey = RowSurvey {
                 gram: Mat::zeros(0, 0),
                 support: vec![0; width],
                 class_rows: vec![0; classes],
@@ -453,7 +453,7 @@ impl<'a> Sample<'a> {
             survey
         });
         let mut parts = parts.into_iter();
-        let mut total = parts.next().unwrap_or_else(|| Survey {
+        let mut total = parts.next().unwrap_or_else(|| RowSurvey {
             gram: Mat::zeros(0, 0),
             support: vec![0; width],
             class_rows: vec![0; classes],
@@ -476,7 +476,7 @@ impl<'a> Sample<'a> {
 }
 
 /// Loss and gradient over rows of several scores, block by block.
-fn slope_of_blocks(frame: Frame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_>]) -> LossSlope {
+fn slope_of_blocks(frame: PassFrame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_>]) -> LossSlope {
     let mut block = RowBlock::new(frame, members);
     let vectors = block.against(theta);
     let mut gradient = block.nothing();
@@ -504,7 +504,12 @@ fn slope_of_blocks(frame: Frame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_
 }
 
 /// The Hessian over rows of several scores times one long column, block by block; `bends` are those of these rows.
-fn product_of_blocks(frame: Frame<'_>, bends: &[f64], v: &[f64], members: &[WeightedRow<'_>]) -> Mat<f64> {
+fn product_of_blocks(
+    frame: PassFrame<'_>,
+    bends: &[f64],
+    v: &[f64],
+    members: &[WeightedRow<'_>],
+) -> Mat<f64> {
     let width = frame.basis.width();
     let outputs = frame.outputs;
     let mut block = RowBlock::new(frame, members);

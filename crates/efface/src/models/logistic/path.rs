@@ -7,8 +7,8 @@
 
 use faer::Mat;
 
-use super::objective::{Objective, flat, shaped};
-use super::pass::{Frame, Sample};
+use super::objective::{RowObjective, flat, shaped};
+use super::pass::{PassFrame, RowSample};
 use super::{Link, LogisticModel};
 use crate::error::Result;
 use crate::linalg::{add_scaled, dot, norm, operator_norm};
@@ -91,7 +91,7 @@ fn along(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
 
 impl DescentPath {
     /// Goes down from 0 until the gradient is `goal` times the first one, or for `most` steps.
-    pub(crate) fn run(model: &LogisticModel, sample: &Sample<'_>, most: usize, goal: f64) -> Result<Self> {
+    pub(crate) fn run(model: &LogisticModel, sample: &RowSample<'_>, most: usize, goal: f64) -> Result<Self> {
         let objective = model.objective(sample);
         let step = 1.0 / smoothness(model, sample);
         let mut theta = Mat::zeros(model.theta.nrows() * model.theta.ncols(), 1);
@@ -128,8 +128,8 @@ impl DescentPath {
     pub(crate) fn without(
         &self,
         model: &LogisticModel,
-        left: &Sample<'_>,
-        gone: &Sample<'_>,
+        left: &RowSample<'_>,
+        gone: &RowSample<'_>,
         settings: FollowSettings,
     ) -> Result<(Self, usize)> {
         let objective = model.objective(left);
@@ -160,13 +160,13 @@ impl DescentPath {
     }
 }
 
-fn slope(objective: &Objective<'_>, theta: &Mat<f64>) -> Mat<f64> {
+fn slope(objective: &RowObjective<'_>, theta: &Mat<f64>) -> Mat<f64> {
     flat(&objective.at(shaped(theta, objective.frame.basis.width())).gradient)
 }
 
 /// An upper bound on the largest eigenvalue of the Hessian, wherever it is taken.
-fn smoothness(model: &LogisticModel, sample: &Sample<'_>) -> f64 {
-    let frame = Frame { link: Link::Logistic, outputs: 1, ..model.frame() };
+fn smoothness(model: &LogisticModel, sample: &RowSample<'_>) -> f64 {
+    let frame = PassFrame { link: Link::Logistic, outputs: 1, ..model.frame() };
     let width = model.theta.nrows();
     let ones = vec![1.0; sample.members.len()];
     let gram = operator_norm(width, &[], width as u64, |v| {
@@ -221,9 +221,9 @@ mod tests {
             let frame = model.frame();
             let gone: HashSet<RowId> = [3, 50, 99].map(RowId).into();
             let removed_rows = rows.filter(|id| gone.contains(&id));
-            let all = Sample::new(frame, &rows, &HashSet::new(), None).unwrap();
-            let left = Sample::new(frame, &rows, &gone, None).unwrap();
-            let removed = Sample::new(frame, &removed_rows, &HashSet::new(), None).unwrap();
+            let all = RowSample::new(frame, &rows, &HashSet::new(), None).unwrap();
+            let left = RowSample::new(frame, &rows, &gone, None).unwrap();
+            let removed = RowSample::new(frame, &removed_rows, &HashSet::new(), None).unwrap();
             let run = DescentPath::run(&model, &all, 400, 1e-7).unwrap();
             let optimum = flat(&model.theta);
             assert!(norm(&(&run.end - &optimum)) < 1e-4 * norm(&optimum), "{} steps", run.len());
@@ -244,9 +244,9 @@ mod tests {
             assert!(norm(&(&plain - &same.end)) < 1e-12);
             // The replay is a run like the first, and can be replayed again.
             let more: HashSet<RowId> = [3, 50, 99, 120].map(RowId).into();
-            let fewer = Sample::new(frame, &rows, &more, None).unwrap();
+            let fewer = RowSample::new(frame, &rows, &more, None).unwrap();
             let last = rows.filter(|id| id == RowId(120));
-            let last = Sample::new(frame, &last, &HashSet::new(), None).unwrap();
+            let last = RowSample::new(frame, &last, &HashSet::new(), None).unwrap();
             let (again, _) = replay.without(&model, &fewer, &last, settings).unwrap();
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {

@@ -16,10 +16,10 @@
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::pass::{Sample, Survey};
-use super::settings::{Certifier, Privacy, Settings};
-use super::train::{Limits, train};
-use super::{Facts, Ledger, LogisticModel};
+use super::pass::{RowSample, RowSurvey};
+use super::settings::{Certifier, ClassifierSettings, Privacy};
+use super::train::{TrainingLimits, train};
+use super::{BoundLedger, LogisticModel, RowFacts};
 use crate::error::{Error, Result};
 use crate::evidence::Certificate;
 use crate::linalg::{norm, operator_norm};
@@ -70,7 +70,12 @@ pub(crate) fn fingerprint(ids: impl Iterator<Item = RowId>) -> u64 {
 }
 
 /// The noise in the objective, where there is some, for the rows of this fingerprint.
-pub(crate) fn tilt(settings: &Settings, rows: u64, width: usize, outputs: usize) -> Option<Mat<f64>> {
+pub(crate) fn tilt(
+    settings: &ClassifierSettings,
+    rows: u64,
+    width: usize,
+    outputs: usize,
+) -> Option<Mat<f64>> {
     let privacy = settings.logistic.privacy?;
     match privacy.certifier {
         Certifier::Removal { noise } => Some(gaussian(privacy.seed, rows, noise, width, outputs)),
@@ -79,7 +84,7 @@ pub(crate) fn tilt(settings: &Settings, rows: u64, width: usize, outputs: usize)
 }
 
 /// Whether the model hides its parameters behind noise.
-pub(crate) fn descends(settings: &Settings) -> bool {
+pub(crate) fn descends(settings: &ClassifierSettings) -> bool {
     matches!(settings.logistic.privacy, Some(Privacy { certifier: Certifier::Descent { .. }, .. }))
 }
 
@@ -91,8 +96,8 @@ const MOST_STEPS: usize = 500;
 /// published. Returns the model with the steps and passes it took.
 pub(crate) fn descend(
     mut model: LogisticModel,
-    sample: &Sample<'_>,
-    survey: &Survey,
+    sample: &RowSample<'_>,
+    survey: &RowSurvey,
 ) -> Result<(LogisticModel, usize, usize)> {
     let Some(privacy) = model.settings.logistic.privacy else {
         return Err(Error::Damaged("a model without noise cannot descend".into()));
@@ -105,7 +110,7 @@ pub(crate) fn descend(
         operator_norm(width, &[], width as u64, |v| *v = sample.times(frame, &ones, v.col_as_slice(0)))
     };
     let smooth = lambda + 0.25 * largest.min(survey.trace);
-    let limits = Limits { keep: false, ..model.limits(&Facts::of(survey)) };
+    let limits = TrainingLimits { keep: false, ..model.limits(&RowFacts::of(survey)) };
     let theta = model.theta.clone();
     let (place, steps, passes) = {
         let objective = model.objective(sample);
@@ -128,9 +133,9 @@ pub(crate) fn descend(
     model.theta = place.theta;
     model.rows = sample.rows;
     model.class_rows = survey.class_rows.clone();
-    model.facts = Facts::of(survey);
+    model.facts = RowFacts::of(survey);
     model.facts.inverse_norm = 1.0 / lambda;
-    model.ledger = Ledger::measured(place.gradient, model.hidden(&model.facts, &model.theta));
+    model.ledger = BoundLedger::measured(place.gradient, model.hidden(&model.facts, &model.theta));
     model.noise_rows = model.row_set;
     let outputs = model.theta.ncols();
     model.veil = Some(gaussian(privacy.seed, model.noise_rows, privacy.noise(), width, outputs));

@@ -33,7 +33,7 @@
 use faer::{Mat, Par};
 
 use super::bound::price;
-use super::pass::Sample;
+use super::pass::RowSample;
 use super::reader::PassReader;
 use super::{Link, LogisticModel};
 use crate::linalg::{Cholesky, UNIT, norm, symmetric_eigen};
@@ -46,7 +46,7 @@ const MOST_STEPS: usize = 60;
 /// The rows' loss as a function of the intercepts alone.
 struct InterceptLoss<'a> {
     link: Link,
-    sample: &'a Sample<'a>,
+    sample: &'a RowSample<'a>,
     /// The scores of all rows, one line each.
     scores: &'a [f64],
     outputs: usize,
@@ -179,7 +179,7 @@ fn square(values: &[f64]) -> f64 {
 impl LogisticModel {
     /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
     /// infinite where this way of bounding it says nothing.
-    pub(crate) fn profiled_bound(&self, sample: &Sample<'_>) -> f64 {
+    pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> f64 {
         let lambda = self.settings.logistic.lambda;
         let outputs = self.outputs();
         if lambda <= 0.0 || self.settings.is_private() || outputs > MOST_CLASSES {

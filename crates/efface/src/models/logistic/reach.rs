@@ -8,8 +8,8 @@ use faer::Mat;
 
 use super::change::RequestWork;
 use super::objective::{flat, shaped};
-use super::pass::Sample;
-use super::{DescentPath, FollowSettings, Ledger, LogisticModel};
+use super::pass::RowSample;
+use super::{BoundLedger, DescentPath, FollowSettings, LogisticModel};
 use crate::error::Result;
 use crate::evidence::BoundSource;
 use crate::linalg::norm;
@@ -42,7 +42,7 @@ impl LogisticModel {
 
     /// Goes on from where training ended as long as the bound is above the tolerance and a Newton step brings it down.
     /// Returns the passes over the rows that it took.
-    pub(super) fn polish(&mut self, sample: &Sample<'_>) -> Result<usize> {
+    pub(super) fn polish(&mut self, sample: &RowSample<'_>) -> Result<usize> {
         let mut passes = 0;
         for _ in 0..MOST_STEPS {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
@@ -78,7 +78,7 @@ impl LogisticModel {
             let way = self.ledger.moved + length;
             let swing = self.ledger.swung + self.facts.reach * length;
             self.theta = place.theta;
-            self.ledger = Ledger::measured(left, self.hidden(&self.facts, &self.theta));
+            self.ledger = BoundLedger::measured(left, self.hidden(&self.facts, &self.theta));
             if let Some(standing) = &self.standing {
                 self.ledger.moved = way;
                 self.ledger.swung = swing;
@@ -132,7 +132,7 @@ impl RequestWork<'_> {
     pub(crate) fn follow(&mut self, path: &DescentPath, settings: FollowSettings) -> Result<usize> {
         let gone = self.removed_rows()?;
         let (next, exact) = self.over_rows(|model, sample| {
-            let removed = Sample::new(model.frame(), &gone, &HashSet::new(), None)?;
+            let removed = RowSample::new(model.frame(), &gone, &HashSet::new(), None)?;
             path.without(model, sample, &removed, settings)
         })?;
         self.count_passes(exact.saturating_sub(1), self.next.rows);

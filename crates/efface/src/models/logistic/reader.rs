@@ -2,14 +2,14 @@
 
 use faer::Mat;
 
-use super::pass::{Frame, WeightedRow};
+use super::pass::{PassFrame, WeightedRow};
 use crate::linalg::{add_scaled, dot};
 use crate::rows::RowRef;
 
 /// One row at a time: where it lies, as its non-zeros, or written out. In the caller's units where that can be made up for
 /// afterwards, so that dense rows need not be copied.
 pub(super) struct PassReader<'f, 'r> {
-    frame: Frame<'f>,
+    frame: PassFrame<'f>,
     raw: bool,
     constant: f64,
     pub(super) kind: RowPlace<'r>,
@@ -28,13 +28,13 @@ pub(super) enum RowPlace<'r> {
 
 impl<'f, 'r> PassReader<'f, 'r> {
     /// Inner coordinates.
-    pub(super) fn new(frame: Frame<'f>) -> Self {
+    pub(super) fn new(frame: PassFrame<'f>) -> Self {
         let buffer = vec![0.0; frame.basis.width()];
         Self { frame, raw: false, constant: 0.0, kind: RowPlace::Written, buffer, entries: Vec::new() }
     }
 
     /// The caller's units where features keep their origin; inner coordinates otherwise.
-    pub(super) fn raw(frame: Frame<'f>) -> Self {
+    pub(super) fn raw(frame: PassFrame<'f>) -> Self {
         Self { raw: frame.basis.is_unshifted(), ..Self::new(frame) }
     }
 

@@ -3,7 +3,7 @@
 use faer::{Accum, Mat, Par};
 
 use super::change::RequestWork;
-use super::pass::{Frame, WeightedRow};
+use super::pass::{PassFrame, WeightedRow};
 use crate::error::Result;
 use crate::linalg::{column_norm, multiply};
 
@@ -29,7 +29,7 @@ impl RequestRows {
         }
     }
 
-    pub(crate) fn push(&mut self, frame: Frame<'_>, member: &WeightedRow<'_>, sign: f64) {
+    pub(crate) fn push(&mut self, frame: PassFrame<'_>, member: &WeightedRow<'_>, sign: f64) {
         frame.write(member, self.x.col_as_slice_mut(self.weights.len()));
         self.weights.push(member.weight);
         self.signs.push(sign);
@@ -59,7 +59,7 @@ impl RequestRows {
     }
 
     /// What the rows add to the gradient: Σ ±w (p − y) x.
-    pub(crate) fn gradient(&self, frame: Frame<'_>) -> Mat<f64> {
+    pub(crate) fn gradient(&self, frame: PassFrame<'_>) -> Mat<f64> {
         let outputs = frame.outputs;
         let mut factors = Mat::zeros(self.len(), outputs);
         let mut residual = vec![0.0; outputs];
@@ -76,7 +76,7 @@ impl RequestRows {
     }
 
     /// The root of what the rows add to the Hessian, one column per row and class, and the columns' signs.
-    pub(crate) fn roots(&self, frame: Frame<'_>) -> (Mat<f64>, Vec<f64>) {
+    pub(crate) fn roots(&self, frame: PassFrame<'_>) -> (Mat<f64>, Vec<f64>) {
         let outputs = frame.outputs;
         let width = self.x.nrows();
         let mut u = Mat::zeros(width * outputs, self.len() * outputs);

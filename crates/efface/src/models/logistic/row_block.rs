@@ -4,7 +4,7 @@
 
 use faer::{Accum, Mat, Par};
 
-use super::pass::{BLOCK, Frame, Sample, WeightedRow};
+use super::pass::{BLOCK, PassFrame, RowSample, WeightedRow};
 use super::reader::PassReader;
 use crate::linalg::{multiply, transposed, widest};
 use crate::rows::RowRef;
@@ -14,7 +14,7 @@ const WORTH_COPYING: usize = 3;
 
 /// A block of rows, and their scores.
 pub(super) struct RowBlock<'f, 'r> {
-    frame: Frame<'f>,
+    frame: PassFrame<'f>,
     reader: PassReader<'f, 'r>,
     content: BlockContent,
     /// One column per row, one line per score.
@@ -45,9 +45,9 @@ impl BlockTable {
     }
 }
 
-impl Sample<'_> {
+impl RowSample<'_> {
     /// Whether its rows are better read in blocks.
-    pub(super) fn is_for_blocks(&self, frame: Frame<'_>) -> bool {
+    pub(super) fn is_for_blocks(&self, frame: PassFrame<'_>) -> bool {
         let sparse = |member: &WeightedRow<'_>| is_sparse(member.features);
         frame.outputs >= WORTH_COPYING
             && (!self.is_thin(frame) || frame.basis.is_unshifted() && self.members.iter().all(sparse))
@@ -60,7 +60,7 @@ fn is_sparse(row: RowRef<'_>) -> bool {
 
 impl<'f, 'r> RowBlock<'f, 'r> {
     /// A block for rows like these.
-    pub(super) fn new(frame: Frame<'f>, members: &[WeightedRow<'_>]) -> Self {
+    pub(super) fn new(frame: PassFrame<'f>, members: &[WeightedRow<'_>]) -> Self {
         let sparse = frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
         let content = if sparse {
             BlockContent::Sparse { entries: Vec::new(), ends: Vec::new() }

@@ -101,7 +101,7 @@ pub enum Certifier {
 
 /// The settings of either recipe, in one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ClassifierSettings {
     /// Which loss.
     pub link: Link,
     /// Everything else.
@@ -175,8 +175,8 @@ impl Logistic {
     }
 
     /// What a model fitted with this recipe says of itself.
-    pub fn settings(self) -> Settings {
-        Settings { link: Link::Logistic, logistic: self }
+    pub fn settings(self) -> ClassifierSettings {
+        ClassifierSettings { link: Link::Logistic, logistic: self }
     }
 }
 
@@ -212,7 +212,7 @@ impl Softmax {
     }
 
     /// What a model fitted with this recipe says of itself.
-    pub fn settings(self) -> Settings {
+    pub fn settings(self) -> ClassifierSettings {
         let Self { lambda, intercept, gradient, tolerance, threads, max_iterations, curvature, as_given } =
             self;
         let logistic = Logistic {
@@ -226,7 +226,7 @@ impl Softmax {
             privacy: None,
             as_given,
         };
-        Settings { link: Link::Softmax, logistic }
+        ClassifierSettings { link: Link::Softmax, logistic }
     }
 }
 
@@ -272,7 +272,7 @@ impl Privacy {
 /// The relative distance bound above which nothing of a classifier is called exact, whatever its tolerance.
 const EXACT: f64 = 1e-6;
 
-impl Settings {
+impl ClassifierSettings {
     /// The relative distance bound of what is called exact.
     pub(crate) fn exact_tolerance(&self) -> f64 {
         self.logistic.tolerance.min(EXACT)

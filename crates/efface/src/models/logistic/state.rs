@@ -5,9 +5,9 @@ use std::sync::Arc;
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
-use super::curvature::{Curvature, Scales, Standing};
-use super::pass::Survey;
-use super::{Basis, Facts, Ledger, Link, LogisticModel, Settings};
+use super::curvature::{CurvatureScales, HessianCurvature, StandingHessian};
+use super::pass::RowSurvey;
+use super::{Basis, BoundLedger, ClassifierSettings, Link, LogisticModel, RowFacts};
 use crate::error::{Error, Result};
 use crate::evidence::BoundSource;
 use crate::family::Family;
@@ -18,7 +18,7 @@ use crate::state::ModelState;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogisticHead {
     /// The recipe.
-    pub settings: Settings,
+    pub settings: ClassifierSettings,
     /// Rows the model stands for.
     pub rows: usize,
     /// Scores per row.
@@ -29,8 +29,8 @@ pub struct LogisticHead {
     pub refactorisations: usize,
     row_set: u64,
     noise_rows: u64,
-    facts: Option<Facts>,
-    scales: Option<Scales>,
+    facts: Option<RowFacts>,
+    scales: Option<CurvatureScales>,
     unknown: f64,
     unknown_local: Option<f64>,
     measured: bool,
@@ -73,7 +73,7 @@ impl LogisticModel {
             refactorisations: self.refactorisations,
             row_set: self.row_set,
             noise_rows: self.noise_rows,
-            facts: Some(Facts {
+            facts: Some(RowFacts {
                 inverse_norm: finite(self.facts.inverse_norm).unwrap_or(f64::MAX),
                 ..self.facts
             }),
@@ -103,7 +103,7 @@ impl LogisticModel {
             state.put_numbers("veil", columns(veil));
         }
         state.put_counts("class_rows", self.class_rows.clone());
-        if let Some(Standing { base, .. }) = &self.standing {
+        if let Some(StandingHessian { base, .. }) = &self.standing {
             state.put_numbers("hessian", lower(&base.hessian));
             state.put_numbers("gram", lower(&base.survey.gram));
             state.put_counts("support", base.survey.support.clone());
@@ -153,7 +153,7 @@ impl LogisticModel {
             .iter()
             .all(|v| v.is_finite() && *v >= 0.0)
             && profile >= 0.0;
-        let facts = head.facts.filter(Facts::is_sound).ok_or_else(|| damaged("facts"))?;
+        let facts = head.facts.filter(RowFacts::is_sound).ok_or_else(|| damaged("facts"))?;
         if !sound {
             return Err(damaged("ledger"));
         }
@@ -172,7 +172,7 @@ impl LogisticModel {
                 let threads = par(head.settings.logistic.threads);
                 let factor = Cholesky::factor(&hessian, |at| extra.penalty[at % width] == 0.0, threads)
                     .map_err(|_| damaged("Hessian"))?;
-                let survey = Survey {
+                let survey = RowSurvey {
                     gram,
                     support,
                     class_rows: class_rows.clone(),
@@ -180,12 +180,12 @@ impl LogisticModel {
                     weight: facts.weight,
                     trace: facts.trace,
                 };
-                let base = Arc::new(Curvature { hessian, factor, survey, scales });
-                Some(Standing { base, pending: None })
+                let base = Arc::new(HessianCurvature { hessian, factor, survey, scales });
+                Some(StandingHessian { base, pending: None })
             }
             _ => None,
         };
-        let ledger = Ledger {
+        let ledger = BoundLedger {
             leftover: Mat::zeros(width, outputs),
             leftover_local: 0.0,
             unknown: head.unknown,
@@ -219,14 +219,14 @@ impl LogisticModel {
     }
 }
 
-impl Facts {
+impl RowFacts {
     fn is_sound(&self) -> bool {
         let Self { reach, weight, trace, scale, inverse_norm, .. } = *self;
         [reach, weight, trace, scale].iter().all(|v| v.is_finite() && *v >= 0.0) && inverse_norm > 0.0
     }
 }
 
-impl Scales {
+impl CurvatureScales {
     fn is_sound(&self) -> bool {
         let Self { inverse_norm, measured, pull, gram_norm, size, reach } = *self;
         [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)

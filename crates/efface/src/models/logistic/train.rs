@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use faer::Mat;
 
-use super::objective::{Objective, ObjectivePlace, flat, shaped};
+use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, by_diagonal, conjugate_gradients, dot, norm, par};
 
@@ -31,7 +31,7 @@ const CG_LIMIT: usize = 10_000;
 
 /// How to train.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct TrainingLimits {
     pub(crate) gradient: f64,
     /// The gradient norm that rounding alone can leave: at parameters of norm 0, and for every unit of their norm.
     pub(crate) floor: [f64; 2],
@@ -44,25 +44,25 @@ pub(crate) struct Limits {
 }
 
 /// A Hessian's lower triangle and its factor.
-pub(crate) struct Bowl {
+pub(crate) struct QuadraticBowl {
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
 }
 
-pub(crate) struct Trained {
+pub(crate) struct TrainedParameters {
     pub(crate) place: ObjectivePlace,
-    pub(crate) bowl: Option<Bowl>,
+    pub(crate) bowl: Option<QuadraticBowl>,
     pub(crate) iterations: usize,
     pub(crate) passes: usize,
 }
 
 /// The minimum, from the parameters given, guided by a factor where one is at hand.
 pub(crate) fn train(
-    objective: &Objective<'_>,
+    objective: &RowObjective<'_>,
     start: Mat<f64>,
     factor: Option<Cholesky>,
-    limits: Limits,
-) -> Result<Trained> {
+    limits: TrainingLimits,
+) -> Result<TrainedParameters> {
     let width = start.nrows();
     let mut place = objective.at(start);
     let mut passes = 1;
@@ -143,7 +143,7 @@ pub(crate) fn train(
         bowl = Some(objective.bowl(&place.theta, 1, limits)?);
         passes += 1;
     }
-    Ok(Trained { place, bowl, iterations, passes })
+    Ok(TrainedParameters { place, bowl, iterations, passes })
 }
 
 /// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
@@ -160,7 +160,7 @@ struct DescentGuide {
 }
 
 impl DescentGuide {
-    fn new(objective: &Objective<'_>, place: &ObjectivePlace, limits: Limits) -> Result<Self> {
+    fn new(objective: &RowObjective<'_>, place: &ObjectivePlace, limits: TrainingLimits) -> Result<Self> {
         let wanted = SAMPLE * objective.frame.basis.width() * objective.frame.outputs;
         let stride = (objective.sample.members.len() / wanted.max(1)).clamp(1, 16);
         let factor = objective.bowl(&place.theta, stride, limits)?.factor;
@@ -172,7 +172,7 @@ impl DescentGuide {
     }
 
     /// Approximately H⁻¹·gradient.
-    fn direction(&self, gradient: &Mat<f64>, limits: Limits) -> Mat<f64> {
+    fn direction(&self, gradient: &Mat<f64>, limits: TrainingLimits) -> Mat<f64> {
         let mut direction = gradient.clone();
         let mut shares = Vec::with_capacity(self.pairs.len());
         for (s, y, sy) in self.pairs.iter().rev() {
@@ -211,7 +211,12 @@ impl DescentGuide {
     }
 
     /// Makes the Hessian anew, from more rows. False when it could not be better.
-    fn improve(&mut self, objective: &Objective<'_>, place: &ObjectivePlace, limits: Limits) -> Result<bool> {
+    fn improve(
+        &mut self,
+        objective: &RowObjective<'_>,
+        place: &ObjectivePlace,
+        limits: TrainingLimits,
+    ) -> Result<bool> {
         if self.fresh {
             return Ok(false);
         }
@@ -224,18 +229,23 @@ impl DescentGuide {
     }
 }
 
-impl Objective<'_> {
+impl RowObjective<'_> {
     fn has_no_penalty(&self) -> bool {
         self.extra.penalty.iter().all(|penalty| *penalty == 0.0)
     }
 
-    pub(crate) fn bowl(&self, theta: &Mat<f64>, stride: usize, limits: Limits) -> Result<Bowl> {
+    pub(crate) fn bowl(
+        &self,
+        theta: &Mat<f64>,
+        stride: usize,
+        limits: TrainingLimits,
+    ) -> Result<QuadraticBowl> {
         let hessian = self.hessian(theta, stride);
         let width = theta.nrows();
         let penalty = &self.extra.penalty;
         let factor = Cholesky::factor(&hessian, |at| penalty[at % width] == 0.0, par(limits.threads));
         match factor {
-            Ok(factor) => Ok(Bowl { hessian, factor }),
+            Ok(factor) => Ok(QuadraticBowl { hessian, factor }),
             // A sample may miss a column that all rows together determine.
             Err(_) if stride > 1 => self.bowl(theta, 1, limits),
             Err(pivot) => Err(Error::Singular { pivot: pivot % width, width }),

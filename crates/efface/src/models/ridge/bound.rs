@@ -19,7 +19,7 @@ use std::sync::Arc;
 use faer::{Mat, Par};
 
 use super::change::{LongResiduals, RidgeChange};
-use super::sums::{SignedRows, Sums};
+use super::sums::{RidgeSums, SignedRows};
 use super::{Basis, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
 use crate::linalg::{UNIT, inverse_norm, two_sum};
@@ -29,7 +29,7 @@ const TRUSTED: f64 = 0.25;
 
 /// The gradient of the settled rows at one point.
 #[derive(Debug, Clone)]
-pub(crate) struct Anchor {
+pub(crate) struct GradientAnchor {
     pub(crate) theta: Mat<f64>,
     /// In two words: what rows that leave add to it is large, and has to cancel at the parameters without them.
     pub(crate) gradient: Mat<f64>,
@@ -91,7 +91,7 @@ impl CurvatureQuality {
 /// What is known about how good the parameters are.
 #[derive(Debug, Clone)]
 pub(crate) struct DistanceLedger {
-    pub(crate) anchor: Arc<Anchor>,
+    pub(crate) anchor: Arc<GradientAnchor>,
     pub(crate) quality: CurvatureQuality,
     /// At least the norm of the gradient over the current rows in A⁻¹, A being that of the settled ones; with the growth
     /// since, this is ‖θ − θ*‖ in the energy norm.
@@ -112,7 +112,7 @@ pub(crate) struct DistanceLedger {
 
 /// A bound in the caller's coordinates.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct EnergyBound {
     pub(crate) gradient: Option<f64>,
     pub(crate) convexity: f64,
     pub(crate) absolute: f64,
@@ -165,7 +165,7 @@ pub(crate) struct GradientSurvey {
 
 impl DistanceLedger {
     /// The ledger of parameters about which nothing is known yet.
-    pub(crate) fn new(anchor: Anchor, quality: CurvatureQuality) -> Self {
+    pub(crate) fn new(anchor: GradientAnchor, quality: CurvatureQuality) -> Self {
         Self {
             anchor: Arc::new(anchor),
             quality,
@@ -295,14 +295,14 @@ impl DenseBody {
 
     /// An anchor near these parameters, rows that wait included: the old one was computed from rows that may be gone by
     /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
-    pub(crate) fn anchor_near(&self, theta: &Mat<f64>) -> Arc<Anchor> {
+    pub(crate) fn anchor_near(&self, theta: &Mat<f64>) -> Arc<GradientAnchor> {
         let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| f64::from(theta[(j, c)] as f32));
         if near == self.ledger.anchor.theta && self.pending.is_empty() {
             return self.ledger.anchor.clone();
         }
         let near = if near.norm_max().is_finite() { near } else { theta.clone() };
         let (gradient, gradient_low, error) = self.survey_words(&self.ledger, &near, None);
-        Arc::new(Anchor { theta: near, gradient, gradient_low, error, spread_error: 0.0 })
+        Arc::new(GradientAnchor { theta: near, gradient, gradient_low, error, spread_error: 0.0 })
     }
 
     /// The gradient in two words, and the energy norm of what they may hide.
@@ -367,12 +367,12 @@ impl DenseBody {
             || !self.ledger.quality.is_trusted()
     }
 
-    pub(crate) fn current_bound(&self, model: &RidgeModel) -> Bound {
+    pub(crate) fn current_bound(&self, model: &RidgeModel) -> EnergyBound {
         let ledger = &self.ledger;
         let absolute = ledger.absolute(&model.basis, &model.theta);
         let size = model.basis.caller_norm(&model.theta);
         let trace: f64 = self.sums.spread.iter().map(|s| s * s).sum();
-        Bound {
+        EnergyBound {
             gradient: ledger
                 .at_optimum
                 .then_some(ledger.energy * ledger.waiting_growth.sqrt() * trace.sqrt()),
@@ -413,9 +413,9 @@ pub(crate) fn largest_share(v: &Mat<f64>, spread: &[f64]) -> f64 {
     largest
 }
 
-impl Anchor {
+impl GradientAnchor {
     /// The anchor at zero, where the gradient is −b with whatever summing b lost.
-    pub(crate) fn at_zero(sums: &Sums) -> Self {
+    pub(crate) fn at_zero(sums: &RidgeSums) -> Self {
         Self {
             theta: Mat::zeros(sums.b.nrows(), sums.b.ncols()),
             gradient: &sums.b * faer::Scale(-1.0),

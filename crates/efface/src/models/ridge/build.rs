@@ -13,14 +13,14 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::bound::{Anchor, CurvatureQuality, DistanceLedger, GradientSurvey};
+use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor, GradientSurvey};
 use super::change::{RidgeChange, apply_signs};
-use super::curvature::{KeptSource, Solver, factor_of};
+use super::curvature::{CurvatureSolver, KeptSource, factor_of};
 use super::dense::{DenseBody, clear};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
-use super::sums::Sums;
+use super::sums::RidgeSums;
 use super::wide::subtract;
-use super::{Basis, Form, Penalty, Ridge};
+use super::{Basis, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::linalg::{
     CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, operator_norm, par,
@@ -50,7 +50,7 @@ const WORTH_IT: f64 = 0.5;
 pub(crate) struct RidgeFrame {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
-    pub(crate) penalty: Arc<Penalty>,
+    pub(crate) penalty: Arc<RidgePenalty>,
 }
 
 /// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
@@ -61,7 +61,7 @@ pub(crate) type RowsIfNeeded<'a> = dyn Fn() -> Result<Option<Cow<'a, Rows>>> + '
 pub(crate) struct BodyBefore<'a> {
     pub(crate) body: &'a DenseBody,
     pub(crate) changed: usize,
-    pub(crate) anchor: Anchor,
+    pub(crate) anchor: GradientAnchor,
 }
 
 impl BodyBefore<'_> {
@@ -101,7 +101,7 @@ impl RidgeFrame {
     pub(crate) fn build(
         &self,
         form: Form,
-        sums: Sums,
+        sums: RidgeSums,
         before: Option<BodyBefore<'_>>,
         rows: &RowsIfNeeded<'_>,
     ) -> Result<BuiltBody> {
@@ -122,7 +122,7 @@ impl RidgeFrame {
             }
         };
         let is_fit = anchor.is_none();
-        let anchor = anchor.unwrap_or_else(|| Anchor::at_zero(&body.sums));
+        let anchor = anchor.unwrap_or_else(|| GradientAnchor::at_zero(&body.sums));
         body.ledger.anchor = Arc::new(anchor);
         clear(&mut theta, &body.unsupported(None));
         body.refine_by_sums(&self.basis, &mut theta, self.settings.tolerance, par)?;
@@ -156,8 +156,8 @@ impl RidgeFrame {
     pub(crate) fn restore(
         &self,
         form: Form,
-        sums: Sums,
-        anchor: Anchor,
+        sums: RidgeSums,
+        anchor: GradientAnchor,
         stored: StoredLedger<'_>,
         rows: &RowsIfNeeded<'_>,
     ) -> Result<DenseBody> {
@@ -188,7 +188,7 @@ impl RidgeFrame {
     }
 
     /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: Sums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
+    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
         let par = par(self.settings.threads);
         if !sums.is_finite() {
             return Err(Error::Overflow);
@@ -201,7 +201,7 @@ impl RidgeFrame {
         let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
-        let solver = Solver::build(form, factor, &source, par)?;
+        let solver = CurvatureSolver::build(form, factor, &source, par)?;
         let mut body = DenseBody::new(sums, solver);
         let factor = kept_factor.as_ref().or(body.solver.factor());
         let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
@@ -472,7 +472,7 @@ impl StoredQuality<'_> {
             let charge = pass.charge(theta, &body.pass_facts(weight, residual));
             let last_digits = UNIT * super::bound::largest_share(&gradient, &body.sums.spread);
             let spread_error = charge + last_digits;
-            ledger.anchor = Arc::new(Anchor {
+            ledger.anchor = Arc::new(GradientAnchor {
                 theta: theta.clone(),
                 gradient_low: Mat::zeros(gradient.nrows(), gradient.ncols()),
                 gradient: gradient.clone(),
@@ -509,7 +509,7 @@ impl StoredQuality<'_> {
                 theta.copy_from(&candidate);
                 self.body.ledger.measured = Some(distance);
                 self.body.ledger.energy = f64::INFINITY;
-                self.body.ledger.anchor = Arc::new(Anchor {
+                self.body.ledger.anchor = Arc::new(GradientAnchor {
                     theta: candidate.clone(),
                     gradient_low: Mat::zeros(gradient.nrows(), gradient.ncols()),
                     gradient: gradient.clone(),

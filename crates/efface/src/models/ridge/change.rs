@@ -16,9 +16,9 @@ use std::sync::Arc;
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
-use super::Gathered;
+use super::GatheredRows;
 use super::bound::{CurvatureQuality, weighted_sum};
-use super::sums::{Places, SignedRows};
+use super::sums::{ColumnPlaces, SignedRows};
 use crate::linalg::{
     Cholesky, DoubleWord, UNIT, add_scaled, dot, long_add_scaled, long_dot, mirror_lower, multiply,
     multiply_lower, norm, operator_norm, transposed,
@@ -152,7 +152,7 @@ impl ChangeCore {
 }
 
 /// The lower triangle of X̂Ẑᵀ, which is symmetric. O(k²d), or O(kd + k²s) for rows of s non-zeros whose places are known.
-fn hat_block(xt: &Mat<f64>, places: Option<&[Places]>, zt: &Mat<f64>, par: Par) -> Mat<f64> {
+fn hat_block(xt: &Mat<f64>, places: Option<&[ColumnPlaces]>, zt: &Mat<f64>, par: Par) -> Mat<f64> {
     let k = xt.ncols();
     let mut hat = Mat::zeros(k, k);
     match places {
@@ -205,16 +205,16 @@ pub(crate) struct RidgeChange {
 impl RidgeChange {
     /// Hands the rows back when (S + X̂Ẑᵀ) cannot be inverted.
     pub(crate) fn new(
-        gathered: Gathered,
+        gathered: GatheredRows,
         zt: Mat<f64>,
         theta: &Mat<f64>,
         par: Par,
-    ) -> Result<Self, Box<Gathered>> {
+    ) -> Result<Self, Box<GatheredRows>> {
         let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &zt, par);
         let Some(core) = ChangeCore::of(hat, &gathered.rows.signs, par) else {
             return Err(Box::new(gathered));
         };
-        let Gathered { ids, roots, rows } = gathered;
+        let GatheredRows { ids, roots, rows } = gathered;
         let LongResiduals { high: residual, lost, .. } = LongResiduals::of(&rows, theta);
         let residual_lost = lost + UNIT * norm(&residual);
         Ok(Self { ids, roots, zt, core, residual, residual_lost, rows, settled_zt: None, joint_hat: None })

@@ -11,14 +11,14 @@
 
 use faer::{Accum, Mat, MatMut, Par};
 
-use super::sums::{SignedRows, Sums};
-use super::{Basis, Form, Penalty};
+use super::sums::{RidgeSums, SignedRows};
+use super::{Basis, Form, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, UNIT, mirror_lower, multiply, multiply_lower, warm};
 use crate::rows::{RowId, RowIndex, RowStore, Rows};
 
 #[derive(Debug, Clone)]
-pub(crate) enum Solver {
+pub(crate) enum CurvatureSolver {
     Factor(Cholesky),
     Inverse(Mat<f64>),
     Rows { factor: Cholesky, kept: KeptRows },
@@ -32,7 +32,7 @@ pub(crate) struct KeptRows {
     z: Mat<f64>,
 }
 
-impl Solver {
+impl CurvatureSolver {
     pub(crate) fn build<'a>(
         form: Form,
         factor: Cholesky,
@@ -40,15 +40,15 @@ impl Solver {
         par: Par,
     ) -> Result<Self> {
         Ok(match form {
-            Form::Inverse => Solver::Inverse(factor.inverse(par)),
+            Form::Inverse => CurvatureSolver::Inverse(factor.inverse(par)),
             Form::Rows => match rows()? {
                 Some(source) => {
                     let kept = KeptRows::build(source, &factor, par);
-                    Solver::Rows { factor, kept }
+                    CurvatureSolver::Rows { factor, kept }
                 }
-                None => Solver::Factor(factor),
+                None => CurvatureSolver::Factor(factor),
             },
-            _ => Solver::Factor(factor),
+            _ => CurvatureSolver::Factor(factor),
         })
     }
 
@@ -93,11 +93,11 @@ impl Solver {
     /// factor anew; not when that was merely cheaper.
     pub(crate) fn follow(
         &mut self,
-        after: &Sums,
+        after: &RidgeSums,
         change: &SignedRows,
         moved: &MovedSolutions,
         fresh: bool,
-        penalty: &Penalty,
+        penalty: &RidgePenalty,
         par: Par,
     ) -> Result<bool> {
         let width = after.a.nrows();
@@ -166,7 +166,7 @@ impl Solver {
 
 /// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the diagonal: what that costs is
 /// measured with everything else that the solver misses.
-pub(crate) fn factor_of(sums: &Sums, penalty: &Penalty, par: Par) -> Result<Cholesky> {
+pub(crate) fn factor_of(sums: &RidgeSums, penalty: &RidgePenalty, par: Par) -> Result<Cholesky> {
     let width = sums.a.nrows();
     let pivot = match Cholesky::factor(&sums.a, |j| penalty.is_free(j), par) {
         Ok(factor) => return Ok(factor),

@@ -3,7 +3,7 @@
 
 use faer::Mat;
 
-use super::{Body, RidgeModel, clear};
+use super::{RidgeBody, RidgeModel, clear};
 use crate::error::{Error, Result};
 use crate::evidence::{ClearedColumns, Outcome};
 
@@ -12,7 +12,7 @@ impl Outcome<RidgeModel> {
     /// evidence how many were not 0 and how large they were.
     pub fn clear_dead_columns(&mut self) -> Result<()> {
         let model = &mut self.model;
-        let Body::Dense(body) = &model.body else {
+        let RidgeBody::Dense(body) = &model.body else {
             return Err(Error::Unsupported {
                 method: "clear_dead_columns",
                 reason:
@@ -22,7 +22,7 @@ impl Outcome<RidgeModel> {
         };
         let columns = body.unsupported(None);
         let Some(found) = weights_in(model, &model.theta, &columns) else { return Ok(()) };
-        let Body::Dense(body) = &mut model.body else { return Ok(()) };
+        let RidgeBody::Dense(body) = &mut model.body else { return Ok(()) };
         clear(&mut model.theta, &columns);
         // The closed form has 0 there too, so that clearing leads nearer to it; where columns were shifted, an intercept of
         // the caller's moves as well.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::bound::{Anchor, CurvatureQuality, DistanceLedger};
+use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor};
 use super::build::{BodyBefore, BuiltBody, RefinementPlan, RidgeFrame, refine};
 use super::change::{LongResiduals, RidgeChange};
-use super::curvature::{Solver, factor_of};
-use super::sums::{SignedRows, Sums};
-use super::{Body, Form, Gathered, Penalty, Ridge, RidgeModel, Step};
+use super::curvature::{CurvatureSolver, factor_of};
+use super::sums::{RidgeSums, SignedRows};
+use super::{Form, GatheredRows, Ridge, RidgeBody, RidgeModel, RidgePenalty, Step};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Outcome};
 use crate::linalg::{Cholesky, par};
@@ -29,8 +29,8 @@ const MOST_REFINEMENTS: usize = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct DenseBody {
     /// As of the last settle, like `solver`.
-    pub(crate) sums: Arc<Sums>,
-    pub(crate) solver: Arc<Solver>,
+    pub(crate) sums: Arc<RidgeSums>,
+    pub(crate) solver: Arc<CurvatureSolver>,
     /// Changes since, each relative to the curvature after the one before.
     pub(crate) pending: Vec<Arc<RidgeChange>>,
     pub(crate) ledger: DistanceLedger,
@@ -62,10 +62,10 @@ impl ChangeRequest<'_> {
 /// A model fitted to rows, and how many of them had to be read again for it.
 pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeModel, Option<usize>)> {
     let basis = settings.basis(rows);
-    let penalty = Penalty::new(&basis, settings.lambda);
+    let penalty = RidgePenalty::new(&basis, settings.lambda);
     let frame = RidgeFrame { settings: *settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
     let threads = par(settings.threads);
-    let sums = Sums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
+    let sums = RidgeSums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
     let BuiltBody { body, theta, reread } =
         frame.build(form, sums, None, &|| Ok(Some(Cow::Borrowed(rows))))?;
     Ok((frame.model(theta, rows.len(), body), reread))
@@ -74,13 +74,13 @@ pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeMod
 impl RidgeFrame {
     pub(crate) fn model(self, theta: Mat<f64>, rows: usize, body: DenseBody) -> RidgeModel {
         let Self { settings, basis, penalty } = self;
-        RidgeModel { settings, basis, penalty, theta, rows, body: Body::Dense(body) }
+        RidgeModel { settings, basis, penalty, theta, rows, body: RidgeBody::Dense(body) }
     }
 }
 
 impl DenseBody {
     /// A body about whose parameters nothing is known yet.
-    pub(crate) fn new(sums: Sums, solver: Solver) -> Self {
+    pub(crate) fn new(sums: RidgeSums, solver: CurvatureSolver) -> Self {
         let nothing = CurvatureQuality {
             caller_norm: f64::INFINITY,
             spread_norm: f64::INFINITY,
@@ -92,7 +92,7 @@ impl DenseBody {
             measured_after: 0,
             solves_measured_after: 0,
         };
-        let empty = Anchor {
+        let empty = GradientAnchor {
             theta: Mat::new(),
             gradient: Mat::new(),
             gradient_low: Mat::new(),
@@ -139,17 +139,17 @@ impl DenseBody {
     /// The rows with everything a method may ask about them; Err when some leverage is too near 1 for the closed form.
     pub(crate) fn change(
         &self,
-        gathered: Gathered,
+        gathered: GatheredRows,
         theta: &Mat<f64>,
         par: faer::Par,
-    ) -> std::result::Result<RidgeChange, Box<Gathered>> {
+    ) -> std::result::Result<RidgeChange, Box<GatheredRows>> {
         // A row that joins, or that joined or was corrected since the last settle, is not the one the solver may keep.
         let joined = |id: &RowId| {
             self.pending.iter().any(|change| {
                 change.ids.iter().zip(&change.rows.signs).any(|(there, sign)| *sign > 0.0 && there == id)
             })
         };
-        let Gathered { ids, roots, rows } = &gathered;
+        let GatheredRows { ids, roots, rows } = &gathered;
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
         let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
         if self.pending.is_empty() {
@@ -183,7 +183,7 @@ impl DenseBody {
     ) -> Result<Outcome<RidgeModel>> {
         self.solver.warm(request.gone);
         let gathered =
-            Gathered::read(&model.basis, model.outputs(), request.store, request.gone, request.new)?;
+            GatheredRows::read(&model.basis, model.outputs(), request.store, request.gone, request.new)?;
         let read = gathered.ids.len();
         let par = self.par_for(model, read);
         let start = self.optimum(model);
@@ -294,7 +294,7 @@ impl DenseBody {
         let mut pending = self.pending.clone();
         pending.push(Arc::new(change));
         let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
-        Ok((model.with(theta, request.rows_after(), Body::Dense(body)), step))
+        Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step))
     }
 
     /// Makes the model from sums with the change in them, factored anew, and from the rows where the sums are not enough.
@@ -324,7 +324,7 @@ impl DenseBody {
             if body.ledger.relative(&model.basis, &theta) <= tolerance {
                 body.ledger.refactorisations = refactorisations;
                 step.reread = reread;
-                return Ok((model.with(theta, request.rows_after(), Body::Dense(body)), step));
+                return Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step));
             }
         }
         let retained = request.retained()?;
@@ -332,7 +332,7 @@ impl DenseBody {
         let (mut next, _) = fit(&settings, self.form(), &retained).map_err(explained)?;
         next.settings = model.settings;
         step.reread = Some(retained.len());
-        if let Body::Dense(body) = &mut next.body {
+        if let RidgeBody::Dense(body) = &mut next.body {
             body.ledger.refactorisations = refactorisations;
         }
         Ok((next, step))
@@ -374,7 +374,7 @@ impl DenseBody {
         let mut pending = self.pending.clone();
         pending.push(Arc::new(change));
         let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
-        Ok((model.with(theta, rows, Body::Dense(body)), step))
+        Ok((model.with(theta, rows, RidgeBody::Dense(body)), step))
     }
 
     /// What is known of parameters of which a method knows nothing: to be measured.
@@ -391,7 +391,7 @@ impl DenseBody {
         gone: &[RowId],
     ) -> Result<(RidgeChange, Cow<'a, Mat<f64>>, faer::Par)> {
         let par = self.par_for(model, gone.len());
-        let gathered = Gathered::read(&model.basis, model.outputs(), store, gone, None)?;
+        let gathered = GatheredRows::read(&model.basis, model.outputs(), store, gone, None)?;
         let start = self.optimum(model);
         match self.change(gathered, &start, par) {
             Ok(change) if change.core.condition <= HOPELESS => Ok((change, start, par)),
@@ -413,12 +413,12 @@ impl DenseBody {
         request: ChangeRequest<'_>,
         step: Step,
     ) -> Result<(RidgeModel, Step)> {
-        let gathered = Gathered::read(&model.basis, model.outputs(), request.store, request.gone, None)?;
+        let gathered = GatheredRows::read(&model.basis, model.outputs(), request.store, request.gone, None)?;
         self.rebuilt(model, &gathered.rows, request, step)
     }
 
     /// Sums and anchor with all waiting changes and these rows in them.
-    pub(crate) fn settled(&self, frame: &RidgeFrame, rows: &SignedRows) -> (Sums, Anchor) {
+    pub(crate) fn settled(&self, frame: &RidgeFrame, rows: &SignedRows) -> (RidgeSums, GradientAnchor) {
         let mut sums = (*self.sums).clone();
         let mut anchor = (*self.ledger.anchor).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
@@ -478,13 +478,13 @@ impl DenseBody {
     }
 }
 
-impl Anchor {
+impl GradientAnchor {
     /// Takes signed rows into the sums and into the gradient at the anchor.
     pub(super) fn fold_into(
         &mut self,
-        sums: &mut Sums,
+        sums: &mut RidgeSums,
         rows: &SignedRows,
-        penalty: &Penalty,
+        penalty: &RidgePenalty,
         par: faer::Par,
     ) {
         let residuals = LongResiduals::of(rows, &self.theta);
@@ -506,7 +506,7 @@ impl RidgeModel {
     }
 
     /// A model of this recipe and these coordinates with other parameters, rows and body.
-    pub(crate) fn with(&self, theta: Mat<f64>, rows: usize, body: Body) -> Self {
+    pub(crate) fn with(&self, theta: Mat<f64>, rows: usize, body: RidgeBody) -> Self {
         Self {
             settings: self.settings,
             basis: self.basis.clone(),

@@ -3,7 +3,7 @@
 use faer::Mat;
 
 use super::Basis;
-use super::sums::{Places, SignedRows};
+use super::sums::{ColumnPlaces, SignedRows};
 use crate::error::Result;
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
@@ -11,13 +11,13 @@ use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 const SPARSE: usize = 6;
 
 /// Signed rows with their names.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredRows {
     pub(crate) ids: Vec<RowId>,
     pub(crate) roots: Vec<f64>,
     pub(crate) rows: SignedRows,
 }
 
-impl Gathered {
+impl GatheredRows {
     /// Reads the rows that leave from the store and those that join from `new`.
     pub(crate) fn read(
         basis: &Basis,
@@ -46,7 +46,7 @@ impl Gathered {
             all.set(basis, gone.len() + k, row);
         }
         let entries = basis.width() * total;
-        let few = |places: &[Places]| {
+        let few = |places: &[ColumnPlaces]| {
             let non_zeros = places.iter().map(|row| row.as_ref().map(|row| row.len())).sum::<Option<usize>>();
             non_zeros.is_some_and(|non_zeros| non_zeros * SPARSE <= entries)
         };

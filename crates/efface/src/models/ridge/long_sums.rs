@@ -8,7 +8,7 @@
 use faer::{Accum, Mat, Par};
 
 use super::Basis;
-use super::sums::Sums;
+use super::sums::RidgeSums;
 use crate::error::Result;
 use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, two_product, two_sum};
 use crate::rows::{RowStore, Rows};
@@ -20,7 +20,7 @@ const COARSE: i32 = 23;
 /// The rest is at most 2^-22 of the column's largest entry in the block, whose sum over a block is at most √256 spreads.
 const REST: f64 = 1.0 / (1 << 17) as f64;
 
-impl Sums {
+impl RidgeSums {
     /// Finds the second words of A. Weights would have to be rooted, which rounds: rows that have some are left as they are.
     pub(crate) fn lengthen(&mut self, rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<bool> {
         if rows.iter().any(|row| row.weight != 1.0) {
@@ -159,7 +159,7 @@ fn split(coarse: &mut Mat<f64>, rest: &mut Mat<f64>, filled: usize) {
 mod tests {
     use super::*;
     use crate::models::Ridge;
-    use crate::models::ridge::Penalty;
+    use crate::models::ridge::RidgePenalty;
     use crate::rows::Dense;
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
         let x: Vec<f64> = (0..n * 3).map(|at| next() + [0.0, 1e4, 1e-3][at % 3]).collect();
         let rows = Rows::new(Dense::new(x, 3).unwrap(), vec![0.0; n], 1).unwrap();
         let basis = Ridge::new(0.1).basis(&rows);
-        let penalty = Penalty::new(&basis, 0.1).values;
-        let mut sums = Sums::gather(&rows, &basis, &penalty, Par::Seq).unwrap();
+        let penalty = RidgePenalty::new(&basis, 0.1).values;
+        let mut sums = RidgeSums::gather(&rows, &basis, &penalty, Par::Seq).unwrap();
         let before = sums.charge;
         assert!(sums.lengthen(&rows, &basis, &penalty, Par::Seq).unwrap());
         assert!(sums.charge < 1e-4 * before);

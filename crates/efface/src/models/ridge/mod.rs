@@ -39,10 +39,10 @@ use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
 use crate::models::request;
 use crate::rows::{Features, RowId, RowRef, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-pub(crate) use bound::{Bound, Step, relative_to};
+pub(crate) use bound::{EnergyBound, Step, relative_to};
 pub(crate) use dense::{ChangeRequest, DenseBody, clear};
-pub(crate) use gathered::Gathered;
-pub(crate) use parts::{MOST_NUMBERS, Parts};
+pub(crate) use gathered::GatheredRows;
+pub(crate) use parts::{GroupSums, MOST_NUMBERS};
 pub(crate) use wide::WideBody;
 
 /// A fitted ridge model with what it needs in order to forget.
@@ -50,22 +50,22 @@ pub(crate) use wide::WideBody;
 pub struct RidgeModel {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
-    pub(crate) penalty: Arc<Penalty>,
+    pub(crate) penalty: Arc<RidgePenalty>,
     /// Parameters in the coordinates of `basis`, one column per output.
     pub(crate) theta: Mat<f64>,
     pub(crate) rows: usize,
-    pub(crate) body: Body,
+    pub(crate) body: RidgeBody,
 }
 
 /// The penalty of every column in the coordinates of the basis.
 #[derive(Debug, Clone)]
-pub(crate) struct Penalty {
+pub(crate) struct RidgePenalty {
     pub(crate) values: Vec<f64>,
     pub(crate) lambda: f64,
     intercept: bool,
 }
 
-impl Penalty {
+impl RidgePenalty {
     pub(crate) fn new(basis: &Basis, lambda: f64) -> Self {
         Self { values: basis.penalty(lambda), lambda, intercept: basis.intercept }
     }
@@ -77,7 +77,7 @@ impl Penalty {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum RidgeBody {
     Dense(DenseBody),
     Wide(WideBody),
 }
@@ -156,16 +156,16 @@ impl RidgeModel {
     /// How its curvature is kept.
     pub fn form(&self) -> Form {
         match &self.body {
-            Body::Dense(body) => body.form(),
-            Body::Wide(_) => Form::Iterative,
+            RidgeBody::Dense(body) => body.form(),
+            RidgeBody::Wide(_) => Form::Iterative,
         }
     }
 
     /// What is kept beside the parameters and the rows, and its memory.
     pub fn precomputed(&self) -> Vec<Precomputed> {
         let parts = match &self.body {
-            Body::Dense(body) => body.precomputed(),
-            Body::Wide(body) => body.precomputed(),
+            RidgeBody::Dense(body) => body.precomputed(),
+            RidgeBody::Wide(body) => body.precomputed(),
         };
         parts.into_iter().map(|(what, bytes)| Precomputed { what: what.into(), bytes }).collect()
     }
@@ -173,8 +173,8 @@ impl RidgeModel {
     /// How often a bound, a leverage or a large request made it factor its sums anew.
     pub fn refactorisations(&self) -> usize {
         match &self.body {
-            Body::Dense(body) => body.ledger.refactorisations,
-            Body::Wide(_) => 0,
+            RidgeBody::Dense(body) => body.ledger.refactorisations,
+            RidgeBody::Wide(_) => 0,
         }
     }
 
@@ -203,8 +203,8 @@ impl RidgeModel {
 
     pub(crate) fn evidence(&self, method: &str, claim: Claim) -> Evidence {
         let bound = match &self.body {
-            Body::Dense(body) => body.current_bound(self),
-            Body::Wide(body) => body.current_bound(),
+            RidgeBody::Dense(body) => body.current_bound(self),
+            RidgeBody::Wide(body) => body.current_bound(),
         };
         Evidence {
             method: method.into(),
@@ -259,8 +259,8 @@ impl RidgeModel {
         } else {
             let request = ChangeRequest { store: rows, gone, new };
             match &self.body {
-                Body::Dense(body) => body.exact(self, method, request)?,
-                Body::Wide(body) => body.exact(self, method, request)?,
+                RidgeBody::Dense(body) => body.exact(self, method, request)?,
+                RidgeBody::Wide(body) => body.exact(self, method, request)?,
             }
         };
         outcome.evidence.forgotten = gone.len();
@@ -294,15 +294,15 @@ impl Amend for RidgeModel {
     fn settle(&mut self) -> Result<Settled> {
         let frame = self.frame();
         match &mut self.body {
-            Body::Dense(body) => body.settle(&frame, &self.theta),
-            Body::Wide(_) => Ok(Settled::default()),
+            RidgeBody::Dense(body) => body.settle(&frame, &self.theta),
+            RidgeBody::Wide(_) => Ok(Settled::default()),
         }
     }
 
     fn waiting(&self) -> usize {
         match &self.body {
-            Body::Dense(body) => body.waiting(),
-            Body::Wide(_) => 0,
+            RidgeBody::Dense(body) => body.waiting(),
+            RidgeBody::Wide(_) => 0,
         }
     }
 }

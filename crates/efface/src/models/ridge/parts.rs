@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::build::{BuiltBody, RidgeFrame};
-use super::sums::Sums;
-use super::{Basis, Form, Penalty, Ridge, RidgeModel};
+use super::sums::RidgeSums;
+use super::{Basis, Form, Ridge, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::linalg::par;
 use crate::rows::{RowId, RowStore, Rows};
@@ -15,15 +15,15 @@ use crate::rows::{RowId, RowStore, Rows};
 pub(crate) const MOST_NUMBERS: usize = 1 << 28;
 
 /// The sums of every group, in common coordinates.
-pub(crate) struct Parts {
+pub(crate) struct GroupSums {
     settings: Ridge,
     form: Form,
     basis: Arc<Basis>,
-    penalty: Arc<Penalty>,
-    groups: Vec<(Sums, usize)>,
+    penalty: Arc<RidgePenalty>,
+    groups: Vec<(RidgeSums, usize)>,
 }
 
-impl Parts {
+impl GroupSums {
     /// None where a model needs its rows or where the sums would take too much memory.
     pub(crate) fn new(settings: &Ridge, rows: &Rows, groups: &[Vec<RowId>]) -> Result<Option<Self>> {
         settings.check()?;
@@ -36,12 +36,12 @@ impl Parts {
             return Ok(None);
         }
         let basis = settings.basis(rows);
-        let penalty = Penalty::new(&basis, settings.lambda);
+        let penalty = RidgePenalty::new(&basis, settings.lambda);
         let nothing = vec![0.0; width];
         let sum = |ids: &Vec<RowId>| {
             let ids: HashSet<RowId> = ids.iter().copied().collect();
             let rows = rows.filter(|id| ids.contains(&id));
-            Ok((Sums::gather(&rows, &basis, &nothing, par(settings.threads))?, rows.len()))
+            Ok((RidgeSums::gather(&rows, &basis, &nothing, par(settings.threads))?, rows.len()))
         };
         let groups = groups.iter().map(sum).collect::<Result<_>>()?;
         let basis = Arc::new(basis);
@@ -52,13 +52,13 @@ impl Parts {
     /// The model of the groups of these numbers and of `more` rows.
     pub(crate) fn fit(&self, groups: &[usize], more: &Rows) -> Result<RidgeModel> {
         let width = self.basis.width();
-        let own = Sums::gather(more, &self.basis, &vec![0.0; width], par(self.settings.threads))?;
+        let own = RidgeSums::gather(more, &self.basis, &vec![0.0; width], par(self.settings.threads))?;
         let picked = || groups.iter().map(|group| &self.groups[*group]);
         let rows = more.len() + picked().map(|(_, rows)| rows).sum::<usize>();
         if rows == 0 {
             return Err(Error::NoRows);
         }
-        let sums = Sums::join(picked().map(|(sums, _)| sums).chain([&own]), &self.penalty.values);
+        let sums = RidgeSums::join(picked().map(|(sums, _)| sums).chain([&own]), &self.penalty.values);
         let frame =
             RidgeFrame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() };
         let BuiltBody { body, theta, .. } = frame.build(self.form, sums, None, &|| Ok(None))?;
@@ -79,7 +79,7 @@ mod tests {
         let rows = Rows::new(Dense::new(problem.x, 6).unwrap(), problem.y, 1).unwrap();
         let groups: Vec<Vec<RowId>> = (0..5).map(|g| (20 * g..20 * (g + 1)).map(RowId).collect()).collect();
         for settings in [Ridge::new(0.3), Ridge::new(0.3).intercept(false).form(Form::Inverse)] {
-            let parts = Parts::new(&settings, &rows, &groups).unwrap().unwrap();
+            let parts = GroupSums::new(&settings, &rows, &groups).unwrap().unwrap();
             let more = rows.filter(|id| id.0 >= 113);
             let found = parts.fit(&[0, 3], &more).unwrap();
             let truth = settings.fit(&rows.filter(|id| matches!(id.0, 0..20 | 60..80 | 113..))).unwrap();
@@ -88,7 +88,7 @@ mod tests {
             let (b, q) = truth.parameters();
             assert!((a - b).norm_max() < 1e-12 && (p[0] - q[0]).abs() < 1e-12);
         }
-        assert!(Parts::new(&Ridge::new(1.0).form(Form::Rows), &rows, &groups).unwrap().is_none());
+        assert!(GroupSums::new(&Ridge::new(1.0).form(Form::Rows), &rows, &groups).unwrap().is_none());
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         });
         let rows = Rows::new(table, (0..30).map(|i| f64::from(i % 7)).collect(), 1).unwrap();
         let groups = vec![(0..15).map(RowId).collect(), (15..29).map(RowId).collect()];
-        let parts = Parts::new(&Ridge::new(0.1), &rows, &groups).unwrap().unwrap();
+        let parts = GroupSums::new(&Ridge::new(0.1), &rows, &groups).unwrap().unwrap();
         let model = parts.fit(&[0, 1], &rows.filter(|_| false)).unwrap();
         assert_eq!(model.parameters().0[(2, 0)], 0.0);
     }

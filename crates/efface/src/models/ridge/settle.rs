@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::bound::{Anchor, CurvatureQuality};
+use super::bound::{CurvatureQuality, GradientAnchor};
 use super::build::{ErrorProbes, RidgeFrame};
 use super::curvature::MovedSolutions;
 use super::sums::SignedRows;
@@ -36,7 +36,7 @@ impl DenseBody {
         self.pending.clear();
         let growth = self.ledger.waiting_growth.sqrt();
         self.ledger.refactorisations += refactored as usize;
-        self.ledger.anchor = Arc::new(Anchor { error: anchor.error * growth, ..anchor });
+        self.ledger.anchor = Arc::new(GradientAnchor { error: anchor.error * growth, ..anchor });
         self.ledger.energy *= growth;
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;

@@ -6,11 +6,11 @@ use faer::Mat;
 
 use serde::{Deserialize, Serialize};
 
-use super::bound::{Anchor, relative_to};
+use super::bound::{GradientAnchor, relative_to};
 use super::build::{RidgeFrame, StoredLedger};
-use super::gathered::Gathered;
-use super::sums::Sums;
-use super::{Basis, Body, Bound, Form, MEASURED, Penalty, Ridge, RidgeModel, WideBody};
+use super::gathered::GatheredRows;
+use super::sums::RidgeSums;
+use super::{Basis, EnergyBound, Form, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty, WideBody};
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::rows::{RowId, RowStore, Rows};
@@ -139,10 +139,10 @@ impl RidgeModel {
             at_optimum: true,
             refactorisations: self.refactorisations(),
         };
-        if let Body::Wide(body) = &self.body {
+        if let RidgeBody::Wide(body) = &self.body {
             state.accuracy.distance = body.current_bound().absolute.min(f64::MAX);
         }
-        if let Body::Dense(body) = &self.body {
+        if let RidgeBody::Dense(body) = &self.body {
             if !body.pending.is_empty() {
                 return Err(Error::Damaged("changes are waiting; settle the model before storing it".into()));
             }
@@ -175,8 +175,8 @@ impl RidgeModel {
     /// [`from_state_without`](Self::from_state_without).
     pub fn quick_state(&self) -> (Vec<f64>, bool) {
         let at_optimum = match &self.body {
-            Body::Dense(body) => body.ledger.at_optimum,
-            Body::Wide(_) => true,
+            RidgeBody::Dense(body) => body.ledger.at_optimum,
+            RidgeBody::Wide(_) => true,
         };
         (columns(&self.theta), at_optimum)
     }
@@ -208,7 +208,7 @@ impl RidgeModel {
         let (basis, theta) = state.sound_parameters()?;
         let width = basis.width();
         let outputs = state.outputs;
-        let penalty = Penalty::new(&basis, state.settings.lambda);
+        let penalty = RidgePenalty::new(&basis, state.settings.lambda);
         let frame = |theta, body| RidgeModel {
             settings: state.settings,
             penalty: Arc::new(penalty.clone()),
@@ -219,14 +219,14 @@ impl RidgeModel {
         };
         if state.settings.form == Form::Iterative {
             let absolute = unbounded(state.accuracy.distance);
-            let bound = Bound {
+            let bound = EnergyBound {
                 gradient: None,
                 convexity: state.settings.lambda,
                 absolute,
                 relative: relative_to(absolute, basis.caller_norm(&theta)),
                 source: MEASURED,
             };
-            return Ok(frame(theta, Body::Wide(WideBody::known(bound))));
+            return Ok(frame(theta, RidgeBody::Wide(WideBody::known(bound))));
         }
         if state.a.len() != width * (width + 1) / 2
             || state.b.len() != width * outputs
@@ -245,7 +245,7 @@ impl RidgeModel {
         {
             return Err(damaged("its sums do not have the size of its parameters, or are not finite"));
         }
-        let mut sums = Sums::zero(width, outputs);
+        let mut sums = RidgeSums::zero(width, outputs);
         sums.b = Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]);
         sums.support = state.support.clone();
         sums.spread = state.spread.clone();
@@ -258,7 +258,7 @@ impl RidgeModel {
         sums.b_charge = state.accuracy.b_charge;
         sums.note();
         let matrix = |values: &[f64]| Mat::from_fn(width, outputs, |i, j| values[j * width + i]);
-        let mut anchor = Anchor {
+        let mut anchor = GradientAnchor {
             theta: matrix(&state.anchor),
             gradient: matrix(&state.gradient),
             gradient_low: matrix(&state.gradient_low),
@@ -268,7 +268,7 @@ impl RidgeModel {
         let mut accuracy = state.accuracy;
         if let Some(gone) = gone {
             let ids: Vec<RowId> = gone.ids().collect();
-            let gathered = Gathered::read(&basis, outputs, gone, &ids, None)?;
+            let gathered = GatheredRows::read(&basis, outputs, gone, &ids, None)?;
             anchor.fold_into(&mut sums, &gathered.rows, &penalty, crate::linalg::par(state.settings.threads));
             // What was measured of the sums and of older parameters says nothing of these.
             accuracy.sums_error = f64::MAX;
@@ -288,7 +288,7 @@ impl RidgeModel {
             refactorisations: state.refactorisations,
         };
         let body = coordinates.restore(form, sums, anchor, stored, &source)?;
-        Ok(frame(theta, Body::Dense(body)))
+        Ok(frame(theta, RidgeBody::Dense(body)))
     }
 }
 
@@ -389,9 +389,9 @@ impl RidgeState {
         if self.settings.form == Form::Iterative {
             return Ok(state);
         }
-        let penalty = Penalty::new(&basis, self.settings.lambda);
+        let penalty = RidgePenalty::new(&basis, self.settings.lambda);
         let par = crate::linalg::par(self.settings.threads);
-        let sums = Sums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
+        let sums = RidgeSums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
         state.a = lower_triangle(&sums.a);
         state.a_low = Vec::new();
         state.b = columns(&sums.b);

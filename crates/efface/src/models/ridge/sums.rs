@@ -19,7 +19,7 @@ use crate::rows::{RowRef, RowStore, Rows};
 const DENSE_SHARE: f64 = 0.05;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Sums {
+pub(crate) struct RidgeSums {
     /// Both triangles, penalty included.
     pub(crate) a: Mat<f64>,
     pub(crate) b: Mat<f64>,
@@ -49,16 +49,16 @@ pub(crate) struct SignedRows {
     pub(crate) y: Mat<f64>,
     pub(crate) signs: Vec<f64>,
     /// Where all entries lie that are not zero, if they are few enough to be worth knowing.
-    pub(crate) places: Option<Vec<Places>>,
+    pub(crate) places: Option<Vec<ColumnPlaces>>,
     /// By how many units of rounding an entry can differ from that of the row itself: none where scaling by powers of two is
     /// all that was done.
     pub(crate) rounding: f64,
 }
 
 /// Where the entries of one row lie that are not zero, if that is known.
-pub(crate) type Places = Option<Box<[u32]>>;
+pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
 
-impl Sums {
+impl RidgeSums {
     /// The sums of nothing, without a penalty.
     pub(crate) fn zero(width: usize, outputs: usize) -> Self {
         Self {
@@ -360,7 +360,7 @@ struct SparseRow {
 }
 
 impl SparseRow {
-    fn add(&mut self, sums: &mut Sums, basis: &Basis, row: RowRef<'_>, weight: f64, targets: &[f64]) {
+    fn add(&mut self, sums: &mut RidgeSums, basis: &Basis, row: RowRef<'_>, weight: f64, targets: &[f64]) {
         let first = basis.intercept as usize;
         self.entries.clear();
         if basis.intercept {

@@ -14,7 +14,7 @@ use faer::Mat;
 use super::bound::relative_to;
 use super::dense::ChangeRequest;
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
-use super::{Basis, Body, Bound, MEASURED, Penalty, Ridge, RidgeModel};
+use super::{Basis, EnergyBound, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::linalg::{CgSettings, DoubleWord, UNIT, by_diagonal, conjugate_gradients, norm};
@@ -27,7 +27,7 @@ const MOST_ROUNDS: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(crate) struct WideBody {
-    bound: Bound,
+    bound: EnergyBound,
     pub(crate) iterations: usize,
 }
 
@@ -220,7 +220,7 @@ impl<'a> RowOperator<'a> {
         low: Option<&Mat<f64>>,
         facts: &ColumnFacts,
         lambda: f64,
-    ) -> Result<(Mat<f64>, Bound)> {
+    ) -> Result<(Mat<f64>, EnergyBound)> {
         let pass = self.pass();
         let RowGradient { values: gradient, residual } = pass.gradient(LongParameters { high, low }, true)?;
         let spread: Vec<f64> = facts.diagonal.iter().map(|d| d.sqrt()).collect();
@@ -230,7 +230,7 @@ impl<'a> RowOperator<'a> {
         let hidden = HiddenGradient { charge, spread: &spread };
         let away = penalised_distance(self.basis, &gradient, &hidden, lambda, (facts.weight, &facts.sums));
         let absolute = away + UNIT * self.basis.stored_size(high);
-        let bound = Bound {
+        let bound = EnergyBound {
             gradient: Some(norm(&gradient)),
             convexity: lambda,
             absolute,
@@ -273,7 +273,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
         });
     }
     let basis = settings.wide_basis(rows);
-    let penalty = Penalty::new(&basis, settings.lambda);
+    let penalty = RidgePenalty::new(&basis, settings.lambda);
     let zero = Mat::zeros(basis.width(), rows.outputs());
     let operator = RowOperator {
         rows: Cow::Borrowed(rows),
@@ -290,14 +290,14 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
         penalty: Arc::new(penalty),
         theta,
         rows: rows.len(),
-        body: Body::Wide(body),
+        body: RidgeBody::Wide(body),
     })
 }
 
 impl WideBody {
     /// A body of whose parameters nothing is known.
     pub(crate) fn unknown(lambda: f64) -> Self {
-        let bound = Bound {
+        let bound = EnergyBound {
             gradient: None,
             convexity: lambda,
             absolute: f64::INFINITY,
@@ -308,7 +308,7 @@ impl WideBody {
     }
 
     /// A body whose bound was stored.
-    pub(crate) fn known(bound: Bound) -> Self {
+    pub(crate) fn known(bound: EnergyBound) -> Self {
         Self { bound, iterations: 0 }
     }
 
@@ -323,7 +323,7 @@ impl WideBody {
         let (theta, body) = operator.minimise(&model.theta, &model.settings)?;
         let count = operator.count();
         let iterations = body.iterations;
-        let mut next = model.with(theta, count, Body::Wide(body));
+        let mut next = model.with(theta, count, RidgeBody::Wide(body));
         if self.reached(&next) > model.settings.tolerance {
             // Coordinates that suited a huge row may suit nothing that is left.
             next = fit(&model.settings, &request.retained()?)?;
@@ -336,12 +336,12 @@ impl WideBody {
 
     fn reached(&self, next: &RidgeModel) -> f64 {
         match &next.body {
-            Body::Wide(body) => body.bound.relative,
-            Body::Dense(_) => f64::INFINITY,
+            RidgeBody::Wide(body) => body.bound.relative,
+            RidgeBody::Dense(_) => f64::INFINITY,
         }
     }
 
-    pub(crate) fn current_bound(&self) -> Bound {
+    pub(crate) fn current_bound(&self) -> EnergyBound {
         self.bound
     }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Exact;
 use crate::models::RidgeModel;
-use crate::models::ridge::{Body, Gathered};
+use crate::models::ridge::{GatheredRows, RidgeBody};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -30,8 +30,8 @@ impl Forget<RidgeModel> for Exact {
 pub fn leave_out_predictions(model: &RidgeModel, rows: &dyn RowStore, ids: &[RowId]) -> Result<Mat<f64>> {
     model.check_request(rows, ids)?;
     let outputs = model.outputs();
-    if let Body::Dense(body) = &model.body {
-        let gathered = Gathered::read(&model.basis, outputs, rows, ids, None)?;
+    if let RidgeBody::Dense(body) = &model.body {
+        let gathered = GatheredRows::read(&model.basis, outputs, rows, ids, None)?;
         let par = body.par_for(model, ids.len());
         if let Ok(change) = body.change(gathered, &body.optimum(model), par)
             && change.core.condition < 1e4

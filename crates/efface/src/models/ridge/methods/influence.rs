@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Influence;
 use crate::models::RidgeModel;
-use crate::models::ridge::Body;
+use crate::models::ridge::RidgeBody;
 use crate::models::ridge::change::apply_signs;
 use crate::models::ridge::wide::RowOperator;
 use crate::rows::{RowId, RowStore};
@@ -30,7 +30,7 @@ impl Forget<RidgeModel> for Influence {
             return Ok(Outcome { model: model.clone(), evidence });
         }
         let mut outcome = match &model.body {
-            Body::Dense(body) => {
+            RidgeBody::Dense(body) => {
                 let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
                 let residual = super::projection_residual::residual_in_use(model, &change, &start, par);
                 let mut signed = residual;
@@ -41,7 +41,7 @@ impl Forget<RidgeModel> for Influence {
                 step.record(&mut evidence, gone.len());
                 Outcome { model: next, evidence }
             }
-            Body::Wide(_) => {
+            RidgeBody::Wide(_) => {
                 let all = RowOperator::new(model, rows, &[], None)?;
                 let mut pull = Mat::zeros(model.theta.nrows(), model.outputs());
                 rows.visit(gone, &mut |_, row| {
@@ -57,7 +57,7 @@ impl Forget<RidgeModel> for Influence {
                 let theta = &model.theta - &step;
                 let retained = RowOperator::new(model, rows, gone, None)?;
                 let body = retained.bound_at(&theta, model.settings.lambda)?;
-                let next = model.with(theta, retained.count(), Body::Wide(body));
+                let next = model.with(theta, retained.count(), RidgeBody::Wide(body));
                 let mut evidence = next.evidence(NAME, Claim::Approximate);
                 evidence.rows_read = rows.len();
                 evidence.iterations = iterations;

@@ -7,7 +7,7 @@ use crate::evidence::{Claim, Outcome};
 use crate::methods::Newton;
 use crate::models::RidgeModel;
 use crate::models::ridge::change::{add_product, apply_signs};
-use crate::models::ridge::{Body, ChangeRequest, clear};
+use crate::models::ridge::{ChangeRequest, RidgeBody, clear};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -24,7 +24,7 @@ impl Forget<RidgeModel> for Newton {
 
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
-        let (Body::Dense(body), false) = (&model.body, gone.is_empty()) else {
+        let (RidgeBody::Dense(body), false) = (&model.body, gone.is_empty()) else {
             return model.exactly(NAME, rows, gone, None);
         };
         // Where a leverage is 1 up to rounding there is no step to take; the closed form knows what to do instead.

@@ -10,7 +10,7 @@ use crate::methods::ProjectionResidual;
 use crate::models::RidgeModel;
 use crate::models::ridge::change::{ChangeCore, RidgeChange, residuals};
 use crate::models::ridge::wide::RowOperator;
-use crate::models::ridge::{Body, Gathered};
+use crate::models::ridge::{GatheredRows, RidgeBody};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -39,7 +39,7 @@ impl Forget<RidgeModel> for ProjectionResidual {
         }
         let raw = raw_rows(model, rows, gone)?;
         let mut outcome = match &model.body {
-            Body::Dense(body) => {
+            RidgeBody::Dense(body) => {
                 let (change, start, par) = body.prepare(model, NAME, rows, gone)?;
                 let residual = residual_in_use(model, &change, &start, par);
                 let misfit = misfits(&change.core, &residual, &change.roots);
@@ -50,7 +50,7 @@ impl Forget<RidgeModel> for ProjectionResidual {
                 evidence.directions_dropped = dropped;
                 Outcome { model: next, evidence }
             }
-            Body::Wide(_) => self.wide(model, rows, gone, &raw)?,
+            RidgeBody::Wide(_) => self.wide(model, rows, gone, &raw)?,
         };
         outcome.evidence.forgotten = gone.len();
         Ok(outcome)
@@ -65,8 +65,8 @@ impl ProjectionResidual {
         gone: &[RowId],
         raw: &Mat<f64>,
     ) -> Result<Outcome<RidgeModel>> {
-        let Gathered { rows: signed, roots, .. } =
-            Gathered::read(&model.basis, model.outputs(), rows, gone, None)?;
+        let GatheredRows { rows: signed, roots, .. } =
+            GatheredRows::read(&model.basis, model.outputs(), rows, gone, None)?;
         let (zt, iterations) =
             RowOperator::new(model, rows, &[], None)?.solve_rows(&signed.xt, &model.settings)?;
         let core =
@@ -79,7 +79,7 @@ impl ProjectionResidual {
         let (theta, dropped) = self.step(model, raw, &misfit, Par::Seq)?;
         let retained = RowOperator::new(model, rows, gone, None)?;
         let body = retained.bound_at(&theta, model.settings.lambda)?;
-        let next = model.with(theta, retained.count(), Body::Wide(body));
+        let next = model.with(theta, retained.count(), RidgeBody::Wide(body));
         let mut evidence = next.evidence(NAME, Claim::Approximate);
         evidence.rows_read = rows.len();
         evidence.iterations = iterations;

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Retrain;
-use crate::models::ridge::Body;
+use crate::models::ridge::RidgeBody;
 use crate::models::{RidgeModel, request};
 use crate::rows::{RowId, RowStore};
 use crate::traits::{Fit, Forget};
@@ -23,7 +23,7 @@ impl Forget<RidgeModel> for Retrain {
         model.check_request(rows, gone)?;
         let retained = rows.all()?.filter(request::stays(gone));
         let mut next = model.settings().fit(&retained)?;
-        if let (Body::Dense(old), Body::Dense(new)) = (&model.body, &mut next.body) {
+        if let (RidgeBody::Dense(old), RidgeBody::Dense(new)) = (&model.body, &mut next.body) {
             new.ledger.refactorisations = old.ledger.refactorisations;
         }
         let evidence = request::from_scratch(next.evidence(NAME, Claim::Exact), gone.len(), retained.len());

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Summation;
 use crate::models::RidgeModel;
-use crate::models::ridge::{Body, ChangeRequest, Step};
+use crate::models::ridge::{ChangeRequest, RidgeBody, Step};
 use crate::rows::{RowId, RowStore};
 use crate::traits::Forget;
 
@@ -19,7 +19,7 @@ impl Forget<RidgeModel> for Summation {
 
     fn forget(&self, model: &RidgeModel, rows: &dyn RowStore, gone: &[RowId]) -> Result<Outcome<RidgeModel>> {
         model.check_request(rows, gone)?;
-        let Body::Dense(body) = &model.body else {
+        let RidgeBody::Dense(body) = &model.body else {
             return Err(Error::Unsupported {
                 method: "summation",
                 reason: "a model in the iterative form keeps no sums; use exact".into(),
