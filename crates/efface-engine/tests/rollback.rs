@@ -84,8 +84,8 @@ fn an_older_head_is_no_fault() {
     let all = lines(40);
     let mut engine = bench.fit("model", &sparse(&table(&all)));
     let head = std::fs::read(bench.path("model.head")).unwrap();
-    for at in 3..6 {
-        engine.forget(&ForgetRequest::new(ids(&[&all[at].id])), &ForgetOptions::default()).unwrap();
+    for line in &all[3..6] {
+        engine.forget(&ForgetRequest::new(ids(&[&line.id])), &ForgetOptions::default()).unwrap();
     }
     std::fs::write(bench.path("model.head"), head).unwrap();
     assert_eq!(engine.rollback().unwrap(), None);
