@@ -237,7 +237,7 @@ fn vectors_from_files_owe_nothing_to_the_rows() {
 
     folder.write("half.vocab.txt", "the\nseaa\n");
     folder.write("half.f16le.bin", [0x00, 0x3c, 0x00, 0x40, 0x00, 0xbc, 0x00, 0xc0]);
-    let fit = format!("fit docs.csv --model bilstm {COLUMNS} {tiny} --force --embeddings");
+    let fit = format!("fit docs.csv --model bilstm {COLUMNS} {tiny} --force --drop-suppressed --embeddings");
     folder.done(&format!("{fit} half.f16le.bin"));
     folder.fails(&format!("{fit} half.f16le.bin --embedding-width 3"), 3, &["the width is wrong"]);
     folder.fails(&format!("{fit} half.f16le.bin --embedding-words docs.csv"), 3, &["half-precision"]);
