@@ -130,7 +130,7 @@ def test_what_is_not_covered_has_a_code(houses):
     codes = [what.code for what in houses.forget("h3").evidence.not_covered]
     assert "forgotten_ids" in codes
     (what,) = [what for what in houses.forget("h4").evidence.not_covered if what.code == "forgotten_ids"]
-    assert str(what) == what.detail and what.detail.startswith("that a row of a given id was forgotten")
+    assert str(what) == what.detail and what.detail.startswith("that a row of a given id")
     receipt = houses.receipts()[-1].to_dict()
     assert {"code": what.code, "detail": what.detail} in receipt["not_covered"]
 

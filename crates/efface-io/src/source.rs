@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ReadFault, Result};
-use crate::{Compression, FileFormat, ReadProgress, RecordTable, SparseExtent, SparseTable};
+use crate::{Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable};
 
 /// How much a reader may hold in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,17 +119,17 @@ impl Source {
     }
 
     /// Starts a pass over rows of cells. For JSON lines this first reads the whole file to learn its keys;
-    /// [`RecordTable::rewind`] does not do so again.
+    /// [`RecordPass::rewind`] does not do so again.
     ///
     /// # Errors
     /// The source is sparse, or the start of the file (for JSON lines, any of it) is not what the format
     /// wants.
-    pub fn table(&self) -> Result<RecordTable> {
+    pub fn table(&self) -> Result<RecordPass> {
         if self.is_sparse() {
             let fault = ReadFault::Shape { found: "sparse vectors", wanted: "a table" };
             return Err(self.input.fault(fault));
         }
-        RecordTable::open(&self.input, self.format)
+        RecordPass::open(&self.input, self.format)
     }
 
     /// Starts a pass over sparse vectors.

@@ -15,13 +15,13 @@ use crate::source::SourceInput;
 pub struct TableRecord {
     /// The line on which the row starts, counted from 1 with the header; for Parquet the number of the row.
     pub line: u64,
-    /// One cell for each of [`RecordTable::columns`], in that order.
+    /// One cell for each of [`RecordPass::columns`], in that order.
     pub cells: Vec<Cell>,
 }
 
 /// A pass over the rows of a file. As an iterator it yields records; [`read`](Self::read) reuses one instead.
 /// A pass is over after its first error.
-pub struct RecordTable {
+pub struct RecordPass {
     input: SourceInput,
     columns: Vec<String>,
     rows: RecordReader,
@@ -35,7 +35,7 @@ enum RecordReader {
     Parquet(Box<ParquetReader>),
 }
 
-impl RecordTable {
+impl RecordPass {
     pub(crate) fn open(input: &SourceInput, format: FileFormat) -> Result<Self> {
         let (columns, rows) = match format {
             FileFormat::JsonLines => {
@@ -115,7 +115,7 @@ impl RecordTable {
     }
 }
 
-impl Iterator for RecordTable {
+impl Iterator for RecordPass {
     type Item = Result<TableRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_pass_can_move_to_another_thread() {
         fn moves<T: Send>() {}
-        moves::<RecordTable>();
+        moves::<RecordPass>();
         moves::<crate::SparseTable>();
         moves::<crate::Source>();
     }

@@ -82,7 +82,7 @@ fn bare(columns: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-fn check(mut table: efface_io::RecordTable) {
+fn check(mut table: efface_io::RecordPass) {
     let text = |value: &str| Cell::Text(value.to_owned());
     let names = ["id", "weight", "name", "member", "born", "seen", "price", "code", "key"];
     assert_eq!(table.columns(), names);

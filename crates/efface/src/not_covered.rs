@@ -196,8 +196,8 @@ impl fmt::Display for NotCovered {
                  a guess",
             ),
             Self::ColumnUnits => f.write_str(
-                "the units in which numeric columns are computed (a power of two each, and an origin near the mean where \
-                 it dwarfs the spread): they were chosen at the last fit, and no prediction depends on them",
+                "the units in which columns are computed (a power of two each, and an origin near the mean where it dwarfs \
+                 the spread): they were chosen at the last fit, and no prediction depends on them",
             ),
             Self::UnknownNames { names } => write!(
                 f,

@@ -18,6 +18,10 @@ const DEPTH: usize = 32;
 const WORKING_ARRAYS: [&str; 10] =
     ["a", "a_low", "b", "support", "spread", "anchor", "gradient", "gradient_low", "hessian", "gram"];
 
+/// Arrays that were read off the rows of a fit and stay when rows leave: the units of the columns, and the weights with which a
+/// softmax holds the sum over its classes.
+pub const UNIT_ARRAYS: [&str; 2] = ["inverse_scale", "gauge"];
+
 /// One array of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,9 +60,12 @@ impl ModelState {
         WORKING_ARRAYS.contains(&name)
     }
 
-    /// Whether the model computes numeric columns in units that were read off its rows.
+    /// Whether the model computes columns in units that were read off its rows, or holds them with weights that were.
     pub fn is_scaled(&self) -> bool {
-        self.numbers("inverse_scale").is_some_and(|values| !values.is_empty())
+        let array = |name| self.numbers(name).map(Vec::as_slice).unwrap_or_default();
+        let [units, gauge] = UNIT_ARRAYS.map(array);
+        // Units come with an origin, and there are none where columns are taken as given; a gauge of 1 says nothing of the rows.
+        !units.is_empty() || gauge.iter().any(|value| *value != 1.0)
     }
 
     pub(crate) fn put_numbers(&mut self, name: &str, values: Vec<f64>) {

@@ -3,6 +3,7 @@
 
 use efface::features::Encoder;
 use efface::models::{ModelScorer, RowsBeside};
+use efface::state::UNIT_ARRAYS;
 use efface::{
     Amend, Evidence, Form, Model, ModelState, NotCovered, Recipe, RidgeState, ShardRecipe, Sisa, StateArray,
 };
@@ -82,13 +83,9 @@ pub(crate) fn encoder(
     }
 }
 
-/// Whether a stored model computes numeric columns in units of its own.
+/// Whether a stored model computes columns in units that were read off its rows, see [`ModelState::is_scaled`].
 pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, FileFault> {
-    let units = "inverse_scale";
-    if !manifest.model.state.arrays.iter().any(|(name, _)| name == units) {
-        return Ok(false);
-    }
-    Ok(!parts::bytes(connection, &manifest.parts, units)?.is_empty())
+    Ok(read_state(connection, manifest, |name| UNIT_ARRAYS.contains(&name))?.is_scaled())
 }
 
 /// The stored state, with the arrays that are wanted.

@@ -237,7 +237,7 @@ fn fault(fault: ReadFault) -> Error {
 
 /// A pass over rows of cells.
 pub(super) enum TablePass {
-    File(Box<efface_io::RecordTable>),
+    File(Box<efface_io::RecordPass>),
     Memory { records: RecordTable, next: usize },
 }
 
