@@ -569,3 +569,19 @@ where
     };
     contract::check(&methods::SisaForget, &case).unwrap();
 }
+
+/// What a check of a model against its rows rests on: the bound is small over its own rows, and not over others.
+#[test]
+fn a_measurement_tells_whether_rows_are_those_of_the_model() {
+    let values: Vec<f64> = (0..120).map(|i| f64::from((i * 37 + 11) % 29) / 14.0 - 1.0).collect();
+    let targets: Vec<f64> = (0..60).map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 }).collect();
+    let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
+    let own = rows(values.clone());
+    let model = Logistic::new(0.5).fit(&own).unwrap();
+    let near = model.measured_over(&own).unwrap().relative_bound;
+    assert!(near < 1e-8, "{near:e}");
+    let mut altered = values;
+    altered[17] += 1.0;
+    let far = model.measured_over(&rows(altered)).unwrap().relative_bound;
+    assert!(far > 1e-3, "{far:e}");
+}

@@ -1,7 +1,6 @@
 //! The model computed again: its distance bound from what is stored beside it, and sums and bound from its rows.
 
-use efface::methods::Newton;
-use efface::{Family, Fit, Model, RidgeModel, RidgeState};
+use efface::{Family, Fit, LogisticModel, Model, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
@@ -76,15 +75,16 @@ pub(super) fn against(
         Family::Ridge => ridge(open, manifest, tolerance, &rows),
         Family::Logistic | Family::Softmax => {
             let found = model::load(&open.store, manifest).map_err(fault)?;
-            let newton = Newton { measure: true, ..Newton::default() }.into();
-            let evidence = found.forget(&newton, &rows, &[]);
-            // A model that publishes behind noise has no Newton step to measure with.
-            let Ok(outcome) = evidence else {
+            let Some(classifier) = found.get::<LogisticModel>() else {
+                return damaged("its recipe and its state are of different models");
+            };
+            if recipe.describe().is_certified {
                 return Ok(CheckResult::Unknown(
                     "a model behind noise is not told apart from its rows".into(),
                 ));
-            };
-            judge(outcome.evidence.relative_bound, manifest, tolerance, "its rows")
+            }
+            let evidence = classifier.measured_over(&rows).map_err(fault)?;
+            judge(evidence.relative_bound, manifest, tolerance, "its rows")
         }
         Family::MultinomialNb | Family::GaussianNb => {
             let all = efface::RowStore::all(&rows).map_err(fault)?;

@@ -10,13 +10,36 @@ use super::LogisticModel;
 use super::change::RequestWork;
 use super::pass::RowSample;
 use crate::error::{Error, Result};
-use crate::rows::RowId;
+use crate::evidence::{Claim, Evidence};
+use crate::methods::Method;
+use crate::rows::{RowId, RowStore};
 
 /// Less than this is not worth finding out.
 const UNSURE: f64 = 0.02;
 
 /// Bounds by a Hessian that was made farther away than this are several times what they could be, or infinite.
 const USELESS: f64 = 1.5;
+
+impl LogisticModel {
+    /// What is known of the model once its gradient is measured over `rows`, in one pass: of rows that are not those of the model,
+    /// the bound says so. Refused for a model behind noise, which is no minimum of anything that rows tell.
+    pub fn measured_over(&self, rows: &dyn RowStore) -> Result<Evidence> {
+        let method = Method::default().name();
+        self.open(method, rows, &[])?;
+        let mut found = self.clone();
+        let gradient =
+            self.over_all_rows(rows, |sample| Ok(self.objective(sample).at(self.theta.clone()).gradient))?;
+        let fresh = super::BoundLedger::measured(gradient, self.hidden(&self.facts, &self.theta));
+        let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
+        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, ..fresh };
+        if let Some(standing) = &found.standing {
+            found.ledger.localise(standing, self.par());
+        }
+        let mut evidence = found.evidence(method, Claim::Approximate);
+        evidence.rows_read = rows.len();
+        Ok(evidence)
+    }
+}
 
 impl RequestWork<'_> {
     /// Calls `see` with the rows that are left.
