@@ -147,10 +147,8 @@ impl Model {
         let gone = input::named(ids.as_slice()?);
         let method = named(method, tolerance, steps, measure).map_err(|error| errors::core(py, error))?;
         let short = self.read(py, |inner| inner.fitted.model().reads_request_only(&method));
-        let inner = match short {
-            true => self.at_once(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
-            false => self.in_time(py, |inner| inner.forget(&method, clear_dead_columns, &gone))?,
-        };
+        let forget = |inner: &mut GuardedModel| inner.forget(&method, clear_dead_columns, &gone);
+        let inner = if short { self.at_once(py, forget)? } else { self.in_time(py, forget)? };
         Ok(Evidence { inner })
     }
 

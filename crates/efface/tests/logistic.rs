@@ -577,11 +577,13 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
     let targets: Vec<f64> = (0..60).map(|i| if (i * 7) % 5 < 2 { 1.0 } else { -1.0 }).collect();
     let rows = |values: Vec<f64>| Rows::new(Dense::new(values, 2).unwrap(), targets.clone(), 1).unwrap();
     let own = rows(values.clone());
-    let model = Logistic::new(0.5).fit(&own).unwrap();
-    let near = model.measured_over(&own).unwrap().relative_bound;
-    assert!(near < 1e-8, "{near:e}");
     let mut altered = values;
     altered[17] += 1.0;
-    let far = model.measured_over(&rows(altered)).unwrap().relative_bound;
-    assert!(far > 1e-3, "{far:e}");
+    for curvature in [true, false] {
+        let model = Logistic::new(0.5).curvature(curvature).fit(&own).unwrap();
+        let near = model.measured_over(&own).unwrap().relative_bound;
+        assert!(near < 1e-8, "{near:e}");
+        let far = model.measured_over(&rows(altered.clone())).unwrap().relative_bound;
+        assert!(far > 1e-3, "{far:e}");
+    }
 }

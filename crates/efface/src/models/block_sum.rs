@@ -29,9 +29,8 @@ pub(crate) fn add_rows<T: Copy + Into<f64>>(
     debug_assert!(rows.len() <= BLOCK && rows.iter().all(|row| row.len() == sums.len()));
     widest(
         #[inline(always)]
-        || match squares {
-            false => add_all::<T, false>(sums, rows, lost),
-            true => add_all::<T, true>(sums, rows, lost),
+        || {
+            if squares { add_all::<T, true>(sums, rows, lost) } else { add_all::<T, false>(sums, rows, lost) }
         },
     )
 }

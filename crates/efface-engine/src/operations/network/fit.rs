@@ -224,7 +224,7 @@ pub(super) fn describe(
     interrupted: bool,
 ) -> EncoderInfo {
     let NetworkRecipe { embedding, encoder, training, .. } = backbone.recipe();
-    // JSON has no number for a loss that left the numbers.
+    // A training whose loss overflowed reports infinities, which JSON cannot hold: such epochs are left out.
     let told = |report: &&efface_nn::EpochReport| {
         let (loss, hits) = report.validation.unwrap_or_default();
         [report.loss, report.accuracy, loss, hits].iter().all(|value| value.is_finite())

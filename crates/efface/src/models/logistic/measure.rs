@@ -27,9 +27,15 @@ impl LogisticModel {
         let method = Method::default().name();
         self.open(method, rows, &[])?;
         let mut found = self.clone();
-        let gradient =
-            self.over_all_rows(rows, |sample| Ok(self.objective(sample).at(self.theta.clone()).gradient))?;
-        let fresh = super::BoundLedger::measured(gradient, self.hidden(&self.facts, &self.theta));
+        let gradient = self.over_all_rows(rows, |sample| {
+            if self.standing.is_none() {
+                // Without kept curvature, what a bound rests on is looked up in the same pass.
+                found.facts = super::RowFacts::of(&sample.survey(self.frame(), false));
+                found.facts.inverse_norm = self.inverse_norm(sample);
+            }
+            Ok(self.objective(sample).at(self.theta.clone()).gradient)
+        })?;
+        let fresh = super::BoundLedger::measured(gradient, self.hidden(&found.facts, &self.theta));
         let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
         found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, ..fresh };
         if let Some(standing) = &found.standing {

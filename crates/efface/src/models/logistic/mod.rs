@@ -209,10 +209,8 @@ impl ClassifierSettings {
 
     fn extra(&self, basis: &Basis, gauge: Vec<f64>, outputs: usize, noise_rows: u64) -> Extra {
         let lambda = self.logistic.lambda;
-        let penalty = match self.is_private() {
-            true => vec![lambda; basis.width()],
-            false => basis.penalty(lambda),
-        };
+        // A certificate rests on every parameter being penalised, the constant included.
+        let penalty = if self.is_private() { vec![lambda; basis.width()] } else { basis.penalty(lambda) };
         Extra { penalty, gauge, tilt: private::tilt(self, noise_rows, basis.width(), outputs) }
     }
 }

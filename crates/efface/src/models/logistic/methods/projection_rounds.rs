@@ -8,7 +8,7 @@ use crate::evidence::Outcome;
 use crate::methods::ProjectionResidual;
 use crate::models::LogisticModel;
 use crate::models::projection;
-use crate::rows::{RowId, RowStore, RowView, Rows};
+use crate::rows::{RowId, RowStore, RowView, Rows, Stop};
 use crate::traits::{Fit, Forget};
 
 impl ProjectionResidual {
@@ -86,6 +86,10 @@ impl RowStore for WeightlessRows<'_> {
             let weight = if self.gone.contains(&view.id) { 0.0 } else { view.weight };
             see(at, RowView { weight, ..view });
         })
+    }
+
+    fn stop(&self) -> Option<&Stop> {
+        self.rows.stop()
     }
 
     fn all(&self) -> Result<Cow<'_, Rows>> {
