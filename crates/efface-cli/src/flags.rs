@@ -12,6 +12,7 @@ pub(crate) fn flag(setting: Setting, value: Option<&str>) -> String {
         Setting::Classify => "--classify",
         Setting::ClearDeadColumns => "--clear-dead-columns",
         Setting::Encoder => "--encoder",
+        Setting::ExposeForgotten => "--expose-forgotten",
         Setting::Forget => "--forget",
         Setting::Id => "--id",
         Setting::Ignore => "--ignore",

@@ -213,10 +213,13 @@ fn exports_are_listed_held_and_withdrawn() {
     let folder = with_log();
     folder.done("export houses.efface -o a.json");
     folder.done("forget houses.efface --ids h1");
-    let out = folder.run("export houses.efface -o b.json");
+    folder.fails("export houses.efface -o b.json", 5, &["waits for 9 more", "hint: ", "--expose-forgotten"]);
+    let out = folder.run("export houses.efface -o b.json --expose-forgotten");
     assert!(out.code == 0 && out.err.contains("warning: one request since the last export"), "{out:?}");
     assert!(folder.done("inspect houses.efface").contains("1 in use, 1 withdrawn"));
-    folder.done("policy houses.efface --min-batch 2 --delay 12h");
+    folder.fails("policy houses.efface --min-batch 2", 5, &["a batch of 2", "--expose-forgotten"]);
+    folder.fails("policy houses.efface --delay 12h", 5, &["after 43200 s", "--expose-forgotten"]);
+    folder.done("policy houses.efface --min-batch 2 --delay 12h --expose-forgotten");
     folder.done("forget houses.efface --ids h2");
     folder.fails("export houses.efface -o c.json", 5, &["waits for 1 more", "hint: "]);
     assert!(!folder.path("c.json").exists());

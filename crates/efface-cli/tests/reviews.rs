@@ -25,7 +25,7 @@ fn the_example_lines_work() {
     assert!(report["bound"].as_f64().unwrap() < 1e-3, "{report}");
     assert!(report["seconds"].as_f64().unwrap() > 0.0);
 
-    let after = folder.json("export reviews.efface");
+    let after = folder.json("export reviews.efface --expose-forgotten");
     assert_eq!(after["rows"].as_u64(), Some(2086));
     assert!(after["coefficients"].get(PLANTED_WORD).is_none());
     let bytes = std::fs::read(folder.path("reviews.efface")).unwrap();

@@ -11,6 +11,7 @@ use crate::ledger::passphrase::Passphrase;
 use crate::ledger::signer::KeyAccess;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
 use crate::operations::backup::{self, BackupReport};
+use crate::operations::export::ExportAsked;
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
 use crate::operations::receipts::ReceiptQuery;
@@ -129,7 +130,26 @@ impl Engine {
     /// The parameters for other programs. The log records the copy; a later forget marks it as withdrawn. Only the
     /// current version can be had, because the engine keeps no other. The release policy may say to wait.
     pub fn export(&mut self, format: &str, destination: Option<&str>) -> Result<ExportedModel> {
-        export::export(&self.model, format, destination)
+        self.export_as_asked(format, destination, false)
+    }
+
+    /// The same also where the policy says to wait. Whoever holds this copy and the last one can compute the rows that were forgotten in
+    /// between; the receipt says so.
+    pub fn export_exposing_forgotten(
+        &mut self,
+        format: &str,
+        destination: Option<&str>,
+    ) -> Result<ExportedModel> {
+        self.export_as_asked(format, destination, true)
+    }
+
+    fn export_as_asked(
+        &self,
+        format: &str,
+        destination: Option<&str>,
+        expose_forgotten: bool,
+    ) -> Result<ExportedModel> {
+        export::export(&self.model, &ExportAsked { format, destination, expose_forgotten })
     }
 
     /// Scrubs the rows that wait for it, if they are as many or as old as the policy allows; None when they are not. Opening

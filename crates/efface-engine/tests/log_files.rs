@@ -13,7 +13,7 @@ fn model(bench: &Bench) -> Engine {
 }
 
 fn batch(minimum: u64) -> PolicyChange {
-    PolicyChange { minimum_batch: Some(minimum), ..PolicyChange::default() }
+    PolicyChange { minimum_batch: Some(minimum), expose_forgotten: true, ..PolicyChange::default() }
 }
 
 /// All rows of one person.

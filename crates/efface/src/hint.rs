@@ -23,6 +23,8 @@ pub enum Setting {
     ClearDeadColumns,
     /// The folder of a pretrained encoder.
     Encoder,
+    /// Publish parameters from which forgotten rows can be computed.
+    ExposeForgotten,
     /// The rows that an audit forgets, by id.
     Forget,
     /// The column that names a row.
@@ -65,7 +67,7 @@ pub enum Setting {
 
 impl Setting {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Aggregate,
         Self::AllowMissing,
         Self::Categorical,
@@ -73,6 +75,7 @@ impl Setting {
         Self::Classify,
         Self::ClearDeadColumns,
         Self::Encoder,
+        Self::ExposeForgotten,
         Self::Forget,
         Self::Id,
         Self::Ignore,
@@ -104,6 +107,7 @@ impl Setting {
             Self::Classify => "classify",
             Self::ClearDeadColumns => "clear_dead_columns",
             Self::Encoder => "encoder",
+            Self::ExposeForgotten => "expose_forgotten",
             Self::Forget => "forget",
             Self::Id => "id",
             Self::Ignore => "ignore",

@@ -43,7 +43,7 @@ pub(crate) fn child(path: &Path, act: &str) -> Result {
         "settle" | "scrub" => drop(engine.settle()?),
         "export" => drop(engine.export("json", None)?),
         "policy" => {
-            engine.set_policy(&PolicyChange { minimum_batch: Some(3), ..PolicyChange::default() })?;
+            engine.set_policy(&PolicyChange { minimum_batch: Some(12), ..PolicyChange::default() })?;
         }
 
         other => return Err(format!("there is no act {other}").into()),

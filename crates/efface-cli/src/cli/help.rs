@@ -147,7 +147,12 @@ object.";
 
 pub(super) const EXPORT: &str = "\
 An export is a copy: a later forget does not reach it. The log lists it, and a forget marks it as
-withdrawn; export again afterwards. Only the current version can be exported: no other is kept.";
+withdrawn; export again afterwards. Only the current version can be exported: no other is kept.
+
+From two exports with few requests between them, the rows that left in between can be computed. So an
+export waits until ten requests to forget or amend have come since the last one; the first needs none,
+and neither does noise that is calibrated (`efface policy --epsilon`). --expose-forgotten gives that up
+for one export, and its receipt says so.";
 
 pub(super) const AUDIT: &str = "\
 The model file is only read: the rows are forgotten in a copy in memory, and a second model is truly
@@ -225,8 +230,9 @@ Examples:
 
 pub(super) const POLICY: &str = "\
 Whoever holds two versions of a model that differ by one row can compute that row (Bertran et al.
-2024). Under this policy an export waits until N forget requests have come together, or until the
-first of them is this old. Predictions are made with the current model at any time: an older one
+2024). So an export waits until ten forget requests have come together since the last one; with noise
+by --epsilon it need not. --min-batch asks for more. Fewer, or a --delay after which it waits no longer,
+are taken with --expose-forgotten alone, which says what is given up. Predictions are made with the current model at any time: an older one
 would still know what was forgotten. Requests are counted, not rows: a request is a person.
 
 With --epsilon and --delta, exported parameters get noise of the analytic Gaussian mechanism (Balle

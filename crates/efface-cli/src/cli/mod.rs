@@ -5,6 +5,7 @@ mod help;
 mod keys;
 mod network;
 mod parse;
+mod release;
 mod settings;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use keys::{
 };
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
+pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use settings::{
     AggregateName, BackupArguments, CertifierName, LikelihoodName, ModelArguments, ModelName,
     OverwriteArguments, SettleArguments, SuppressionWord,
@@ -373,30 +375,6 @@ pub(crate) struct InspectArguments {
     pub(crate) model: PathBuf,
 }
 
-/// Write the parameters for other programs
-#[derive(Debug, Args)]
-#[command(after_help = help::EXPORT)]
-pub(crate) struct ExportArguments {
-    /// Model file
-    pub(crate) model: PathBuf,
-
-    /// How to write them
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Json)]
-    pub(crate) format: ExportFormat,
-
-    /// Folder of the pretrained encoder [default: where it was at the fit]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) encoder: Option<PathBuf>,
-
-    /// File to write [default: standard output for json, else next to the model]
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-
-    /// Overwrite the output file
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
 /// List what was done to a model, or print the proofs of it
 #[derive(Debug, Args)]
 #[command(
@@ -452,50 +430,6 @@ pub(crate) struct VerifyArguments {
     pub(crate) key: Option<PathBuf>,
 }
 
-/// Say when new parameters may be published
-#[derive(Debug, Args)]
-#[command(after_help = help::POLICY)]
-pub(crate) struct PolicyArguments {
-    /// Model file
-    pub(crate) model: PathBuf,
-
-    /// Requests to forget or amend that an export waits for
-    #[arg(long, value_name = "N")]
-    pub(crate) min_batch: Option<u64>,
-
-    /// How long an export waits at most, such as 30s, 12h or 7d; 0s for as long as it takes
-    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
-    pub(crate) delay: Option<DelaySeconds>,
-
-    /// Standard deviation of noise on exported parameters; 0 for none
-    #[arg(long, value_name = "X", conflicts_with_all = ["epsilon", "delta", "sensitivity"])]
-    pub(crate) noise: Option<f64>,
-
-    /// Noise as large as it has to be for this ε
-    #[arg(long, value_name = "E", requires = "delta")]
-    pub(crate) epsilon: Option<f64>,
-
-    /// Noise as large as it has to be for this δ
-    #[arg(long, value_name = "D", requires = "epsilon")]
-    pub(crate) delta: Option<f64>,
-
-    /// The distance between parameters that the noise hides; without it, as far as they moved
-    #[arg(long, value_name = "X", requires = "epsilon")]
-    pub(crate) sensitivity: Option<f64>,
-
-    /// Forgotten rows that may wait to be scrubbed; 1 for none
-    #[arg(long, value_name = "ROWS")]
-    pub(crate) settle_after: Option<u64>,
-
-    /// How long they may wait, such as 30s, 12h or 7d; 0s for not at all
-    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
-    pub(crate) settle_within: Option<DelaySeconds>,
-
-    /// What keeps a forgotten row from being learned again
-    #[arg(long, value_name = "SCOPE")]
-    pub(crate) suppress: Option<SuppressionWord>,
-}
-
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = help::COMPLETIONS)]
@@ -535,28 +469,6 @@ impl From<DataFormat> for FileFormat {
             DataFormat::Jsonl => Self::JsonLines,
             DataFormat::Parquet => Self::Parquet,
             DataFormat::Svmlight => Self::Svmlight,
-        }
-    }
-}
-
-/// How parameters are written for other programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
-    Json,
-    Safetensors,
-    Npz,
-    /// A network with its encoder
-    Onnx,
-}
-
-impl ExportFormat {
-    /// The name, which is also the extension.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Safetensors => "safetensors",
-            Self::Npz => "npz",
-            Self::Onnx => "onnx",
         }
     }
 }

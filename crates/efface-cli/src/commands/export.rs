@@ -25,7 +25,11 @@ pub(crate) fn run(args: &ExportArguments, terminal: &Terminal) -> Result {
     let name = path.as_ref().map(|path| path.display().to_string());
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
-    let exported = engine.export(args.format.name(), name.as_deref())?;
+    let exported = if args.expose_forgotten {
+        engine.export_exposing_forgotten(args.format.name(), name.as_deref())?
+    } else {
+        engine.export(args.format.name(), name.as_deref())?
+    };
     let parameters = exported.parameters;
     if let Some(warning) = &exported.warning {
         terminal.warn(warning);

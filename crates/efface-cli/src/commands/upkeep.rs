@@ -51,6 +51,7 @@ fn replace_key(args: &KeysArguments, terminal: &Terminal) -> Result {
 pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
     let change = PolicyChange {
         minimum_batch: args.min_batch,
+        expose_forgotten: args.expose_forgotten,
         delay_seconds: args.delay.as_ref().map(|delay| delay.0),
         noise: match (args.noise, args.epsilon, args.delta) {
             (Some(deviation), _, _) => Some(ExportNoise::Deviation { deviation }),
@@ -63,7 +64,8 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         settle_within_seconds: args.settle_within.as_ref().map(|delay| delay.0),
         suppress: args.suppress.map(Into::into),
     };
-    let policy = if change == PolicyChange::default() {
+    let asks_nothing = PolicyChange { expose_forgotten: false, ..change } == PolicyChange::default();
+    let policy = if asks_nothing {
         terminal.look(&args.model)?.policy()?
     } else {
         terminal.change(&args.model)?.set_policy(&change)?

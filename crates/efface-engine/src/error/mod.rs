@@ -1,12 +1,13 @@
 //! The one error of this crate: what happened, of which kind it is, and what to do next. Messages name lines, columns
 //! and ids, and never repeat the content of a row.
 
+mod hints;
 mod suppression;
 
 use std::path::{Path, PathBuf};
 
+use efface::Hint;
 use efface::features::FeatureError;
-use efface::{Hint, Setting};
 
 pub use self::suppression::SuppressionKind;
 use self::suppression::who_comes_back;
@@ -235,6 +236,12 @@ pub enum Error {
         /// How many.
         more: u64,
     },
+    /// A policy that protects forgotten rows less than the usual one, without the word for it.
+    #[error("{gives_up} lets whoever holds two versions compute the rows that were forgotten in between")]
+    Exposes {
+        /// What the change would do.
+        gives_up: String,
+    },
     /// The parameters moved further than the noise of the release policy hides.
     #[error(
         "the parameters moved by up to {moved:.3e} since the last export, and the noise of the policy hides {allowed:.3e}"
@@ -389,6 +396,7 @@ impl Error {
             | Self::Signing { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
+            | Self::Exposes { .. }
             | Self::Moved { .. }
             | Self::OtherNoise { .. }
             | Self::NoiseSeed { .. }
@@ -413,92 +421,6 @@ impl Error {
                 _ => ErrorKind::Data,
             },
             Self::OtherEncoder { .. } | Self::Interrupted => ErrorKind::Refused,
-        }
-    }
-
-    /// What to do next, where the message does not say it already.
-    pub fn hint(&self) -> Option<Hint> {
-        match self {
-            Self::Request { hint, .. }
-            | Self::Cell { hint, .. }
-            | Self::Line { hint, .. }
-            | Self::Classes { hint, .. } => hint.clone(),
-            Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", ")).into()),
-            Self::EmptyRequest => Some("name at least one id, or a subject".into()),
-            Self::StillThere { .. } => Some(
-                Hint::new("rows of the file must have left the model, or never been in it; name rows that are in it with {}")
-                    .name(Setting::Forget),
-            ),
-            Self::AlreadyThere { .. } => {
-                Some("amend corrects rows that are there; learn only adds new ones".into())
-            }
-            Self::ComesBack { by: SuppressionKind::Subject | SuppressionKind::Content, .. } => {
-                Some("where consent was given anew, the policy of the model can let it in".into())
-            }
-            Self::ComesBack { .. } => Some("if it is another row, give it another id".into()),
-            Self::SubjectColumn { has: None, .. } => {
-                Some(Hint::new("name the column with {} when fitting, or forget by id").name(Setting::Subject))
-            }
-            Self::SubjectColumn { has: Some(has), .. } => Some(format!("use `{has}`").into()),
-            Self::NoIds => Some(
-                Hint::new("fit with {} to amend rows; here, forget the rows by position and learn them as new ones")
-                    .name(Setting::Id),
-            ),
-            Self::Exists { .. } => Some("choose another path, or ask for it to be overwritten".into()),
-            Self::Protected { .. } => Some("choose another name, or move it away first".into()),
-            Self::SameFile { .. } => Some("give every file a name of its own".into()),
-            Self::NotOurs { .. } => Some("give the path of a file that `efface fit` wrote".into()),
-            Self::Older { .. } => Some("fit the model again".into()),
-            Self::Newer { .. } => Some("upgrade efface".into()),
-            Self::Damaged { .. } => Some("restore a copy of the file, or fit the model again".into()),
-            Self::Key { .. } => Some(
-                "put back the key file that was made with the model, for its owner alone (chmod 600)".into(),
-            ),
-            Self::Signing { .. } => {
-                Some("run the signing command, or ask the agent, by hand to see what it says".into())
-            }
-            Self::RequestReused { .. } => Some("give the new request an id of its own".into()),
-            Self::Held { .. } => Some("`efface policy` shows and changes it".into()),
-            Self::Moved { .. } => Some(
-                Hint::new("{} takes a larger distance, at the price of more noise").name(Setting::PolicySensitivity),
-            ),
-            Self::OtherNoise { before, .. } => Some(
-                Hint::new(
-                    "export it again under {}; the next change of the model makes a new version, to which the new policy \
-                     applies",
-                )
-                .set(Setting::PolicyNoise, before.to_string()),
-            ),
-            Self::NoiseSeed { .. } => Some(
-                Hint::new(
-                    "put back the key file that was made with the model; without it, {} exports without noise, or a new fit \
-                     makes a new seed",
-                )
-                .set(Setting::PolicyNoise, "0"),
-            ),
-            Self::UnknownSubject { .. } => {
-                Some(
-                Hint::new("with {} or {} the log records that nothing was found")
-                    .name(Setting::Request)
-                    .name(Setting::AllowMissing),
-            )
-            }
-            Self::OtherEncoder { .. } => {
-                Some(
-                Hint::new("name the folder of the encoder that the model was fitted with: {}")
-                    .set(Setting::Encoder, "DIR"),
-            )
-            }
-            Self::Encoder(efface_nn::minilm::MiniLmError::Read { .. }) => {
-                Some(Hint::new("name the folder with {}").set(Setting::Encoder, "DIR"))
-            }
-            Self::Network(error) if matches!(error.as_ref(), efface_nn::Error::Diverged { .. }) => Some(
-                Hint::new("with {} the state before that step is kept there, and a lower {} goes on from it")
-                    .set(Setting::Checkpoint, "FILE")
-                    .name(Setting::LearningRate),
-            ),
-            Self::Locked { .. } => Some("wait until the other process is done, then try again".into()),
-            _ => None,
         }
     }
 }

@@ -7,11 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::suppression::SuppressionScope;
 use super::{PrivacyAccount, gaussian};
 
+/// Requests that an export waits for where nothing else was chosen. Where ten rows left together, an attacker who subtracts two exports
+/// finds no more of one of them than by guessing (`tests/difference.rs`).
+pub(crate) const USUAL_BATCH: u64 = 10;
+
 /// The policy of a model, and what waits under it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PolicyState {
-    /// Requests that must have come together before an export.
-    pub(crate) minimum_batch: u64,
+    /// Requests that must have come together before an export, where that was chosen.
+    pub(crate) minimum_batch: Option<u64>,
     /// Seconds after which they need no more company; 0 for never.
     pub(crate) delay_seconds: u64,
     /// The standard deviation of noise on exported parameters, where it was chosen outright.
@@ -25,10 +29,14 @@ pub(crate) struct PolicyState {
     pub(crate) unseen: f64,
     /// Requests since the last export.
     pub(crate) waiting: u64,
+    /// Requests since the last export that had no noise. An export with noise in between does not protect them from an export without.
+    pub(crate) unshown: u64,
     /// When the first of them came, in milliseconds since 1970.
     pub(crate) since: Option<i64>,
     /// Whether anything was ever exported, so that there is something to compare with.
     pub(crate) published: bool,
+    /// Whether anything was ever exported without noise.
+    pub(crate) shown: bool,
     /// Forgotten rows that may wait to be scrubbed; 1 for none.
     pub(crate) settle_after: u64,
     /// Seconds after which they wait no longer.
@@ -50,15 +58,17 @@ pub(crate) struct NoisePromise {
 impl Default for PolicyState {
     fn default() -> Self {
         Self {
-            minimum_batch: 1,
+            minimum_batch: None,
             delay_seconds: 0,
             noise: None,
             promise: None,
             moved: 0.0,
             unseen: 0.0,
             waiting: 0,
+            unshown: 0,
             since: None,
             published: false,
+            shown: false,
             settle_after: 1,
             settle_within_seconds: 0,
             account: PrivacyAccount::default(),
@@ -71,6 +81,9 @@ impl PolicyState {
     /// Notes requests that took rows out.
     pub(crate) fn count(&mut self, requests: u64, now: i64) {
         self.waiting += requests;
+        if self.shown {
+            self.unshown += requests;
+        }
         self.since.get_or_insert(now);
     }
 
@@ -105,7 +118,7 @@ impl PolicyState {
     /// What a receipt says of it.
     pub(crate) fn release(&self) -> ReleaseTerms {
         ReleaseTerms {
-            minimum_batch: self.minimum_batch,
+            minimum_batch: self.batch(),
             batch: self.waiting,
             delay_seconds: self.delay_seconds,
             noise: self.noise,
@@ -123,21 +136,63 @@ impl PolicyState {
         }
     }
 
-    /// What to say before an export.
-    pub(crate) fn warning(&self) -> Option<String> {
-        (self.published && self.waiting == 1 && self.noise.is_none() && self.promise.is_none()).then(|| {
-            "one request since the last export: whoever holds both versions can compute the rows that left".into()
+    /// Requests that must have come together before an export. Noise that was calibrated hides what two versions would show; noise of a
+    /// deviation that was chosen outright promises nothing.
+    pub(crate) fn batch(&self) -> u64 {
+        let usual = if self.promise.is_some() { 1 } else { USUAL_BATCH };
+        self.minimum_batch.unwrap_or(usual)
+    }
+
+    /// What a policy says that lets so few requests out, and what is said before such an export.
+    fn warning(&self) -> Option<String> {
+        let lets_out = self.batch() <= self.fewest() || self.delay_seconds > 0;
+        self.exposed().filter(|_| lets_out)
+    }
+
+    /// What an export now would give away; None where nothing, or where enough requests came together.
+    pub(crate) fn exposed(&self) -> Option<String> {
+        let few = self.fewest();
+        let hidden = self.promise.is_some() || !self.published;
+        (!hidden && (1..USUAL_BATCH).contains(&few)).then(|| {
+            let requests = if few == 1 { "one request".into() } else { format!("{few} requests") };
+            format!(
+                "{requests} since the last export: whoever holds both versions can compute the rows that left"
+            )
         })
+    }
+
+    /// The requests between now and an earlier export that one could compare with; the fewest, where there are several. 0 where
+    /// nothing is new.
+    fn fewest(&self) -> u64 {
+        let since_plain = if self.promise.is_some() { 0 } else { self.unshown };
+        [self.waiting, since_plain].into_iter().filter(|requests| *requests > 0).min().unwrap_or(0)
     }
 
     /// How many more requests an export has to wait for; 0 when it may go.
     pub(crate) fn held(&self, now: i64) -> u64 {
         let waited = self.since.map_or(0, |since| now.saturating_sub(since).max(0) as u64 / 1000);
         let old_enough = self.delay_seconds > 0 && waited >= self.delay_seconds;
-        match self.waiting {
+        match self.fewest() {
             0 => 0,
             _ if old_enough || !self.published => 0,
-            waiting => self.minimum_batch.saturating_sub(waiting),
+            waiting => self.batch().saturating_sub(waiting),
+        }
+    }
+
+    /// Takes over from the model that a new fit replaces what was published of it and which requests wait: the first export of the
+    /// new model can be compared with the last one of the old.
+    pub(crate) fn succeed(&mut self, replaced: &Self) {
+        self.minimum_batch = replaced.minimum_batch;
+        self.delay_seconds = replaced.delay_seconds;
+        self.waiting = replaced.waiting;
+        self.unshown = replaced.unshown;
+        self.since = replaced.since;
+        self.published = replaced.published;
+        self.shown = replaced.shown;
+        // Nobody measured how far the new parameters are from those that left.
+        if replaced.published {
+            self.moved = f64::MAX;
+            self.unseen = f64::MAX;
         }
     }
 
@@ -146,9 +201,11 @@ impl PolicyState {
         let hidden = noise.is_some_and(|deviation| deviation > 0.0);
         if !hidden {
             self.unseen = 0.0;
+            self.unshown = 0;
+            self.since = None;
+            self.shown = true;
         }
         self.waiting = 0;
-        self.since = None;
         self.published = true;
         self.moved = 0.0;
     }
@@ -180,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_export_waits_for_company_or_for_time() {
-        let mut policy = PolicyState { minimum_batch: 3, delay_seconds: 60, ..PolicyState::default() };
+        let mut policy = PolicyState { minimum_batch: Some(3), delay_seconds: 60, ..PolicyState::default() };
         policy.count(1, 1_000);
         assert_eq!(policy.held(1_000), 0, "nothing was published that it could be compared with");
         policy.released(None);
@@ -191,7 +248,8 @@ mod tests {
         assert_eq!(policy.held(69_000), 2);
         assert_eq!(policy.held(70_000), 0);
         policy.count(2, 20_000);
-        assert_eq!((policy.held(20_000), policy.warning()), (0, None));
+        assert_eq!(policy.held(20_000), 0);
+        assert!(policy.warning().unwrap().starts_with("3 requests"));
         // A clock that runs backwards releases nothing.
         policy.released(None);
         policy.count(1, 100_000);

@@ -14,8 +14,18 @@ use crate::error::{Error, Result};
 use crate::ledger::noise::{self, NormalStream};
 use crate::ledger::{ReceiptDraft, copies, founding};
 
-/// Exports the parameters in a format. `destination` is kept as a commitment.
-pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>) -> Result<ExportedModel> {
+/// What an export is asked for.
+pub(crate) struct ExportAsked<'a> {
+    pub(crate) format: &'a str,
+    /// Kept as a commitment.
+    pub(crate) destination: Option<&'a str>,
+    /// Whether it goes also where the policy says to wait.
+    pub(crate) expose_forgotten: bool,
+}
+
+/// Exports the parameters in a format.
+pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<ExportedModel> {
+    let ExportAsked { format, destination, expose_forgotten } = *asked;
     let change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     // A word that only forgotten rows held must not leave with the others.
@@ -29,12 +39,15 @@ pub(crate) fn export(model: &OpenModel, format: &str, destination: Option<&str>)
     let mut parameters = parameters::parameters_of(store, manifest, opened.encoder.as_ref())?;
     let now = manifest.ledger.newest;
     let more = manifest.policy.held(now);
-    if more > 0 {
+    if more > 0 && !expose_forgotten {
         return Err(Error::Held { more });
     }
     let state = manifest.state();
     let moved = manifest.policy.moved;
     let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;
+    if more > 0 {
+        release.warnings.extend(manifest.policy.exposed().filter(|_| release.warnings.is_empty()));
+    }
     let version = noise::version(&manifest.ledger.origin, &state);
     let sequence = manifest.ledger.size + drafts.len() as u64;
     let now_with = release.noise.unwrap_or(0.0);

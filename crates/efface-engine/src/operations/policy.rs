@@ -13,7 +13,7 @@ use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
 use crate::ledger::suppression::SuppressionScope;
-use crate::ledger::{NoisePromise, ReceiptDraft, founding};
+use crate::ledger::{NoisePromise, ReceiptDraft, USUAL_BATCH, founding};
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
 const MOST_WAITING: u64 = 10_000;
@@ -27,7 +27,7 @@ const USUAL: (u64, u64) = (64, 86_400);
 /// When new parameters may be published, and when forgotten rows are scrubbed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReleasePolicy {
-    /// Requests that must have come together before an export; 1 for none to wait for. Requests are counted, not rows:
+    /// Requests that must have come together before an export; 1 for none to wait for. Ten where nothing was chosen and no noise is calibrated. Requests are counted, not rows:
     /// a request is a person, and a person is what hides among others.
     pub minimum_batch: u64,
     /// Seconds after which an export waits no longer; 0 for never.
@@ -80,6 +80,9 @@ pub enum ExportNoise {
 pub struct PolicyChange {
     /// Requests that an export waits for.
     pub minimum_batch: Option<u64>,
+    /// Said by whoever lets an export out with fewer requests than usual, or after a time: whoever holds two such versions can compute
+    /// the rows that were forgotten in between.
+    pub expose_forgotten: bool,
     /// Seconds after which it waits no longer.
     pub delay_seconds: Option<u64>,
     /// Noise on what is exported.
@@ -103,7 +106,7 @@ impl From<&Manifest> for ReleasePolicy {
             (None, None) => ExportNoise::None,
         };
         Self {
-            minimum_batch: policy.minimum_batch,
+            minimum_batch: policy.batch(),
             delay_seconds: policy.delay_seconds,
             noise,
             waiting: policy.waiting,
@@ -127,7 +130,7 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
     let mut change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     let policy = &mut change.manifest.policy;
-    policy.minimum_batch = asked.minimum_batch.unwrap_or(policy.minimum_batch);
+    policy.minimum_batch = asked.minimum_batch.or(policy.minimum_batch);
     policy.delay_seconds = asked.delay_seconds.unwrap_or(policy.delay_seconds);
     policy.suppress = asked.suppress.unwrap_or(policy.suppress);
     if let Some(noise) = asked.noise {
@@ -187,9 +190,26 @@ fn settings(policy: &ReleasePolicy) -> Map<String, Value> {
     map
 }
 
+/// What a change takes away from the usual protection of rows that are forgotten.
+fn gives_up(asked: &PolicyChange) -> Option<String> {
+    if matches!(asked.noise, Some(ExportNoise::Calibrated { .. })) {
+        return None;
+    }
+    let batch = asked.minimum_batch.filter(|batch| *batch < USUAL_BATCH);
+    let delay = asked.delay_seconds.filter(|seconds| *seconds > 0);
+    match (batch, delay) {
+        (Some(batch), _) => Some(format!("a batch of {batch}, where {USUAL_BATCH} is usual,")),
+        (None, Some(seconds)) => Some(format!("an export after {seconds} s, however few requests came,")),
+        (None, None) => None,
+    }
+}
+
 fn check(asked: &PolicyChange) -> Result<()> {
     if asked.minimum_batch == Some(0) {
-        return Err(Error::request("a batch of 0 is no batch", "1 lets every export go at once"));
+        return Err(Error::request("a batch of 0 is no batch", "10 is usual"));
+    }
+    if let Some(gives_up) = gives_up(asked).filter(|_| !asked.expose_forgotten) {
+        return Err(Error::Exposes { gives_up });
     }
     if asked.settle_after.is_some_and(|rows| !(1..=MOST_WAITING).contains(&rows)) {
         let what = format!("1 to {MOST_WAITING} forgotten rows may wait to be scrubbed");

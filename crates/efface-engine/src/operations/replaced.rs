@@ -12,9 +12,9 @@ use super::returning::comes_back;
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result, SuppressionKind};
 use crate::file::{FileFault, ModelStore, PATIENCE};
-use crate::ledger::founding;
 use crate::ledger::noise::NoiseSeed;
 use crate::ledger::suppression::{self, SuppressedEntry, SuppressedName, SuppressionScope};
+use crate::ledger::{PolicyState, founding};
 
 /// What a new fit has to know of the model that it replaces.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(crate) struct ReplacedModel {
     pub(crate) origin: Option<String>,
     /// Its list, where it has one that goes over.
     list: Option<CarriedList>,
+    /// What was published of it, and what waits to be.
+    release: Option<PolicyState>,
     /// Why its list, or a part of it, does not go over.
     pub(crate) dropped: Option<String>,
 }
@@ -44,6 +46,7 @@ impl ReplacedModel {
             return Ok(Self::default());
         };
         let mut replaced = Self { origin: Some(manifest.ledger.origin.clone()), ..Self::default() };
+        replaced.release = Some(manifest.policy.clone());
         let count = manifest.forgotten;
         if manifest.ledger.forgotten.set.count == 0 {
             return Ok(replaced);
@@ -98,12 +101,13 @@ impl ReplacedModel {
         Ok(())
     }
 
-    /// Enters the list into the new file.
+    /// Enters the list, and what waits to be published, into the new file.
     pub(crate) fn carry(
         &self,
         connection: &Connection,
         manifest: &mut Manifest,
     ) -> std::result::Result<(), FileFault> {
+        self.release.iter().for_each(|old| manifest.policy.succeed(old));
         let Some(list) = &self.list else { return Ok(()) };
         suppression::carry(connection, &mut manifest.ledger, &list.entries)?;
         manifest.policy.suppress = list.scope;
