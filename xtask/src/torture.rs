@@ -10,13 +10,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let kills = words.first().copied().unwrap_or("500");
     ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
     let rows = words.get(1).copied().unwrap_or("1000000");
-    let parts: [&[&str]; 11] = [
+    let parts: [&[&str]; 12] = [
         &["writes"],
         &["leftovers", "100"],
         &["markers"],
         &["flips"],
         &["tamper", "100"],
         &["readers", "10000"],
+        &["rollback", "20"],
         &["repeats", "100000"],
         &["latency", "1000"],
         &["groups"],

@@ -351,3 +351,28 @@ fn the_python_verifier_agrees() {
         assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{line}: {output:?}");
     }
 }
+
+/// Yesterday's copy and today's log make a model without what was forgotten in between.
+#[test]
+fn an_older_copy_is_restored_with_a_newer_log() {
+    let folder = with_log();
+    folder.done("backup houses.efface -o yesterday.efface");
+    folder.done("forget houses.efface --subject owner=ann --request T-1");
+    folder.write("more.csv", "house,owner,city,rooms,price\nh8,eve,Graz,2,160\n");
+    folder.done("learn houses.efface more.csv");
+    folder.done("backup houses.efface --log-only -o today.log");
+    folder.fails("restore yesterday.efface --log today.log -o houses.efface", 5, &["houses.efface"]);
+    std::fs::remove_file(folder.path("houses.efface")).unwrap_or_default();
+    folder.fails("restore yesterday.efface --log yesterday.efface -o houses.efface", 6, &["older copy"]);
+    let out = folder.run("restore yesterday.efface --log today.log -o houses.efface");
+    assert!(
+        out.code == 0 && out.err.contains("restored 5 rows") && out.err.contains("2 rows of the copy"),
+        "{out:?}"
+    );
+    assert!(out.err.contains("warning: 1 row that were learned"), "{out:?}");
+    folder.done("verify houses.efface --key model.pub");
+    assert!(folder.done("log houses.efface").contains("restore"));
+    folder.done("log houses.efface --receipt 3 -o restore.cose");
+    assert!(folder.done("verify restore.cose --key model.pub").contains("restore: done"));
+    folder.done("predict houses.efface houses.csv");
+}

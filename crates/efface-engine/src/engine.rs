@@ -10,7 +10,7 @@ use crate::file::PATIENCE;
 use crate::ledger::passphrase::Passphrase;
 use crate::ledger::signer::KeyAccess;
 use crate::operations::audit::{self, AuditReport, AuditRequest};
-use crate::operations::backup::{self, BackupReport};
+use crate::operations::backup::{self, BackupContent, BackupReport};
 use crate::operations::export::ExportAsked;
 use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
@@ -249,8 +249,8 @@ impl Engine {
         backup::rollback(&self.model)
     }
 
-    /// Writes a copy of the file to a path where nothing is yet. No forget reaches the copy.
-    pub fn backup(&self, path: &Path, mode: u32) -> Result<BackupReport> {
-        backup::backup(&self.model, path, mode)
+    /// Writes a copy of the file, or of its log, to a path where nothing is yet. No forget reaches the copy.
+    pub fn backup(&self, content: BackupContent, path: &Path, mode: u32) -> Result<BackupReport> {
+        backup::backup(&self.model, content, path, mode)
     }
 }

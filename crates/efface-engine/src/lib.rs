@@ -67,7 +67,7 @@ pub use ledger::passphrase::Passphrase;
 pub use ledger::signer::{KeyAccess, KeyPlace};
 pub use ledger::suppression::SuppressionScope;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
-pub use operations::backup::BackupReport;
+pub use operations::backup::{BackupContent, BackupReport};
 pub use operations::fit::fit;
 pub use operations::network::{
     EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,
@@ -81,6 +81,7 @@ pub use operations::request::{
     EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkRequest, RowSelection,
     Sharding, Vectors,
 };
+pub use operations::restore::{RestoreReport, RestoreRequest, restore};
 pub use operations::row_source::{RecordTable, RowSource, SparseRows};
 pub use operations::scorer::Scorer;
 pub use operations::settle::SettleReport;

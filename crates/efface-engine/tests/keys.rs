@@ -85,12 +85,12 @@ fn an_agent_signs_and_no_key_lies_beside_the_model() {
     assert!(!kept.contains("PRIVATE+KEY+") && kept.contains("NOISE+SEED+"), "the noise seed alone is left");
     let refused = engine.forget(&by_id(&all[0].id), &ForgetOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("it holds no key of this model"), "{refused}");
-    engine.set_key_access(KeyAccess { place, passphrase: None });
+    engine.set_key_access(KeyAccess { place, passphrase: None, beside: None });
     engine.forget(&by_id(&all[0].id), &ForgetOptions::default()).unwrap();
     sound(&engine);
     // An agent that is gone changes nothing.
     let gone = KeyPlace::Agent(bench.path("no-agent"));
-    engine.set_key_access(KeyAccess { place: gone, passphrase: None });
+    engine.set_key_access(KeyAccess { place: gone, passphrase: None, beside: None });
     let refused = engine.forget(&by_id(&all[1].id), &ForgetOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::Signing { .. }), "{refused}");
     sound(&engine);

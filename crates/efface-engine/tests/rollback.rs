@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use efface_engine::ErrorKind::BadModel;
-use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange, Silent};
+use efface_engine::{BackupContent, Engine, ForgetOptions, ForgetRequest, PolicyChange, Silent};
 
 #[test]
 fn an_older_copy_is_noticed_and_signs_nothing() {
@@ -17,7 +17,7 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
     let gone = |at: usize| ForgetRequest::new(ids(&[&all[at].id]));
     engine.forget(&gone(3), &ForgetOptions::default()).unwrap();
     let checkpoint = engine.checkpoint().unwrap();
-    engine.backup(&bench.path("copy"), 0o600).unwrap();
+    engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).unwrap();
     engine.forget(&gone(4), &ForgetOptions::default()).unwrap();
     assert_eq!(engine.rollback().unwrap(), None);
     sound(&engine);
@@ -38,7 +38,9 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
     refused(engine.export("json", None).map(drop));
     refused(engine.settle().map(drop));
     refused(engine.rotate_key(&efface_engine::KeyRotation::default()).map(drop));
-    refused(engine.set_policy(&PolicyChange { minimum_batch: Some(2), ..PolicyChange::default() }).map(drop));
+    refused(
+        engine.set_policy(&PolicyChange { minimum_batch: Some(12), ..PolicyChange::default() }).map(drop),
+    );
     refused(engine.scorer().map(drop));
     assert_eq!(std::fs::read(&path).unwrap(), before, "nothing was signed");
     let failed: Vec<_> = engine
@@ -69,12 +71,15 @@ fn an_older_copy_is_noticed_and_signs_nothing() {
 fn a_copy_is_a_whole_model_and_overwrites_nothing() {
     let bench = Bench::new();
     let engine = bench.fit("model", &sparse(&table(&lines(40))));
-    let report = engine.backup(&bench.path("copy"), 0o600).unwrap();
+    let report = engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).unwrap();
     assert_eq!((report.rows, report.receipts), (40, 1));
     let copy = Engine::open_read_only(&bench.path("copy")).unwrap();
     assert!(copy.verify(None).unwrap().iter().all(|check| check.passed));
-    assert!(engine.backup(&bench.path("copy"), 0o600).is_err(), "there is a file already");
-    assert!(engine.backup(&bench.path("model"), 0o600).is_err(), "the model itself");
+    assert!(
+        engine.backup(BackupContent::Model, &bench.path("copy"), 0o600).is_err(),
+        "there is a file already"
+    );
+    assert!(engine.backup(BackupContent::Model, &bench.path("model"), 0o600).is_err(), "the model itself");
 }
 
 /// A crash between a change and the writing of its head leaves an older head, which the log continues.

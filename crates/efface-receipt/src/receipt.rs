@@ -127,6 +127,8 @@ pub enum RequestKind {
     Policy,
     /// The model was tested.
     Audit,
+    /// An older copy took the place of the model, and what was forgotten since was forgotten from it.
+    Restore,
 }
 
 /// What came of a request.
@@ -159,6 +161,7 @@ impl RequestKind {
             Self::KeyRotation => "key_rotation",
             Self::Policy => "policy",
             Self::Audit => "audit",
+            Self::Restore => "restore",
         }
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn check(receipt: &Receipt) -> Result<(), ReceiptFault> {
 fn is_change(receipt: &Receipt) -> bool {
     match receipt.kind {
         RequestKind::Forget => matches!(receipt.outcome, RequestOutcome::Erased | RequestOutcome::Partial),
-        RequestKind::Fit | RequestKind::Learn | RequestKind::Amend => receipt.outcome == RequestOutcome::Done,
+        RequestKind::Fit | RequestKind::Learn | RequestKind::Amend | RequestKind::Restore => {
+            receipt.outcome == RequestOutcome::Done
+        }
         _ => false,
     }
 }
@@ -63,7 +65,7 @@ pub const RULES: &[ConsistencyRule] = &[
     ConsistencyRule {
         name: "rows_of_kind",
         says: "a forget that erases removes rows and adds none; a fit and a learn add rows and remove none; an amend \
-               removes as many as it adds; every other receipt touches no row",
+               removes as many as it adds; a restore adds none; every other receipt touches no row",
         field: "rows",
         holds: |receipt| {
             let removed = receipt.rows.removed;
@@ -74,6 +76,7 @@ pub const RULES: &[ConsistencyRule] = &[
             match receipt.kind {
                 RequestKind::Forget => removed > 0 && added == 0,
                 RequestKind::Amend => removed > 0 && removed == added,
+                RequestKind::Restore => added == 0,
                 _ => removed == 0 && added > 0,
             }
         },

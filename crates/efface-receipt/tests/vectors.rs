@@ -274,6 +274,7 @@ const BROKEN: &[BrokenRule] = &[
     ("rows_of_kind", 5, |receipt| receipt.rows.removed = 1),
     ("rows_of_kind", 2, |receipt| receipt.rows.removed = 1),
     ("rows_of_kind", 5, |receipt| receipt.kind = RequestKind::Amend),
+    ("rows_of_kind", 5, |receipt| receipt.kind = RequestKind::Restore),
     ("rows_of_kind", 12, |receipt| receipt.rows.added = 1),
     ("rows_commitment", 1, |receipt| receipt.rows.commitment = None),
     ("rows_commitment", 9, |receipt| receipt.rows.commitment = Some(sha256(b""))),

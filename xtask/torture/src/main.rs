@@ -7,6 +7,7 @@ mod kill;
 mod leftovers;
 mod readers;
 mod repeat;
+mod rollback;
 mod speed;
 mod tamper;
 mod traces;
@@ -20,7 +21,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +41,7 @@ fn main() -> Result {
         ["writer-child", model, _] => readers::writer(Path::new(model)),
         ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),
+        ["rollback", count] => rollback::run(count.parse()?),
         ["latency", count] => speed::latency(count.parse()?),
         ["groups"] => speed::groups(),
         ["open", rows, features] => speed::open(rows.parse()?, features.parse()?),

@@ -247,6 +247,26 @@ With --settle-after or --settle-within, a forget makes the new parameters durabl
 rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or
 the first of them is so old. Until then nothing that is asked of the model reads them.";
 
+pub(super) const BACKUP: &str = "\
+No forget reaches a copy, and the key file is not in it. Keep a copy of the log (--log-only) that is as
+new as can be, in another place: with it `efface restore` brings an older copy of the model up to date.
+It holds commitments and keyed hashes, and no row.
+
+Examples:
+  efface backup reviews.efface -o monday.efface
+  efface backup reviews.efface --log-only -o /media/safe/reviews.log";
+
+pub(super) const RESTORE: &str = "\
+The rows of the copy that have left the model since are taken out again, and the log goes on where the
+newer one ended, with a receipt of the restore; only then does the model get its name. The newer log must
+be signed by the keys of the model and continue that of the copy. Rows that were learned or corrected
+since the copy was made are in no file any more: they are counted, and can be learned again. What must
+not come back, answers to named requests, the list of exports and the policy come from the newer log.
+The key file is expected beside MODEL. Both files are only read.
+
+Example:
+  efface restore monday.efface --log /media/safe/reviews.log -o reviews.efface";
+
 pub(super) const SETTLE: &str = "\
 A forget overwrites the rows' bytes before it returns, unless the policy of the model lets them wait;
 this command scrubs those that wait. Empty places stay in the file until most of it is empty, or until

@@ -31,7 +31,7 @@ pub(crate) struct SigningArguments {
 impl SigningArguments {
     pub(crate) fn access(&self) -> Result<KeyAccess> {
         let passphrase = self.passphrase_file.as_ref().map(passphrase).transpose()?;
-        Ok(KeyAccess { place: place(&self.sign_with, &self.sign_with_agent), passphrase })
+        Ok(KeyAccess { place: place(&self.sign_with, &self.sign_with_agent), passphrase, beside: None })
     }
 }
 

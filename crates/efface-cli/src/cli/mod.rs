@@ -1,6 +1,7 @@
 //! The words that the command understands, their defaults and their help.
 
 mod audit;
+mod copies;
 mod help;
 mod keys;
 mod network;
@@ -14,6 +15,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use efface_io::FileFormat;
 
 pub(crate) use audit::AuditArguments;
+pub(crate) use copies::{BackupArguments, RestoreArguments};
 pub(crate) use keys::{
     EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
 };
@@ -21,8 +23,8 @@ pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArgument
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use settings::{
-    AggregateName, BackupArguments, CertifierName, LikelihoodName, ModelArguments, ModelName,
-    OverwriteArguments, SettleArguments, SuppressionWord,
+    AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
+    SettleArguments, SuppressionWord,
 };
 
 /// Fit a model; later take rows, or a person, out of it, exactly
@@ -77,6 +79,7 @@ pub(crate) enum Command {
     Policy(PolicyArguments),
     Settle(SettleArguments),
     Backup(BackupArguments),
+    Restore(RestoreArguments),
     Reproduce(ReproduceArguments),
     Completions(CompletionsArguments),
 }

@@ -221,17 +221,6 @@ pub(crate) struct OverwriteArguments {
     pub(crate) drop_suppressed: bool,
 }
 
-/// Copy a model file while others may use it
-#[derive(Debug, Args)]
-pub(crate) struct BackupArguments {
-    /// Model file
-    pub(crate) model: PathBuf,
-
-    /// Where the copy goes; nothing may be there yet
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-}
-
 /// Give back the places of forgotten rows in a model file
 #[derive(Debug, Args)]
 #[command(after_help = super::help::SETTLE)]

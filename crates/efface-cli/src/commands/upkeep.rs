@@ -1,9 +1,13 @@
 //! `efface keys`, `efface policy` and `efface settle`: what is done to a model beside changing its rows.
 
-use efface_engine::{ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, SuppressionScope};
+use efface_engine::{
+    BackupContent, ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, RestoreRequest, SuppressionScope,
+};
 use serde_json::json;
 
-use crate::cli::{BackupArguments, KeysArguments, PolicyArguments, SettleArguments, passphrase};
+use crate::cli::{
+    BackupArguments, KeysArguments, PolicyArguments, RestoreArguments, SettleArguments, passphrase,
+};
 use crate::failure::Result;
 use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
@@ -94,18 +98,53 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
 }
 
 pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {
-    let report = terminal.look(&args.model)?.backup(&args.output, terminal.mode())?;
+    let content = if args.log_only { BackupContent::Log } else { BackupContent::Model };
+    let report = terminal.look(&args.model)?.backup(content, &args.output, terminal.mode())?;
+    if terminal.json() {
+        return terminal.object(&report);
+    }
+    let receipts = count(report.receipts as usize, "receipt");
+    let to = format!("{}, {}", args.output.display(), bytes(report.file_bytes));
+    if args.log_only {
+        terminal.message(&format!("copied a log of {receipts} to {to}"));
+        return Ok(());
+    }
+    terminal.message(&format!("copied {} and {receipts} to {to}", count(report.rows as usize, "row")));
+    terminal.note("no forget reaches the copy; its key file is not in it");
+    Ok(())
+}
+
+pub(crate) fn restore(args: &RestoreArguments, terminal: &Terminal) -> Result {
+    let bars = terminal.bars();
+    let report = efface_engine::restore(&RestoreRequest {
+        backup: &args.backup,
+        log: &args.log,
+        path: &args.output,
+        mode: terminal.mode(),
+        access: terminal.access(),
+        progress: &bars,
+    })?;
     if terminal.json() {
         return terminal.object(&report);
     }
     terminal.message(&format!(
-        "copied {} rows and {} receipts to {}, {}",
-        report.rows,
-        report.receipts,
+        "restored {} to {}: {} of the copy had been forgotten or corrected since and left by {}; distance to retraining at most {:.1e} \
+         (relative); receipt {}, number {} in the log",
+        count(report.rows as usize, "row"),
         args.output.display(),
-        bytes(report.file_bytes)
+        count(report.forgotten as usize, "row"),
+        report.method,
+        report.relative_bound,
+        report.receipt.id,
+        report.receipt.sequence
     ));
-    terminal.note("no forget reaches the copy; its key file is not in it");
+    if report.lost > 0 {
+        let lost = count(report.lost as usize, "row");
+        terminal.warn(&format!(
+            "{lost} that were learned or corrected since the copy was made are lost: learn them again"
+        ));
+    }
+    report.evidence.not_covered.iter().for_each(|what| terminal.note(&format!("not covered: {what}")));
     Ok(())
 }
 

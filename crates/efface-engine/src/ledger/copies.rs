@@ -3,8 +3,8 @@
 //! ledger holds its hash.
 
 use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, params};
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, params, params_from_iter};
 use sha2::{Digest, Sha256};
 
 use super::{LedgerHead, at};
@@ -44,6 +44,21 @@ pub(crate) fn withdraw(
         ledger.copies = hash(connection)?;
     }
     Ok(withdrawn)
+}
+
+/// Puts the list of another file of the same log in the place of this one.
+pub(crate) fn replace(connection: &Connection, from: &Connection) -> Result<(), FileFault> {
+    connection.execute(r#"DELETE FROM "copies""#, [])?;
+    let mut read = from.prepare(r#"SELECT * FROM "copies" ORDER BY number"#)?;
+    let columns = read.column_count();
+    let mut rows = read.query([])?;
+    while let Some(row) = rows.next()? {
+        let values: Vec<Value> = (0..columns).map(|at| row.get(at)).collect::<rusqlite::Result<_>>()?;
+        connection
+            .prepare_cached(r#"INSERT INTO "copies" VALUES (?, ?, ?, ?, ?, ?)"#)?
+            .execute(params_from_iter(values))?;
+    }
+    Ok(())
 }
 
 /// The hash over a list without copies.

@@ -63,6 +63,31 @@ impl ReceiptLog<'_> {
         Ok(all)
     }
 
+    /// Takes over the receipts by which another file of the same log is ahead.
+    pub(crate) fn follow(
+        &self,
+        ledger: &mut LedgerHead,
+        newer: &ReceiptLog<'_>,
+        to: &LedgerHead,
+    ) -> Result<(), FileFault> {
+        let mut frontier = self.frontier(ledger)?;
+        let mut insert = self.0.prepare_cached(r#"INSERT INTO "receipts" VALUES (?1, ?2)"#)?;
+        let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
+        for sequence in ledger.size..to.size {
+            let bytes = leaf(newer.0, sequence)?;
+            insert.execute(params![sequence, bytes])?;
+            for node in frontier.append(&leaf_hash(&bytes)) {
+                keep.execute(params![node.level, node.index, node.hash.as_bytes()])?;
+            }
+        }
+        if frontier.root() != to.root {
+            return damaged("its log does not lead to its signed head");
+        }
+        ledger.size = to.size;
+        ledger.root = to.root;
+        Ok(())
+    }
+
     /// Signs the head of the log, and with it the hash of the manifest: whatever the manifest names or holds a hash of is
     /// what the key's owner left.
     pub(crate) fn seal(

@@ -62,7 +62,7 @@ pub(crate) fn rollback(
     if head.size > ledger.size {
         return Ok(Some(format!(
             "it is an older copy: its log has {} receipts, and {} were signed ({place}), so that rows forgotten since are in \
-             it; put the newest file back, or remove {place} and forget again what was forgotten since",
+             it; put the newest file back, or restore this one with the newest log (`efface restore`)",
             ledger.size, head.size
         )));
     }

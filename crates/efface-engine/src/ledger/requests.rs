@@ -48,13 +48,13 @@ pub(crate) fn find(
 }
 
 /// Keeps the answers to new requests, each under the commitment to its name.
-pub(crate) fn record(
+pub(crate) fn record<'a>(
     connection: &Connection,
     ledger: &mut LedgerHead,
-    answers: &[(Hash, AnsweredRequest)],
+    answers: impl IntoIterator<Item = &'a (Hash, AnsweredRequest)>,
 ) -> Result<(), FileFault> {
     let entries: Vec<SealedEntry> =
-        answers.iter().map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes())).collect();
+        answers.into_iter().map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes())).collect();
     SealedTree::new(connection, SealedTable::Requests).change(&mut ledger.requests, &[], &entries)
 }
 

@@ -36,12 +36,14 @@ pub struct KeyAccess {
     pub place: KeyPlace,
     /// What the key file is encrypted with.
     pub passphrase: Option<Passphrase>,
+    /// The model whose key file is meant, where it is not the one that is open.
+    pub beside: Option<PathBuf>,
 }
 
 impl KeyAccess {
     /// The key file of a model.
     pub(crate) fn file(&self, model: &Path) -> KeyFile {
-        KeyFile::of(model, self.passphrase.clone())
+        KeyFile::of(self.beside.as_deref().unwrap_or(model), self.passphrase.clone())
     }
 
     /// What signs for the key that a model names.

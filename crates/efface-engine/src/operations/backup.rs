@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 use serde::Serialize;
 
 use super::fit::ModelDraft;
@@ -9,8 +11,36 @@ use super::open_model::OpenModel;
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, PlannedOutput};
-use crate::file::{ModelStore, PATIENCE, paths};
+use crate::file::{FileFault, ModelStore, PATIENCE, paths};
 use crate::ledger::newest;
+
+/// What is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackupContent {
+    /// The whole model.
+    Model,
+    /// The log and the lists that it signs, without a row and without a parameter: what [`restore`](crate::restore) needs to bring an
+    /// older copy up to date.
+    Log,
+}
+
+/// Copies what the log consists of into a file with the same tables.
+fn copy_log(from: &Connection, to: &Connection) -> std::result::Result<(), FileFault> {
+    const TABLES: [&str; 8] =
+        ["cells", "copies", "forgotten", "members", "meta", "nodes", "receipts", "requests"];
+    for table in TABLES {
+        let mut read = from.prepare(&format!(r#"SELECT * FROM "{table}""#))?;
+        let columns = read.column_count();
+        let places = vec!["?"; columns].join(", ");
+        let mut write = to.prepare(&format!(r#"INSERT INTO "{table}" VALUES ({places})"#))?;
+        let mut rows = read.query([])?;
+        while let Some(row) = rows.next()? {
+            let values: Vec<Value> = (0..columns).map(|at| row.get(at)).collect::<rusqlite::Result<_>>()?;
+            write.execute(params_from_iter(values))?;
+        }
+    }
+    Ok(())
+}
 
 /// What a copy holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,20 +54,37 @@ pub struct BackupReport {
 }
 
 /// Writes a copy to a path where nothing is yet, in the mode that is asked for.
-pub(crate) fn backup(model: &OpenModel, path: &Path, mode: u32) -> Result<BackupReport> {
+pub(crate) fn backup(
+    model: &OpenModel,
+    content: BackupContent,
+    path: &Path,
+    mode: u32,
+) -> Result<BackupReport> {
     outputs::check_outputs(&[PlannedOutput::file(path)], &[model.store.path()], false)?;
     let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
     let draft = ModelDraft::beside(path)?;
-    let target = draft.path().to_string_lossy().into_owned();
-    // One statement reads all of it: the copy is of one moment.
-    model.store.with(|connection| {
-        connection.execute("VACUUM INTO ?1", [target])?;
-        Ok(())
-    })?;
+    copy(model, content, &draft)?;
     let copied = ModelStore::open(draft.path(), false, PATIENCE)?.read(Manifest::load)?;
     draft.publish(path, mode)?;
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     Ok(BackupReport { rows: copied.rows, receipts: copied.ledger.size, file_bytes })
+}
+
+/// Fills a draft with a copy of one moment.
+pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft) -> Result<()> {
+    match content {
+        BackupContent::Model => {
+            let target = draft.path().to_string_lossy().into_owned();
+            // One statement reads all of it.
+            model.store.with(|connection| Ok(connection.execute("VACUUM INTO ?1", [target]).map(drop)?))
+        }
+        BackupContent::Log => {
+            let target = ModelStore::create(draft.path())?;
+            let transaction = target.begin(true)?;
+            model.store.read(|from| target.raw(|to| copy_log(from, to)))?;
+            transaction.commit()
+        }
+    }
 }
 
 /// What is wrong with a file that is older than its log was when it was last changed here; None where nothing is.

@@ -20,6 +20,7 @@ pub(crate) mod recipe;
 pub(crate) mod replaced;
 pub(crate) mod report;
 pub(crate) mod request;
+pub(crate) mod restore;
 pub(crate) mod returning;
 pub(crate) mod row_source;
 pub(crate) mod scorer;

@@ -41,7 +41,11 @@ impl OpenModel {
         if let Ok(path) = paths::resolve(path) {
             outputs::sweep(&paths::folder_of(&path));
         }
-        let store = ModelStore::open(path, write, patience)?;
+        Self::of(ModelStore::open(path, write, patience)?)
+    }
+
+    /// A file that is open already.
+    pub(crate) fn of(store: ModelStore) -> Result<Self> {
         // A file that cannot be read is better found out now than in the middle of a change.
         store.read(Manifest::load)?;
         Ok(Self { store, last: Mutex::new(None), encoder_folder: None, access: KeyAccess::default() })

@@ -95,6 +95,11 @@ impl<'a> AppliedChange<'a> {
         Ok(Self { opened, model, before, rows_left, settles, evidence, come, withdrawn, scrubbed })
     }
 
+    /// What was written, where a receipt of another kind is to tell of it.
+    pub(crate) fn into_opened(self) -> OpenedChange<'a> {
+        self.opened
+    }
+
     /// Signs receipts for what was done. A receipt for rows that had waited to be scrubbed follows them.
     pub(crate) fn sign(
         mut self,

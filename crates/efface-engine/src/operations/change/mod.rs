@@ -19,7 +19,7 @@ mod signed;
 pub(crate) use opened::{ArrivingRows, OpenedChange};
 pub(crate) use planned::RowChange;
 pub(crate) use report::{change_report, check_asked, idle_evidence, receipt_place};
-pub(crate) use scrub::waited_long_enough;
+pub(crate) use scrub::{settle_draft, waited_long_enough};
 pub(crate) use signed::SignedChange;
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct DeferredModel {
 }
 
 /// The receipt of a settle that scrubs what these receipts left behind.
-pub(super) fn settle_draft(received_at: Time, now: Time, run: SettledRun) -> ReceiptDraft {
+pub(crate) fn settle_draft(received_at: Time, now: Time, run: SettledRun) -> ReceiptDraft {
     let mut draft = ReceiptDraft::new(RequestKind::Settle, RequestOutcome::Done, received_at);
     draft.scrubbed_at = Some(now);
     draft.settles = Some(run);

@@ -10,7 +10,7 @@ use crate::operations::request::ForgetRequest;
 use crate::progress::Progress;
 
 /// The model without some rows, as a request asks for it, and the network where all of it was trained.
-pub(super) fn without(
+pub(crate) fn without(
     change: &mut OpenedChange<'_>,
     request: &ForgetRequest,
     gone: &[RowId],

@@ -21,6 +21,7 @@ use super::request::{ForgetOptions, ForgetRequest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::ReceiptDraft;
 
+pub(crate) use self::method::without;
 pub(crate) use self::plan::selected_rows;
 
 /// Answers requests in their order. Neighbours that ask for the same method are applied as one change.

@@ -45,10 +45,10 @@ fn holds(found: impl Into<String>) -> CheckOutcome {
 }
 
 /// What the log says, as far as later checks want to know.
-struct LogSummary {
+pub(crate) struct LogSummary {
     told: String,
-    last: Receipt,
-    waiting: Option<SettledRun>,
+    pub(crate) last: Receipt,
+    pub(crate) waiting: Option<SettledRun>,
     /// What the last exact claim allows.
     tolerance: Option<f64>,
     /// Rows that were forgotten, by the second in which they were.
@@ -117,7 +117,7 @@ pub(crate) fn verify(
 }
 
 /// Every receipt from the first: signatures, places, hand-overs, and that each starts where the last one ended.
-fn log(
+pub(crate) fn log(
     connection: &Connection,
     ledger: &LedgerHead,
     keys: Option<&KeyRing>,
