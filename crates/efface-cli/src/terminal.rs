@@ -48,6 +48,11 @@ impl Terminal {
         Ok(engine)
     }
 
+    /// How long the user waits for other processes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.wait
+    }
+
     /// Who may read the files that a command writes.
     pub(crate) fn mode(&self) -> u32 {
         self.mode

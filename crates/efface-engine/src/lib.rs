@@ -69,6 +69,7 @@ pub use ledger::suppression::SuppressionScope;
 pub use operations::audit::{AuditReport, AuditRequest, AuditRows, StateReport, TwinReport};
 pub use operations::backup::{BackupContent, BackupReport};
 pub use operations::fit::fit;
+pub use operations::folder::{FolderAnswer, FolderOptions, FolderOutcome, forget_in_folder};
 pub use operations::network::{
     EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,
 };
@@ -86,6 +87,7 @@ pub use operations::row_source::{RecordTable, RowSource, SparseRows};
 pub use operations::scorer::Scorer;
 pub use operations::settle::SettleReport;
 pub use operations::signing_keys::KeyRotation;
+pub use operations::subject_index::{IndexReport, index_folder};
 pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 

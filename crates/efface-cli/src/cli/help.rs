@@ -129,7 +129,8 @@ Examples:
   efface forget reviews.efface --subject user_id=u1042
   efface forget reviews.efface --ids r00017,r00023 --dry-run
   efface forget reviews.efface --ids-file - --json < ids.txt
-  efface forget reviews.efface --subject user_id=u7 --request T-1042 --receipt receipt.cose",
+  efface forget reviews.efface --subject user_id=u7 --request T-1042 --receipt receipt.cose
+  efface forget --models models --subject user_id=u7 --request T-1042 --receipts receipts",
         efface::methods::table::plain()
     )
 }
@@ -246,6 +247,17 @@ and what all of them add up to. The number of rows and the names of features are
 With --settle-after or --settle-within, a forget makes the new parameters durable and returns; the
 rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or
 the first of them is so old. Until then nothing that is asked of the model reads them.";
+
+pub(super) const INDEX: &str = "\
+Asking a model takes milliseconds, and `forget --models DIR` asks every one of them. The index is for
+folders of thousands: with --by-index only those are asked that it lists, and those that have changed
+since; the others are told as not asked. It is written to DIR/subjects.index, and its key to
+DIR/subjects.index.key, both for their owner alone: who has both can test whether a person is in a model.
+It can be removed and made anew at any time.
+
+Example:
+  efface index models
+  efface forget --models models --by-index --subject user_id=u1042 --request T-1042";
 
 pub(super) const BACKUP: &str = "\
 No forget reaches a copy, and the key file is not in it. Keep a copy of the log (--log-only) that is as

@@ -2,6 +2,7 @@
 
 mod audit;
 mod copies;
+mod folder;
 mod help;
 mod keys;
 mod network;
@@ -16,6 +17,7 @@ use efface_io::FileFormat;
 
 pub(crate) use audit::AuditArguments;
 pub(crate) use copies::{BackupArguments, RestoreArguments};
+pub(crate) use folder::{FolderArguments, IndexArguments};
 pub(crate) use keys::{
     EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
 };
@@ -80,6 +82,7 @@ pub(crate) enum Command {
     Settle(SettleArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
+    Index(IndexArguments),
     Reproduce(ReproduceArguments),
     Completions(CompletionsArguments),
 }
@@ -244,11 +247,15 @@ pub(crate) struct FitArguments {
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("who").args(["ids", "ids_file", "subject"]).required(true)),
+    group(ArgGroup::new("where").args(["model", "models"]).required(true)),
     after_help = help::forget()
 )]
 pub(crate) struct ForgetArguments {
     /// Model file
-    pub(crate) model: PathBuf,
+    pub(crate) model: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) folder: FolderArguments,
 
     /// Rows to forget, by id, with commas
     #[arg(long, value_name = "IDS", value_delimiter = ',', allow_hyphen_values = true)]

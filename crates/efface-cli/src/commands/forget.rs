@@ -8,6 +8,7 @@ use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection, na
 use efface_receipt::RequestOutcome;
 
 use super::change::{ending, within_tolerance};
+use super::folder;
 use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
@@ -16,20 +17,12 @@ use crate::report::{certificate, count};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
-    let inputs: Vec<&Path> =
-        std::iter::once(&args.model).chain(&args.ids_file).map(PathBuf::as_path).collect();
+    let Some(model) = args.model.clone() else { return folder::forget(args, terminal) };
+    let inputs: Vec<&Path> = std::iter::once(&model).chain(&args.ids_file).map(PathBuf::as_path).collect();
     let output = |path: &PathBuf| OutputFile::file(path, &inputs, args.force, terminal);
     let receipt = args.receipt.as_ref().map(output).transpose()?;
-    let who = who(&args)?;
-    let mut engine = if args.dry_run { terminal.look(&args.model)? } else { terminal.change(&args.model)? };
-    let request = ForgetRequest {
-        who,
-        method: method(&args)?,
-        clear_dead_columns: args.clear_dead_columns,
-        id: args.request,
-        allow_missing: args.allow_missing,
-        requested_at: args.requested_at,
-    };
+    let request = request(&args)?;
+    let mut engine = if args.dry_run { terminal.look(&model)? } else { terminal.change(&model)? };
     // Ctrl-C ends the command, and the model stays as it was: the change is written at the end, and as one.
     let bars = terminal.bars();
     let report = engine.forget(&request, &ForgetOptions { dry_run: args.dry_run, progress: &bars })?;
@@ -80,6 +73,18 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     }
     tell_receipt(&report, terminal);
     within_tolerance(&report)
+}
+
+/// What the options ask for.
+pub(super) fn request(args: &ForgetArguments) -> Result<ForgetRequest> {
+    Ok(ForgetRequest {
+        who: who(args)?,
+        method: method(args)?,
+        clear_dead_columns: args.clear_dead_columns,
+        id: args.request.clone(),
+        allow_missing: args.allow_missing,
+        requested_at: args.requested_at,
+    })
 }
 
 fn tell_receipt(report: &ChangeReport, terminal: &Terminal) {

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod evidence;
 pub(crate) mod export;
 pub(crate) mod fit;
+pub(crate) mod folder;
 pub(crate) mod forget;
 pub(crate) mod inspect;
 pub(crate) mod log;

@@ -77,7 +77,7 @@ impl SuppressedName {
 }
 
 /// A name as it is compared with others that look like it.
-fn alike(name: &str) -> String {
+pub(crate) fn alike(name: &str) -> String {
     let folded: String = name.nfkc().flat_map(char::to_lowercase).nfkc().collect();
     folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
