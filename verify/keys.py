@@ -107,6 +107,58 @@ class Keys:
         raise Refused("key", why)
 
 
+class Witness:
+    """The key of a witness: name+id+base64(0x04 ‖ key)."""
+
+    def __init__(self, text):
+        parts = text.split("+", 2)
+        if len(parts) != 3:
+            raise Refused("key", "expected name+id+base64")
+        self.name, id_text, code = parts
+        check_name(self.name)
+        data = unbase64(code, "key")
+        if len(data) != 33 or data[0] != 4:
+            raise Refused("key", "not the key of a witness")
+        self.id = sha256(self.name.encode(), b"\n", data)[:4]
+        if self.id.hex() != id_text:
+            raise Refused("key", "the id does not belong to this name and key")
+        # The same Ed25519 key, under the id that it would have as the key of a log: weak points are refused there.
+        plain = b"\x01" + data[1:]
+        plain_id = sha256(self.name.encode(), b"\n", plain)[:4].hex()
+        self.key = Key(f"{self.name}+{plain_id}+{base64.b64encode(plain).decode()}")
+        self.bytes = data
+
+    def holds(self, signature, body):
+        if len(signature) != 72 or signature[0] >= 128:
+            return False
+        time = int.from_bytes(signature[:8], "big")
+        return self.key.holds(signature[8:], f"cosignature/v1\ntime {time}\n{body}".encode())
+
+
+def verify_witnesses(note, witness_text, quorum=None):
+    """That enough witnesses signed a checkpoint (C2SP tlog-cosignature). The checkpoint itself is checked elsewhere."""
+    witnesses = [Witness(line.strip()) for line in witness_text.splitlines() if line.strip()]
+    different = len({witness.bytes for witness in witnesses})
+    needed = different if quorum is None else quorum
+    if not 1 <= needed <= different:
+        raise Refused("key", "a quorum is at least one witness and at most all of them")
+    cut = note.rfind("\n\n")
+    body, lines = note[: cut + 1], note[cut + 2 : -1].split("\n")
+    signed = set()
+    for line in lines:
+        name, code = line.removeprefix("\u2014 ").split(" ", 1)
+        data = unbase64(code, "checkpoint")
+        known = next((w for w in witnesses if w.name == name and w.id == data[:4]), None)
+        if known is None:
+            continue
+        if not known.holds(data[4:], body):
+            raise Refused("witness", "the cosignature of a witness is wrong")
+        signed.add(name)
+    if len(signed) < needed:
+        raise Refused("witness", f"{len(signed)} of the named witnesses signed, and {needed} are needed")
+    return signed
+
+
 def verify_checkpoint(note, keys):
     """The origin, size and root of a signed note (C2SP tlog-checkpoint)."""
     if len(note.encode()) > MAX_NOTE:

@@ -106,6 +106,13 @@ def reversed_first(keys, count):
     return list(reversed(keys[:count]))
 
 
+class Witnesses(unittest.TestCase):
+    def test_quorum(self):
+        for case in vectors("witness.json"):
+            found = verdict(keys_module.verify_witnesses, case["checkpoint"], case["witnesses"], case["quorum"])
+            self.assertEqual(found, case["expected"], case["name"])
+
+
 class Rules(unittest.TestCase):
     def test_each_is_broken_by_its_vectors_alone(self):
         found = vectors("rules.json")

@@ -6,6 +6,7 @@ again in this folder, with the standard library; only the Ed25519 check comes fr
 verifiers disagree, one of them is wrong, and that is the point of having two.
 
     verify.py bundle KEYS receipt.cose
+    verify.py witnessed KEYS receipt.cose WITNESSES [QUORUM]
     verify.py log KEYS log.txt checkpoint.txt
     verify.py succession KEYS old.txt new.txt proof.json
 
@@ -19,7 +20,7 @@ import sys
 
 import cose
 from canonical import canonical, parse
-from keys import Keys, check_name, verify_checkpoint
+from keys import Keys, check_name, verify_checkpoint, verify_witnesses
 from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
 from merkle import Edge, verify_consistency, verify_inclusion
 from rules import check_rules
@@ -349,6 +350,13 @@ def main(arguments):
                 receipt = verify_bundle(read(path, MAX_BUNDLE), read_text(key, MAX_NOTE))
                 rows = receipt["rows"]["removed"]
                 print(f"verified: {receipt['kind']} {receipt['outcome']}, {rows} rows removed, receipt {receipt['id']}")
+            case ["witnessed", key, path, witnesses, *quorum] if len(quorum) < 2:
+                # A receipt, and enough witnesses of the head of its log.
+                data = read(path, MAX_BUNDLE)
+                receipt = verify_bundle(data, read_text(key, MAX_NOTE))
+                needed = int(quorum[0]) if quorum else None
+                signed = verify_witnesses(Bundle(data).checkpoint, read_text(witnesses, MAX_NOTE), needed)
+                print(f"verified: receipt {receipt['id']}, witnessed by {', '.join(sorted(signed))}")
             case ["log", key, path, note]:
                 size = verify_log(log_leaves(path), read_text(note, MAX_NOTE), read_text(key, MAX_NOTE))
                 print(f"verified: {size} receipts")

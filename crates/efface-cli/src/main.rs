@@ -56,6 +56,7 @@ fn run(command: Command, terminal: &Terminal) -> Result {
         Command::Backup(args) => commands::upkeep::backup(&args, terminal),
         Command::Restore(args) => commands::upkeep::restore(&args, terminal),
         Command::Index(args) => commands::folder::index(&args, terminal),
+        Command::Witness(args) => commands::witness::run(&args, terminal),
         Command::Settle(args) => commands::upkeep::settle(&args, terminal),
         Command::Reproduce(args) => commands::reproduce::run(&args, terminal),
         Command::Completions(args) => commands::completions::run(&args, terminal),

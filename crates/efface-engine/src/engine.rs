@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use efface_receipt::{AuditEntry, ConsistencyProof, KeyRing, ReceiptBundle, SignedReceipt, TrustedKey};
+use efface_receipt::{
+    AuditEntry, ConsistencyProof, KeyRing, ReceiptBundle, SignedReceipt, TrustedKey, WitnessQuorum,
+};
 
 use crate::error::{Error, Result};
 use crate::file::PATIENCE;
@@ -247,6 +249,12 @@ impl Engine {
     /// None where nothing is. Such a file is not changed, and gives no scores.
     pub fn rollback(&self) -> Result<Option<String>> {
         backup::rollback(&self.model)
+    }
+
+    /// Keeps the cosignatures of these witnesses with the head of the log, so that receipts carry them from now on, until the next
+    /// change makes another head. Lines that are not by one of them, or not of this head, are passed over; it is an error if none is left.
+    pub fn add_cosignatures(&mut self, witnesses: &WitnessQuorum, lines: &str) -> Result<()> {
+        receipts::add_cosignatures(&self.model, witnesses, lines)
     }
 
     /// Writes a copy of the file, or of its log, to a path where nothing is yet. No forget reaches the copy.

@@ -94,6 +94,19 @@ pub enum ReceiptFault {
         "the signature of the checkpoint is wrong: it was changed after signing, or signed by someone else"
     )]
     CheckpointSignature,
+    /// A cosignature of a known witness does not hold.
+    #[error(
+        "the cosignature of a witness is wrong: the checkpoint was changed after it, or somebody else made it"
+    )]
+    Cosignature,
+    /// Too few witnesses signed the checkpoint.
+    #[error("{found} of the named witnesses signed the checkpoint, and {needed} are needed")]
+    Quorum {
+        /// Those that signed.
+        found: usize,
+        /// Those that are needed.
+        needed: usize,
+    },
     /// Receipt and checkpoint name different logs.
     #[error("the receipt belongs to log {receipt:?}, the checkpoint to {checkpoint:?}")]
     Origin {
@@ -195,6 +208,7 @@ impl ReceiptFault {
             ReceiptFault::Note(_) | ReceiptFault::CheckpointUnsigned | ReceiptFault::CheckpointSignature => {
                 "checkpoint"
             }
+            ReceiptFault::Cosignature | ReceiptFault::Quorum { .. } => "witness",
             ReceiptFault::Origin { .. } => "origin",
             ReceiptFault::Sequence { .. }
             | ReceiptFault::ProofSize { .. }

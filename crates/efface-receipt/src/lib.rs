@@ -39,6 +39,7 @@ mod signature;
 mod statement;
 mod time;
 pub mod training_set;
+mod witness;
 
 pub use bundle::{KeyLink, ReceiptBundle, VerifiedReceipt, verify, verify_bytes, verify_succession};
 pub use claim::{
@@ -64,3 +65,6 @@ pub use signature::{KeyId, PublicKey, ReceiptSigner, SecretKey, Signature};
 pub use statement::SignedReceipt;
 pub use time::Time;
 pub use training_set::SetState;
+pub use witness::{
+    CheckpointRequest, WitnessKey, WitnessQuorum, WitnessRefusal, WitnessState, WitnessedHead, cosign,
+};

@@ -36,10 +36,10 @@ pub struct LogCheckpoint {
 }
 
 /// One signature line.
-struct NoteLine {
-    name: String,
-    id: KeyId,
-    signature: Vec<u8>,
+pub(crate) struct NoteLine {
+    pub(crate) name: String,
+    pub(crate) id: KeyId,
+    pub(crate) signature: Vec<u8>,
 }
 
 impl LogCheckpoint {
@@ -112,7 +112,8 @@ impl LogCheckpoint {
     }
 }
 
-fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), ReceiptFault> {
+/// The head, the text that is signed, and the signature lines.
+pub(crate) fn read(note: &str) -> Result<(LogCheckpoint, &str, Vec<NoteLine>), ReceiptFault> {
     if note.len() > MAX_NOTE_BYTES {
         return Err(ReceiptFault::TooLarge {
             what: "the checkpoint",

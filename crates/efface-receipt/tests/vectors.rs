@@ -534,3 +534,65 @@ fn log_vectors() {
         &json!({"public_key": key, "rotation": lines[4], "logs": logs, "successions": successions}),
     );
 }
+
+/// A head as it is cosigned by witnesses, and what is refused.
+#[test]
+fn witness_vectors() {
+    let log = log();
+    let note = log.bundle(1, &secret()).head.checkpoint;
+    let head = LogCheckpoint::parse_unverified(&note).unwrap();
+    let witness = |name: &str, seed: u8| SecretKey::from_seed(name, &[seed; 32]).unwrap();
+    let all = [
+        witness("witness.example/1", 21),
+        witness("witness.example/2", 22),
+        witness("witness.example/3", 23),
+    ];
+    let key = |at: usize| WitnessKey::new(all[at].public()).to_string();
+    let line = |at: usize, time: u64| cosign(&head, time, &all[at]).unwrap();
+    let two = format!("{note}{}{}", line(0, 1_772_442_900), line(1, 1_772_442_901));
+    let other = LogCheckpoint { size: head.size + 1, ..head.clone() };
+    let keys = format!("{}\n{}\n{}\n", key(0), key(1), key(2));
+    let plain = SecretKey::from_seed("witness.example/1", &[21; 32]).unwrap();
+    let mut cases = vec![
+        ("two of three", keys.clone(), 2, two.clone(), "ok"),
+        ("one of three", keys.clone(), 1, two.clone(), "ok"),
+        ("three of three", keys.clone(), 3, two.clone(), "witness"),
+        ("none signed", keys.clone(), 1, note.clone(), "witness"),
+        ("one signed twice", keys.clone(), 2, format!("{note}{}{}", line(0, 1), line(0, 2)), "witness"),
+        ("a stranger beside", key(2), 1, two.clone(), "witness"),
+        (
+            "another head",
+            keys.clone(),
+            1,
+            format!("{note}{}", cosign(&other, 5, &all[0]).unwrap()),
+            "witness",
+        ),
+        (
+            "a wrong one beside two",
+            keys.clone(),
+            2,
+            format!("{two}{}", cosign(&other, 5, &all[2]).unwrap()),
+            "witness",
+        ),
+        ("a key listed twice", format!("{}\n{}\n", key(0), key(0)), 2, two.clone(), "key"),
+        ("no quorum", keys.clone(), 0, two.clone(), "key"),
+        ("the key of a log", plain.public().to_string(), 1, two.clone(), "key"),
+        ("no witness", String::new(), 1, two.clone(), "key"),
+    ];
+    // The time is signed along.
+    let bytes =
+        data_encoding::BASE64.decode(line(0, 7).trim_end().rsplit(' ').next().unwrap().as_bytes()).unwrap();
+    let mut later = bytes.clone();
+    later[11] ^= 1;
+    let moved = line(0, 7).replace(&base64(&bytes), &base64(&later));
+    cases.push(("another time", keys.clone(), 1, format!("{note}{moved}"), "witness"));
+    let vectors: Vec<Value> = cases
+        .into_iter()
+        .map(|(name, keys, quorum, note, expected)| {
+            let found = WitnessQuorum::parse(&keys, Some(quorum)).and_then(|quorum| quorum.verify(&note));
+            assert_eq!(verdict(found), expected, "{name}");
+            json!({"name": name, "witnesses": keys, "quorum": quorum, "checkpoint": note, "expected": expected})
+        })
+        .collect();
+    compare("witness.json", &json!(vectors));
+}

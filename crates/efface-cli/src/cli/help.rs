@@ -248,6 +248,22 @@ With --settle-after or --settle-within, a forget makes the new parameters durabl
 rows' bytes are overwritten, and their share of the curvature folded out, when so many rows wait or
 the first of them is so old. Until then nothing that is asked of the model reads them.";
 
+pub(super) const WITNESS: &str = "\
+A witness keeps the head of every log that it watches, and signs a newer one only if the log's key has
+signed it and a proof shows that it continues the head that was signed last. Whoever demands the signatures
+of witnesses (`efface verify --witness KEYS --quorum N`) cannot be shown a second history. The forms are those of C2SP
+tlog-witness and tlog-cosignature: what `cosign` reads is the body of add-checkpoint, what it prints is the
+answer, and a refusal names the HTTP status, so that a server can be put around it. A witness is worth
+something where somebody else runs it.
+
+Examples:
+  efface witness init seen.json --name witness.example.org/1 > witness.pub
+  efface witness watch seen.json reviews.pub
+  efface log reviews.efface --for-witness 0 | efface witness cosign seen.json > lines.txt
+  efface log reviews.efface --add-cosignatures lines.txt --witness witness.pub
+  efface log reviews.efface --receipt 1 -o receipt.cose
+  efface verify receipt.cose --key reviews.pub --witness witness.pub";
+
 pub(super) const INDEX: &str = "\
 Asking a model takes milliseconds, and `forget --models DIR` asks every one of them. The index is for
 folders of thousands: with --by-index only those are asked that it lists, and those that have changed

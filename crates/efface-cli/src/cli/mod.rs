@@ -9,6 +9,7 @@ mod network;
 mod parse;
 mod release;
 mod settings;
+mod witness;
 
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ pub(crate) use settings::{
     AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
     SettleArguments, SuppressionWord,
 };
+pub(crate) use witness::{QuorumArguments, WitnessAction, WitnessArguments};
 
 /// Fit a model; later take rows, or a person, out of it, exactly
 #[derive(Debug, Parser)]
@@ -83,6 +85,7 @@ pub(crate) enum Command {
     Backup(BackupArguments),
     Restore(RestoreArguments),
     Index(IndexArguments),
+    Witness(WitnessArguments),
     Reproduce(ReproduceArguments),
     Completions(CompletionsArguments),
 }
@@ -388,7 +391,7 @@ pub(crate) struct InspectArguments {
 /// List what was done to a model, or print the proofs of it
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("part").args(["receipt", "checkpoint", "since", "raw"])),
+    group(ArgGroup::new("part").args(["receipt", "checkpoint", "since", "raw", "for_witness", "add_cosignatures"])),
     after_help = help::LOG
 )]
 pub(crate) struct LogArguments {
@@ -406,6 +409,18 @@ pub(crate) struct LogArguments {
     /// Proof that the log continues the one of its first N receipts
     #[arg(long, value_name = "N")]
     pub(crate) since: Option<u64>,
+
+    /// What a witness is asked that signed the head of N receipts last, 0 for none
+    #[arg(long, value_name = "N")]
+    pub(crate) for_witness: Option<u64>,
+
+    /// Keep the signature lines in FILE with the head of the log, those of the witnesses in --witness; - for standard input
+    #[arg(long, value_name = "FILE", requires = "witness")]
+    pub(crate) add_cosignatures: Option<PathBuf>,
+
+    /// File with the public keys of witnesses
+    #[arg(long, value_name = "FILE", requires = "add_cosignatures")]
+    pub(crate) witness: Option<PathBuf>,
 
     /// Every receipt as it was signed, one a line in base64
     #[arg(long)]
@@ -438,6 +453,9 @@ pub(crate) struct VerifyArguments {
     /// File with the public keys, as `efface keys` prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) quorum: QuorumArguments,
 }
 
 /// Print a completion script for a shell

@@ -4,12 +4,14 @@ use std::io::Write;
 
 use data_encoding::BASE64;
 use efface_engine::{Engine, Error};
-use efface_receipt::{SettledRun, Time};
+use efface_receipt::{CheckpointRequest, SettledRun, Time};
 use serde_json::json;
 
 use super::receipt::readable;
+use super::witness;
 use crate::cli::LogArguments;
 use crate::failure::{Failure, Result};
+use crate::list;
 use crate::output::OutputFile;
 use crate::report::table;
 use crate::terminal::Terminal;
@@ -19,6 +21,14 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
         Some(path) => OutputFile::file(path, &[&args.model], args.force, terminal)?,
         None => OutputFile::stdout(),
     };
+    if let (Some(lines), Some(witnesses)) = (&args.add_cosignatures, &args.witness) {
+        let quorum = witness::keys(witnesses, Some(1))?;
+        let lines = list::read(lines)?.join("\n");
+        terminal.change(&args.model)?.add_cosignatures(&quorum, &lines)?;
+        terminal
+            .message("the head of the log has the cosignatures; receipts carry them until the next change");
+        return Ok(());
+    }
     let engine = terminal.look(&args.model)?;
     let text = if let Some(receipt) = &args.receipt {
         let bundle = engine.bundle(receipt)?;
@@ -30,6 +40,9 @@ pub(crate) fn run(args: &LogArguments, terminal: &Terminal) -> Result {
         }
     } else if args.checkpoint {
         engine.checkpoint()?.into_bytes()
+    } else if let Some(old) = args.for_witness {
+        let request = CheckpointRequest::new(engine.consistency(old)?, engine.checkpoint()?);
+        request.to_text().into_bytes()
     } else if let Some(old) = args.since {
         let proof = engine.consistency(old)?;
         serde_json::to_vec(&proof)

@@ -16,6 +16,7 @@ pub(crate) mod receipt;
 pub(crate) mod reproduce;
 pub(crate) mod upkeep;
 pub(crate) mod verify;
+pub(crate) mod witness;
 
 use std::path::Path;
 

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use efface_engine::Error;
-use efface_receipt::{KeyRing, Receipt, verify_bytes};
+use efface_receipt::{KeyRing, Receipt, ReceiptBundle, Time, WitnessedHead, verify_bytes};
 use serde_json::json;
 
 use super::receipt::read;
+use super::witness;
 use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
 use crate::report::{pairs, table};
@@ -17,10 +18,17 @@ const MODEL: &[u8] = b"SQLite format 3\0";
 
 pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let keys = args.key.as_deref().map(public_keys).transpose()?;
+    let witnesses = &args.quorum;
+    let quorum =
+        witnesses.witness.as_deref().map(|file| witness::keys(file, witnesses.quorum)).transpose()?;
     let bytes = read(&args.file)?;
     if bytes.starts_with(MODEL) {
         let since = args.since.as_deref().map(read).transpose()?;
         let since = since.as_deref().map(String::from_utf8_lossy);
+        if let Some(quorum) = quorum {
+            let note = terminal.look(&args.file)?.checkpoint()?;
+            tell_witnesses(&quorum.verify(&note).map_err(Error::from)?, terminal);
+        }
         return model(&args.file, keys.as_ref(), (args.rows, since.as_deref()), terminal);
     }
     let Some(keys) = keys else {
@@ -28,6 +36,11 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
         return Err(failure.hint("name a file of keys with --key; `efface keys MODEL` prints them"));
     };
     let verified = verify_bytes(&bytes, &keys).map_err(Error::from)?;
+    let mut witnessed = Vec::new();
+    if let Some(quorum) = &quorum {
+        let note = ReceiptBundle::parse(&bytes).map_err(Error::from)?.head.checkpoint;
+        witnessed = quorum.verify(&note).map_err(Error::from)?;
+    }
     let receipt = &verified.receipt;
     let head = &verified.checkpoint;
     if terminal.json() {
@@ -35,6 +48,7 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
             "verified": true,
             "key": verified.key.to_string(),
             "log": {"origin": head.origin, "size": head.size, "root": head.root},
+            "witnesses": witnessed,
             "receipt": receipt,
         }));
     }
@@ -43,7 +57,16 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     lines.push(("signed by", verified.key.to_string()));
     terminal.result(&pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value))))?;
     terminal.message("verified: signature, place in the log and head of the log hold");
+    tell_witnesses(&witnessed, terminal);
     Ok(())
+}
+
+fn tell_witnesses(witnessed: &[WitnessedHead], terminal: &Terminal) {
+    for WitnessedHead { witness, time } in witnessed {
+        let at = Time::from_unix_milliseconds((*time as i64).saturating_mul(1000));
+        let at = at.map_or("an unknown time".into(), |time| time.to_string());
+        terminal.message(&format!("witnessed by {witness} at {at}"));
+    }
 }
 
 /// The parts of a receipt that people ask for first.

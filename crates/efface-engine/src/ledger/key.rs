@@ -29,8 +29,8 @@ const LARGEST: u64 = 64 * 1024;
 const SALT: usize = 16;
 const NONCE: usize = 12;
 
-/// A new key for a log.
-pub(crate) fn draw(origin: &str) -> Result<SecretKey> {
+/// A new key for a log, or for a witness of logs.
+pub fn draw(origin: &str) -> Result<SecretKey> {
     SecretKey::from_seed(origin, &*random_bytes::<32>()?)
         .map_err(|fault| Error::Key { path: origin.into(), problem: fault.to_string() })
 }

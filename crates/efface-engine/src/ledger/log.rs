@@ -136,6 +136,11 @@ pub(crate) fn checkpoint(connection: &Connection) -> Result<String, FileFault> {
     }
 }
 
+/// Puts the same head with further signatures in its place: those of witnesses.
+pub(crate) fn keep_cosigned(connection: &Connection, note: &str) -> Result<(), FileFault> {
+    meta::write(connection, CHECKPOINT, note.as_bytes())
+}
+
 /// The signed head of the log in both of its forms.
 pub(crate) fn signed_head(connection: &Connection) -> Result<SignedHead, FileFault> {
     let bytes = meta::read(connection, HEAD)?.unwrap_or_default();

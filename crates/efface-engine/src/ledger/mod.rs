@@ -20,7 +20,7 @@ mod tree;
 
 pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
-pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, leaf, signed_head};
+pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, keep_cosigned, leaf, signed_head};
 pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 

@@ -1,7 +1,7 @@
 //! The log for its readers: receipts, proofs, the signed head.
 
 use efface_receipt::{
-    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt,
+    CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt, WitnessQuorum,
 };
 
 use super::open_model::OpenModel;
@@ -121,6 +121,17 @@ pub(crate) fn consistency(model: &OpenModel, old: u64) -> Result<ConsistencyProo
         return Err(Error::UnknownReceipt { asked: format!("{old} and before"), size: ledger.size });
     }
     model.store.with(|connection| ledger::consistency(connection, &ledger, old))
+}
+
+/// Keeps the cosignatures of witnesses with the head that they are of. The log and the model stay as they are, and nothing is signed.
+pub(crate) fn add_cosignatures(model: &OpenModel, witnesses: &WitnessQuorum, lines: &str) -> Result<()> {
+    let transaction = model.store.begin(true)?;
+    let ledger = ledger(model)?;
+    model.check_rollback(&ledger)?;
+    let note = model.store.with(ledger::checkpoint)?;
+    let cosigned = witnesses.attach(&note, lines)?;
+    model.store.with(|connection| ledger::keep_cosigned(connection, &cosigned))?;
+    transaction.commit()
 }
 
 fn ledger(model: &OpenModel) -> Result<LedgerHead> {
