@@ -107,7 +107,7 @@ impl ModelState {
 }
 
 /// Bytes as one string of bytes. As a list of numbers, which is what serde makes of them, they would take up to twice the room.
-mod plain_bytes {
+pub(crate) mod plain_bytes {
     use std::fmt;
 
     use serde::de::{SeqAccess, Visitor};
@@ -116,11 +116,11 @@ mod plain_bytes {
     /// Bytes that are reserved on the word of a file alone.
     const TRUSTED: usize = 1 << 16;
 
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(bytes)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
         deserializer.deserialize_byte_buf(ByteVisitor)
     }
 

@@ -1,6 +1,10 @@
 //! Bounds of classifiers that are worth something: after one Newton step, with many classes, with rare ones.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop and say where"
+)]
 
 use efface::methods::{Auto, DeltaGrad, Newton, Retrain, WarmStart};
 use efface::models::logistic::LogisticModel;
@@ -215,4 +219,78 @@ fn spread_out(count: usize, width: usize, classes: usize) -> Rows {
         x.extend(values);
     }
     Rows::new(Dense::new(x, width).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap()
+}
+
+/// Tables that strain a bound which is carried from request to request.
+#[derive(Debug, Clone, Copy)]
+enum HardTable {
+    CorrelatedColumns,
+    OneHugeRow,
+    Separable,
+    NearlyEmptyClass,
+}
+
+fn hard(kind: HardTable, classes: usize) -> Rows {
+    let mut numbers = Numbers(kind as u64 * 7 + classes as u64);
+    let d = 8;
+    let mut x = Vec::new();
+    let mut y = Vec::new();
+    for i in 0..160 {
+        let common = numbers.next();
+        let row: Vec<f64> = (0..d)
+            .map(|_| match kind {
+                HardTable::CorrelatedColumns => common + 0.02 * numbers.next(),
+                HardTable::OneHugeRow if i == 76 => 300.0 * numbers.next(),
+                _ => numbers.next(),
+            })
+            .collect();
+        let noise = if matches!(kind, HardTable::Separable) { 0.0 } else { 0.6 };
+        let score = 2.0 * row[0] - row[1] + noise * numbers.next();
+        let class = match kind {
+            HardTable::NearlyEmptyClass if i < 2 => classes - 1,
+            HardTable::NearlyEmptyClass => ((score > 0.0) as usize).min(classes - 2),
+            _ => ((score > -0.4) as usize + (score > 0.4) as usize).min(classes - 1),
+        };
+        x.extend(row);
+        match classes {
+            2 => y.push(if class == 1 { 1.0 } else { -1.0 }),
+            _ => y.extend((0..classes).map(|c| (c == class) as u8 as f64)),
+        }
+    }
+    Rows::new(Dense::new(x, d).unwrap(), y, if classes == 2 { 1 } else { classes }).unwrap()
+}
+
+#[test]
+fn forty_forgets_in_succession_keep_their_bounds_on_hard_tables() {
+    use HardTable::{CorrelatedColumns, NearlyEmptyClass, OneHugeRow, Separable};
+    for kind in [CorrelatedColumns, OneHugeRow, Separable, NearlyEmptyClass] {
+        for classes in [2, 3] {
+            for curvature in [true, false] {
+                let rows = hard(kind, classes);
+                let recipe = Logistic::new(0.3).curvature(curvature);
+                let fit = |rows: &Rows| match classes {
+                    2 => recipe.fit(rows).unwrap(),
+                    _ => recipe.softmax().fit(rows).unwrap(),
+                };
+                let mut model = fit(&rows);
+                let mut left = rows;
+                for k in 0..40u64 {
+                    let gone = RowId(4 + k * 3);
+                    let context = format!("{kind:?}, {classes} classes, kept {curvature}, request {k}");
+                    let outcome = Auto::default().forget(&model, &left, &[gone]).expect(&context);
+                    left = left.filter(|id| id != gone);
+                    model = outcome.model;
+                    if k % 5 != 4 {
+                        continue;
+                    }
+                    let truth = fit(&left);
+                    let slack = Retrain.forget(&truth, &left, &[]).unwrap().evidence.bound;
+                    let evidence = outcome.evidence;
+                    let away = distance(&model, &truth);
+                    assert!(evidence.relative_bound <= 1e-4, "{context}: {:.1e}", evidence.relative_bound);
+                    assert!(away <= evidence.bound + slack, "{context}: {away:.2e} > {:.2e}", evidence.bound);
+                }
+            }
+        }
+    }
 }

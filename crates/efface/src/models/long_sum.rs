@@ -55,6 +55,16 @@ impl LongSum {
         self.add(other.high) + self.add(other.low)
     }
 
+    /// The two words, the rounded value first.
+    pub(crate) fn words(self) -> [f64; 2] {
+        [self.high, self.low]
+    }
+
+    /// The sum of these two words.
+    pub(crate) fn of_words([high, low]: [f64; 2]) -> Self {
+        Self { high, low }
+    }
+
     /// The value rounded to f64.
     pub(crate) fn value(self) -> f64 {
         self.high

@@ -241,6 +241,15 @@ impl<'a> RowRef<'a> {
         }
     }
 
+    /// How many values are stored.
+    pub(crate) fn stored_values(&self) -> usize {
+        match *self {
+            Self::Dense64(values) => values.len(),
+            Self::Dense32(values) => values.len(),
+            Self::Sparse64(columns, _) | Self::Sparse32(columns, _) | Self::WordIds(columns) => columns.len(),
+        }
+    }
+
     /// Calls `see(column, value)` for every stored value, zeros of a dense row included. Word ids are no values: models that
     /// calculate with values refuse such rows before they look, and there is nothing to see here.
     #[inline]

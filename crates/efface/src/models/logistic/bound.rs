@@ -25,6 +25,8 @@
 //! data-dependent bound of Guo et al. (2020), carried from request to request. In the norm of Ĥ⁻¹ self-concordance bounds the
 //! third term too, and the lesser of both is taken.
 
+use std::sync::Arc;
+
 use faer::Mat;
 
 use super::LogisticModel;
@@ -50,6 +52,9 @@ pub(crate) struct BoundLedger {
     pub(crate) moved: f64,
     /// At least how far that way moved the score of any row.
     pub(crate) swung: f64,
+    /// A place on that way that is known. Steps that undo each other, or lead in unlike directions, lead less far from it than
+    /// their lengths add up to.
+    pub(crate) anchor: Option<WayAnchor>,
     /// At least the norm of what later requests left wrong in the Hessian, whose rows they weighed where they stood.
     pub(crate) drift: f64,
     /// At least the same as a fraction of the Hessian: ‖H^-½(Ĥ − H)H^-½‖. A row whose scores moved by m since was weighed by a J
@@ -62,6 +67,43 @@ pub(crate) struct BoundLedger {
     /// At least the distance of all others to the optimum as `profile.rs` found it here, in the caller's coordinates;
     /// infinite where it was not asked.
     pub(crate) profile: f64,
+}
+
+/// A place where the model stood after its Hessian was made. It is dropped when the model settles and is never stored: those
+/// parameters may owe something to rows that left since.
+#[derive(Debug, Clone)]
+pub(crate) struct WayAnchor {
+    theta: Arc<Mat<f64>>,
+    /// What `moved` and `swung` were there.
+    moved: f64,
+    swung: f64,
+    /// At least the square of the way from there in the norm of the kept Hessian.
+    local_square: f64,
+}
+
+impl WayAnchor {
+    /// The way from there to these parameters.
+    pub(crate) fn way_to(&self, theta: &Mat<f64>) -> Mat<f64> {
+        theta - &*self.theta
+    }
+
+    /// What `swung` would be if no score had moved by more than this since.
+    pub(crate) fn swung_by(&self, swing: f64) -> f64 {
+        self.swung + swing
+    }
+}
+
+/// A step as the account of the whole way needs it.
+pub(crate) struct WayStep {
+    /// The way from the anchor to where the step begins, columns that no row has left out, times the kept Hessian times the step.
+    pub(crate) product: f64,
+    /// The square of the step in the norm of the kept Hessian.
+    pub(crate) local_square: f64,
+    /// The norm of the way from the anchor to where the step ends.
+    pub(crate) length: f64,
+    /// The most that a unit of a way moves a score, in the plain norm and in that of the kept Hessian.
+    pub(crate) reach: f64,
+    pub(crate) local_reach: f64,
 }
 
 /// What the rows' share of a gradient can hide by rounding, and how far rows reach.
@@ -98,10 +140,40 @@ impl BoundLedger {
             source: BoundSource::Measured,
             moved: 0.0,
             swung: 0.0,
+            anchor: None,
             drift: 0.0,
             warp: 0.0,
             remnant: 0.0,
             profile: f64::INFINITY,
+        }
+    }
+
+    /// Notes that the model stands here, from where ways are measured from now on.
+    pub(crate) fn anchor_at(&mut self, theta: &Mat<f64>) {
+        self.anchor = Some(WayAnchor {
+            theta: Arc::new(theta.clone()),
+            moved: self.moved,
+            swung: self.swung,
+            local_square: 0.0,
+        });
+    }
+
+    /// Takes note that a step did not lead as far from the anchor as the sum of all steps says.
+    pub(crate) fn shorten_way(&mut self, step: &WayStep) {
+        let Some(anchor) = &mut self.anchor else { return };
+        let size = anchor.local_square + step.local_square;
+        // A little for the rounding of the three terms.
+        let square = anchor.local_square + 2.0 * step.product + step.local_square + 1e-9 * size;
+        anchor.local_square = square.max(0.0);
+        let swing = (step.reach * step.length).min(step.local_reach * anchor.local_square.sqrt());
+        self.swung = self.swung.min(anchor.swung + swing);
+        self.moved = self.moved.min(anchor.moved + step.length);
+    }
+
+    /// Forgets how long the way from the anchor is in the norm of the Hessian.
+    pub(crate) fn lose_local_way(&mut self) {
+        if let Some(anchor) = &mut self.anchor {
+            anchor.local_square = f64::INFINITY;
         }
     }
 

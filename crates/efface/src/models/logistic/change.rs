@@ -11,14 +11,14 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::LogisticModel;
-use super::bound::StepSize;
+use super::bound::{RowFacts, StepSize, WayStep};
 use super::curvature::{LowRank, SettlingCurvature, StandingHessian, WaitingRows};
 use super::objective::{flat, shaped};
 use super::pass::RowSample;
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
 use crate::error::{Error, Result};
-use crate::evidence::{Claim, Evidence, Outcome};
+use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
 use crate::models::request;
 use crate::rows::{RowId, RowRef, RowStore, Rows};
@@ -49,6 +49,8 @@ pub(crate) struct RequestWork<'a> {
     last_swing: f64,
     /// Whether the rows that are left were surveyed, where no Hessian tells of them.
     pub(super) surveyed: bool,
+    /// Whether a step without a kept Hessian ends at the best intercepts, so that its gradient is a bound.
+    pub(crate) profiles: bool,
     /// Whether weights of columns that no row is left to have are set to 0 in the end. An approximate method leaves them as
     /// they come out.
     pub(super) clears: bool,
@@ -122,9 +124,7 @@ impl<'a> RequestWork<'a> {
     ) -> Result<Self> {
         let frame = before.frame();
         let total = gone.len() + new.map_or(0, |new| new.len());
-        // Without a Hessian no low-rank block of these rows is kept.
-        let kept = before.standing.is_some();
-        let mut movers = RequestRows::new(before.basis.width(), if kept { total } else { 0 });
+        let mut movers = RequestRows::new(before.basis.width(), total);
         let mut class_rows = before.class_rows.clone();
         let mut fault = Ok(());
         // A fit measures rows in units of its own; a row whose square is beyond numbers in those units was never in it.
@@ -142,9 +142,7 @@ impl<'a> RequestWork<'a> {
         };
         store.visit(gone, &mut |_, row| match holds(row.features).and_then(|()| frame.member(row)) {
             Ok(member) => {
-                if kept {
-                    movers.push(frame, &member, -1.0);
-                }
+                movers.push(frame, &member, -1.0);
                 let counts = (member.weight > 0.0) as u64;
                 class_rows[member.class] = class_rows[member.class].saturating_sub(counts);
             }
@@ -154,9 +152,7 @@ impl<'a> RequestWork<'a> {
         for row in new.into_iter().flat_map(|new| new.iter()) {
             holds(row.features)?;
             let member = frame.member(row)?;
-            if kept {
-                movers.push(frame, &member, 1.0);
-            }
+            movers.push(frame, &member, 1.0);
             class_rows[member.class] += (member.weight > 0.0) as u64;
         }
         before.check_classes(&class_rows)?;
@@ -189,6 +185,7 @@ impl<'a> RequestWork<'a> {
             condition: None,
             last_swing: 0.0,
             surveyed: false,
+            profiles: false,
             clears: true,
         };
         work.prepare()?;
@@ -198,7 +195,7 @@ impl<'a> RequestWork<'a> {
     /// Brings gradient and Hessian to the new rows, at the old parameters.
     fn prepare(&mut self) -> Result<()> {
         let Some(standing) = self.before.standing.clone() else {
-            return self.measure();
+            return self.prepare_bare();
         };
         let frame = self.before.frame();
         let par = self.before.par();
@@ -238,6 +235,7 @@ impl<'a> RequestWork<'a> {
             Ok(SettlingCurvature { curvature, growth, .. }) => {
                 self.next.standing = Some(StandingHessian { base: Arc::new(curvature), pending: None });
                 let ledger = &mut self.next.ledger;
+                ledger.lose_local_way();
                 ledger.warp = (ledger.warp + drift * standing.base.scales.inverse_norm) * growth;
                 ledger.unknown_local *= growth.sqrt();
                 self.next.refactorisations += 1;
@@ -247,6 +245,29 @@ impl<'a> RequestWork<'a> {
             // What later requests left wrong in the Hessian can make it indefinite: compute it anew.
             Err(_) => self.refresh(),
         }
+    }
+
+    /// The same without a kept Hessian: the gradient is the one that is known with the rows of the request taken out or in, and
+    /// the rows are surveyed, which takes a small part of a pass.
+    fn prepare_bare(&mut self) -> Result<()> {
+        let survey = self.over_rows(|model, sample| Ok(sample.survey(model.frame(), false)))?;
+        self.surveyed = true;
+        // A row that joins may have a column that none had: from here on its pull counts.
+        for &j in self.before.unseen.iter() {
+            let slope = self.before.extra.slope_of(j, &self.before.theta);
+            let leftover = &mut self.next.ledger.leftover;
+            slope.into_iter().enumerate().for_each(|(c, slope)| leftover[(j, c)] = slope);
+        }
+        let inverse_norm = f64::INFINITY;
+        self.next.facts = RowFacts { inverse_norm, ..RowFacts::of(&survey) };
+        self.next.unseen = Arc::new(survey.unseen());
+        let change = self.movers.gradient(self.before.frame());
+        let ledger = &mut self.next.ledger;
+        ledger.leftover += change;
+        ledger.profile = f64::INFINITY;
+        ledger.source = BoundSource::Carried;
+        self.note_dead();
+        Ok(())
     }
 
     /// Trains on the rows that are left, from the parameters at hand, guided by the kept Hessian where there is one. That
@@ -288,6 +309,7 @@ impl<'a> RequestWork<'a> {
             let StepWay { length, swing, .. } = self.way(standing, &way, &standing.times(&way));
             self.next.ledger.moved += length;
             self.next.ledger.swung += swing;
+            self.next.ledger.lose_local_way();
         }
         self.next.theta = theta;
     }
@@ -351,8 +373,13 @@ impl<'a> RequestWork<'a> {
         match &self.next.standing {
             Some(standing) => Ok(standing.solve(&rhs, self.before.par())),
             None => {
-                let (step, products) = self
-                    .over_rows(|model, sample| model.objective(sample).solve(&model.theta, &rhs, accuracy))?;
+                let mut guide = self.next.guide.clone();
+                let made = guide.is_none();
+                let (step, products) = self.over_rows(|model, sample| {
+                    model.objective(sample).solve(&model.theta, &rhs, accuracy, &mut guide)
+                })?;
+                let row_set = self.next.row_set;
+                self.next.guide = if made { guide.map(|guide| guide.of_rows(row_set)) } else { guide };
                 self.passes += products;
                 Ok(step)
             }
@@ -384,7 +411,7 @@ impl<'a> RequestWork<'a> {
                 let sample = RowSample::new(self.before.frame(), &all, &HashSet::new(), None)?;
                 self.read += sample.rows;
                 let objective = self.before.objective(&sample);
-                let (step, products) = objective.solve(&self.before.theta, &rhs, ACCURACY)?;
+                let (step, products) = objective.solve(&self.before.theta, &rhs, ACCURACY, &mut None)?;
                 self.passes += products;
                 step
             }
@@ -411,7 +438,7 @@ impl<'a> RequestWork<'a> {
         let width = self.next.theta.nrows();
         let Some(standing) = self.next.standing.clone() else {
             self.next.theta += shaped(&direction, width);
-            return self.measure();
+            return if self.profiles { self.measure_profiled() } else { self.measure() };
         };
         // No row that is left sees a move along a column that it does not have, nor does the gradient of the others.
         let mut seen = shaped(&direction, width);
@@ -457,9 +484,46 @@ impl<'a> RequestWork<'a> {
             ledger.localise(&standing, self.before.par());
             (ledger.unknown, ledger.unknown_local) = (unknown, unknown_local);
         }
+        let begin = self.next.theta.clone();
         self.next.theta += shaped(&direction, width);
+        self.shorten_way(&standing, &begin, &seen, &product);
         self.note_dead();
         Ok(())
+    }
+
+    /// Takes note of how far a step, of which `product` is H·step, leads from the anchor.
+    fn shorten_way(
+        &mut self,
+        standing: &StandingHessian,
+        begin: &Mat<f64>,
+        step: &Mat<f64>,
+        product: &Mat<f64>,
+    ) {
+        let Some(anchor) = &self.next.ledger.anchor else { return };
+        let mut way = anchor.way_to(begin);
+        super::dead::leave_out(&mut way, &standing.unsupported());
+        let way = flat(&way);
+        let mut end = way.clone();
+        end += step;
+        let waiting = standing.pending.as_deref().map(LowRank::waiting);
+        let left = |a: &Mat<f64>| waiting.map_or(0.0, |waiting| waiting.left_product(a, step));
+        let scales = &standing.base.scales;
+        let along = |a: &Mat<f64>| dot(a.col_as_slice(0), product.col_as_slice(0)) + left(a);
+        let account = WayStep {
+            product: along(&way),
+            local_square: along(step).max(0.0),
+            length: norm(&end),
+            reach: self.next.facts.reach,
+            // The products above count rows that joined, whose reach is another one.
+            local_reach: match waiting {
+                Some(waiting) if waiting.joining_reach() > 0.0 => f64::INFINITY,
+                _ => scales.reach,
+            },
+        };
+        self.next.ledger.shorten_way(&account);
+        if account.local_reach.is_infinite() {
+            self.next.ledger.lose_local_way();
+        }
     }
 
     /// How long a move of the parameters is, and how far it can move the score of a row: by way of the plain norms, or of

@@ -283,8 +283,13 @@ impl WaitingRows {
 
     /// Σ (uᵀΔ)² over the columns of rows that left: how much longer Δ is in the norm of the Hessian that still has them.
     pub(crate) fn left_along(&self, step: &Mat<f64>) -> f64 {
-        let leaving = (0..self.rank()).filter(|&k| self.signs[k] < 0.0);
-        leaving.map(|k| dot(self.u.col_as_slice(k), step.col_as_slice(0)).powi(2)).sum()
+        self.left_product(step, step)
+    }
+
+    /// Σ (uᵀa)(uᵀb) over the columns of rows that left.
+    pub(crate) fn left_product(&self, a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+        let leaving = (0..self.rank()).filter(|&k| self.signs[k] < 0.0).map(|k| self.u.col_as_slice(k));
+        leaving.map(|u| dot(u, a.col_as_slice(0)) * dot(u, b.col_as_slice(0))).sum()
     }
 
     /// Columns that no row has any more, ascending.

@@ -9,8 +9,10 @@ use faer::Mat;
 use super::LogisticModel;
 use super::change::RequestWork;
 use super::pass::RowSample;
+use super::profile::ProfiledPlace;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence};
+use crate::linalg::{norm, symmetric_eigen};
 use crate::methods::Method;
 use crate::rows::{RowId, RowStore};
 
@@ -37,13 +39,55 @@ impl LogisticModel {
         })?;
         let fresh = super::BoundLedger::measured(gradient, self.hidden(&found.facts, &self.theta));
         let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
-        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, ..fresh };
+        let anchor = self.ledger.anchor.clone();
+        found.ledger = super::BoundLedger { moved, swung, drift, warp, remnant, anchor, ..fresh };
         if let Some(standing) = &found.standing {
             found.ledger.localise(standing, self.par());
         }
         let mut evidence = found.evidence(method, Claim::Approximate);
         evidence.rows_read = rows.len();
         Ok(evidence)
+    }
+
+    /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
+    /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
+    pub(super) fn inverse_norm(&self, sample: &RowSample<'_>) -> f64 {
+        let first = self.basis.intercept as usize;
+        let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
+        if self.extra.least() > 0.0 {
+            return 1.0 / self.extra.least();
+        }
+        // With several classes this takes a product with the Hessian for each, and profiling the intercepts out takes three
+        // passes in all.
+        if least <= 0.0 || self.outputs() > 1 {
+            return f64::INFINITY;
+        }
+        let objective = self.objective(sample);
+        let bends = sample.bends(self.frame(), &self.theta);
+        let (width, outputs) = (self.theta.nrows(), self.theta.ncols());
+        let mut block = Mat::zeros(outputs, outputs);
+        let mut coupling = Mat::zeros(outputs, width * outputs);
+        let mut unit = vec![0.0; width * outputs];
+        let mut column = vec![0.0; width * outputs];
+        for c in 0..outputs {
+            unit[c * width] = 1.0;
+            objective.times(&bends, &unit, &mut column);
+            unit[c * width] = 0.0;
+            for at in 0..width * outputs {
+                match at % width {
+                    0 => block[(at / width, c)] = column[at],
+                    _ => coupling[(c, at)] = column[at],
+                }
+            }
+        }
+        let Some((values, _)) = symmetric_eigen(block.as_ref(), faer::Par::Seq) else { return f64::INFINITY };
+        let smallest = values.first().copied().unwrap_or(0.0);
+        if smallest <= 0.0 {
+            return f64::INFINITY;
+        }
+        let coupled = norm(&coupling) / smallest;
+        let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
+        1.0 / smallest + coupled
     }
 }
 
@@ -92,21 +136,34 @@ impl RequestWork<'_> {
         })?;
         self.next.facts = facts;
         self.next.unseen = unseen;
-        if let Some(swing) = swing {
-            let swung = self.before.ledger.swung + swing;
-            self.next.ledger.swung = self.next.ledger.swung.min(swung);
+        if let (Some(swing), Some(anchor)) = (swing, &self.next.ledger.anchor) {
+            self.next.ledger.swung = self.next.ledger.swung.min(anchor.swung_by(swing));
         }
         self.take_gradient(gradient);
         Ok(())
     }
 
-    /// The way of this request, where it is only known that it moves no score by more than a good deal. With the rows at
+    /// Goes to the best intercepts for the coefficients at hand, and measures the gradient there, which is then a bound of its
+    /// own (`profile.rs`): one pass for both.
+    pub(crate) fn measure_profiled(&mut self) -> Result<()> {
+        let found = self.over_rows(|model, sample| Ok(model.profiled(sample)))?;
+        let Some(ProfiledPlace { theta, gradient, bound, .. }) = found else {
+            return self.measure();
+        };
+        self.next.theta = theta;
+        self.take_gradient(gradient);
+        self.next.ledger.profile = bound;
+        Ok(())
+    }
+
+    /// The way from the anchor, where it is only known that it moves no score by more than a good deal. With the rows at
     /// hand the truth can be found out, which is ten times less and more: no row points the way that a bound assumes.
     fn unsure_way(&self) -> Option<Mat<f64>> {
-        let assumed = self.next.ledger.swung - self.before.ledger.swung;
+        let ledger = &self.next.ledger;
+        let anchor = ledger.anchor.as_ref().filter(|_| self.next.standing.is_some() && !self.refreshed)?;
+        let assumed = ledger.swung - anchor.swung_by(0.0);
         let matters = self.next.settings.link.concordance() * assumed > UNSURE;
-        (self.next.standing.is_some() && !self.refreshed && matters)
-            .then(|| &self.next.theta - &self.before.theta)
+        matters.then(|| anchor.way_to(&self.next.theta))
     }
 
     /// Whether scores have moved so far since the Hessian was made that no gradient, however small, gives a bound by it.
@@ -122,7 +179,8 @@ impl RequestWork<'_> {
         let fresh = super::BoundLedger::measured(gradient, hidden);
         *ledger = if self.next.standing.is_some() {
             let super::BoundLedger { moved, swung, drift, warp, .. } = *ledger;
-            super::BoundLedger { moved, swung, drift, warp, ..fresh }
+            let anchor = ledger.anchor.take();
+            super::BoundLedger { moved, swung, drift, warp, anchor, ..fresh }
         } else {
             fresh
         };

@@ -4,8 +4,9 @@
 //! Training is L-BFGS guided by a Hessian (`train.rs`), to a gradient norm of 1e-10 in coordinates where columns have like
 //! units (`models/basis.rs`), or as far as rounding lets it. What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
 //! optimum, its factor, and the Gram matrix, three matrices of d×d for two classes, 2(dc)² + d² numbers for c. A model of more
-//! than 4,096 parameters keeps none of them and forgets by passes over its rows. How far a model can be from its optimum is
-//! known after every request (`bound.rs`).
+//! than 4,096 parameters keeps none of them, nor does one of several classes whose rows are fewer than its parameters and
+//! quickly read: these forget by passes over their rows (`guide.rs`). How far a model can be from its optimum is known after
+//! every request (`bound.rs`).
 //!
 //! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
 //! at λ = 0; both are errors that say so, at fit and at forget, and leave the model as it was.
@@ -16,6 +17,7 @@ pub(crate) mod curvature;
 mod dead;
 mod family;
 mod giants;
+mod guide;
 mod hessian;
 mod link;
 mod measure;
@@ -46,7 +48,7 @@ use super::basis::Basis;
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome, Precomputed};
-use crate::linalg::{norm, par, symmetric_eigen};
+use crate::linalg::par;
 use crate::methods::Auto;
 use crate::not_covered::NotCovered;
 use crate::rows::{Features, RowId, RowStore, Rows};
@@ -63,6 +65,9 @@ pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gr
 
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
+
+/// With several classes and more parameters than this, passes guided by the Gram matrix train faster than a Hessian does.
+const FACTORED: usize = 512;
 
 /// A fitted classifier with what it needs in order to forget.
 #[derive(Debug, Clone)]
@@ -88,6 +93,9 @@ pub struct LogisticModel {
     pub(crate) unseen: Arc<Vec<usize>>,
     /// A run of gradient descent over its rows, where `delta_grad` was asked; not part of the stored state.
     pub(crate) path: Option<Arc<DescentPath>>,
+    /// What guides conjugate gradients where no Hessian is kept; made when it is first needed, and not part of the stored
+    /// state.
+    pub(crate) guide: Option<Arc<guide::KroneckerGuide>>,
     /// The fingerprint of its rows, and of those that its noise was drawn for.
     pub(crate) row_set: u64,
     pub(crate) noise_rows: u64,
@@ -198,6 +206,7 @@ impl ClassifierSettings {
             steps: 0,
             unseen: Arc::default(),
             path: None,
+            guide: None,
             row_set,
             noise_rows: row_set,
         };
@@ -232,7 +241,8 @@ impl LogisticModel {
 
     pub(crate) fn limits(&self, facts: &RowFacts) -> TrainingLimits {
         let Logistic { gradient, max_iterations, threads, curvature, .. } = self.settings.logistic;
-        let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
+        let parameters = self.theta.nrows() * self.theta.ncols();
+        let dense = parameters <= WIDEST;
         let descends = private::descends(&self.settings);
         TrainingLimits {
             // Rows that all weigh little have a small gradient everywhere.
@@ -241,6 +251,9 @@ impl LogisticModel {
             iterations: max_iterations,
             threads,
             dense,
+            // Without a penalty, columns that depend on each other are found by a factor alone.
+            factored: dense
+                && (self.outputs() == 1 || parameters <= FACTORED || self.settings.logistic.lambda <= 0.0),
             keep: curvature && !descends,
         }
     }
@@ -251,12 +264,12 @@ impl LogisticModel {
 
     /// The model of these rows, trained from the parameters at hand; and the steps and passes it took.
     pub(crate) fn trained(mut self, sample: &RowSample<'_>) -> Result<(Self, usize, usize)> {
-        let keep = self.limits(&self.facts).keep;
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
+        let keep = self.limits(&self.facts).keep && self.saves_by_hessian(sample);
         let survey = sample.survey(self.frame(), dense && keep);
         self.check_classes(&survey.class_rows)?;
         let facts = RowFacts::of(&survey);
-        let limits = self.limits(&facts);
+        let limits = TrainingLimits { keep, ..self.limits(&facts) };
         if !dense && self.extra.penalty.iter().skip(self.basis.intercept as usize).any(|p| *p == 0.0) {
             return Err(Error::Parameter {
                 name: "lambda",
@@ -271,8 +284,17 @@ impl LogisticModel {
         let outputs = start.ncols();
         let objective =
             RowObjective { sample, frame: PassFrame { outputs, ..self.frame() }, extra: &self.extra };
-        let TrainedParameters { place, bowl, iterations, passes } =
-            train::train(&objective, start, None, limits)?;
+        let trained = match train::train(&objective, start.clone(), None, limits) {
+            // What conjugate gradients cannot solve, a factor may.
+            Err(Error::NotTrained { .. } | Error::NotConverged { .. })
+                if limits.dense && !limits.factored =>
+            {
+                train::train(&objective, start, None, TrainingLimits { factored: true, ..limits })?
+            }
+            other => other?,
+        };
+        let TrainedParameters { place, bowl, guide, iterations, passes } = trained;
+        self.guide = guide.map(|guide| guide.of_rows(self.row_set));
         self.theta = place.theta;
         self.steps = iterations;
         if private::descends(&self.settings) {
@@ -287,6 +309,22 @@ impl LogisticModel {
         private::check_start(&self)?;
         let passes = passes + 1 + self.polish(sample)?;
         Ok((self, iterations, passes))
+    }
+
+    /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where rows are more than parameters,
+    /// their curvature bounds distances far better than the penalty does, and passes would have to go on for long. Otherwise a
+    /// row that leaves is a block of as many columns as there are classes, each of which takes a solve, and a request by
+    /// passes takes ten or so; the Hessian of many classes costs as much as hundreds of them.
+    fn saves_by_hessian(&self, sample: &RowSample<'_>) -> bool {
+        let outputs = self.outputs();
+        let parameters = self.theta.nrows() * outputs;
+        let determined = sample.members.len() >= parameters;
+        if outputs == 1 || parameters <= FACTORED || determined || self.has_no_penalty() {
+            return true;
+        }
+        let entries: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
+        let one_pass = 2 * entries * outputs;
+        parameters * parameters * (outputs + 2) <= 2 * one_pass
     }
 
     pub(crate) fn has_no_penalty(&self) -> bool {
@@ -330,7 +368,10 @@ impl LogisticModel {
             pending: None,
         });
         match &self.standing {
-            Some(standing) => self.ledger.localise(standing, par),
+            Some(standing) => {
+                self.ledger.localise(standing, par);
+                self.ledger.anchor_at(&self.theta);
+            }
             None => self.facts.inverse_norm = self.inverse_norm(sample),
         }
     }
@@ -346,47 +387,6 @@ impl LogisticModel {
             }
             _ => Ok(()),
         }
-    }
-
-    /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
-    /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
-    fn inverse_norm(&self, sample: &RowSample<'_>) -> f64 {
-        let first = self.basis.intercept as usize;
-        let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
-        if self.extra.least() > 0.0 {
-            return 1.0 / self.extra.least();
-        }
-        // With several classes this takes a product with the Hessian for each, and profiling the intercepts out takes three
-        // passes in all.
-        if least <= 0.0 || self.outputs() > 1 {
-            return f64::INFINITY;
-        }
-        let objective = self.objective(sample);
-        let (apply, _) = objective.operator(&self.theta);
-        let (width, outputs) = (self.theta.nrows(), self.theta.ncols());
-        let mut block = Mat::zeros(outputs, outputs);
-        let mut coupling = Mat::zeros(outputs, width * outputs);
-        let mut unit = vec![0.0; width * outputs];
-        let mut column = vec![0.0; width * outputs];
-        for c in 0..outputs {
-            unit[c * width] = 1.0;
-            apply(&unit, &mut column);
-            unit[c * width] = 0.0;
-            for at in 0..width * outputs {
-                match at % width {
-                    0 => block[(at / width, c)] = column[at],
-                    _ => coupling[(c, at)] = column[at],
-                }
-            }
-        }
-        let Some((values, _)) = symmetric_eigen(block.as_ref(), faer::Par::Seq) else { return f64::INFINITY };
-        let smallest = values.first().copied().unwrap_or(0.0);
-        if smallest <= 0.0 {
-            return f64::INFINITY;
-        }
-        let coupled = norm(&coupling) / smallest;
-        let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
-        1.0 / smallest + coupled
     }
 
     /// Calls `see` with all rows of a store that holds this model's.
@@ -497,7 +497,8 @@ impl LogisticModel {
         if self.ledger.remnant > 0.0 {
             evidence.not_covered.push(NotCovered::DeadColumns { norm: self.ledger.remnant });
         }
-        if self.ledger.moved > 0.0 && self.standing.is_some() {
+        let guided = self.guide.as_ref().is_some_and(|guide| guide.row_set != self.row_set);
+        if self.ledger.moved > 0.0 && self.standing.is_some() || self.standing.is_none() && guided {
             evidence.not_covered.push(NotCovered::KeptCurvature);
         }
         evidence
@@ -551,6 +552,10 @@ impl Amend for LogisticModel {
     fn settle(&mut self) -> Result<Settled> {
         // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
         self.ledger.forget_direction();
+        // The place of the anchor may owe something to rows that went; the way goes on from here.
+        if self.ledger.anchor.is_some() {
+            self.ledger.anchor_at(&self.theta);
+        }
         let Some(StandingHessian { base, pending: Some(pending) }) = &self.standing else {
             return Ok(Settled::default());
         };

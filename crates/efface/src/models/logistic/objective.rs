@@ -107,18 +107,6 @@ impl Extra {
         }
     }
 
-    /// Adds the diagonal of the second derivative.
-    pub(crate) fn diagonal(&self, diagonal: &mut [f64]) {
-        let width = self.penalty.len();
-        let outputs = diagonal.len() / width.max(1);
-        for (at, d) in diagonal.iter_mut().enumerate() {
-            *d += self.penalty[at % width];
-        }
-        for (j, gauge) in self.gauge.iter().enumerate() {
-            (0..outputs).for_each(|c| diagonal[c * width + j] += gauge / outputs as f64);
-        }
-    }
-
     /// The least penalty: the strong convexity that holds everywhere. 0 when a column is free.
     pub(crate) fn least(&self) -> f64 {
         self.penalty.iter().copied().fold(f64::INFINITY, f64::min)
@@ -198,19 +186,11 @@ impl RowObjective<'_> {
         hessian
     }
 
-    /// The Hessian as an operator, and its diagonal.
-    pub(crate) fn operator(&self, theta: &Mat<f64>) -> (impl Fn(&[f64], &mut [f64]), Vec<f64>) {
-        let bends = self.sample.bends(self.frame, theta);
-        let mut diagonal = self.sample.diagonal(self.frame, &bends);
-        self.extra.diagonal(&mut diagonal);
-        // A column that no row has and no penalty holds: any positive number will do.
-        diagonal.iter_mut().filter(|d| **d <= 0.0).for_each(|d| *d = 1.0);
-        let apply = move |v: &[f64], out: &mut [f64]| {
-            let product = self.sample.times(self.frame, &bends, v);
-            out.copy_from_slice(product.col_as_slice(0));
-            self.extra.times(v, out);
-        };
-        (apply, diagonal)
+    /// The Hessian times a vector, both as one long column; `bends` are those of the sample.
+    pub(crate) fn times(&self, bends: &[f64], v: &[f64], out: &mut [f64]) {
+        let product = self.sample.times(self.frame, bends, v);
+        out.copy_from_slice(product.col_as_slice(0));
+        self.extra.times(v, out);
     }
 }
 

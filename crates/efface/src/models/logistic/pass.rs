@@ -283,6 +283,38 @@ impl<'a> RowSample<'a> {
         parts.concat()
     }
 
+    /// The gradient, without penalty, where the rows have these scores, one line each.
+    pub(crate) fn gradient_at(&self, frame: PassFrame<'_>, scores: &[f64]) -> Mat<f64> {
+        let outputs = frame.outputs;
+        let width = frame.basis.width();
+        let in_blocks = self.is_for_blocks(frame);
+        let parts = self.split(frame.threads, |offset, members| {
+            let scores = &scores[offset * outputs..];
+            if in_blocks {
+                return gradient_of_blocks(frame, scores, members);
+            }
+            let mut reader = PassReader::raw(frame);
+            let mut gradient = Mat::zeros(width, outputs);
+            let mut part = gradient.clone();
+            let mut residual = vec![0.0; outputs];
+            let lines = scores.chunks(STRETCH * outputs);
+            for (stretch, lines) in members.chunks(STRETCH).zip(lines) {
+                for (member, line) in stretch.iter().zip(lines.chunks_exact(outputs)) {
+                    reader.read(member);
+                    frame.link.judge(line, member.class, &mut residual);
+                    for (c, r) in residual.iter().enumerate() {
+                        reader.add_to(member.weight * r, part.col_as_slice_mut(c));
+                    }
+                }
+                gradient += &part;
+                part.fill(0.0);
+            }
+            (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
+            gradient
+        });
+        sum(parts, width, outputs)
+    }
+
     /// At least the norm of the scores of any row.
     pub(crate) fn largest_score(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> f64 {
         let scores = self.scores(frame, theta);
@@ -335,26 +367,6 @@ impl<'a> RowSample<'a> {
             out
         });
         sum(parts, width * outputs, 1)
-    }
-
-    /// The diagonal of the Hessian, without penalty.
-    pub(crate) fn diagonal(&self, frame: PassFrame<'_>, bends: &[f64]) -> Vec<f64> {
-        let width = frame.basis.width();
-        let outputs = frame.outputs;
-        let mut reader = PassReader::new(frame);
-        let mut out = vec![0.0; width * outputs];
-        for (member, bend) in self.members.iter().zip(bends.chunks_exact(outputs)) {
-            reader.read(member);
-            for (c, p) in bend.iter().enumerate() {
-                let bend = match frame.link {
-                    Link::Logistic => *p,
-                    Link::Softmax => p * (1.0 - p),
-                };
-                let out = &mut out[c * width..(c + 1) * width];
-                reader.each(|j, x| out[j] += member.weight * bend * x * x);
-            }
-        }
-        out
     }
 
     /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
@@ -501,6 +513,28 @@ fn slope_of_blocks(frame: PassFrame<'_>, theta: &Mat<f64>, members: &[WeightedRo
         part.clear();
     }
     LossSlope { loss, gradient: block.inner(gradient), margin }
+}
+
+/// The gradient over rows of these scores, block by block.
+fn gradient_of_blocks(frame: PassFrame<'_>, scores: &[f64], members: &[WeightedRow<'_>]) -> Mat<f64> {
+    let outputs = frame.outputs;
+    let mut block = RowBlock::new(frame, members);
+    let mut gradient = block.nothing();
+    let mut part = block.nothing();
+    for (stretch, lines) in members.chunks(STRETCH).zip(scores.chunks(STRETCH * outputs)) {
+        for (rows, lines) in stretch.chunks(BLOCK).zip(lines.chunks(BLOCK * outputs)) {
+            block.load(rows);
+            for ((k, member), line) in rows.iter().enumerate().zip(lines.chunks_exact(outputs)) {
+                let residual = block.shares.col_as_slice_mut(k);
+                frame.link.judge(line, member.class, residual);
+                residual.iter_mut().for_each(|r| *r *= member.weight);
+            }
+            block.add_shares(&mut part);
+        }
+        gradient.add(&part);
+        part.clear();
+    }
+    block.inner(gradient)
 }
 
 /// The Hessian over rows of several scores times one long column, block by block; `bends` are those of these rows.

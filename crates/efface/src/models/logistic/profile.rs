@@ -28,20 +28,24 @@
 //! r being the most that a score moves: as long as D = (T/√μ)·‖e‖_Λ makes e^{1.5·M(R‖e‖_Λ + 2D)} ≤ 2, the intercepts move by
 //! no more than that factor times D.
 //!
-//! Costs three passes over the rows, and O(nc²) for the intercepts.
+//! Costs one pass over the rows, and O(nc²) for the intercepts.
 
-use faer::{Mat, Par};
+use faer::{Accum, Mat, Par};
 
 use super::bound::price;
-use super::pass::RowSample;
+use super::pass::{BLOCK, RowSample};
 use super::reader::PassReader;
 use super::{Link, LogisticModel};
-use crate::linalg::{Cholesky, UNIT, norm, symmetric_eigen};
+use crate::linalg::{Cholesky, UNIT, multiply_lower, norm, symmetric_eigen};
 
 /// More classes than this have intercepts that are too dear to find.
 const MOST_CLASSES: usize = 512;
 /// Newton steps for the intercepts.
 const MOST_STEPS: usize = 60;
+/// A step that leaves more than this share of the gradient's square asks for the bend where it led.
+const WORN: f64 = 0.01;
+/// A bend that was looked up so near stands in for the one at the best intercepts.
+const NEARBY: f64 = 0.01;
 
 /// The rows' loss as a function of the intercepts alone.
 struct InterceptLoss<'a> {
@@ -49,6 +53,8 @@ struct InterceptLoss<'a> {
     sample: &'a RowSample<'a>,
     /// The scores of all rows, one line each.
     scores: &'a [f64],
+    /// The squares of the rows in the norm of Λ⁻¹.
+    squares: &'a [f64],
     outputs: usize,
 }
 
@@ -56,10 +62,19 @@ struct InterceptLoss<'a> {
 struct InterceptPlace {
     loss: f64,
     gradient: Vec<f64>,
-    /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place.
-    hessian: Mat<f64>,
     /// Σ w(|p − y| + p(1 − p)): what rounding of the gradient is measured by.
     size: Vec<f64>,
+}
+
+/// How that loss bends at one place.
+struct InterceptBend {
+    /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place. The lower triangle.
+    hessian: Mat<f64>,
+    factor: Cholesky,
+    /// At least Σ w ‖J_i‖ ‖x_i‖² in the norm of Λ⁻¹.
+    bent_squares: f64,
+    /// The place.
+    shift: Vec<f64>,
 }
 
 /// The best intercepts, and how well they are known.
@@ -69,54 +84,93 @@ struct BestIntercepts {
     /// At least their distance to the exact ones, in the norm of W and in the plain one.
     local: f64,
     distance: f64,
-    /// The least eigenvalue of W at the best ones.
-    least: f64,
+    /// At least T/√μ at the best ones.
+    pull_of_way: f64,
 }
 
 impl InterceptLoss<'_> {
+    /// Calls `see` with every row's weight, class, and scores at these intercepts.
+    fn each(&self, shift: &[f64], mut see: impl FnMut(usize, &[f64])) {
+        let mut line = vec![0.0; self.outputs];
+        for (at, scores) in self.scores.chunks_exact(self.outputs).enumerate() {
+            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
+            see(at, &line);
+        }
+    }
+
     fn at(&self, shift: &[f64]) -> InterceptPlace {
         let outputs = self.outputs;
-        let mut place = InterceptPlace {
-            loss: 0.0,
-            gradient: vec![0.0; outputs],
-            hessian: Mat::zeros(outputs, outputs),
-            size: vec![0.0; outputs],
-        };
-        let mut line = vec![0.0; outputs];
+        let mut place = InterceptPlace { loss: 0.0, gradient: vec![0.0; outputs], size: vec![0.0; outputs] };
         let mut residual = vec![0.0; outputs];
-        let mut probabilities = vec![0.0; outputs];
-        let mut weight = 0.0;
-        for (member, scores) in self.sample.members.iter().zip(self.scores.chunks_exact(outputs)) {
-            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
-            place.loss += member.weight * self.link.judge(&line, member.class, &mut residual).0;
-            self.link.probabilities(&line, &mut probabilities);
-            weight += member.weight;
+        self.each(shift, |at, line| {
+            let member = &self.sample.members[at];
+            place.loss += member.weight * self.link.judge(line, member.class, &mut residual).0;
             for (a, residual) in residual.iter().enumerate() {
-                let own = self.link.bend(&line, &probabilities, a, a);
+                // Whether |p − y| is p or 1 − p, p(1 − p) is it times 1 less it.
+                let wrong = residual.abs();
                 place.gradient[a] += member.weight * residual;
-                place.size[a] += member.weight * (residual.abs() + own);
-                for b in 0..=a {
-                    let bend = self.link.bend(&line, &probabilities, a, b);
-                    place.hessian[(a, b)] += member.weight * bend;
-                }
+                place.size[a] += member.weight * wrong * (2.0 - wrong);
             }
-        }
-        if self.link == Link::Softmax {
-            for a in 0..outputs {
-                (0..=a).for_each(|b| place.hessian[(a, b)] += weight / outputs as f64);
-            }
-        }
+        });
         place
+    }
+
+    /// None where the bend cannot be told from a singular one.
+    fn bend(&self, shift: &[f64]) -> Option<InterceptBend> {
+        let outputs = self.outputs;
+        let mut hessian = Mat::zeros(outputs, outputs);
+        let mut probabilities = Mat::zeros(outputs, BLOCK);
+        let mut scaled = Mat::zeros(outputs, BLOCK);
+        let mut count = 0;
+        let mut weight = 0.0;
+        let mut bent_squares = 0.0;
+        // −Σ w ppᵀ, a block of rows at a time.
+        let subtract = |hessian: &mut Mat<f64>, p: &Mat<f64>, wp: &Mat<f64>, count: usize| {
+            let p = p.as_ref().subcols(0, count).transpose();
+            multiply_lower(hessian.as_mut(), Accum::Add, wp.as_ref().subcols(0, count), p, -1.0, Par::Seq);
+        };
+        self.each(shift, |at, line| {
+            let member = &self.sample.members[at];
+            weight += member.weight;
+            let p = probabilities.col_as_slice_mut(count);
+            self.link.probabilities(line, p);
+            bent_squares += member.weight * self.link.largest_bend(line, p) * self.squares[at];
+            if self.link == Link::Logistic {
+                hessian[(0, 0)] += member.weight * self.link.bend(line, p, 0, 0);
+                return;
+            }
+            scaled.col_as_slice_mut(count).iter_mut().zip(p).for_each(|(own, p)| *own = member.weight * *p);
+            count += 1;
+            if count == BLOCK {
+                subtract(&mut hessian, &probabilities, &scaled, count);
+                count = 0;
+            }
+        });
+        if self.link == Link::Softmax {
+            subtract(&mut hessian, &probabilities, &scaled, count);
+            // The lines of J sum to 0. A sum of p_a·p_b over the other classes loses nothing where p − p² would.
+            let others =
+                |a: usize| (0..outputs).filter(|b| *b != a).map(|b| hessian[(a.max(b), a.min(b))]).sum();
+            let diagonal: Vec<f64> = (0..outputs).map(others).collect();
+            for (a, others) in diagonal.iter().enumerate() {
+                hessian[(a, a)] = -others;
+                (0..=a).for_each(|b| hessian[(a, b)] += weight / outputs as f64);
+            }
+        }
+        let factor = Cholesky::factor(&hessian, |_| false, Par::Seq).ok()?;
+        Some(InterceptBend { hessian, factor, bent_squares, shift: shift.to_vec() })
     }
 
     /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
     /// rounding can change a score.
     fn minimum(&self, blur: f64) -> Option<BestIntercepts> {
+        let concordance = self.link.concordance();
         let mut shift = vec![0.0; self.outputs];
         let mut place = self.at(&shift);
+        let mut bend = self.bend(&shift)?;
         for _ in 0..MOST_STEPS {
             let mut step = Mat::from_fn(self.outputs, 1, |c, _| place.gradient[c]);
-            Cholesky::factor(&place.hessian, |_| false, Par::Seq).ok()?.solve(step.as_mut(), Par::Seq);
+            bend.factor.solve(step.as_mut(), Par::Seq);
             let slope: f64 = (0..self.outputs).map(|c| step[(c, 0)] * place.gradient[c]).sum();
             // Below this the loss cannot tell whether a step helps.
             if slope <= 1e-3 * UNIT * place.loss.abs() {
@@ -131,44 +185,39 @@ impl InterceptLoss<'_> {
                 (falls || (shrinks && next.loss <= place.loss * (1.0 + 1e-12))).then_some((moved, next))
             });
             let Some((moved, next)) = next else { break };
+            let worn = square(&next.gradient) > WORN * square(&place.gradient);
             shift = moved;
             place = next;
+            // A bend that was looked up nearby does as long as the steps are good.
+            if worn {
+                bend = self.bend(&shift)?;
+            }
         }
-        let inverse = Cholesky::factor(&place.hessian, |_| false, Par::Seq).ok()?.inverse(Par::Seq);
-        let (values, _) = symmetric_eigen(place.hessian.as_ref(), Par::Seq)?;
-        let least = values.first().copied().filter(|least| *least > 0.0)?;
+        let way = |bend: &InterceptBend| concordance * distance(&bend.shift, &shift);
+        if way(&bend) > NEARBY {
+            bend = self.bend(&shift)?;
+        }
+        // Every J is within this factor of the one that was looked up.
+        let turned = way(&bend).exp();
+        let inverse = bend.factor.inverse(Par::Seq);
+        let (values, _) = symmetric_eigen(bend.hessian.as_ref(), Par::Seq)?;
+        let least = values.first().copied().filter(|least| *least > 0.0)? / turned;
         // What is left of the gradient, and what its evaluation can hide, in the norm of W⁻¹.
         let left: Vec<f64> =
             (0..self.outputs).map(|c| place.gradient[c].abs() + blur * place.size[c]).collect();
         let mut local = 0.0;
         for a in 0..self.outputs {
             for b in 0..self.outputs {
-                local += left[a] * left[b] * inverse[(a, b)].abs();
+                local += turned * left[a] * left[b] * inverse[(a, b)].abs();
             }
         }
-        let reached = self.link.concordance() * (local / least).sqrt();
+        let reached = concordance * (local / least).sqrt();
         if reached.is_nan() || reached >= 1.0 {
             return None;
         }
         let local = local.sqrt() * price(reached) * reached.exp();
-        Some(BestIntercepts { shift, local, distance: local / least.sqrt(), least })
-    }
-}
-
-impl InterceptLoss<'_> {
-    /// At least Σ w ‖J_i‖ s_i with these intercepts, s_i being the squares of the rows.
-    fn bent_squares(&self, shift: &[f64], squares: &[f64]) -> f64 {
-        let mut line = vec![0.0; self.outputs];
-        let mut probabilities = vec![0.0; self.outputs];
-        let mut sum = 0.0;
-        for ((member, scores), square) in
-            self.sample.members.iter().zip(self.scores.chunks_exact(self.outputs)).zip(squares)
-        {
-            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
-            self.link.probabilities(&line, &mut probabilities);
-            sum += member.weight * self.link.largest_bend(&line, &probabilities) * square;
-        }
-        sum
+        let pull_of_way = (turned * bend.bent_squares / least).sqrt() * (1.0 + 1e-6);
+        Some(BestIntercepts { shift, local, distance: local / least.sqrt(), pull_of_way })
     }
 }
 
@@ -176,14 +225,35 @@ fn square(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
 
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}
+
+/// Parameters with the best intercepts for their coefficients.
+pub(crate) struct ProfiledPlace {
+    pub(crate) theta: Mat<f64>,
+    /// The gradient there.
+    pub(crate) gradient: Mat<f64>,
+    /// At least the distance from there to the optimum, in the caller's coordinates, columns that no row has left out.
+    pub(crate) bound: f64,
+    /// The same for the parameters that were asked about.
+    bound_before: f64,
+}
+
 impl LogisticModel {
     /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
     /// infinite where this way of bounding it says nothing.
     pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> f64 {
+        self.profiled(sample).map_or(f64::INFINITY, |place| place.bound_before)
+    }
+
+    /// The best intercepts for the coefficients at hand, the gradient there, and the bound that follows. None where this way
+    /// of bounding says nothing.
+    pub(crate) fn profiled(&self, sample: &RowSample<'_>) -> Option<ProfiledPlace> {
         let lambda = self.settings.logistic.lambda;
         let outputs = self.outputs();
         if lambda <= 0.0 || self.settings.is_private() || outputs > MOST_CLASSES {
-            return f64::INFINITY;
+            return None;
         }
         let frame = self.frame();
         let first = self.basis.intercept as usize;
@@ -202,36 +272,40 @@ impl LogisticModel {
         }
         let reach = squares.iter().copied().fold(0.0, f64::max).sqrt();
         let mut theta = self.theta.clone();
-        let mut intercepts =
-            BestIntercepts { shift: vec![0.0; outputs], local: 0.0, distance: 0.0, least: 1.0 };
-        // T/√μ.
-        let mut pull_of_way = f64::INFINITY;
+        let mut scores = sample.scores(frame, &theta);
+        let mut intercepts = BestIntercepts {
+            shift: vec![0.0; outputs],
+            local: 0.0,
+            distance: 0.0,
+            pull_of_way: f64::INFINITY,
+        };
         if first == 1 {
-            let scores = sample.scores(frame, &theta);
             let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.members.len() as f64).sqrt();
             let blur = UNIT * length * (1.0 + self.facts.reach * norm(&theta));
-            let loss = InterceptLoss { link: self.settings.link, sample, scores: &scores, outputs };
-            match loss.minimum(blur) {
-                Some(best) => intercepts = best,
-                None => return f64::INFINITY,
-            }
-            if self.settings.link == Link::Softmax {
-                let bent = loss.bent_squares(&intercepts.shift, &squares);
-                pull_of_way = (bent / intercepts.least).sqrt() * (1.0 + 1e-6);
-            }
-            if self.settings.link == Link::Softmax {
+            let link = self.settings.link;
+            let loss = InterceptLoss { link, sample, scores: &scores, squares: &squares, outputs };
+            intercepts = loss.minimum(blur)?;
+            if link == Link::Softmax {
                 // The intercepts of the optimum sum to 0; the loss does not see their sum.
                 let sum: f64 = (0..outputs).map(|c| theta[(0, c)] + intercepts.shift[c]).sum();
                 intercepts.shift.iter_mut().for_each(|shift| *shift -= sum / outputs as f64);
+            } else {
+                // For two classes the other way of bounding the intercepts says less.
+                intercepts.pull_of_way = f64::INFINITY;
             }
             (0..outputs).for_each(|c| theta[(0, c)] += intercepts.shift[c]);
+            for line in scores.chunks_exact_mut(outputs) {
+                line.iter_mut().zip(&intercepts.shift).for_each(|(score, shift)| *score += shift);
+            }
         }
-        let hidden = self.hidden(&self.facts, &theta);
-        let place = self.objective(sample).at(theta);
+        // Adding the shift to a score rounds once more than a product does.
+        let hidden = 2.0 * self.hidden(&self.facts, &theta);
+        let mut gradient = sample.gradient_at(frame, &scores);
+        self.extra.slope(&theta, &mut gradient);
         let dead = self.dead_columns();
         let mut pull = 0.0;
         for j in (first..penalty.len()).filter(|j| dead.binary_search(j).is_err()) {
-            pull += (0..outputs).map(|c| place.gradient[(j, c)].powi(2)).sum::<f64>() / penalty[j];
+            pull += (0..outputs).map(|c| gradient[(j, c)].powi(2)).sum::<f64>() / penalty[j];
         }
         let least = penalty[first..].iter().copied().fold(f64::INFINITY, f64::min);
         // With exact intercepts the gradient would differ by Σ w x ⊗ Jδ, and ‖Jδ‖ ≤ √‖J‖·√(δᵀJδ).
@@ -248,15 +322,21 @@ impl LogisticModel {
         let constants = match first {
             0 => 0.0,
             _ => {
-                let moved = square(&intercepts.shift).sqrt() + intercepts.distance;
-                let near = pull_of_way * way;
+                let near = intercepts.pull_of_way * way;
                 let turned =
                     1.5 * self.settings.link.concordance() * (reach * way + 2.0 * near + intercepts.distance);
                 let near = if turned.exp() <= 2.0 { near * turned.exp() } else { f64::INFINITY };
-                moved + near.min(follows * reach * way) + origin * coefficients
+                intercepts.distance + near.min(follows * reach * way) + origin * coefficients
             }
         };
-        let bound = coefficients.hypot(constants) + 4.0 * UNIT * self.basis.caller_norm(&place.theta);
-        if bound.is_nan() { f64::INFINITY } else { bound }
+        let shift = square(&intercepts.shift).sqrt();
+        let rounding = 4.0 * UNIT * self.basis.caller_norm(&theta);
+        let known = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound + rounding };
+        Some(ProfiledPlace {
+            theta,
+            gradient,
+            bound: known(coefficients.hypot(constants)),
+            bound_before: known(coefficients.hypot(shift + constants)),
+        })
     }
 }

@@ -17,11 +17,12 @@ use crate::linalg::norm;
 /// The accuracy of a step where conjugate gradients stand in for a factor.
 pub(super) const ACCURACY: f64 = 1e-10;
 
-/// The least accuracy of a step by conjugate gradients: beyond it the step hardly points the right way.
-const ROUGHEST: f64 = 0.1;
+/// The least accuracy of a step by conjugate gradients. A first step is seldom asked for less than a tenth; a second one has
+/// little left to do.
+const ROUGHEST: f64 = 0.5;
 
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
-const LOOSE: f64 = 6.0;
+const LOOSE: f64 = 4.0;
 
 /// The accuracy of a further step after training. There may be several such steps, so one may be rougher.
 const ROUGH: f64 = 1e-4;
@@ -44,6 +45,7 @@ impl LogisticModel {
     /// Returns the passes over the rows that it took.
     pub(super) fn polish(&mut self, sample: &RowSample<'_>) -> Result<usize> {
         let mut passes = 0;
+        let mut guide = self.guide.clone();
         for _ in 0..MOST_STEPS {
             if self.settings.is_private() || self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
@@ -59,7 +61,7 @@ impl LogisticModel {
                 Some(standing) => standing.solve(&gradient, self.par()),
                 None => {
                     // A system that conjugate gradients cannot solve has no better place to offer.
-                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH);
+                    let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH, &mut guide);
                     let Ok((step, products)) = solved else { break };
                     passes += products;
                     step
@@ -82,6 +84,7 @@ impl LogisticModel {
             if let Some(standing) = &self.standing {
                 self.ledger.moved = way;
                 self.ledger.swung = swing;
+                self.ledger.anchor_at(&self.theta);
                 self.ledger.localise(standing, self.par());
             }
         }

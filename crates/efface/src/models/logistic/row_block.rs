@@ -12,6 +12,22 @@ use crate::rows::RowRef;
 /// With fewer scores a row, copying it into a block takes longer than a product saves.
 const WORTH_COPYING: usize = 3;
 
+/// Scores of a sparse row that are summed side by side in registers.
+const LANES: usize = 16;
+/// The same where fewer are left.
+const FEW_LANES: usize = 4;
+
+/// Sums the products of a row's non-zeros with the parameters of `N` scores, from the score `at` on.
+#[inline(always)]
+fn gather<const N: usize>(row: &[(usize, f64)], vectors: &Mat<f64>, at: usize, scores: &mut [f64; N]) {
+    let mut sums = [0.0; N];
+    for &(j, x) in row {
+        let vector = &vectors.col_as_slice(j)[at..at + N];
+        sums.iter_mut().zip(vector).for_each(|(sum, v)| *sum += x * v);
+    }
+    *scores = sums;
+}
+
 /// A block of rows, and their scores.
 pub(super) struct RowBlock<'f, 'r> {
     frame: PassFrame<'f>,
@@ -98,8 +114,8 @@ impl<'f, 'r> RowBlock<'f, 'r> {
         }
     }
 
-    /// Reads at most [`BLOCK`] rows and multiplies them with `vectors`.
-    pub(super) fn read(&mut self, members: &[WeightedRow<'r>], vectors: &BlockTable) {
+    /// Reads at most [`BLOCK`] rows.
+    pub(super) fn load(&mut self, members: &[WeightedRow<'r>]) {
         self.count = members.len().min(BLOCK);
         let members = &members[..self.count];
         match &mut self.content {
@@ -107,6 +123,23 @@ impl<'f, 'r> RowBlock<'f, 'r> {
                 for (k, member) in members.iter().enumerate() {
                     self.reader.write(member, rows.col_as_slice_mut(k));
                 }
+            }
+            BlockContent::Sparse { entries, ends } => {
+                entries.clear();
+                ends.clear();
+                for member in members {
+                    self.frame.entries_raw(member, entries);
+                    ends.push(entries.len());
+                }
+            }
+        }
+    }
+
+    /// Reads at most [`BLOCK`] rows and multiplies them with `vectors`.
+    pub(super) fn read(&mut self, members: &[WeightedRow<'r>], vectors: &BlockTable) {
+        self.load(members);
+        match &self.content {
+            BlockContent::Dense(rows) => {
                 multiply(
                     self.scores.as_mut().subcols_mut(0, self.count),
                     Accum::Replace,
@@ -117,12 +150,6 @@ impl<'f, 'r> RowBlock<'f, 'r> {
                 );
             }
             BlockContent::Sparse { entries, ends } => {
-                entries.clear();
-                ends.clear();
-                for member in members {
-                    self.frame.entries_raw(member, entries);
-                    ends.push(entries.len());
-                }
                 let scores = &mut self.scores;
                 widest(
                     #[inline(always)]
@@ -130,10 +157,21 @@ impl<'f, 'r> RowBlock<'f, 'r> {
                         let mut begin = 0;
                         for (k, end) in ends.iter().enumerate() {
                             let line = scores.col_as_slice_mut(k);
-                            line.fill(0.0);
-                            for &(j, x) in &entries[begin..*end] {
-                                let vector = vectors.0.col_as_slice(j);
-                                line.iter_mut().zip(vector).for_each(|(score, v)| *score += x * v);
+                            let (wide, rest) = line.as_chunks_mut::<LANES>();
+                            let (narrow, single) = rest.as_chunks_mut::<FEW_LANES>();
+                            let row = &entries[begin..*end];
+                            let mut at = 0;
+                            for lanes in wide {
+                                gather(row, &vectors.0, at, lanes);
+                                at += LANES;
+                            }
+                            for lanes in narrow {
+                                gather(row, &vectors.0, at, lanes);
+                                at += FEW_LANES;
+                            }
+                            for lane in single {
+                                gather(row, &vectors.0, at, std::array::from_mut(lane));
+                                at += 1;
                             }
                             begin = *end;
                         }

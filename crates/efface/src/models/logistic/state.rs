@@ -185,7 +185,7 @@ impl LogisticModel {
             }
             _ => None,
         };
-        let ledger = BoundLedger {
+        let mut ledger = BoundLedger {
             leftover: Mat::zeros(width, outputs),
             leftover_local: 0.0,
             unknown: head.unknown,
@@ -193,11 +193,15 @@ impl LogisticModel {
             source: if head.measured { BoundSource::Measured } else { BoundSource::Carried },
             moved: head.moved,
             swung: head.swung,
+            anchor: None,
             drift: head.drift,
             warp: head.warp,
             remnant: head.remnant,
             profile,
         };
+        if standing.is_some() {
+            ledger.anchor_at(&theta);
+        }
         Ok(Self {
             settings: head.settings,
             basis: Arc::new(basis),
@@ -213,6 +217,7 @@ impl LogisticModel {
             steps: 0,
             unseen: Arc::default(),
             path: None,
+            guide: None,
             row_set: head.row_set,
             noise_rows: head.noise_rows,
         })

@@ -8,15 +8,18 @@
 //! forgetting needs it. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
 //! tables it takes hundreds of passes to the digits that the theory of forgetting needs.
 //!
-//! A model too wide for any Hessian takes Newton steps by conjugate gradients.
+//! A Hessian of several classes costs as much as hundreds of passes. Such a model, and one too wide for any Hessian, takes
+//! Newton steps by conjugate gradients (`guide.rs`).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use faer::Mat;
 
+use super::guide::KroneckerGuide;
 use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
 use crate::error::{Error, Result};
-use crate::linalg::{CgSettings, Cholesky, add_scaled, by_diagonal, conjugate_gradients, dot, norm, par};
+use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
 
 /// Rows per parameter in the first sample of the Hessian.
 const SAMPLE: usize = 4;
@@ -39,6 +42,8 @@ pub(crate) struct TrainingLimits {
     pub(crate) threads: usize,
     /// Whether a d×d Hessian is affordable.
     pub(crate) dense: bool,
+    /// Whether such a Hessian guides the training, and not conjugate gradients over the rows.
+    pub(crate) factored: bool,
     /// Whether the Hessian at the optimum is wanted.
     pub(crate) keep: bool,
 }
@@ -52,6 +57,8 @@ pub(crate) struct QuadraticBowl {
 pub(crate) struct TrainedParameters {
     pub(crate) place: ObjectivePlace,
     pub(crate) bowl: Option<QuadraticBowl>,
+    /// What guided conjugate gradients, where they were used.
+    pub(crate) guide: Option<Arc<KroneckerGuide>>,
     pub(crate) iterations: usize,
     pub(crate) passes: usize,
 }
@@ -73,12 +80,13 @@ pub(crate) fn train(
     let floor_at = |theta: &Mat<f64>| limits.floor[0] + limits.floor[1] * norm(theta);
     let mut guide = match factor {
         Some(factor) => Some(DescentGuide::by(factor, 1, first)),
-        None if limits.dense && first > limits.gradient => {
+        None if limits.factored && first > limits.gradient => {
             passes += 1;
             Some(DescentGuide::new(objective, &place, limits)?)
         }
         None => None,
     };
+    let mut row_guide = None;
     let mut iterations = 0;
     loop {
         let size = norm(&place.gradient);
@@ -98,7 +106,7 @@ pub(crate) fn train(
             None => {
                 // Far from the optimum a rough direction is enough; near it, as good as the gradient is small.
                 let accuracy = (size / first).sqrt().clamp(1e-4, 0.1);
-                let (step, products) = objective.solve(&place.theta, &gradient, accuracy)?;
+                let (step, products) = objective.solve(&place.theta, &gradient, accuracy, &mut row_guide)?;
                 passes += products;
                 step
             }
@@ -143,7 +151,7 @@ pub(crate) fn train(
         bowl = Some(objective.bowl(&place.theta, 1, limits)?);
         passes += 1;
     }
-    Ok(TrainedParameters { place, bowl, iterations, passes })
+    Ok(TrainedParameters { place, bowl, guide: row_guide, iterations, passes })
 }
 
 /// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
@@ -252,19 +260,27 @@ impl RowObjective<'_> {
         }
     }
 
-    /// H⁻¹·rhs by conjugate gradients, and the products with H that it took.
-    pub(crate) fn solve(&self, theta: &Mat<f64>, rhs: &Mat<f64>, accuracy: f64) -> Result<(Mat<f64>, usize)> {
-        let (apply, diagonal) = self.operator(theta);
+    /// H⁻¹·rhs by conjugate gradients, and the passes over the rows that it took. The guide is made where there is none.
+    pub(crate) fn solve(
+        &self,
+        theta: &Mat<f64>,
+        rhs: &Mat<f64>,
+        accuracy: f64,
+        guide: &mut Option<Arc<KroneckerGuide>>,
+    ) -> Result<(Mat<f64>, usize)> {
+        let bends = self.sample.bends(self.frame, theta);
+        let (aimed, read) = self.guided(&bends, guide.take());
         let mut solution = Mat::zeros(rhs.nrows(), 1);
         let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
         let iterations = conjugate_gradients(
-            apply,
-            by_diagonal(&diagonal),
+            |v: &[f64], out: &mut [f64]| self.times(&bends, v, out),
+            |residual: &[f64]| aimed.apply(self.extra, residual),
             rhs.col_as_slice(0),
             solution.col_as_slice_mut(0),
             settings,
         )?;
-        Ok((solution, iterations + 1))
+        *guide = Some(aimed);
+        Ok((solution, iterations + 1 + read as usize))
     }
 
     /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.

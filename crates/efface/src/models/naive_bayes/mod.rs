@@ -25,6 +25,7 @@
 mod family;
 mod gaussian;
 mod multinomial;
+mod packed_sums;
 mod tally;
 
 pub use gaussian::GaussianNb;

@@ -11,7 +11,7 @@ use super::NaiveBayes;
 use super::rule::Rule;
 use super::tally::ClassTally;
 use crate::error::{Error, Result};
-use crate::models::long_sum::{all, check_size};
+use crate::models::long_sum::{LongSum, all, check_size};
 use crate::rows::{Features, RowView};
 
 /// The recipe of a multinomial model. Rows carry their class as [`Classes`](crate::Classes) encodes it.
@@ -48,15 +48,26 @@ impl NaiveBayes<MultinomialNb> {
 }
 
 fn table(recipe: &MultinomialNb, tally: &ClassTally) -> Mat<f64> {
-    let alpha = recipe.alpha;
     let mut table = Mat::zeros(tally.classes, tally.width);
     for (class, group) in tally.by_class().iter().enumerate() {
-        let total: f64 = group.first.iter().map(|sum| sum.value() + alpha).sum();
+        let total = recipe.log_total(&group.first);
         for (j, sum) in group.first.iter().enumerate() {
-            table[(class, j)] = (sum.value() + alpha).ln() - total.ln();
+            table[(class, j)] = recipe.log_share(sum, total);
         }
     }
     table
+}
+
+impl MultinomialNb {
+    /// The logarithm of all counts of a class together.
+    fn log_total(&self, sums: &[LongSum]) -> f64 {
+        sums.iter().map(|sum| sum.value() + self.alpha).sum::<f64>().ln()
+    }
+
+    /// The logarithm of a column's share in the counts of its class.
+    fn log_share(&self, sum: &LongSum, log_total: f64) -> f64 {
+        (sum.value() + self.alpha).ln() - log_total
+    }
 }
 
 impl Rule for MultinomialNb {
@@ -91,12 +102,23 @@ impl Rule for MultinomialNb {
     }
 
     fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
-        let table = table(self, tally);
         let mut scores = Mat::zeros(features.rows(), tally.classes);
+        let values: usize = (0..features.rows()).map(|slot| features.row(slot).stored_values()).sum();
         for (class, prior) in tally.prior().into_iter().enumerate() {
-            let line: Vec<f64> = (0..tally.width).map(|j| table[(class, j)]).collect();
+            let sums = &tally.by_class()[class].first;
+            let total = self.log_total(sums);
+            // A few rows of hashed words have few of the million columns: the logarithms of the others are not needed.
+            let line: Vec<f64> = if values < tally.width {
+                Vec::new()
+            } else {
+                sums.iter().map(|sum| self.log_share(sum, total)).collect()
+            };
             for slot in 0..features.rows() {
-                scores[(slot, class)] = features.row(slot).dot(&line) + prior.ln();
+                let mut score = 0.0;
+                features.row(slot).each(|j, x| {
+                    score += x * line.get(j).copied().unwrap_or_else(|| self.log_share(&sums[j], total));
+                });
+                scores[(slot, class)] = score + prior.ln();
             }
         }
         scores

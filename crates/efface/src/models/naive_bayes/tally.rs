@@ -1,7 +1,10 @@
 //! The sums of a naive Bayes model: per class, and over all rows where the smoothing asks for it.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::packed_sums;
 use crate::error::{Error, Result};
 use crate::models::block_sum::WaitingBlock;
 use crate::models::long_sum::{LongSum, add_row};
@@ -14,8 +17,10 @@ pub(super) struct ClassSums {
     pub(super) members: usize,
     pub(super) weight: LongSum,
     /// Σ w x, per feature.
+    #[serde(with = "packed_sums")]
     pub(super) first: Vec<LongSum>,
     /// Σ w x², per feature, or nothing.
+    #[serde(with = "packed_sums")]
     pub(super) second: Vec<LongSum>,
     /// What all additions so far have lost of the weight, and of all features' first and second sums together.
     pub(super) lost: [f64; 3],
@@ -95,22 +100,24 @@ impl ClassSums {
 }
 
 /// The sums of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "StoredTally", into = "StoredTally")]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "StoredTally")]
 pub struct ClassTally {
     pub(super) classes: usize,
     pub(super) outputs: usize,
     pub(super) width: usize,
     pub(super) rows: usize,
     squares: bool,
-    /// One per class; with squares, one more for all rows at weight 1.
-    groups: Vec<ClassSums>,
+    /// One per class; with squares, one more for all rows at weight 1. A change copies the groups that it touches, and shares
+    /// the others with the model that it started from.
+    groups: Vec<Arc<ClassSums>>,
 }
 
 impl ClassTally {
     pub(super) fn new(outputs: usize, width: usize, squares: bool) -> Self {
         let classes = if outputs == 1 { 2 } else { outputs };
-        let groups = vec![ClassSums::new(width, squares); classes + squares as usize];
+        let empty = Arc::new(ClassSums::new(width, squares));
+        let groups = vec![empty; classes + squares as usize];
         Self { classes, outputs, width, rows: 0, squares, groups }
     }
 
@@ -136,15 +143,18 @@ impl ClassTally {
             };
             self.rows += 1;
             if full {
-                self.groups[class].put_all(&mut waiting[class]);
+                Arc::make_mut(&mut self.groups[class]).put_all(&mut waiting[class]);
             }
         }
-        for (group, waiting) in self.groups.iter_mut().zip(&mut waiting) {
-            group.put_all(waiting);
+        for (group, waiting) in
+            self.groups.iter_mut().zip(&mut waiting).filter(|(_, waiting)| waiting.len() > 0)
+        {
+            Arc::make_mut(group).put_all(waiting);
         }
         if let Some((all, classes)) = self.groups.split_last_mut()
             && self.squares
         {
+            let all = Arc::make_mut(all);
             classes.iter().for_each(|class| all.join(class));
         }
         Ok(())
@@ -161,11 +171,11 @@ impl ClassTally {
             }
             RowRef::Sparse64(..) | RowRef::Sparse32(..) | RowRef::WordIds(_) => None,
         };
-        self.groups[class].put(view, values, sign * view.weight);
+        Arc::make_mut(&mut self.groups[class]).put(view, values, sign * view.weight);
         if let Some(all) = self.groups.get_mut(self.classes)
             && together
         {
-            all.put(view, values, sign);
+            Arc::make_mut(all).put(view, values, sign);
         }
         self.rows = if sign > 0.0 { self.rows + 1 } else { self.rows.saturating_sub(1) };
     }
@@ -174,9 +184,13 @@ impl ClassTally {
     pub(super) fn tidy(&mut self) -> Result<()> {
         for group in &mut self.groups {
             if group.members == 0 {
-                *group = ClassSums::new(self.width, self.squares);
+                *group = Arc::new(ClassSums::new(self.width, self.squares));
             }
             let [_, first, second] = group.lost;
+            if first <= 0.0 && second <= 0.0 {
+                continue;
+            }
+            let group = Arc::make_mut(group);
             for (sums, lost) in [(&mut group.first, first), (&mut group.second, second)] {
                 if lost > 0.0 {
                     sums.iter_mut()
@@ -191,17 +205,17 @@ impl ClassTally {
         Ok(())
     }
 
-    pub(super) fn by_class(&self) -> &[ClassSums] {
+    pub(super) fn by_class(&self) -> &[Arc<ClassSums>] {
         &self.groups[..self.classes]
     }
 
     /// The sums of all rows at weight 1.
     pub(super) fn together(&self) -> Option<&ClassSums> {
-        self.groups.get(self.classes)
+        self.groups.get(self.classes).map(Arc::as_ref)
     }
 
     pub(super) fn is_exact(&self) -> bool {
-        self.groups.iter().all(ClassSums::is_exact)
+        self.groups.iter().all(|group| group.is_exact())
     }
 
     pub(super) fn prior(&self) -> Vec<f64> {
@@ -233,8 +247,8 @@ fn decode(targets: &[f64]) -> usize {
     (0..targets.len()).fold(0, better)
 }
 
-/// A tally as it is written down, before it is believed.
-#[derive(Clone, Serialize, Deserialize)]
+/// A tally as it is read, before it is believed.
+#[derive(Deserialize)]
 struct StoredTally {
     outputs: usize,
     width: usize,
@@ -242,9 +256,19 @@ struct StoredTally {
     groups: Vec<ClassSums>,
 }
 
-impl From<ClassTally> for StoredTally {
-    fn from(tally: ClassTally) -> Self {
-        Self { outputs: tally.outputs, width: tally.width, rows: tally.rows, groups: tally.groups }
+/// The same as it is written.
+#[derive(Serialize)]
+struct WrittenTally<'a> {
+    outputs: usize,
+    width: usize,
+    rows: usize,
+    groups: Vec<&'a ClassSums>,
+}
+
+impl Serialize for ClassTally {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        let groups = self.groups.iter().map(Arc::as_ref).collect();
+        WrittenTally { outputs: self.outputs, width: self.width, rows: self.rows, groups }.serialize(to)
     }
 }
 
@@ -265,6 +289,7 @@ impl TryFrom<StoredTally> for ClassTally {
         if outputs == 0 || groups.len() != classes + squares as usize || !groups.iter().all(fits) {
             return Err(Error::Damaged("the class sums do not fit together".into()));
         }
+        let groups = groups.into_iter().map(Arc::new).collect();
         Ok(Self { classes, outputs, width, rows, squares, groups })
     }
 }

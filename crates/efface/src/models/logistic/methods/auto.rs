@@ -76,12 +76,12 @@ impl Auto {
             work.train_anew()?;
             "rows that join a certified model need training".to_string()
         } else {
+            // Without a kept Hessian every step is measured as it is made.
+            let bare = work.is_bare();
+            work.profiles = bare;
             work.newton_within(work.wanted_accuracy(goal))?;
-            if work.relative_bound() > goal && work.passes == 0 {
+            if work.relative_bound() > goal && !bare {
                 work.measure()?;
-            }
-            if work.relative_bound() > goal && work.is_bare() {
-                work.profile()?;
             }
             let mut last = f64::INFINITY;
             let mut trained = false;
@@ -103,9 +103,8 @@ impl Auto {
                 }
                 last = gradient;
                 work.newton_within(work.wanted_accuracy(goal))?;
-                work.measure()?;
-                if work.relative_bound() > goal && work.is_bare() {
-                    work.profile()?;
+                if !bare {
+                    work.measure()?;
                 }
             }
             if work.relative_bound() > tolerance && !work.is_bare() {
