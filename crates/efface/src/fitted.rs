@@ -11,7 +11,7 @@ use crate::traits::{Amend, Fit, Forget, Settled};
 pub struct Fitted<M> {
     model: M,
     rows: Rows,
-    settle_after: usize,
+    settle_after: Option<usize>,
 }
 
 impl<M: Amend> Fitted<M> {
@@ -22,12 +22,13 @@ impl<M: Amend> Fitted<M> {
 
     /// A model that was fitted elsewhere, and its rows.
     pub fn of(model: M, rows: Rows) -> Self {
-        Self { model, rows, settle_after: 32 }
+        Self { model, rows, settle_after: None }
     }
 
-    /// How many changed rows may wait before the curvature is brought up to date; 32 unless said otherwise.
+    /// How many changed rows may wait before the curvature is brought up to date; as many as the model says
+    /// ([`Amend::most_waiting`]) unless said otherwise.
     pub fn settle_after(mut self, rows: usize) -> Self {
-        self.settle_after = rows.max(1);
+        self.settle_after = Some(rows.max(1));
         self
     }
 
@@ -78,7 +79,7 @@ impl<M: Amend> Fitted<M> {
     fn accept(&mut self, outcome: Outcome<M>) -> Evidence {
         let Outcome { model, mut evidence } = outcome;
         self.model = model;
-        if self.model.waiting() >= self.settle_after
+        if self.model.waiting() >= self.settle_after.unwrap_or_else(|| self.model.most_waiting())
             && let Ok(settled) = self.model.settle()
         {
             evidence.refactored |= settled.refactored;

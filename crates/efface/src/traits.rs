@@ -64,6 +64,11 @@ pub trait Amend: Sized {
 
     /// How many changed rows wait for the next settle.
     fn waiting(&self) -> usize;
+
+    /// How many changed rows are better settled than left waiting.
+    fn most_waiting(&self) -> usize {
+        32
+    }
 }
 
 /// What a settle did.

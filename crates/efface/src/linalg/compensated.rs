@@ -62,38 +62,71 @@ impl DoubleWord {
     }
 }
 
-/// Partial sums side by side, so that the compiler can use wide registers.
-const LANES: usize = 8;
+/// Partial sums side by side, as many whatever the processor, so that every machine adds in the same order.
+const LANES: usize = 16;
 
 /// Σ a_j (b_j + c_j) in two words; `c` may be empty.
 pub(crate) fn long_dot(a: &[f64], b: &[f64], c: &[f64]) -> DoubleWord {
-    widest(
-        #[inline(always)]
-        || {
-            let mut high = [0.0f64; LANES];
-            let mut low = [0.0f64; LANES];
-            let (a_whole, a_rest) = a.as_chunks::<LANES>();
-            let (b_whole, b_rest) = b[..a.len()].as_chunks::<LANES>();
-            for (x, y) in a_whole.iter().zip(b_whole) {
-                for lane in 0..LANES {
-                    let (product, rest) = two_product(x[lane], y[lane]);
-                    let (sum, lost) = two_sum(high[lane], product);
-                    high[lane] = sum;
-                    low[lane] += lost + rest;
-                }
+    let b = &b[..a.len()];
+    let whole = a.len() / LANES * LANES;
+    let (high, low) = pulp::Arch::new().dispatch(LaneProducts { a: &a[..whole], b: &b[..whole] });
+    let mut total = DoubleWord::default();
+    for (x, y) in a[whole..].iter().zip(&b[whole..]) {
+        total = total.plus_product(*x, *y);
+    }
+    for (high, low) in high.into_iter().zip(low) {
+        total = total.plus(DoubleWord { high, low });
+    }
+    // The second words are so small that their products need no compensation.
+    if c.is_empty() { total } else { total.plus(DoubleWord::new(super::dot(a, c))) }
+}
+
+/// The sums of products in every lane, in two words. Written in the processor's own registers: left to itself, the compiler
+/// takes one number at a time, which takes four times as long.
+struct LaneProducts<'a> {
+    a: &'a [f64],
+    b: &'a [f64],
+}
+
+impl pulp::WithSimd for LaneProducts<'_> {
+    type Output = ([f64; LANES], [f64; LANES]);
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, simd: S) -> Self::Output {
+        match LANES / S::F64_LANES {
+            2 => self.summed::<S, 2>(simd),
+            4 => self.summed::<S, 4>(simd),
+            8 => self.summed::<S, 8>(simd),
+            _ => self.summed::<S, LANES>(simd),
+        }
+    }
+}
+
+impl LaneProducts<'_> {
+    /// As many registers as hold all lanes.
+    #[inline(always)]
+    fn summed<S: pulp::Simd, const REGISTERS: usize>(self, simd: S) -> ([f64; LANES], [f64; LANES]) {
+        let a = S::as_simd_f64s(self.a).0.as_chunks::<REGISTERS>().0;
+        let b = S::as_simd_f64s(self.b).0.as_chunks::<REGISTERS>().0;
+        let mut high = [simd.splat_f64s(0.0); REGISTERS];
+        let mut low = [simd.splat_f64s(0.0); REGISTERS];
+        for (x, y) in a.iter().zip(b) {
+            for r in 0..REGISTERS {
+                let product = simd.mul_f64s(x[r], y[r]);
+                let rest = simd.mul_add_f64s(x[r], y[r], simd.neg_f64s(product));
+                let sum = simd.add_f64s(high[r], product);
+                let part = simd.sub_f64s(sum, high[r]);
+                let lost = simd
+                    .add_f64s(simd.sub_f64s(high[r], simd.sub_f64s(sum, part)), simd.sub_f64s(product, part));
+                high[r] = sum;
+                low[r] = simd.add_f64s(low[r], simd.add_f64s(lost, rest));
             }
-            let mut total = DoubleWord::default();
-            for (x, y) in a_rest.iter().zip(b_rest) {
-                total = total.plus_product(*x, *y);
-            }
-            for lane in 0..LANES {
-                total = total.plus(DoubleWord { high: high[lane], low: low[lane] });
-            }
-            // The second words are so small that their products need no compensation.
-            let small: f64 = a.iter().zip(c).map(|(x, y)| x * y).sum();
-            total.plus(DoubleWord::new(small))
-        },
-    )
+        }
+        let mut sums = ([0.0; LANES], [0.0; LANES]);
+        S::as_mut_simd_f64s(&mut sums.0).0.iter_mut().zip(high).for_each(|(to, from)| *to = from);
+        S::as_mut_simd_f64s(&mut sums.1).0.iter_mut().zip(low).for_each(|(to, from)| *to = from);
+        sums
+    }
 }
 
 /// `high + low += scale · a`, entry by entry. The second word stays below the last digit of the first, so that a sum of n

@@ -123,6 +123,8 @@ pub trait ModelChanges {
 
     /// How many changed rows wait for the next settle.
     fn waiting_rows(&self) -> usize;
+    /// How many changed rows are better settled than left waiting.
+    fn most_waiting_rows(&self) -> usize;
 }
 
 impl<M: FamilyModel + Amend + TakesMethods + Clone> ModelChanges for M {
@@ -158,6 +160,10 @@ impl<M: FamilyModel + Amend + TakesMethods + Clone> ModelChanges for M {
 
     fn refresh_evidence(&self, evidence: &mut Evidence) {
         self.update_evidence(evidence);
+    }
+
+    fn most_waiting_rows(&self) -> usize {
+        self.most_waiting()
     }
 
     fn waiting_rows(&self) -> usize {
@@ -294,5 +300,9 @@ impl Amend for Model {
 
     fn waiting(&self) -> usize {
         self.0.waiting_rows()
+    }
+
+    fn most_waiting(&self) -> usize {
+        self.0.most_waiting_rows()
     }
 }

@@ -18,11 +18,14 @@ use std::sync::Arc;
 
 use faer::{Mat, Par};
 
-use super::change::{LongResiduals, RidgeChange};
+use super::change::{LongResiduals, RidgeChange, tight_joint_growth};
 use super::sums::{RidgeSums, SignedRows};
 use super::{Basis, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
 use crate::linalg::{UNIT, inverse_norm, two_sum};
+
+/// By so much norms may have been carried beyond what was measured before they are measured again.
+pub(super) const MOST_GROWTH: f64 = 4.0;
 
 /// Above this fraction, A⁻¹ is not known well enough for anything to follow from it.
 const TRUSTED: f64 = 0.25;
@@ -254,7 +257,13 @@ impl DenseBody {
         change: &RidgeChange,
         par: Par,
     ) {
-        if ledger.quality.growth * ledger.quality.carried_growth <= 2.0 {
+        // Counting that rows point in different directions is far cheaper than measuring.
+        let changes = self.pending.iter().map(Arc::as_ref).chain(std::iter::once(change));
+        ledger.waiting_growth = ledger.waiting_growth.min(tight_joint_growth(changes));
+        if ledger.quality.measured_after == 0 {
+            ledger.quality.growth = ledger.waiting_growth;
+        }
+        if ledger.quality.growth * ledger.quality.carried_growth <= MOST_GROWTH {
             return;
         }
         let (caller, spread) = self.curvature_norms(&model.basis, model.settings.lambda, Some(change), par);

@@ -116,11 +116,6 @@ impl ChangeCore {
         })
     }
 
-    /// An entry of X̂Ẑᵀ for rows that leave.
-    fn hat_of_leaving(&self, i: usize, j: usize) -> f64 {
-        if i == j { self.middle[(i, j)] + 1.0 } else { self.middle[(i, j)] }
-    }
-
     /// ‖(S + X̂Ẑᵀ)E − r̂‖.
     fn residual(&self, coefficients: &Mat<f64>, residual: &Mat<f64>) -> f64 {
         let mut left = residual.clone();
@@ -196,10 +191,18 @@ pub(crate) struct RidgeChange {
     /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
     residual_lost: f64,
-    /// X̂A⁻¹ with the settled A, where that is not `zt`.
-    settled_zt: Option<Mat<f64>>,
-    /// X̂A⁻¹Xᵀ with the settled A, X being all rows that wait, those of this change last; None where no other waits.
-    joint_hat: Option<Mat<f64>>,
+    met: MetChanges,
+}
+
+/// How a change meets those that wait before it.
+#[derive(Debug, Clone)]
+struct MetChanges {
+    /// ẐⱼX̂ᵀ, one line for each row that waits and one column for each row of this change.
+    along: Mat<f64>,
+    /// X̂A⁻¹Xᵀ with the settled A, X being all rows that wait, those of this change last.
+    joint_hat: Mat<f64>,
+    /// For every row up to this change the sum of its line of |H| over the rows that leave; 0 for rows that join.
+    line_sums: Vec<f64>,
 }
 
 impl RidgeChange {
@@ -208,6 +211,7 @@ impl RidgeChange {
         gathered: GatheredRows,
         zt: Mat<f64>,
         theta: &Mat<f64>,
+        waiting: &WaitingChanges<'_>,
         par: Par,
     ) -> Result<Self, Box<GatheredRows>> {
         let hat = hat_block(&gathered.rows.xt, gathered.rows.places.as_deref(), &zt, par);
@@ -217,21 +221,8 @@ impl RidgeChange {
         let GatheredRows { ids, roots, rows } = gathered;
         let LongResiduals { high: residual, lost, .. } = LongResiduals::of(&rows, theta);
         let residual_lost = lost + UNIT * norm(&residual);
-        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows, settled_zt: None, joint_hat: None })
-    }
-
-    /// Takes note of the changes that wait before this one; `settled` is X̂A⁻¹ without them.
-    pub(crate) fn meet(&mut self, settled: Mat<f64>, pending: &[Arc<RidgeChange>]) {
-        self.settled_zt = Some(settled);
-        let mut lines = Vec::new();
-        for other in pending.iter().map(Arc::as_ref).chain(std::iter::once(&*self)) {
-            let vectors = other.settled_zt.as_ref().unwrap_or(&other.zt);
-            for j in 0..vectors.ncols() {
-                let line = |k: usize| dot(self.rows.xt.col_as_slice(k), vectors.col_as_slice(j));
-                lines.push((0..self.rows.xt.ncols()).map(line).collect::<Vec<f64>>());
-            }
-        }
-        self.joint_hat = Some(Mat::from_fn(self.rows.xt.ncols(), lines.len(), |k, j| lines[j][k]));
+        let met = waiting.meet(&core, &rows.signs);
+        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows, met })
     }
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
@@ -317,8 +308,8 @@ impl RidgeChange {
         }
     }
 
-    /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it.
-    pub(crate) fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>, par: Par) -> Mat<f64> {
+    /// `solved −= Ẑᵀ M Ẑ·rhs`: turns A⁻¹·rhs from before this change into the one after it. Returns Ẑ·rhs and M times it.
+    pub(crate) fn correct(&self, rhs: &Mat<f64>, solved: &mut Mat<f64>, par: Par) -> [Mat<f64>; 2] {
         let mut along = Mat::zeros(self.zt.ncols(), rhs.ncols());
         if self.zt.ncols() * rhs.ncols() <= 4 {
             for column in 0..rhs.ncols() {
@@ -329,40 +320,119 @@ impl RidgeChange {
         } else {
             multiply(along.as_mut(), Accum::Replace, self.zt.as_ref().transpose(), rhs.as_ref(), 1.0, par);
         }
-        let along = self.core.times(&along);
-        add_product(solved, &self.zt, &along, -1.0, par);
-        along
+        let scaled = self.core.times(&along);
+        add_product(solved, &self.zt, &scaled, -1.0, par);
+        [along, scaled]
+    }
+
+    /// The entry of X̂Ẑᵀ, of which the core has S + X̂Ẑᵀ.
+    fn hat(core: &ChangeCore, signs: &[f64], i: usize, j: usize) -> f64 {
+        core.middle[(i, j)] - if i == j { signs[i] } else { 0.0 }
     }
 }
 
-/// At least the growth of A⁻¹ through the rows that leave in all these changes: 1/(1 − ‖H‖), ‖H‖ being at most the largest
-/// sum of a line of H = XA⁻¹Xᵀ with the settled A.
-pub(crate) fn joint_growth(pending: &[Arc<RidgeChange>], change: &RidgeChange) -> f64 {
-    let mut signs: Vec<f64> = Vec::new();
-    let mut sums: Vec<f64> = Vec::new();
-    for part in pending.iter().map(Arc::as_ref).chain(std::iter::once(change)) {
-        let before = signs.len();
-        signs.extend_from_slice(&part.rows.signs);
-        for k in 0..part.rows.signs.len() {
-            sums.push(0.0);
-            if part.rows.signs[k] > 0.0 {
-                continue;
+/// The changes that wait before some rows, as these rows meet them.
+pub(crate) struct WaitingChanges<'a> {
+    pending: &'a [Arc<RidgeChange>],
+    /// ẐⱼX̂ᵀ and (S + X̂Ẑᵀ)ⱼ⁻¹ẐⱼX̂ᵀ, one line for each row that waits.
+    along: Mat<f64>,
+    scaled: Mat<f64>,
+}
+
+impl<'a> WaitingChanges<'a> {
+    /// Turns `zt`, which is X̂A⁻¹ with the settled A, into that with A after the changes that wait.
+    pub(crate) fn correct(
+        pending: &'a [Arc<RidgeChange>],
+        xt: &Mat<f64>,
+        zt: &mut Mat<f64>,
+        par: Par,
+    ) -> Self {
+        let waiting = pending.iter().map(|change| change.rows.signs.len()).sum();
+        let mut met =
+            Self { pending, along: Mat::zeros(waiting, xt.ncols()), scaled: Mat::zeros(waiting, xt.ncols()) };
+        let mut at = 0;
+        for change in pending {
+            let k = change.rows.signs.len();
+            let [along, scaled] = change.correct(xt, zt, par);
+            met.along.as_mut().subrows_mut(at, k).copy_from(&along);
+            met.scaled.as_mut().subrows_mut(at, k).copy_from(&scaled);
+            at += k;
+        }
+        met
+    }
+
+    /// The products of the rows with those that wait, in the settled A⁻¹.
+    ///
+    /// A⁻¹ is the inverse after the changes 1 … l plus Σ Ẑⱼᵀ(S + X̂Ẑᵀ)ⱼ⁻¹Ẑⱼ over them, so that these products follow from those
+    /// that the corrections were made of, without another one of length d.
+    fn meet(&self, core: &ChangeCore, signs: &[f64]) -> MetChanges {
+        let own = signs.len();
+        let waiting = self.along.nrows();
+        let mut joint_hat = Mat::zeros(own, waiting + own);
+        let mut line_sums = self.pending.last().map_or(Vec::new(), |last| last.met.line_sums.clone());
+        line_sums.resize(waiting + own, 0.0);
+        for k in 0..own {
+            let scaled = self.scaled.col_as_slice(k);
+            let leaves = signs[k] < 0.0;
+            let mut at = 0;
+            for other in self.pending {
+                for (j, sign) in other.rows.signs.iter().enumerate() {
+                    let entry = self.along[(at + j, k)] + dot(other.met.along.col_as_slice(j), &scaled[..at]);
+                    joint_hat[(k, at + j)] = entry;
+                    if leaves && *sign < 0.0 {
+                        line_sums[at + j] += entry.abs();
+                        line_sums[waiting + k] += entry.abs();
+                    }
+                }
+                at += other.rows.signs.len();
             }
-            for j in (0..=before + k).filter(|&j| signs[j] < 0.0) {
-                let entry = match &part.joint_hat {
-                    Some(hat) => hat[(k, j)].abs(),
-                    // The first change waits for none: its own block is in its core.
-                    None => part.core.hat_of_leaving(k, j - before).abs(),
-                };
-                sums[before + k] += entry;
-                if j != before + k {
-                    sums[j] += entry;
+            for j in 0..own {
+                let entry = RidgeChange::hat(core, signs, k, j) + dot(self.along.col_as_slice(j), scaled);
+                joint_hat[(k, waiting + j)] = entry;
+                if leaves && signs[j] < 0.0 {
+                    line_sums[waiting + k] += entry.abs();
                 }
             }
         }
+        MetChanges { along: self.along.clone(), joint_hat, line_sums }
     }
-    let largest = sums.into_iter().fold(0.0, f64::max) * (1.0 + 1e-9);
-    if largest < 1.0 { 1.0 / (1.0 - largest) } else { f64::INFINITY }
+}
+
+/// Above this bound on ‖H‖, the entries of H, made of quotients by 1 − h, are not good enough for 1/(1 − ‖H‖).
+const LARGEST_HAT: f64 = 0.99;
+
+/// At least the growth of A⁻¹ through the rows that leave up to this change, 1/(1 − ‖H‖) for H = XA⁻¹Xᵀ with the settled A, ‖H‖
+/// being at most the largest sum of a line of |H|.
+pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
+    growth_of(last.met.line_sums.iter().copied().fold(0.0, f64::max))
+}
+
+/// The same with ‖H‖ ≤ ‖H¹⁶‖^(1/16), which counts that rows point in different directions. O(k³) for k rows that wait.
+pub(crate) fn tight_joint_growth<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
+    let signs: Vec<f64> = changes.clone().flat_map(|change| change.rows.signs.iter().copied()).collect();
+    let mut power = Mat::zeros(signs.len(), signs.len());
+    let mut before = 0;
+    let mut loose = 1.0;
+    for change in changes {
+        let own = change.rows.signs.len();
+        for k in (0..own).filter(|&k| signs[before + k] < 0.0) {
+            for j in (0..=before + k).filter(|&j| signs[j] < 0.0) {
+                power[(before + k, j)] = change.met.joint_hat[(k, j)];
+                power[(j, before + k)] = change.met.joint_hat[(k, j)];
+            }
+        }
+        before += own;
+        loose = joint_growth(change);
+    }
+    for _ in 0..4 {
+        power = &power * &power;
+    }
+    growth_of(largest_column_sum(&power).powf(1.0 / 16.0)).min(loose)
+}
+
+fn growth_of(norm: f64) -> f64 {
+    let norm = norm * (1.0 + 1e-9);
+    if norm <= LARGEST_HAT { 1.0 / (1.0 - norm) } else { f64::INFINITY }
 }
 
 pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {

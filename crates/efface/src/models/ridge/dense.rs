@@ -11,7 +11,7 @@ use faer::Mat;
 
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor};
 use super::build::{BodyBefore, BuiltBody, RefinementPlan, RidgeFrame, refine};
-use super::change::{LongResiduals, RidgeChange};
+use super::change::{LongResiduals, RidgeChange, WaitingChanges, joint_growth};
 use super::curvature::{CurvatureSolver, factor_of};
 use super::sums::{RidgeSums, SignedRows};
 use super::{Form, GatheredRows, Ridge, RidgeBody, RidgeModel, RidgePenalty, Step};
@@ -152,16 +152,8 @@ impl DenseBody {
         let GatheredRows { ids, roots, rows } = &gathered;
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
         let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
-        if self.pending.is_empty() {
-            return RidgeChange::new(gathered, zt, theta, par);
-        }
-        let settled = zt.clone();
-        for waiting in &self.pending {
-            waiting.correct(&rows.xt, &mut zt, par);
-        }
-        let mut change = RidgeChange::new(gathered, zt, theta, par)?;
-        change.meet(settled, &self.pending);
-        Ok(change)
+        let waiting = WaitingChanges::correct(&self.pending, &rows.xt, &mut zt, par);
+        RidgeChange::new(gathered, zt, theta, &waiting, par)
     }
 
     /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow far less than the
@@ -171,7 +163,7 @@ impl DenseBody {
         if self.pending.is_empty() {
             return product;
         }
-        product.min(super::change::joint_growth(&self.pending, change))
+        product.min(joint_growth(change))
     }
 
     /// The exact change.

@@ -8,15 +8,19 @@
 use faer::{Accum, Mat, Par};
 
 use super::Basis;
-use super::sums::RidgeSums;
+use super::sums::{RidgeSums, SignedRows};
 use crate::error::Result;
-use crate::linalg::{UNIT, mirror_lower, multiply, multiply_lower, two_product, two_sum};
+use crate::linalg::{
+    DoubleWord, UNIT, long_add_scaled, mirror_lower, multiply, multiply_lower, two_product, two_sum,
+};
 use crate::rows::{RowStore, Rows};
 
 /// Rows whose products are summed without rounding.
 const BLOCK: usize = 256;
 /// Bits of the coarse part, its sign included: 2·(23 − 1) + log₂ 256 ≤ 53.
 const COARSE: i32 = 23;
+/// Rows of which at most one entry in so many is not zero are added entry by entry.
+const FEW_NON_ZEROS: usize = 8;
 /// The rest is at most 2^-22 of the column's largest entry in the block, whose sum over a block is at most √256 spreads.
 const REST: f64 = 1.0 / (1 << 17) as f64;
 
@@ -46,6 +50,63 @@ impl RidgeSums {
         // The second words have the rounding of the rest, and that of summing themselves.
         self.charge = self.charge * rest + 64.0 * UNIT * UNIT * rows.len() as f64;
         Ok(true)
+    }
+}
+
+impl RidgeSums {
+    /// Adds signed rows to both words of A. Returns the share of the plain sums' rounding that is left.
+    pub(super) fn apply_long(&mut self, change: &SignedRows, par: Par) -> f64 {
+        let Self { a, low: Some(low), .. } = self else { return 1.0 };
+        let rows = change.signs.len();
+        let non_zeros: usize =
+            (0..rows).map(|k| change.xt.col_as_slice(k).iter().filter(|x| **x != 0.0).count()).sum();
+        if non_zeros * FEW_NON_ZEROS < change.xt.nrows() * rows {
+            for (k, sign) in change.signs.iter().enumerate() {
+                let row = change.xt.col_as_slice(k);
+                for (j, x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                    let scale = DoubleWord::new(sign * x);
+                    long_add_scaled(a.col_as_slice_mut(j), low.col_as_slice_mut(j), scale, row);
+                }
+            }
+            return 4.0 * UNIT;
+        }
+        let width = a.nrows();
+        let mut square = Mat::<f64>::zeros(width, width);
+        let mut cross = Mat::<f64>::zeros(width, width);
+        for start in (0..rows).step_by(BLOCK) {
+            let filled = BLOCK.min(rows - start);
+            let mut coarse = change.xt.as_ref().subcols(start, filled).to_owned();
+            let mut rest = Mat::<f64>::zeros(width, filled);
+            split(&mut coarse, &mut rest, filled);
+            let middle = &coarse + &rest * faer::Scale(0.5);
+            let mut signed_coarse = coarse.clone();
+            let mut signed_rest = rest.clone();
+            for (k, sign) in change.signs[start..start + filled].iter().enumerate().filter(|(_, s)| **s < 0.0)
+            {
+                signed_coarse.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
+                signed_rest.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
+            }
+            let lower = |out: &mut Mat<f64>, accum, left: &Mat<f64>, right: &Mat<f64>| {
+                multiply_lower(out.as_mut(), accum, left.as_ref(), right.as_ref().transpose(), 1.0, par);
+            };
+            lower(&mut square, Accum::Replace, &signed_coarse, &coarse);
+            lower(&mut cross, Accum::Replace, &middle, &signed_rest);
+            lower(&mut cross, Accum::Add, &signed_rest, &middle);
+            for j in 0..width {
+                let added = square.col_as_slice(j)[j..].iter().zip(&cross.col_as_slice(j)[j..]);
+                let sums = a.col_as_slice_mut(j)[j..].iter_mut().zip(&mut low.col_as_slice_mut(j)[j..]);
+                for ((high, low), (square, cross)) in sums.zip(added) {
+                    let (sum, lost) = two_sum(*high, *square);
+                    let rest = *low + (lost + cross);
+                    // The larger word comes first, so that three operations give the exact sum of both.
+                    *high = sum + rest;
+                    *low = rest - (*high - sum);
+                }
+            }
+        }
+        mirror_lower(a.as_mut());
+        mirror_lower(low.as_mut());
+        REST + 4.0 * UNIT
     }
 }
 

@@ -305,6 +305,11 @@ impl Amend for RidgeModel {
             RidgeBody::Wide(_) => 0,
         }
     }
+
+    /// A row that waits costs a request O(d), a fold O(d²) whatever their number: wide models fold more rows at once.
+    fn most_waiting(&self) -> usize {
+        (self.basis.width() / 8).clamp(32, 128)
+    }
 }
 
 impl RidgeModel {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::bound::{CurvatureQuality, GradientAnchor};
+use super::bound::{CurvatureQuality, GradientAnchor, MOST_GROWTH};
 use super::build::{ErrorProbes, RidgeFrame};
+use super::change::tight_joint_growth;
 use super::curvature::MovedSolutions;
 use super::sums::SignedRows;
 use super::{DenseBody, Form};
@@ -29,6 +30,11 @@ impl DenseBody {
         let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
+        let tight = tight_joint_growth(self.pending.iter().map(Arc::as_ref));
+        self.ledger.waiting_growth = self.ledger.waiting_growth.min(tight);
+        if self.ledger.quality.measured_after == 0 {
+            self.ledger.quality.growth = self.ledger.waiting_growth;
+        }
         // The solver changes last of what can fail, and only when nothing does.
         let solver = Arc::make_mut(&mut self.solver);
         let refactored = solver.follow(&sums, &all, &moved, fresh, &frame.penalty, par)?;
@@ -61,7 +67,7 @@ impl DenseBody {
             ..before
         };
         // The carried norms only grow; take new ones before they spoil the bound.
-        if fresh || quality.carried_growth > 4.0 {
+        if fresh || quality.carried_growth > MOST_GROWTH / 2.0 {
             let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, None, par);
             quality.caller_norm = caller;
             quality.spread_norm = spread;

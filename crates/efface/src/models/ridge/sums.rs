@@ -10,8 +10,7 @@ use faer::{Accum, Mat, MatRef, Par};
 use super::Basis;
 use crate::error::Result;
 use crate::linalg::{
-    DoubleWord, UNIT, dot, long_add_scaled, long_dot, mirror_lower, multiply, multiply_lower, norm,
-    symmetric_product, widest,
+    DoubleWord, UNIT, dot, long_dot, mirror_lower, multiply, multiply_lower, norm, symmetric_product, widest,
 };
 use crate::rows::{RowRef, RowStore, Rows};
 
@@ -145,15 +144,8 @@ impl RidgeSums {
     pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) -> Vec<usize> {
         let signed = change.signed();
         let rounding = UNIT * (change.signs.len() as f64 + 4.0);
-        if let Some(low) = &mut self.low {
-            for (k, sign) in change.signs.iter().enumerate() {
-                let row = change.xt.col_as_slice(k);
-                for (j, x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                    let scale = DoubleWord::new(sign * x);
-                    long_add_scaled(self.a.col_as_slice_mut(j), low.col_as_slice_mut(j), scale, row);
-                }
-            }
-            self.charge += 4.0 * UNIT * rounding + change.rounding * UNIT;
+        if self.low.is_some() {
+            self.charge += self.apply_long(change, par) * rounding + change.rounding * UNIT;
         } else {
             multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
             self.charge += rounding;
