@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{classifiers, data, methods, networks, package, python, root};
+use crate::{classifiers, data, methods, networks, package, python, root, speed};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -22,7 +22,7 @@ const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.first().map(String::as_str) {
         None => {
-            for part in ["deletion", "flat", "fit", "stream", "injection"] {
+            for part in ["deletion", "flat", "memory", "drift", "injection", "fit", "stream", "forms"] {
                 run(&[part.to_string()])?;
             }
             Ok(())
@@ -38,8 +38,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             widths.into_iter().try_for_each(deletion)
         }
         Some("flat") => flat(),
-        Some("fit") => fit(),
-        Some("stream") => stream(),
+        Some("memory") => memory(),
+        Some("drift") => drift(),
+        Some("fit") => speed::fit(&args[1..]),
+        Some("stream") => speed::stream(&args[1..]),
+        Some("forms") => speed::forms(),
+        Some("compare") => speed::compare(&args[1..]),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
         Some("classifiers") => classifiers::run(&args[1..]),
@@ -48,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("python") => package::bench(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, fit, stream, injection, classifiers, data, methods, nn and python exist"
+                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, compare, classifiers, data, methods, nn and python exist"
             )
         }
     }
@@ -195,13 +199,13 @@ fn flat() -> Result<()> {
     Ok(())
 }
 
-fn fit() -> Result<()> {
+fn memory() -> Result<()> {
     let theirs = parse(&python::script("linear.py", &["fit", "30000", "3000"], 2)?)?;
     let ours = measure("linear", &["fit", "30000", "3000"])?;
     let a = ours.first().context("no measurement")?;
     let b = theirs.first().context("no measurement")?;
     let square = number(a, "square_bytes");
-    println!("\n## Fit, n = 30,000, d = 3,000, two threads\n");
+    println!("\n## Memory of a fit, n = 30,000, d = 3,000, two threads\n");
     println!("| | seconds | peak memory beyond the data |\n|---|---|---|");
     println!(
         "| efface | {:.2} | {:.0} MB = {:.2} d×d matrices |",
@@ -219,7 +223,7 @@ fn fit() -> Result<()> {
     Ok(())
 }
 
-fn stream() -> Result<()> {
+fn drift() -> Result<()> {
     let all = measure("linear", &["stream"])?;
     let v = all.first().context("no measurement")?;
     println!("\n## {} deletions one at a time, d = {}\n", v["deletions"], v["d"]);

@@ -11,6 +11,7 @@ mod package;
 mod python;
 mod release;
 mod scratch;
+mod speed;
 mod test;
 mod tidy;
 mod torture;
@@ -29,7 +30,9 @@ cargo xtask <command>
   tidy           the invariants of ARCHITECTURE.md that a text search can check
   crates         whether the crates meant for crates.io can be packed
   bench [part]   measured tables beside numpy, scikit-learn and the paper
-                 parts: deletion [D …], flat, fit, stream, injection; all of these without one
+                 parts: deletion [D …], flat, memory, drift, injection, fit [N D], stream [D …], forms; all without one
+                        fit and stream take --threads T or 1,2,4
+                        compare [--record]: this commit against the figures in xtask/bench/recorded.json
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn; parts: fit, forget, call

@@ -61,17 +61,32 @@ where
 }
 
 /// A copy of an array, in large pages where the system has them: touching new memory page by page can take longer than
-/// copying into it. numpy asks for the same.
-fn copied<T: Copy>(values: &[T]) -> Vec<T> {
-    let mut copy = Vec::with_capacity(values.len());
+/// copying into it. numpy asks for the same. A large one is copied by several threads, because one alone does not fill the way
+/// to memory.
+fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
+    /// Below this many bytes a thread is not worth its start, and more threads than this do not copy faster.
+    const SHARE: usize = 16 << 20;
+    const MOST_THREADS: usize = 8;
+    let mut copy = vec![T::default(); values.len()];
     #[cfg(target_os = "linux")]
-    ask_for_large_pages(copy.spare_capacity_mut());
-    copy.extend_from_slice(values);
+    ask_for_large_pages(&mut copy);
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let threads = (size_of_val(values) / SHARE).min(cores).min(MOST_THREADS);
+    if threads <= 1 {
+        copy.copy_from_slice(values);
+        return copy;
+    }
+    let share = values.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (to, from) in copy.chunks_mut(share).zip(values.chunks(share)) {
+            scope.spawn(|| to.copy_from_slice(from));
+        }
+    });
     copy
 }
 
 #[cfg(target_os = "linux")]
-fn ask_for_large_pages<T>(memory: &mut [std::mem::MaybeUninit<T>]) {
+fn ask_for_large_pages<T>(memory: &mut [T]) {
     /// Below this size it is not worth a call.
     const LARGE: usize = 4 << 20;
     /// A multiple of every page size in use.

@@ -1,6 +1,6 @@
 //! Rows to measure with.
 
-use efface::{Dense, Rows};
+use efface::{Csr, Dense, Rows};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -62,4 +62,20 @@ impl GeneratedTable {
     pub(crate) fn rows(self) -> Rows {
         Rows::new(Dense::new(self.x, self.width).unwrap(), self.y, 1).unwrap()
     }
+}
+
+/// Rows of words: as many different ones a row, the frequent ones first, as Zipf's law has them.
+pub(crate) fn sparse_table(rows: usize, width: usize, words: usize) -> Rows {
+    let mut rng = ChaCha8Rng::seed_from_u64((rows * 31 + width) as u64);
+    let mut table = Csr::<f64>::new(width);
+    let mut y = Vec::with_capacity(rows);
+    for _ in 0..rows {
+        let draw = |u: f64| ((u * (width as f64).ln()).exp() as u32 - 1).min(width as u32 - 1);
+        let mut entries: Vec<(u32, f64)> = (0..words).map(|_| (draw(rng.random()), 1.0)).collect();
+        entries.sort_by_key(|entry| entry.0);
+        entries.dedup_by_key(|entry| entry.0);
+        table.push(&entries).unwrap();
+        y.push(entries.iter().map(|(j, _)| f64::from(j % 7) - 3.0).sum::<f64>() + rng.random::<f64>());
+    }
+    Rows::new(table, y, 1).unwrap()
 }

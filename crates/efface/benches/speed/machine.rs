@@ -16,6 +16,9 @@ pub(crate) fn describe() -> String {
     format!("{}, {} cores, {}", field("model name"), cores, has.join(" "))
 }
 
+/// Up to this spread a machine counts as quiet.
+pub(crate) const QUIET: f64 = 0.1;
+
 /// The spread of one short computation repeated: (the time that nine of ten stay below) ÷ (the median) − 1. A machine that has
 /// other work is above 0.1, and then only ratios within a run are worth reading.
 pub(crate) fn spread() -> f64 {

@@ -13,6 +13,7 @@ mod curvature;
 mod dead;
 mod dense;
 mod family;
+mod gather;
 mod gathered;
 mod long_sums;
 mod methods;
@@ -99,7 +100,7 @@ impl Fit for Ridge {
                 range: "at least 1 in a model without an intercept",
             });
         }
-        let form = self.form.resolve(features + self.intercept as usize);
+        let form = self.form_for(rows);
         if form == Form::Iterative {
             return wide::fit(self, rows);
         }

@@ -28,7 +28,7 @@ impl GroupSums {
     pub(crate) fn new(settings: &Ridge, rows: &Rows, groups: &[Vec<RowId>]) -> Result<Option<Self>> {
         settings.check()?;
         let width = rows.width() + usize::from(settings.intercept);
-        let form = settings.form.resolve(width);
+        let form = settings.form_for(rows);
         if !matches!(form, Form::Factor | Form::Inverse)
             || width == 0
             || width.saturating_mul(width).saturating_mul(groups.len()) > MOST_NUMBERS

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Basis, Form};
 use crate::error::{Error, Result};
+use crate::models::form::TableShape;
 use crate::rows::{RowStore, Rows};
 
 /// How to fit a ridge model.
@@ -89,6 +90,30 @@ impl Ridge {
     pub fn as_given(mut self, as_given: bool) -> Self {
         self.as_given = as_given;
         self
+    }
+
+    /// How the curvature of a fit to these rows is kept.
+    pub(crate) fn form_for(&self, rows: &Rows) -> Form {
+        /// As many rows are looked at, or up to twice as many.
+        const SAMPLE: usize = 2048;
+        let width = rows.width() + usize::from(self.intercept);
+        let dense = !rows.is_sparse();
+        let entries = if dense {
+            width as f64
+        } else {
+            let step = rows.len().div_ceil(SAMPLE).max(1);
+            let counts: Vec<usize> =
+                rows.iter().step_by(step).map(|row| row.features.entries().len()).collect();
+            counts.iter().sum::<usize>() as f64 / counts.len().max(1) as f64
+        };
+        self.form.resolve(TableShape {
+            rows: rows.len() as f64,
+            width,
+            entries,
+            dense,
+            outputs: rows.outputs() as f64,
+            penalised: self.lambda > 0.0,
+        })
     }
 
     /// The coordinates of a fit to these rows.

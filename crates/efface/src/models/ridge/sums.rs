@@ -5,17 +5,9 @@
 //! feature's row and column of A are *known* to be zero beyond the penalty, and are set so, instead of being left at the
 //! rounding error of what was subtracted.
 
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, Par};
 
-use super::Basis;
-use crate::error::Result;
-use crate::linalg::{
-    DoubleWord, UNIT, dot, long_dot, mirror_lower, multiply, multiply_lower, norm, symmetric_product, widest,
-};
-use crate::rows::{RowRef, RowStore, Rows};
-
-/// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
-const DENSE_SHARE: f64 = 0.05;
+use crate::linalg::{DoubleWord, UNIT, dot, long_dot, multiply, norm, symmetric_product};
 
 #[derive(Debug, Clone)]
 pub(crate) struct RidgeSums {
@@ -71,73 +63,6 @@ impl RidgeSums {
             b_charge: 0.0,
             low: None,
         }
-    }
-
-    /// Sums over all rows, unless it is told to stop. Memory: A, b and one block of rows no larger than A.
-    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
-        let width = basis.width();
-        let outputs = rows.outputs();
-        let mut sums = Self::zero(width, outputs);
-        let block = width.clamp(256, 4096).min(rows.len().max(1));
-        let mut dense: Option<(Mat<f64>, Mat<f64>)> = None;
-        let mut filled = 0;
-        let mut blocks = 0;
-        let mut targets = 0.0;
-        let mut weighted = false;
-        let mut sparse = SparseRow::default();
-        let unshifted = basis.is_unshifted();
-        for row in rows.iter() {
-            let root = row.weight.sqrt();
-            targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
-            weighted |= row.weight != 1.0;
-            if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
-                && unshifted
-                && (columns.len() as f64) < DENSE_SHARE * width as f64
-            {
-                sparse.add(&mut sums, basis, row.features, row.weight, row.targets);
-                continue;
-            }
-            let (xt, y) = dense.get_or_insert_with(|| (Mat::zeros(width, block), Mat::zeros(block, outputs)));
-            let column = xt.col_as_slice_mut(filled);
-            basis.write(row.features, root, column);
-            count_non_zeros(column, &mut sums.support);
-            for (output, target) in row.targets.iter().enumerate() {
-                y[(filled, output)] = target * root;
-            }
-            filled += 1;
-            if filled == block {
-                sums.add_block(xt.as_ref(), y.as_ref(), par);
-                filled = 0;
-                blocks += 1;
-                rows.go_on()?;
-            }
-        }
-        let mut terms = 0;
-        if let Some((xt, y)) = &dense {
-            sums.add_block(xt.as_ref().subcols(0, filled), y.as_ref().subrows(0, filled), par);
-            terms += block + blocks + 1;
-        }
-        if !sparse.entries.is_empty() {
-            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
-            // rows, without error unless they have weights.
-            let first = (basis.intercept && !weighted) as usize;
-            terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
-        }
-        for (j, penalty) in penalty.iter().enumerate() {
-            sums.a[(j, j)] += penalty;
-        }
-        // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
-        sums.charge = UNIT * (terms as f64 + 12.0);
-        sums.b_charge = sums.charge;
-        sums.target_spread = targets.sqrt();
-        mirror_lower(sums.a.as_mut());
-        sums.note();
-        Ok(sums)
-    }
-
-    fn add_block(&mut self, xt: MatRef<'_, f64>, y: MatRef<'_, f64>, par: Par) {
-        multiply_lower(self.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, par);
-        multiply(self.b.as_mut(), Accum::Add, xt, y, 1.0, par);
     }
 
     /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned. O(kd²).
@@ -331,44 +256,5 @@ impl SignedRows {
             all.rounding = all.rounding.max(part.rounding);
         }
         Some(all)
-    }
-}
-
-fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
-    widest(
-        #[inline(always)]
-        || {
-            for (count, x) in counts.iter_mut().zip(row) {
-                *count += (*x != 0.0) as u64;
-            }
-        },
-    );
-}
-
-/// Adds one sparse row to A by its pairs of non-zeros.
-#[derive(Default)]
-struct SparseRow {
-    entries: Vec<(usize, f64)>,
-}
-
-impl SparseRow {
-    fn add(&mut self, sums: &mut RidgeSums, basis: &Basis, row: RowRef<'_>, weight: f64, targets: &[f64]) {
-        let first = basis.intercept as usize;
-        self.entries.clear();
-        if basis.intercept {
-            self.entries.push((0, 1.0));
-        }
-        row.each(|j, x| self.entries.push((first + j, x * basis.inverse_scale(j))));
-        for (at, &(j, x)) in self.entries.iter().enumerate() {
-            sums.support[j] += (x != 0.0 && weight != 0.0) as u64;
-            let scaled = weight * x;
-            let column = sums.a.col_as_slice_mut(j);
-            for &(i, other) in &self.entries[at..] {
-                column[i] += scaled * other;
-            }
-            for (output, target) in targets.iter().enumerate() {
-                sums.b[(j, output)] += scaled * target;
-            }
-        }
     }
 }

@@ -1,0 +1,252 @@
+//! The sums of all rows, in one sweep: a row is centred, scaled, counted and multiplied with its targets where it is written into a
+//! block, and the block is multiplied with itself.
+//!
+//! Where A is small, every thread has sums of its own over a stretch of the rows, which are added up at the end. Where it is
+//! large, all threads write one block and then share its product.
+
+use faer::{Accum, Mat, MatRef, Par};
+
+use super::Basis;
+use super::sums::RidgeSums;
+use crate::error::Result;
+use crate::linalg::{UNIT, add_scaled, mirror_lower, multiply, multiply_lower, widest};
+use crate::rows::{RowRef, RowStore, RowView, Rows};
+
+/// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.
+const DENSE_SHARE: f64 = 0.05;
+
+/// Up to this width, every thread has sums of its own.
+const NARROW: usize = 1024;
+
+/// Rows of a block where every thread has its own: with their sums they stay near the processor.
+const NARROW_BLOCK: usize = 256;
+
+/// Up to so many outputs, b is made row by row, while the row is at hand.
+const FEW_OUTPUTS: usize = 4;
+
+impl RidgeSums {
+    /// Sums over all rows, unless it is told to stop. Memory: A and b, and one block of rows no larger than A; for models of up
+    /// to 1,024 columns that a thread.
+    pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
+        let threads = par.degree().max(1);
+        let slots = rows.slot_count();
+        let share = slots.div_ceil(threads).max(4 * NARROW_BLOCK);
+        let all = if basis.width() <= NARROW && share < slots {
+            let sweep = |start: usize| {
+                let mut part = SumsSweep::new(rows, basis, NARROW_BLOCK, Par::Seq);
+                part.add(start..(start + share).min(slots))?;
+                Ok(part)
+            };
+            let sweep = &sweep;
+            let parts: Vec<Result<SumsSweep<'_>>> = std::thread::scope(|scope| {
+                let starts = (0..slots).step_by(share);
+                let handles: Vec<_> = starts.map(|start| scope.spawn(move || sweep(start))).collect();
+                handles
+                    .into_iter()
+                    .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect()
+            });
+            let mut parts = parts.into_iter();
+            let mut all = parts.next().unwrap_or_else(|| sweep(0))?;
+            for part in parts {
+                all.absorb(&part?);
+            }
+            all
+        } else {
+            let width = basis.width();
+            let block = if width <= NARROW { NARROW_BLOCK } else { width.min(4096) };
+            let mut all = SumsSweep::new(rows, basis, block, par);
+            all.add(0..slots)?;
+            all
+        };
+        let SumsSweep { mut sums, mut terms, sparse_rows, weighted, targets, .. } = all;
+        if sparse_rows {
+            // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
+            // rows, without error unless they have weights.
+            let first = (basis.intercept && !weighted) as usize;
+            terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
+        }
+        for (j, penalty) in penalty.iter().enumerate() {
+            sums.a[(j, j)] += penalty;
+        }
+        // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
+        sums.charge = UNIT * (terms as f64 + 12.0);
+        sums.b_charge = sums.charge;
+        sums.target_spread = targets.sqrt();
+        mirror_lower(sums.a.as_mut());
+        sums.note();
+        Ok(sums)
+    }
+}
+
+/// The sums of a stretch of rows under way; the lower triangle of A counts.
+struct SumsSweep<'a> {
+    rows: &'a Rows,
+    basis: &'a Basis,
+    par: Par,
+    /// Rows of a block.
+    block: usize,
+    sums: RidgeSums,
+    /// The block, row after row, and its targets; empty until a row needs it.
+    x: Vec<f64>,
+    y: Mat<f64>,
+    /// Σ wy².
+    targets: f64,
+    weighted: bool,
+    sparse_rows: bool,
+    /// The most terms that an entry of the sums has, as far as they come from blocks.
+    terms: usize,
+    /// The entries of one sparse row.
+    entries: Vec<(usize, f64)>,
+}
+
+impl<'a> SumsSweep<'a> {
+    fn new(rows: &'a Rows, basis: &'a Basis, block: usize, par: Par) -> Self {
+        Self {
+            rows,
+            basis,
+            par,
+            block: block.min(rows.len().max(1)),
+            sums: RidgeSums::zero(basis.width(), rows.outputs()),
+            x: Vec::new(),
+            y: Mat::new(),
+            targets: 0.0,
+            weighted: false,
+            sparse_rows: false,
+            terms: 0,
+            entries: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, slots: std::ops::Range<usize>) -> Result<()> {
+        let width = self.basis.width();
+        let unshifted = self.basis.is_unshifted();
+        let rows = self.rows;
+        let mut waiting: Vec<RowView<'a>> = Vec::with_capacity(self.block);
+        for row in rows.window(slots) {
+            self.targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
+            self.weighted |= row.weight != 1.0;
+            if let RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) = row.features
+                && unshifted
+                && (columns.len() as f64) < DENSE_SHARE * width as f64
+            {
+                self.add_sparse(row);
+                continue;
+            }
+            waiting.push(row);
+            if waiting.len() == self.block {
+                self.add_block(&waiting);
+                waiting.clear();
+                rows.go_on()?;
+            }
+        }
+        self.add_block(&waiting);
+        Ok(())
+    }
+
+    /// Writes rows into the block, each thread a part of them, and adds its products.
+    fn add_block(&mut self, rows: &[RowView<'a>]) {
+        if rows.is_empty() {
+            return;
+        }
+        if self.terms == 0 {
+            self.x = vec![0.0; self.basis.width() * self.block];
+            self.y = Mat::zeros(self.block, self.rows.outputs());
+            self.terms = self.block;
+        }
+        self.terms += 1;
+        let filled = rows.len();
+        let basis = self.basis;
+        let outputs = self.rows.outputs();
+        let by_row = outputs <= FEW_OUTPUTS;
+        let share = filled.div_ceil(self.par.degree().max(1)).max(64);
+        let width = basis.width();
+        let x = &mut self.x[..width * filled];
+        let write = |x: &mut [f64], rows: &[RowView<'_>]| {
+            let mut support = vec![0u64; width];
+            let mut b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
+            for (column, row) in x.chunks_exact_mut(width).zip(rows) {
+                let root = row.weight.sqrt();
+                basis.write(row.features, root, column);
+                count_non_zeros(column, &mut support);
+                for output in 0..b.ncols() {
+                    add_scaled(b.col_as_slice_mut(output), row.targets[output] * root, column);
+                }
+            }
+            (support, b)
+        };
+        let write = &write;
+        let parts = if share >= filled {
+            vec![write(x, rows)]
+        } else {
+            std::thread::scope(|scope| {
+                let parts = x.chunks_mut(share * width).zip(rows.chunks(share));
+                let handles: Vec<_> = parts.map(|(x, rows)| scope.spawn(move || write(x, rows))).collect();
+                handles
+                    .into_iter()
+                    .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect()
+            })
+        };
+        // The block's own b first, so that a sum over all rows has no more terms than a block and as many as there are blocks.
+        let mut block_b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
+        for (support, b) in &parts {
+            self.sums.support.iter_mut().zip(support).for_each(|(sum, count)| *sum += count);
+            block_b += b;
+        }
+        let xt = MatRef::from_column_major_slice(&self.x[..width * filled], width, filled);
+        multiply_lower(self.sums.a.as_mut(), Accum::Add, xt, xt.transpose(), 1.0, self.par);
+        if by_row {
+            self.sums.b += block_b;
+        } else {
+            for (k, row) in rows.iter().enumerate() {
+                let root = row.weight.sqrt();
+                row.targets.iter().enumerate().for_each(|(output, y)| self.y[(k, output)] = y * root);
+            }
+            let y = self.y.as_ref().subrows(0, filled);
+            multiply(self.sums.b.as_mut(), Accum::Add, xt, y, 1.0, self.par);
+        }
+    }
+
+    /// Adds one sparse row to A by its pairs of non-zeros.
+    fn add_sparse(&mut self, row: RowView<'_>) {
+        self.sparse_rows = true;
+        let first = self.basis.intercept as usize;
+        self.entries.clear();
+        self.entries.extend((0..first).map(|j| (j, 1.0)));
+        row.features.each(|j, x| self.entries.push((first + j, x * self.basis.inverse_scale(j))));
+        for (at, &(j, x)) in self.entries.iter().enumerate() {
+            self.sums.support[j] += (x != 0.0 && row.weight != 0.0) as u64;
+            let scaled = row.weight * x;
+            let column = self.sums.a.col_as_slice_mut(j);
+            for &(i, other) in &self.entries[at..] {
+                column[i] += scaled * other;
+            }
+            for (output, target) in row.targets.iter().enumerate() {
+                self.sums.b[(j, output)] += scaled * target;
+            }
+        }
+    }
+
+    /// Adds the sums of another stretch.
+    fn absorb(&mut self, other: &Self) {
+        self.sums.a += &other.sums.a;
+        self.sums.b += &other.sums.b;
+        self.sums.support.iter_mut().zip(&other.sums.support).for_each(|(sum, count)| *sum += count);
+        self.targets += other.targets;
+        self.weighted |= other.weighted;
+        self.sparse_rows |= other.sparse_rows;
+        self.terms = self.terms.max(other.terms) + 1;
+    }
+}
+
+fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
+    widest(
+        #[inline(always)]
+        || {
+            for (count, x) in counts.iter_mut().zip(row) {
+                *count += (*x != 0.0) as u64;
+            }
+        },
+    );
+}
