@@ -5,6 +5,8 @@ from limits import MAX_DEPTH, Refused
 CONTENT_TYPE = "application/vnd.efface.receipt+json"
 ALGORITHM, CONTENT, KEY_ID, CLAIMS = 1, 3, 4, 15
 RECEIPTS, TREE, PROOFS = 394, 395, 396
+# An RFC 3161 time stamp of the signature, `3161-ctt` (RFC 9921).
+STAMP = 270
 EDDSA, RFC9162_SHA256 = -8, 1
 INCLUSION, CONSISTENCY = -1, -2
 SIGN1 = 18

@@ -19,6 +19,7 @@ import binascii
 import sys
 
 import cose
+import stamp
 from canonical import canonical, parse
 from keys import Keys, check_name, verify_checkpoint, verify_witnesses
 from limits import MAX_BUNDLE, MAX_NOTE, MAX_RECEIPT, MAX_ROTATIONS, Refused
@@ -135,6 +136,9 @@ class Bundle:
         self.inclusion, self.consistency, self.keys = head.proof(cose.INCLUSION), None, []
         if isinstance(message.unprotected.get("consistency"), bytes):
             self.consistency = cose.Message(message.unprotected["consistency"]).proof(cose.CONSISTENCY)
+        self.stamp = message.unprotected.get(cose.STAMP)
+        if not isinstance(self.stamp, bytes):
+            self.stamp = None
         links = message.unprotected.get("keys")
         for link in links if isinstance(links, list) else []:
             if not isinstance(link, bytes):
@@ -150,6 +154,8 @@ class Bundle:
     def encoded(self):
         """The bytes of the file, from what was read of it."""
         headers = {cose.RECEIPTS: [self.attached(cose.INCLUSION, self.inclusion)]}
+        if self.stamp is not None:
+            headers[cose.STAMP] = self.stamp
         if self.keys:
             headers["keys"] = [
                 signed.encoded({cose.RECEIPTS: [self.attached(cose.INCLUSION, proof)]}) for signed, proof in self.keys
@@ -202,6 +208,8 @@ def verify_bundle(data, key_text):
         if proof[:2] != (previous["size"], size):
             raise Refused("consistency", "the proof is not from the head that the receipt names")
         verify_consistency(previous["size"], size, proof[2], bytes.fromhex(previous["root"]), root)
+    if bundle.stamp is not None:
+        stamp.check(bundle.stamp, bundle.signed.signature)
     return bundle.signed.receipt
 
 

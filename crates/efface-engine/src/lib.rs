@@ -91,6 +91,7 @@ pub use operations::signing_keys::KeyRotation;
 pub use operations::subject_index::{IndexReport, index_folder};
 pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
+pub use randomness::random_nonce;
 
 /// The version of the file format that this library reads and writes.
 pub const FORMAT: u32 = 7;

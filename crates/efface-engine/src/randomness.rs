@@ -17,3 +17,8 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<Zeroizing<[u8; N]>> {
 pub(crate) fn random_name<const N: usize>() -> Result<String> {
     Ok(random_bytes::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+/// Eight random bytes, such as for a request that must not be taken for another.
+pub fn random_nonce() -> Result<[u8; 8]> {
+    Ok(*random_bytes::<8>()?)
+}

@@ -1,7 +1,7 @@
 //! A receipt with everything that is needed to check it: what `efface verify` reads.
 //!
 //! The file is the signed receipt itself, a COSE_Sign1, whose unprotected header holds the rest: the COSE receipt of its
-//! place in the log (label 394, which tools for SCITT read), the checkpoint, the COSE receipt of consistency with the head
+//! place in the log (label 394, which tools for SCITT read), a time stamp where there is one, the checkpoint, the COSE receipt of consistency with the head
 //! that the receipt was written on, and the hand-overs of keys. It is read as it was written, to the byte.
 
 use coset::{HeaderBuilder, Label, cbor::Value};
@@ -16,6 +16,7 @@ use crate::{
     note::LogCheckpoint,
     receipt::Receipt,
     signature::PublicKey,
+    stamp::TimeStamp,
     statement::SignedReceipt,
 };
 
@@ -38,6 +39,8 @@ pub struct ReceiptBundle {
     /// The receipts that name the keys of the log, oldest first: its first receipt and every hand-over. Empty for a log
     /// whose first key still signs.
     pub keys: Vec<KeyLink>,
+    /// An RFC 3161 time stamp token over the receipt's signature, in DER, where one was attached.
+    pub stamp: Option<Vec<u8>>,
 }
 
 /// A receipt that names keys, and its place in the same log.
@@ -58,18 +61,23 @@ pub struct VerifiedReceipt {
     pub checkpoint: LogCheckpoint,
     /// The key that signed the receipt.
     pub key: PublicKey,
+    /// The time stamp over its signature. Whether the authority really made it is not checked here.
+    pub stamp: Option<TimeStamp>,
 }
 
 impl ReceiptBundle {
     /// Puts a bundle together. It is not verified here.
     pub fn new(signed: SignedReceipt, inclusion: InclusionProof, head: SignedHead) -> ReceiptBundle {
-        ReceiptBundle { signed, inclusion, head, consistency: None, keys: Vec::new() }
+        ReceiptBundle { signed, inclusion, head, consistency: None, keys: Vec::new(), stamp: None }
     }
 
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ReceiptFault> {
         let origin = &self.signed.receipt.origin;
         let mut builder = self.with_receipt(origin, &self.inclusion)?;
+        if let Some(stamp) = &self.stamp {
+            builder = builder.value(cose::STAMP, Value::from(stamp.as_slice()));
+        }
         if !self.keys.is_empty() {
             let mut links = Vec::with_capacity(self.keys.len());
             for link in &self.keys {
@@ -110,6 +118,7 @@ impl ReceiptBundle {
             signature: receipt.signature()?,
         };
         let mut bundle = ReceiptBundle::new(signed, receipt.inclusion()?, head);
+        bundle.stamp = message.unprotected(&Label::Int(cose::STAMP)).and_then(Value::as_bytes).cloned();
         if let Some(bytes) = text(CONSISTENCY).and_then(Value::as_bytes) {
             bundle.consistency = Some(ReadMessage::parse(bytes)?.consistency()?);
         }
@@ -190,7 +199,19 @@ pub fn verify(bundle: &ReceiptBundle, keys: &KeyRing) -> Result<VerifiedReceipt,
         }
         _ => return Err(ReceiptFault::Previous { sequence: receipt.sequence }),
     }
-    Ok(VerifiedReceipt { receipt: receipt.clone(), key: key.clone(), checkpoint })
+    let stamp = bundle.stamp.as_deref().map(|token| read_stamp(token, &bundle.signed)).transpose()?;
+    Ok(VerifiedReceipt { receipt: receipt.clone(), key: key.clone(), checkpoint, stamp })
+}
+
+/// A token that is attached must be of this receipt, and be a token and nothing more.
+fn read_stamp(token: &[u8], signed: &SignedReceipt) -> Result<TimeStamp, ReceiptFault> {
+    let stamp = TimeStamp::parse(token)?;
+    stamp.check(&signed.signature)?;
+    if stamp.token == token {
+        Ok(stamp)
+    } else {
+        Err(ReceiptFault::Stamp("it is an answer, and no token alone"))
+    }
 }
 
 /// A receipt is in the log that a checkpoint signs, at the place that it states.

@@ -26,6 +26,8 @@ const SUBJECT: i64 = 2;
 /// Receipts attached to a statement, the kind of tree, and the proofs of a receipt (RFC 9942).
 pub(crate) const RECEIPTS: i64 = 394;
 const TREE: i64 = 395;
+/// An RFC 3161 time stamp of the signature, `3161-ctt` (RFC 9921).
+pub(crate) const STAMP: i64 = 270;
 const PROOFS: i64 = 396;
 /// The tree of RFC 9162 with SHA-256, which hashes as RFC 6962.
 const RFC9162_SHA256: i64 = 1;

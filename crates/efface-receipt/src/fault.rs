@@ -107,6 +107,9 @@ pub enum ReceiptFault {
         /// Those that are needed.
         needed: usize,
     },
+    /// A time stamp that is none, or of something else.
+    #[error("not a time stamp of this receipt: {0}")]
+    Stamp(&'static str),
     /// Receipt and checkpoint name different logs.
     #[error("the receipt belongs to log {receipt:?}, the checkpoint to {checkpoint:?}")]
     Origin {
@@ -209,6 +212,7 @@ impl ReceiptFault {
                 "checkpoint"
             }
             ReceiptFault::Cosignature | ReceiptFault::Quorum { .. } => "witness",
+            ReceiptFault::Stamp(_) => "stamp",
             ReceiptFault::Origin { .. } => "origin",
             ReceiptFault::Sequence { .. }
             | ReceiptFault::ProofSize { .. }

@@ -36,6 +36,7 @@ mod receipt;
 mod replay;
 mod rules;
 mod signature;
+mod stamp;
 mod statement;
 mod time;
 pub mod training_set;
@@ -62,6 +63,7 @@ pub use receipt::{
 pub use replay::LogReplay;
 pub use rules::{ConsistencyRule, RULES};
 pub use signature::{KeyId, PublicKey, ReceiptSigner, SecretKey, Signature};
+pub use stamp::{TimeStamp, stamp_imprint, stamp_request};
 pub use statement::SignedReceipt;
 pub use time::Time;
 pub use training_set::SetState;

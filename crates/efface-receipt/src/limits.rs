@@ -26,3 +26,6 @@ pub const MAX_ROTATIONS: usize = 64;
 /// The most leaves of a log, and the largest integer in a receipt: 2⁵³ − 1. From 2⁵³ on a double stands for more than one
 /// integer.
 pub const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// Bytes of a time stamp.
+pub const MAX_STAMP_BYTES: usize = 65_536;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use common::*;
 use coset::TaggedCborSerializable;
@@ -13,19 +13,6 @@ use efface_receipt::{
     *,
 };
 use serde_json::{Value, json};
-
-fn compare(name: &str, vectors: &Value) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/vectors").join(name);
-    let text = serde_json::to_string_pretty(vectors).unwrap() + "\n";
-    if std::env::var_os("EFFACE_WRITE_VECTORS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stored == text,
-        "{name} is not what this crate writes; if that is meant, set EFFACE_WRITE_VECTORS=1"
-    );
-}
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
@@ -221,6 +208,16 @@ fn bundles() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         Some(DistanceBound { distance: None, relative: None, source: BoundOrigin::Measured });
     approximate.signed.receipt.claim = Some(ReceiptClaim::Approximate {});
     cases.push(("approximate, unsigned, without a bound", approximate, "signature"));
+    let stamped = |at: usize, of: usize| {
+        let imprint = stamp_imprint(&good(of).signed.signature);
+        ReceiptBundle { stamp: Some(time_stamp(&imprint)), ..good(at) }
+    };
+    assert_eq!(verify(&stamped(1, 1), &keys()).unwrap().stamp.unwrap().authority.unwrap(), "TSA");
+    cases.push(("with a time stamp", stamped(1, 1), "ok"));
+    cases.push(("a time stamp of another receipt", stamped(1, 2), "stamp"));
+    cases.push(("no time stamp", ReceiptBundle { stamp: Some(b"time".to_vec()), ..good(1) }, "stamp"));
+    let answer = tlv(0x30, &[tlv(0x30, &[tlv(2, &[vec![0]])]), stamped(1, 1).stamp.unwrap()]);
+    cases.push(("an answer in place of a token", ReceiptBundle { stamp: Some(answer), ..good(1) }, "stamp"));
     let mut swapped = good(1);
     swapped.inclusion.path.swap(0, 1);
     cases.push(("the path was reordered", swapped, "inclusion"));

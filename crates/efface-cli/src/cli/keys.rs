@@ -159,4 +159,34 @@ pub(crate) enum ReceiptAction {
         /// Receipt file
         file: PathBuf,
     },
+    /// Write the request for an RFC 3161 time stamp of a receipt, for an authority
+    StampRequest {
+        /// Receipt file
+        file: PathBuf,
+        /// Request to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Put the time stamp of an authority into a receipt's file, if it answers the request
+    Attach {
+        /// Receipt file
+        file: PathBuf,
+        /// The request, as `stamp-request` wrote it
+        #[arg(long, value_name = "FILE")]
+        request: PathBuf,
+        /// What the authority answered
+        #[arg(long, value_name = "FILE")]
+        stamp: PathBuf,
+        /// Receipt file to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Write the time stamp in a receipt's file to a file of its own, for `openssl ts -verify -token_in`
+    Stamp {
+        /// Receipt file
+        file: PathBuf,
+        /// Token to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
 }

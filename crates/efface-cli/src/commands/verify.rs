@@ -6,7 +6,7 @@ use efface_engine::Error;
 use efface_receipt::{KeyRing, Receipt, ReceiptBundle, Time, WitnessedHead, verify_bytes};
 use serde_json::json;
 
-use super::receipt::read;
+use super::receipt::{read, told as told_stamp};
 use super::witness;
 use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
@@ -55,6 +55,9 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     let mut lines = told(receipt);
     lines.push(("log", format!("{}, {} receipts, root {}", head.origin, head.size, head.root)));
     lines.push(("signed by", verified.key.to_string()));
+    lines.extend(verified.stamp.iter().map(|stamp| {
+        ("stamped", format!("{}; the authority's signature is not checked here", told_stamp(stamp)))
+    }));
     terminal.result(&pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value))))?;
     terminal.message("verified: signature, place in the log and head of the log hold");
     tell_witnesses(&witnessed, terminal);

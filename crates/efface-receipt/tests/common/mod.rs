@@ -439,3 +439,55 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
     });
     receipt
 }
+
+/// Vectors are those that are stored, in verify/vectors; `EFFACE_WRITE_VECTORS=1` writes them.
+pub fn compare(name: &str, vectors: &serde_json::Value) {
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/vectors").join(name);
+    let text = serde_json::to_string_pretty(vectors).unwrap() + "\n";
+    if std::env::var_os("EFFACE_WRITE_VECTORS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == text,
+        "{name} is not what this crate writes; if that is meant, set EFFACE_WRITE_VECTORS=1"
+    );
+}
+
+/// DER of parts under a tag.
+pub fn tlv(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
+    let content = parts.concat();
+    let mut bytes = vec![tag];
+    match content.len() {
+        short @ 0..128 => bytes.push(short as u8),
+        long @ 128..256 => bytes.extend([0x81, long as u8]),
+        long => bytes.extend([0x82, (long >> 8) as u8, long as u8]),
+    }
+    bytes.extend(content);
+    bytes
+}
+
+/// A time stamp token without a signature, which nobody checks here.
+pub fn time_stamp(imprint: &Hash) -> Vec<u8> {
+    let sha256 = tlv(0x30, &[hex("0609608648016503040201"), tlv(5, &[])]);
+    let name = tlv(0x30, &[tlv(0x31, &[tlv(0x30, &[hex("0603550403"), tlv(0x0c, &[b"TSA".to_vec()])])])]);
+    let info = tlv(
+        0x30,
+        &[
+            tlv(2, &[vec![1]]),
+            hex("06032a0304"),
+            tlv(0x30, &[sha256.clone(), tlv(4, &[imprint.as_bytes().to_vec()])]),
+            tlv(2, &[vec![7]]),
+            tlv(0x18, &[b"20260302091500.25Z".to_vec()]),
+            tlv(2, &[vec![0, 200]]),
+            tlv(0xa0, &[tlv(0xa4, &[name])]),
+        ],
+    );
+    let content = tlv(0x30, &[hex("060b2a864886f70d0109100104"), tlv(0xa0, &[tlv(4, &[info])])]);
+    let signed = tlv(0x30, &[tlv(2, &[vec![3]]), tlv(0x31, &[sha256]), content, tlv(0x31, &[])]);
+    tlv(0x30, &[hex("06092a864886f70d010702"), tlv(0xa0, &[signed])])
+}
+
+pub fn hex(digits: &str) -> Vec<u8> {
+    data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap()
+}
