@@ -129,7 +129,7 @@ def forgets():
     each = float(np.median(times))
     print("\n## Forgetting one row, n = 100,000, d = 500\n")
     print(f"Refitting with scikit-learn: {refit:.3f} s. `forget(row)` from Python: {each * 1e6:.0f} µs (median of 400; mean")
-    print(f"{np.mean(times) * 1e6:.0f} µs, the folding of every 32nd request included): {refit / each:,.0f}× faster by the")
+    print(f"{np.mean(times) * 1e6:.0f} µs, the folding of every 62nd request included): {refit / each:,.0f}× faster by the")
     print(f"median, {refit / np.mean(times):,.0f}× by the mean. Relative distance of the coefficients afterwards: {distance:.1e}.")
 
 

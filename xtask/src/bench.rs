@@ -43,6 +43,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("fit") => speed::fit(&args[1..]),
         Some("stream") => speed::stream(&args[1..]),
         Some("forms") => speed::forms(),
+        Some("disk") => data::disk(),
         Some("compare") => speed::compare(&args[1..]),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("python") => package::bench(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, compare, classifiers, data, methods, nn and python exist"
+                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, methods, nn and python exist"
             )
         }
     }

@@ -14,9 +14,21 @@ pub(crate) fn run(folder: Option<&str>) -> Result<()> {
         "there is no folder {}; name the one that holds the data sets: cargo xtask bench data DIR",
         folder.display()
     );
-    start("cargo", &["build", "--release", "--quiet", "--package", "efface-cli"])?;
-    let command = root.join("target/release/efface");
-    let printed = python::script("data.py", &[&command.to_string_lossy(), &folder.to_string_lossy()], 2)?;
+    let command = built_command()?;
+    let printed = python::script("data.py", &[&command, &folder.to_string_lossy()], 2)?;
     print!("{printed}");
     Ok(())
+}
+
+/// Where the time of `efface forget` goes, from start to exit.
+pub(crate) fn disk() -> Result<()> {
+    let printed = python::script("disk.py", &[&built_command()?], 1)?;
+    print!("\n## `efface forget` as a command\n\n{printed}");
+    Ok(())
+}
+
+/// The command as users have it.
+fn built_command() -> Result<String> {
+    start("cargo", &["build", "--release", "--quiet", "--package", "efface-cli"])?;
+    Ok(root()?.join("target/release/efface").to_string_lossy().into_owned())
 }

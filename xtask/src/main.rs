@@ -32,6 +32,7 @@ cargo xtask <command>
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, memory, drift, injection, fit [N D], stream [D …], forms; all without one
                         fit and stream take --threads T or 1,2,4
+                        disk: where the time of `efface forget` as a command goes
                         compare [--record]: this commit against the figures in xtask/bench/recorded.json
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap

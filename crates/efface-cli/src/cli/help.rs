@@ -76,7 +76,7 @@ What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
   inverse    its inverse
   rows       XA⁻¹, a vector a row: the fastest forget, the most memory
   iterative  nothing: conjugate gradients over the rows, for very many features
-  auto       factor, or iterative where a d × d matrix would pass 2 GiB
+  auto       factor, or iterative where passes over wide sparse rows cost less than half
 The file holds A alone in the first three, and this command works from a factor; inverse and rows
 are for programs that keep a model open.
 

@@ -233,17 +233,31 @@ impl DenseBody {
         let apart = self.unsupported(more.map(|change| &change.rows));
         let width = basis.width();
         let seed = width as u64;
-        let caller = inverse_norm(width, &apart, seed, |v| {
-            basis.map_vector(v.col_as_slice_mut(0), true);
-            apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
-            *v = self.solve(v, more, par);
-            basis.map_vector(v.col_as_slice_mut(0), false);
-        });
-        let spread = inverse_norm(width, &apart, seed + 1, |v| {
-            scale_rows(v, &self.sums.spread);
-            *v = self.solve(v, more, par);
-            scale_rows(v, &self.sums.spread);
-        });
+        let caller = || {
+            inverse_norm(width, &apart, seed, |v| {
+                basis.map_vector(v.col_as_slice_mut(0), true);
+                apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
+                *v = self.solve(v, more, par);
+                basis.map_vector(v.col_as_slice_mut(0), false);
+            })
+        };
+        let spread = || {
+            inverse_norm(width, &apart, seed + 1, |v| {
+                scale_rows(v, &self.sums.spread);
+                *v = self.solve(v, more, par);
+                scale_rows(v, &self.sums.spread);
+            })
+        };
+        // A solve for one vector waits for memory and gains nothing from threads; two of them do.
+        let (caller, spread) = if par.degree() > 1 {
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(spread);
+                let caller = caller();
+                (caller, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        } else {
+            (caller(), spread())
+        };
         // Without an intercept, the penalty holds every direction.
         let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
         (caller, spread)

@@ -21,6 +21,13 @@ const NARROW: usize = 1024;
 /// Rows of a block where every thread has its own: with their sums they stay near the processor.
 const NARROW_BLOCK: usize = 256;
 
+/// Rows of a block that all threads share. More would save little time and let every sum have more terms, which the bounds of
+/// all requests pay for.
+const WIDE_BLOCK: usize = 1024;
+
+/// So many blocks are added up on their own before they join the others, so that no sum has many terms.
+const TOGETHER: usize = 64;
+
 /// Up to so many outputs, b is made row by row, while the row is at hand.
 const FEW_OUTPUTS: usize = 4;
 
@@ -54,7 +61,7 @@ impl RidgeSums {
             all
         } else {
             let width = basis.width();
-            let block = if width <= NARROW { NARROW_BLOCK } else { width.min(4096) };
+            let block = if width <= NARROW { NARROW_BLOCK } else { WIDE_BLOCK };
             let mut all = SumsSweep::new(rows, basis, block, par);
             all.add(0..slots)?;
             all
@@ -94,6 +101,9 @@ struct SumsSweep<'a> {
     targets: f64,
     weighted: bool,
     sparse_rows: bool,
+    /// Blocks in `sums`, and the A and b of those before them.
+    blocks: usize,
+    older: Option<(Mat<f64>, Mat<f64>)>,
     /// The most terms that an entry of the sums has, as far as they come from blocks.
     terms: usize,
     /// The entries of one sparse row.
@@ -113,6 +123,8 @@ impl<'a> SumsSweep<'a> {
             targets: 0.0,
             weighted: false,
             sparse_rows: false,
+            blocks: 0,
+            older: None,
             terms: 0,
             entries: Vec::new(),
         }
@@ -141,7 +153,24 @@ impl<'a> SumsSweep<'a> {
             }
         }
         self.add_block(&waiting);
+        if let Some((a, b)) = self.older.take() {
+            self.sums.a += a;
+            self.sums.b += b;
+            self.terms += 1;
+        }
         Ok(())
+    }
+
+    /// Adds the blocks of late to those before them.
+    fn put_aside(&mut self) {
+        let width = self.basis.width();
+        let outputs = self.rows.outputs();
+        let older = self.older.get_or_insert_with(|| (Mat::zeros(width, width), Mat::zeros(width, outputs)));
+        older.0 += &self.sums.a;
+        older.1 += &self.sums.b;
+        self.sums.a.fill(0.0);
+        self.sums.b.fill(0.0);
+        self.blocks = 0;
     }
 
     /// Writes rows into the block, each thread a part of them, and adds its products.
@@ -149,18 +178,22 @@ impl<'a> SumsSweep<'a> {
         if rows.is_empty() {
             return;
         }
+        let width = self.basis.width();
         if self.terms == 0 {
-            self.x = vec![0.0; self.basis.width() * self.block];
+            self.x = vec![0.0; width * self.block];
             self.y = Mat::zeros(self.block, self.rows.outputs());
             self.terms = self.block;
         }
-        self.terms += 1;
+        if self.blocks == TOGETHER && width <= NARROW {
+            self.put_aside();
+        }
+        self.blocks += 1;
+        self.terms += (self.older.is_none() || self.blocks == 1) as usize;
         let filled = rows.len();
         let basis = self.basis;
         let outputs = self.rows.outputs();
         let by_row = outputs <= FEW_OUTPUTS;
         let share = filled.div_ceil(self.par.degree().max(1)).max(64);
-        let width = basis.width();
         let x = &mut self.x[..width * filled];
         let write = |x: &mut [f64], rows: &[RowView<'_>]| {
             let mut support = vec![0u64; width];
