@@ -120,8 +120,7 @@ impl RequestWork<'_> {
         let surveyed = std::mem::replace(&mut self.surveyed, bare);
         let way = self.unsure_way();
         let (gradient, facts, unseen, swing) = self.over_rows(|model, sample| {
-            let place = model.objective(sample).at(model.theta.clone());
-            let swing = way.map(|way| sample.largest_score(model.frame(), &way));
+            let (place, swing) = model.objective(sample).after(model.theta.clone(), way.as_ref());
             let mut facts = model.facts;
             let mut unseen = known;
             if bare && !surveyed {

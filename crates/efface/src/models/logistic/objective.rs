@@ -174,9 +174,18 @@ pub(crate) struct ObjectivePlace {
 
 impl RowObjective<'_> {
     pub(crate) fn at(&self, theta: Mat<f64>) -> ObjectivePlace {
-        let mut slope = self.sample.slope(self.frame, &theta);
+        self.after(theta, None).0
+    }
+
+    /// The loss at one place, and at least how far the way there moves the score of any row, where it is given.
+    pub(crate) fn after(&self, theta: Mat<f64>, way: Option<&Mat<f64>>) -> (ObjectivePlace, Option<f64>) {
+        let mut slope = self.sample.slope(self.frame, &theta, way);
         slope.loss += self.extra.slope(&theta, &mut slope.gradient);
-        ObjectivePlace { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin }
+        // A little for the rounding of the scores.
+        let swing = way.map(|_| (1.0 + 1e-6) * slope.swing.sqrt());
+        let place =
+            ObjectivePlace { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin };
+        (place, swing)
     }
 
     /// The lower triangle of the Hessian.

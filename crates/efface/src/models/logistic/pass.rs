@@ -58,6 +58,8 @@ pub(crate) struct LossSlope {
     pub(crate) gradient: Mat<f64>,
     /// The least lead of a row's own class over the others: above 0, all rows are told apart.
     pub(crate) margin: f64,
+    /// The largest square of the norm of a row's scores by the way that was asked about.
+    pub(crate) swing: f64,
 }
 
 /// What is known of the rows themselves.
@@ -188,15 +190,18 @@ impl<'a> RowSample<'a> {
         })
     }
 
-    pub(crate) fn slope(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> LossSlope {
+    /// Loss and gradient at the parameters, and how far a way moves scores, where one is given.
+    pub(crate) fn slope(&self, frame: PassFrame<'_>, theta: &Mat<f64>, way: Option<&Mat<f64>>) -> LossSlope {
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
         let parts = self.split(frame.threads, |_, members| {
             if in_blocks {
-                return slope_of_blocks(frame, theta, members);
+                return slope_of_blocks(frame, theta, way, members);
             }
             let mut reader = PassReader::raw(frame);
             let vectors = reader.vectors(theta);
+            let way = way.map(|way| reader.vectors(way));
+            let mut swing = 0.0f64;
             let mut gradient = Mat::zeros(theta.nrows(), outputs);
             let mut part = gradient.clone();
             let mut loss = 0.0;
@@ -207,6 +212,10 @@ impl<'a> RowSample<'a> {
                 let mut part_loss = 0.0;
                 for member in stretch {
                     reader.read(member);
+                    if let Some(way) = &way {
+                        reader.scores(way, &mut scores);
+                        swing = swing.max(dot(&scores, &scores));
+                    }
                     reader.scores(&vectors, &mut scores);
                     let (own, lead) = frame.link.judge(&scores, member.class, &mut residual);
                     part_loss += member.weight * own;
@@ -220,15 +229,16 @@ impl<'a> RowSample<'a> {
                 part.fill(0.0);
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
-            LossSlope { loss, gradient, margin }
+            LossSlope { loss, gradient, margin, swing }
         });
         let mut parts = parts.into_iter();
-        let empty = LossSlope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY };
+        let empty = LossSlope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY, swing: 0.0 };
         let mut total = parts.next().unwrap_or(empty);
         for part in parts {
             total.loss += part.loss;
             total.gradient += part.gradient;
             total.margin = total.margin.min(part.margin);
+            total.swing = total.swing.max(part.swing);
         }
         total
     }
@@ -313,14 +323,6 @@ impl<'a> RowSample<'a> {
             gradient
         });
         sum(parts, width, outputs)
-    }
-
-    /// At least the norm of the scores of any row.
-    pub(crate) fn largest_score(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> f64 {
-        let scores = self.scores(frame, theta);
-        let largest = scores.chunks_exact(frame.outputs).map(|line| dot(line, line)).fold(0.0, f64::max);
-        // A little for the rounding of the scores.
-        (1.0 + 1e-6) * largest.sqrt()
     }
 
     /// The probabilities of every row, for repeated products with the Hessian.
@@ -488,9 +490,16 @@ impl<'a> RowSample<'a> {
 }
 
 /// Loss and gradient over rows of several scores, block by block.
-fn slope_of_blocks(frame: PassFrame<'_>, theta: &Mat<f64>, members: &[WeightedRow<'_>]) -> LossSlope {
+fn slope_of_blocks(
+    frame: PassFrame<'_>,
+    theta: &Mat<f64>,
+    way: Option<&Mat<f64>>,
+    members: &[WeightedRow<'_>],
+) -> LossSlope {
     let mut block = RowBlock::new(frame, members);
     let vectors = block.against(theta);
+    let way = way.map(|way| block.against(way));
+    let mut swing = 0.0f64;
     let mut gradient = block.nothing();
     let mut part = block.nothing();
     let mut loss = 0.0;
@@ -498,7 +507,14 @@ fn slope_of_blocks(frame: PassFrame<'_>, theta: &Mat<f64>, members: &[WeightedRo
     for stretch in members.chunks(STRETCH) {
         let mut part_loss = 0.0;
         for rows in stretch.chunks(BLOCK) {
-            block.read(rows, &vectors);
+            block.load(rows);
+            if let Some(way) = &way {
+                block.multiply(way);
+                let squares =
+                    (0..rows.len()).map(|k| block.scores.col_as_slice(k)).map(|line| dot(line, line));
+                swing = squares.fold(swing, f64::max);
+            }
+            block.multiply(&vectors);
             for (k, member) in rows.iter().enumerate() {
                 let residual = block.shares.col_as_slice_mut(k);
                 let (own, lead) = frame.link.judge(block.scores.col_as_slice(k), member.class, residual);
@@ -512,7 +528,7 @@ fn slope_of_blocks(frame: PassFrame<'_>, theta: &Mat<f64>, members: &[WeightedRo
         gradient.add(&part);
         part.clear();
     }
-    LossSlope { loss, gradient: block.inner(gradient), margin }
+    LossSlope { loss, gradient: block.inner(gradient), margin, swing }
 }
 
 /// The gradient over rows of these scores, block by block.

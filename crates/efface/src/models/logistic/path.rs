@@ -140,7 +140,7 @@ impl DescentPath {
         let mut exact_steps = 0;
         for (at, (old, old_gradient)) in self.steps.iter().enumerate() {
             left.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
-            let removed = flat(&gone.slope(frame, &shaped(&theta, model.theta.nrows())).gradient);
+            let removed = flat(&gone.slope(frame, &shaped(&theta, model.theta.nrows()), None).gradient);
             let way = &theta - old;
             let late = at.saturating_sub(settings.burn_in);
             let reads = at < settings.burn_in || late % settings.period.max(1) == 0 || quasi.pairs.is_empty();

@@ -138,6 +138,11 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// Reads at most [`BLOCK`] rows and multiplies them with `vectors`.
     pub(super) fn read(&mut self, members: &[WeightedRow<'r>], vectors: &BlockTable) {
         self.load(members);
+        self.multiply(vectors);
+    }
+
+    /// Multiplies the rows that were read with `vectors`.
+    pub(super) fn multiply(&mut self, vectors: &BlockTable) {
         match &self.content {
             BlockContent::Dense(rows) => {
                 multiply(
