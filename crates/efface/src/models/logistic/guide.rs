@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::Link;
 use super::objective::{Extra, RowObjective};
+use super::pass::RowSample;
 use super::reader::PassReader;
+use super::{Link, LogisticModel};
 use crate::linalg::{Cholesky, mirror_lower, par};
 
 /// So many columns of sparse rows have their products with each other kept. With more, a solve takes longer than it saves.
@@ -31,6 +32,12 @@ const OUT_OF_AIM: f64 = 2.0;
 
 /// The least curvature of a class that is told from others, as a share of the largest.
 const FLATTEST: f64 = 1e-6;
+
+/// A Hessian of so few parameters costs next to nothing.
+const FACTORED: usize = 512;
+
+/// So many passes a sampled Hessian saves in training, beside the Gram matrix as guide.
+const SAVED_PASSES: f64 = 20.0;
 
 /// An approximate inverse of the Hessian.
 #[derive(Debug, Clone)]
@@ -237,5 +244,39 @@ impl RowObjective<'_> {
         let mut guide = Arc::unwrap_or_clone(guide);
         guide.aim(means, self.extra, self.frame.threads);
         (Arc::new(guide), reads)
+    }
+}
+
+impl LogisticModel {
+    /// Whether the Hessian of a sample of so many rows guides training for less than the passes that it saves.
+    pub(super) fn trains_by_factor(&self, rows: usize) -> bool {
+        let outputs = self.outputs();
+        let width = self.theta.nrows();
+        let parameters = width * outputs;
+        // Without a penalty, columns that depend on each other are found by a factor alone.
+        if outputs == 1 || parameters <= FACTORED || self.settings.logistic.lambda <= 0.0 {
+            return true;
+        }
+        let sampled = super::train::sampled_rows(rows, parameters) as f64;
+        let blocks = (outputs * (outputs + 1) / 2) as f64;
+        let hessian = sampled * blocks * (width * width) as f64 + (parameters as f64).powi(3) / 3.0;
+        let one_pass = 4.0 * (rows * parameters) as f64;
+        hessian <= SAVED_PASSES * one_pass
+    }
+
+    /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where rows are more than parameters,
+    /// their curvature bounds distances far better than the penalty does, and passes would have to go on for long. Otherwise a
+    /// row that leaves is a block of as many columns as there are classes, each of which takes a solve, and a request by
+    /// passes takes ten or so; the Hessian of many classes costs as much as hundreds of them.
+    pub(super) fn saves_by_hessian(&self, sample: &RowSample<'_>) -> bool {
+        let outputs = self.outputs();
+        let parameters = self.theta.nrows() * outputs;
+        let determined = sample.members.len() >= parameters;
+        if outputs == 1 || parameters <= FACTORED || determined || self.has_no_penalty() {
+            return true;
+        }
+        let entries: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
+        let one_pass = 2 * entries * outputs;
+        parameters * parameters * (outputs + 2) <= 2 * one_pass
     }
 }

@@ -66,9 +66,6 @@ pub(crate) const DESCENT_RUN: &str = "run of gradient descent, parameters and gr
 /// More parameters than this are too many for a Hessian.
 const WIDEST: usize = 4096;
 
-/// With several classes and more parameters than this, passes guided by the Gram matrix train faster than a Hessian does.
-const FACTORED: usize = 512;
-
 /// A fitted classifier with what it needs in order to forget.
 #[derive(Debug, Clone)]
 pub struct LogisticModel {
@@ -251,9 +248,7 @@ impl LogisticModel {
             iterations: max_iterations,
             threads,
             dense,
-            // Without a penalty, columns that depend on each other are found by a factor alone.
-            factored: dense
-                && (self.outputs() == 1 || parameters <= FACTORED || self.settings.logistic.lambda <= 0.0),
+            factored: dense && self.trains_by_factor(facts.rows as usize),
             keep: curvature && !descends,
         }
     }
@@ -309,22 +304,6 @@ impl LogisticModel {
         private::check_start(&self)?;
         let passes = passes + 1 + self.polish(sample)?;
         Ok((self, iterations, passes))
-    }
-
-    /// Whether a request with a kept Hessian costs less than one by passes over the rows. Where rows are more than parameters,
-    /// their curvature bounds distances far better than the penalty does, and passes would have to go on for long. Otherwise a
-    /// row that leaves is a block of as many columns as there are classes, each of which takes a solve, and a request by
-    /// passes takes ten or so; the Hessian of many classes costs as much as hundreds of them.
-    fn saves_by_hessian(&self, sample: &RowSample<'_>) -> bool {
-        let outputs = self.outputs();
-        let parameters = self.theta.nrows() * outputs;
-        let determined = sample.members.len() >= parameters;
-        if outputs == 1 || parameters <= FACTORED || determined || self.has_no_penalty() {
-            return true;
-        }
-        let entries: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
-        let one_pass = 2 * entries * outputs;
-        parameters * parameters * (outputs + 2) <= 2 * one_pass
     }
 
     pub(crate) fn has_no_penalty(&self) -> bool {

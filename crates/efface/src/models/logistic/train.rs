@@ -8,8 +8,8 @@
 //! forgetting needs it. Plain L-BFGS is the cheaper start on columns of like spread and nearly independent; on real
 //! tables it takes hundreds of passes to the digits that the theory of forgetting needs.
 //!
-//! A Hessian of several classes costs as much as hundreds of passes. Such a model, and one too wide for any Hessian, takes
-//! Newton steps by conjugate gradients (`guide.rs`).
+//! With many classes even a sample makes a Hessian as dear as hundreds of passes. Such a model, and one too wide for any
+//! Hessian, takes Newton steps by conjugate gradients (`guide.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -154,6 +154,16 @@ pub(crate) fn train(
     Ok(TrainedParameters { place, bowl, guide: row_guide, iterations, passes })
 }
 
+/// The first Hessian is that of one row in so many.
+fn sample_stride(rows: usize, parameters: usize) -> usize {
+    (rows / (SAMPLE * parameters).max(1)).clamp(1, 16)
+}
+
+/// How many rows the first Hessian is made of.
+pub(super) fn sampled_rows(rows: usize, parameters: usize) -> usize {
+    rows / sample_stride(rows, parameters)
+}
+
 /// The next direction: L-BFGS, preconditioned by the factor of the Hessian of some rows.
 struct DescentGuide {
     factor: Cholesky,
@@ -169,8 +179,8 @@ struct DescentGuide {
 
 impl DescentGuide {
     fn new(objective: &RowObjective<'_>, place: &ObjectivePlace, limits: TrainingLimits) -> Result<Self> {
-        let wanted = SAMPLE * objective.frame.basis.width() * objective.frame.outputs;
-        let stride = (objective.sample.members.len() / wanted.max(1)).clamp(1, 16);
+        let parameters = objective.frame.basis.width() * objective.frame.outputs;
+        let stride = sample_stride(objective.sample.members.len(), parameters);
         let factor = objective.bowl(&place.theta, stride, limits)?.factor;
         Ok(Self { fresh: stride == 1, ..Self::by(factor, stride, norm(&place.gradient)) })
     }
