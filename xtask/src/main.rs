@@ -11,6 +11,7 @@ mod package;
 mod python;
 mod release;
 mod scratch;
+mod service;
 mod speed;
 mod test;
 mod tidy;
@@ -42,6 +43,8 @@ cargo xtask <command>
   picture        measures the methods and draws docs/forgetting.svg, the picture of the first page
   release-check  licences, bans and sources of all dependencies, advisories, and the list of parts (SBOM)
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
+  verifier       compiles the verifier of receipts for browsers; the next build of the server takes it along
+  service        the page in Chromium, and the API against its description
   fuzz [SECONDS] every fuzz target for so long (60); installs cargo-fuzz where it is missing
 ";
 
@@ -57,6 +60,8 @@ fn main() -> ExitCode {
         Some("claims") => claims::run(rest),
         Some("picture") => bench::picture(),
         Some("release-check") => release::check(),
+        Some("verifier") => service::build_verifier().map(drop),
+        Some("service") => test::service(),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {

@@ -66,6 +66,12 @@ pub(crate) const VERIFIER: Environment = Environment {
     ],
 };
 
+/// What drives a browser, looks for what not everyone can use, and tries an API against its description.
+pub(crate) const SERVICE: Environment = Environment {
+    folder: "venv-service",
+    requirements: &["playwright==1.65.0", "axe-playwright-python==0.1.8", "schemathesis==4.32.5"],
+};
+
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
     pub(crate) fn interpreter(&self) -> Result<PathBuf> {

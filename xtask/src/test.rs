@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::python::VERIFIER;
-use crate::{crates, package, release, root, tidy};
+use crate::{crates, package, release, root, service as service_tests, tidy};
 
 /// A part of the tests.
 struct TestPart {
@@ -19,7 +19,7 @@ struct TestPart {
 
 /// All parts, cheapest first, so that a small mistake is found early. `--fast` leaves out what takes longest to build or
 /// to run: integration tests, documentation, the torture of model files, and everything that needs Python.
-const PARTS: [TestPart; 13] = [
+const PARTS: [TestPart; 14] = [
     TestPart { name: "format", about: "cargo fmt", run: format, is_fast: true },
     TestPart { name: "tidy", about: "invariants that a search can check", run: tidy::run, is_fast: true },
     TestPart { name: "lints", about: "clippy, no warning", run: lints, is_fast: true },
@@ -34,6 +34,12 @@ const PARTS: [TestPart; 13] = [
     TestPart { name: "examples", about: "the examples for readers run", run: examples, is_fast: false },
     TestPart { name: "examples in docs", about: "doctests", run: doctests, is_fast: false },
     TestPart { name: "torture", about: "kills, failing writes, flipped bytes", run: torture, is_fast: false },
+    TestPart {
+        name: "service",
+        about: "the page in Chromium, the API against its description",
+        run: service,
+        is_fast: false,
+    },
     TestPart { name: "second verifier", about: "verify/ in Python", run: verifier, is_fast: false },
     TestPart {
         name: "Python package",
@@ -151,7 +157,15 @@ fn torture() -> Result<()> {
     crate::run(&program, &["flips"])?;
     crate::run(&program, &["tamper", "12"])?;
     crate::run(&program, &["readers", "400"])?;
+    crate::run(&program, &["serve-kills", "20"])?;
     crate::run(&program, &["repeats", "5000"])
+}
+
+/// The service as its users meet it, with the verifier for browsers in it.
+pub(crate) fn service() -> Result<()> {
+    service_tests::build_verifier()?;
+    build_programs()?;
+    service_tests::test(&program("efface")?)
 }
 
 /// The second verifier on the shared vectors, on every machine that has Python. Where its libraries can neither be

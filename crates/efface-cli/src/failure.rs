@@ -34,6 +34,11 @@ impl Failure {
         Self { message: message.into(), hint: None, kind, broken_pipe: false }
     }
 
+    /// Nothing was done, for this kind of reason.
+    pub(crate) fn of_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::new(kind, message)
+    }
+
     /// The request itself makes no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)

@@ -58,6 +58,8 @@ fn run(command: Command, terminal: &Terminal) -> Result {
         Command::Index(args) => commands::folder::index(&args, terminal),
         Command::Witness(args) => commands::witness::run(&args, terminal),
         Command::Settle(args) => commands::upkeep::settle(&args, terminal),
+        Command::Serve(args) => commands::serve::serve(&args, terminal),
+        Command::Token(args) => commands::serve::token(&args, terminal),
         Command::Reproduce(args) => commands::reproduce::run(&args, terminal),
         Command::Completions(args) => commands::completions::run(&args, terminal),
     }

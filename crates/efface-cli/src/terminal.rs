@@ -58,6 +58,11 @@ impl Terminal {
         self.mode
     }
 
+    /// Whether only results and errors are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether results are JSON.
     pub(crate) fn json(&self) -> bool {
         self.json

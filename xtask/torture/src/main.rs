@@ -8,6 +8,7 @@ mod leftovers;
 mod readers;
 mod repeat;
 mod rollback;
+mod service;
 mod speed;
 mod tamper;
 mod traces;
@@ -21,7 +22,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +47,10 @@ fn main() -> Result {
         ["groups"] => speed::groups(),
         ["open", rows, features] => speed::open(rows.parse()?, features.parse()?),
         ["open-child", model] => speed::open_child(Path::new(model)),
+        ["serve-kills", count] => service::kills(count.parse()?),
+        ["serve-load", seconds] => service::load(seconds.parse()?),
+        ["serve-child", folder] => service::child(Path::new(folder)),
+        ["bare-child", folder] => service::bare_child(Path::new(folder)),
         _ => Err(HELP.into()),
     }
 }
@@ -53,6 +58,12 @@ fn main() -> Result {
 /// A line of the table.
 fn tell(what: &str, found: &str) {
     println!("{what:<52} {found}");
+}
+
+/// The time that a part of all requests did not exceed.
+fn percentile(times: &mut [f64], part: f64) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(((times.len() as f64 - 1.0) * part).round() as usize).copied().unwrap_or(0.0)
 }
 
 /// Numbers that look random and are the same every time.

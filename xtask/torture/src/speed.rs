@@ -7,14 +7,9 @@ use std::time::Instant;
 
 use efface_engine::{Engine, ForgetOptions, ForgetRequest, PolicyChange};
 
-use crate::{Result, ids, model, sound, table, tell};
+use crate::{Result, ids, model, percentile, sound, table, tell};
 
 const WIDTH: usize = 1000;
-
-fn percentile(times: &mut [f64], part: f64) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(((times.len() as f64 - 1.0) * part).round() as usize).copied().unwrap_or(0.0)
-}
 
 pub(crate) fn latency(count: usize) -> Result {
     let folder = tempfile::tempdir()?;

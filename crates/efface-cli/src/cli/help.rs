@@ -303,3 +303,16 @@ this command.";
 pub(super) const COMPLETIONS: &str = "\
 Example:
   efface completions bash > ~/.local/share/bash-completion/completions/efface";
+
+pub(super) const SERVE: &str = "\
+Every file DIR/NAME.efface is the model NAME; files that come, go or change are followed within a
+second. The page is at the address itself, the description of the API at /openapi.json; docs/service.md
+explains both. SIGTERM or Ctrl-C finishes the requests in flight and stops.
+
+A request that was accepted and could not be done at once is kept in DIR/inbox until it is done.
+Listening on other addresses than this machine's own needs a certificate and tokens.
+
+Examples:
+  efface serve --demo
+  efface token create tokens.json --name ann --scope erase,audit
+  efface serve models --tokens tokens.json";

@@ -8,6 +8,7 @@ mod keys;
 mod network;
 mod parse;
 mod release;
+mod service;
 mod settings;
 mod witness;
 
@@ -25,6 +26,7 @@ pub(crate) use keys::{
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
+pub(crate) use service::{ServeArguments, TokenAction, TokenArguments};
 pub(crate) use settings::{
     AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
     SettleArguments, SuppressionWord,
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     Index(IndexArguments),
     Witness(WitnessArguments),
+    Serve(Box<ServeArguments>),
+    Token(TokenArguments),
     Reproduce(ReproduceArguments),
     Completions(CompletionsArguments),
 }

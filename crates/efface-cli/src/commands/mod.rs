@@ -14,6 +14,7 @@ pub(crate) mod log;
 pub(crate) mod predict;
 pub(crate) mod receipt;
 pub(crate) mod reproduce;
+pub(crate) mod serve;
 pub(crate) mod upkeep;
 pub(crate) mod verify;
 pub(crate) mod witness;

@@ -30,6 +30,17 @@ pub(crate) fn run(args: &DemoArguments, terminal: &Terminal) -> Result {
     if terminal.json() { terminal.object(&report) } else { terminal.result(&page::page(&report)) }
 }
 
+/// A temporary folder with a model of generated reviews, for a server to be tried on.
+pub(super) fn folder_with_model(terminal: &Terminal) -> Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()
+        .map_err(|cause| Failure::file(Path::new("a temporary folder"), "made", &cause))?;
+    let reviews = Reviews { reviews: 4000, ..Reviews::default() }.generate();
+    let bars = terminal.bars();
+    let request = receipt::fit_request(&reviews)?;
+    efface_engine::fit(&request, &folder.path().join("reviews.efface"), false, &bars)?;
+    Ok(folder)
+}
+
 /// Writes the reviews as a file, for the other commands to be tried on.
 fn write(reviews: &[Review], directory: &Path, force: bool, terminal: &Terminal) -> Result {
     std::fs::create_dir_all(directory).map_err(|cause| Failure::file(directory, "created", &cause))?;

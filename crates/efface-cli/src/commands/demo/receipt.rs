@@ -72,7 +72,7 @@ impl ReceiptResult {
 }
 
 /// The request of `efface fit reviews.csv --text text --target stars --subject user_id --id review_id`.
-fn fit_request(reviews: &[Review]) -> Result<FitRequest> {
+pub(super) fn fit_request(reviews: &[Review]) -> Result<FitRequest> {
     let mut table = Vec::new();
     write_csv(reviews, &mut table).map_err(|cause| Failure::internal(cause.to_string()))?;
     let source = Source::from_bytes("reviews.csv", table, Some(FileFormat::Csv))?;

@@ -1,0 +1,107 @@
+//! `efface serve` and `efface token`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::DelaySeconds;
+use super::parse;
+
+/// Serve the models of a folder over HTTP, with a page for people
+#[derive(Debug, Args)]
+#[command(after_help = super::help::SERVE)]
+pub(crate) struct ServeArguments {
+    /// Folder with model files
+    #[arg(value_name = "DIR", required_unless_present = "demo")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// File of tokens, see `efface token` [default: everyone on this machine may do everything]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+
+    /// Certificate chain (PEM), for HTTPS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Only clients with a certificate of this authority (PEM) are let in
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) client_authority: Option<PathBuf>,
+
+    /// Allow other machines without TLS or without tokens: something in front of the server takes care of it
+    #[arg(long)]
+    pub(crate) insecure: bool,
+
+    /// Erasures of more rows than this wait for the approval of a second token
+    #[arg(long, value_name = "ROWS", requires = "tokens")]
+    pub(crate) approval_above: Option<usize>,
+
+    /// Largest body of a request, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) max_body: u64,
+
+    /// Requests a second for each token
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: u32,
+
+    /// Write the log as JSON lines
+    #[arg(long)]
+    pub(crate) log_json: bool,
+
+    /// Serve a model of generated reviews in a temporary folder
+    #[arg(long, conflicts_with = "folder")]
+    pub(crate) demo: bool,
+}
+
+/// Make, list and withdraw the tokens of `efface serve`
+#[derive(Debug, Args)]
+pub(crate) struct TokenArguments {
+    #[command(subcommand)]
+    pub(crate) action: TokenAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenAction {
+    /// Make a token and print it; it is shown once
+    Create {
+        /// File of tokens; made if it is not there
+        file: PathBuf,
+
+        /// Whose it is
+        #[arg(long, value_name = "NAME")]
+        name: String,
+
+        /// What it allows: predict, erase, learn, audit, admin
+        #[arg(long = "scope", value_name = "SCOPE", required = true, value_delimiter = ',')]
+        scopes: Vec<String>,
+
+        /// For which models [default: all]
+        #[arg(long = "model", value_name = "MODEL", value_delimiter = ',')]
+        models: Vec<String>,
+
+        /// How long it is good for, as in 30d [default: for ever]
+        #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+        expires: Option<DelaySeconds>,
+    },
+    /// List the tokens, without their secrets
+    List {
+        /// File of tokens
+        file: PathBuf,
+    },
+    /// Withdraw a token; a running server follows within a second
+    Revoke {
+        /// File of tokens
+        file: PathBuf,
+
+        /// Its id, as `efface token list` shows it
+        id: String,
+    },
+}

@@ -1,0 +1,176 @@
+"""The page in a real browser, and the description of the API against the server that gives it.
+
+EFFACE names the command. Run by `cargo xtask service`, which installs what it needs.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.environ["EFFACE"]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# A browser that is driven needs no account, no updates and, as root, no sandbox.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+def efface(*arguments):
+    return subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class RunningServer:
+    """A folder with a model of people, two officers, and a server over it."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(self.folder.name)
+        models = folder / "models"
+        models.mkdir()
+        table = ["id,person,size,age,price"]
+        table += [f"r{n},p{n // 5},{n % 7 + 1},{(n * 31) % 50},{3 * (n % 7) + (n * 31) % 50 + n % 3}" for n in range(200)]
+        (folder / "people.csv").write_text("\n".join(table) + "\n")
+        efface("fit", str(folder / "people.csv"), "--target", "price", "--id", "id", "--subject", "person", "-o", str(models / "people.efface"))
+        tokens = str(folder / "tokens.json")
+        self.ann, self.bob = (efface("token", "create", tokens, "--name", name, "--scope", "erase,audit,predict,learn") for name in ("ann", "bob"))
+        self.admin = efface("token", "create", tokens, "--name", "admin", "--scope", "admin")
+        self.key = efface("keys", str(models / "people.efface"))
+        listen = ["serve", str(models), "--listen", "127.0.0.1:0", "--tokens", tokens, "--json", *options]
+        # A pipe that nobody reads would stop the server when it is full.
+        self.log = open(folder / "log", "w+")
+        self.process = subprocess.Popen([COMMAND, *listen], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.url = json.loads(self.process.stdout.readline())["url"]
+
+    def stop(self):
+        self.process.terminate()
+        code = self.process.wait(timeout=60)
+        self.process.stdout.close()
+        self.log.seek(0)
+        log = self.log.read()
+        self.log.close()
+        self.folder.cleanup()
+        return code, log
+
+
+@unittest.skipUnless(CHROMIUM, "skipped: there is no chromium")
+class ThePage(unittest.TestCase):
+    def setUp(self):
+        from playwright.sync_api import sync_playwright
+
+        self.server = RunningServer("--approval-above", "4")
+        self.driver = sync_playwright().start()
+        self.browser = self.driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        self.page = self.open()
+
+    def tearDown(self):
+        self.browser.close()
+        self.driver.stop()
+        code, log = self.server.stop()
+        self.assertEqual(code, 0, log)
+        self.assertNotRegex(log, r"\bp1\b|\br7\b|efface_[0-9a-f]{12}_", "the log names a row, a person or a token")
+
+    def open(self):
+        page = self.browser.new_page()
+        self.faults = []
+        page.on("pageerror", lambda fault: self.faults.append(str(fault)))
+        page.goto(self.server.url)
+        return page
+
+    def sign_in(self, page, token):
+        page.fill("#token", token)
+        page.click("#sign-in button")
+        page.wait_for_selector("#model-rows tr")
+
+    def ask(self, page, kind, names, key):
+        page.select_option("#kind", kind)
+        page.fill("#names", names)
+        page.fill("#key", key)
+        page.click("#erasure button")
+        page.wait_for_selector("#preview:not([hidden])")
+        page.click("#confirm")
+        page.wait_for_selector("#outcome:not([hidden])")
+        return page.inner_text("#outcome-facts")
+
+    def test_an_officer_erases_verifies_and_sees_a_forgery(self):
+        page = self.page
+        page.fill("#token", "efface_000000000000_" + "0" * 64)
+        page.click("#sign-in button")
+        page.wait_for_selector("#notice.bad")
+        self.assertIn("A token is needed", page.inner_text("#notice"))
+        self.sign_in(page, self.server.ann)
+        told = self.ask(page, "rows", "r7, r8", "case-1")
+        self.assertIn("exact", told)
+        page.wait_for_function("document.getElementById('download').href.startsWith('blob:')")
+        with page.expect_download() as download:
+            page.click("#download")
+        receipt = pathlib.Path(download.value.path()).read_bytes()
+
+        def judge(content):
+            page.set_input_files("#receipt-file", {"name": "r.cose", "mimeType": "application/cose", "buffer": content})
+            page.fill("#trusted-key", self.server.key)
+            page.evaluate("document.getElementById('verdict').className = ''")
+            page.click("#verification button")
+            page.wait_for_selector("#verdict.good, #verdict.bad")
+            return page.get_attribute("#verdict", "class"), page.inner_text("#verdict")
+
+        verdict, text = judge(receipt)
+        self.assertEqual(verdict, "good", text)
+        self.assertIn("2 rows removed", text)
+        place = re.search(rb'"removed":2', receipt).start() + 10
+        forged = receipt[:place] + b"3" + receipt[place + 1 :]
+        verdict, text = judge(forged)
+        self.assertEqual(verdict, "bad", text)
+        self.assertIn("Not verified", text)
+        self.assertEqual(self.faults, [])
+
+    def test_two_officers_are_needed_for_many_rows(self):
+        self.sign_in(self.page, self.server.ann)
+        told = self.ask(self.page, "subject", "p1", "case-2")
+        self.assertIn("awaiting approval", told)
+        self.page.click("text=Approve case-2")
+        self.page.wait_for_selector("#notice.bad")
+        self.assertIn("cannot approve", self.page.inner_text("#notice"))
+        second = self.open()
+        self.sign_in(second, self.server.bob)
+        second.click("text=Approve case-2")
+        second.wait_for_selector("#outcome:not([hidden])")
+        self.assertIn("erased", second.inner_text("#outcome-facts"))
+        second.wait_for_function("document.querySelector('#model-rows td:nth-child(4)').textContent === '5'")
+
+    def test_the_page_can_be_used_by_everyone(self):
+        from axe_playwright_python.sync_playwright import Axe
+
+        self.sign_in(self.page, self.server.ann)
+        self.ask(self.page, "rows", "r7", "case-3")
+        for scheme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=scheme)
+            found = Axe().run(self.page)
+            self.assertEqual(found.violations_count, 0, f"{scheme}: {found.generate_report()}")
+        self.page.set_viewport_size({"width": 360, "height": 740})
+        wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        self.assertLessEqual(wide, 0, "a phone has to scroll sideways")
+
+
+class TheContract(unittest.TestCase):
+    def test_the_server_does_what_its_description_says(self):
+        server = RunningServer()
+        try:
+            schemathesis = pathlib.Path(sys.executable).parent / "schemathesis"
+            # Whether rows fit a model is more than a schema can say, so that some valid requests are refused.
+            ran = subprocess.run(
+                [schemathesis, "run", f"{server.url}/openapi.json", "-H", f"Authorization: Bearer {server.admin}",
+                 "--exclude-checks", "positive_data_acceptance", "--max-examples", "25", "--phases", "examples,coverage,fuzzing",
+                 "--seed", "1", "--no-color"],
+                capture_output=True, text=True,
+            )
+            self.assertEqual(ran.returncode, 0, ran.stdout[-4000:])
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,256 @@
+// The page: everything it shows comes from the API, with the token that was entered. Text from the server is put into the page
+// as text and never as HTML.
+
+import { verifyReceipt } from "/page/verifier.js";
+
+const byId = (id) => document.getElementById(id);
+let token = "";
+let models = [];
+let asked = null;
+let lastReceipt = null;
+
+/** Calls the API; a problem becomes an error whose message can be shown. */
+async function call(path, { method = "GET", body, key, accept = "application/json" } = {}) {
+  const headers = { Accept: accept };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
+  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({ title: `the server answered ${response.status}` }));
+  const error = new Error([problem.title, problem.detail, problem.advice].filter(Boolean).join(": "));
+  error.status = response.status;
+  throw error;
+}
+
+const callJson = async (path, options) => (await call(path, options)).json();
+
+function notice(text, bad = false) {
+  byId("notice").textContent = text;
+  byId("notice").classList.toggle("bad", bad);
+}
+
+/** Runs what a person asked for, and shows what went wrong. */
+async function attempt(work) {
+  try {
+    notice("");
+    await work();
+  } catch (error) {
+    if (error.status === 401) {
+      byId("sign-in").hidden = false;
+      byId("token").focus();
+    }
+    notice(error.message, true);
+  }
+}
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function facts(list, pairs) {
+  list.replaceChildren();
+  for (const [name, value] of pairs) {
+    if (value === undefined || value === null) continue;
+    list.append(element("dt", name), element("dd", String(value)));
+  }
+}
+
+const number = (value) => (value === null || value === undefined ? "unknown" : value === 0 ? "0" : Math.abs(value) < 1e-3 ? value.toExponential(1) : value.toLocaleString("en"));
+
+async function loadModels() {
+  models = (await callJson("/v1/models")).models;
+  byId("sign-in").hidden = true;
+  const rows = models.map((model) => {
+    const row = element("tr");
+    row.append(
+      element("th", model.name, { scope: "row" }),
+      element("td", model.family),
+      element("td", number(model.rows), { class: "number" }),
+      element("td", number(model.forgotten), { class: "number" }),
+      element("td", number(model.bound), { class: "number" }),
+      element("td", number(model.exports_in_use), { class: "number" }),
+      element("td", model.changed_at),
+    );
+    return row;
+  });
+  byId("model-rows").replaceChildren(...rows);
+  for (const select of [byId("model"), byId("log-model")]) {
+    const chosen = select.value;
+    select.replaceChildren(...models.map((model) => element("option", model.name, { value: model.name })));
+    if (models.some((model) => model.name === chosen)) select.value = chosen;
+  }
+  byId("model").append(element("option", "all models", { value: "" }));
+  await Promise.all([loadWaiting(), loadLog()]);
+}
+
+async function loadWaiting() {
+  const { erasures } = await callJson("/v1/erasures");
+  byId("nothing-waits").hidden = erasures.length > 0;
+  const items = erasures.map((open) => {
+    const item = element("li", `${open.id}, ${open.model ?? "all models"}: ${open.status.replace("_", " ")}`);
+    if (open.status === "awaiting_approval") {
+      const approve = element("button", `Approve ${open.id}`);
+      approve.addEventListener("click", () =>
+        attempt(async () => {
+          show(await callJson(`/v1/erasures/${encodeURIComponent(open.id)}/approval`, { method: "POST" }));
+          await loadModels();
+        }),
+      );
+      item.append(element("br"), approve);
+    }
+    return item;
+  });
+  byId("waiting-list").replaceChildren(...items);
+}
+
+async function loadLog() {
+  const model = byId("log-model").value;
+  if (!model) return;
+  const known = models.find((found) => found.name === model);
+  const from = Math.max(0, (known?.receipts ?? 0) - 200);
+  const page = await callJson(`/v1/log/receipts?model=${encodeURIComponent(model)}&from=${from}&limit=200`);
+  const items = page.receipts.toReversed().map((receipt) => {
+    const item = element("li");
+    const time = receipt.times.received_at;
+    item.append(
+      element("time", time.slice(0, 19).replace("T", " "), { datetime: time }),
+      `${receipt.sequence}: ${receipt.kind}, ${receipt.outcome.replace("_", " ")}` + (receipt.rows.removed ? `, ${receipt.rows.removed} rows` : ""),
+    );
+    return item;
+  });
+  byId("timeline").replaceChildren(...items);
+  let sum = 0;
+  plot(byId("plot-forgotten"), page.receipts.map((receipt) => (sum += receipt.rows.removed ?? 0)), String);
+  const bounds = page.receipts.map((receipt) => receipt.bound?.distance).filter((value) => value > 0);
+  plot(byId("plot-bound"), bounds.map(Math.log10), (power) => `1e${Math.round(power)}`);
+}
+
+/** Draws values from left to right, with the least and the largest written at the side. */
+function plot(svg, values, label) {
+  const space = "http://www.w3.org/2000/svg";
+  svg.setAttribute("viewBox", "0 0 400 140");
+  svg.replaceChildren();
+  if (values.length < 2) return;
+  const least = Math.min(...values);
+  const most = Math.max(...values);
+  const x = (at) => 50 + (340 * at) / (values.length - 1);
+  const y = (value) => 125 - (110 * (value - least)) / (most - least || 1);
+  const line = document.createElementNS(space, "path");
+  line.setAttribute("d", values.map((value, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join(""));
+  svg.append(line);
+  for (const value of least === most ? [least] : [least, most]) {
+    const text = document.createElementNS(space, "text");
+    text.setAttribute("x", "4");
+    text.setAttribute("y", String(y(value) + 4));
+    text.textContent = label(value);
+    svg.append(text);
+  }
+}
+
+function question() {
+  const names = byId("names").value.trim();
+  const rows = byId("kind").value === "rows";
+  const body = rows ? { rows: names.split(/[\s,]+/).filter(Boolean) } : { subject: names };
+  const model = byId("model").value;
+  const path = model ? `/v1/models/${encodeURIComponent(model)}/erasures` : "/v1/erasures";
+  const key = byId("key").value.trim() || crypto.randomUUID();
+  return { path, body, key };
+}
+
+function summary(answer) {
+  const pairs = [["Reference", answer.id], ["Status", answer.status.replace("_", " ")]];
+  for (const part of answer.models) {
+    const of = answer.models.length > 1 ? `${part.model}: ` : "";
+    pairs.push(
+      [`${of}outcome`, part.problem ? part.problem.detail : part.outcome?.replace("_", " ")],
+      [`${of}rows`, part.forgotten],
+      [`${of}claim`, part.claim],
+      [`${of}distance to retraining, at most`, part.bound === undefined ? undefined : number(part.bound)],
+      [`${of}largest leverage`, part.leverage === undefined ? undefined : part.leverage.toFixed(3)],
+      [`${of}exports withdrawn`, part.withdrawn],
+      [`${of}receipt`, part.receipt?.id],
+      [`${of}proof of the person (keep it, it is shown once)`, part.subject_opening],
+    );
+  }
+  return pairs;
+}
+
+function show(answer) {
+  byId("preview").hidden = true;
+  byId("outcome").hidden = false;
+  facts(byId("outcome-facts"), summary(answer));
+  lastReceipt = answer.models.find((part) => part.receipt) ?? null;
+  byId("check").hidden = byId("download").hidden = lastReceipt === null;
+  if (lastReceipt) {
+    attempt(async () => {
+      const blob = await (await call(lastReceipt.receipt.url, { accept: "application/cose" })).blob();
+      byId("download").href = URL.createObjectURL(blob);
+      byId("download").download = `${lastReceipt.receipt.id}.cose`;
+    });
+  }
+}
+
+async function judge(keys, bytes) {
+  const found = await verifyReceipt(keys, bytes);
+  const verdict = byId("verdict");
+  verdict.className = found.verified ? "good" : "bad";
+  verdict.textContent = found.verified
+    ? `Verified. Receipt ${found.receipt.id} of ${found.receipt.origin}: ${found.receipt.kind}, ${found.receipt.outcome}, ` +
+      `${found.receipt.rows.removed} rows removed, number ${found.receipt.sequence} of ${found.log_size} in the log. Signed by ${found.key}.`
+    : `Not verified: ${found.fault}`;
+  verdict.scrollIntoView({ block: "nearest" });
+}
+
+byId("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = byId("token").value.trim();
+  byId("token").value = "";
+  attempt(loadModels);
+});
+byId("kind").addEventListener("change", () => {
+  byId("names-label").textContent = byId("kind").value === "rows" ? "Row ids, separated by spaces or lines" : "Person";
+});
+byId("erasure").addEventListener("submit", (event) => {
+  event.preventDefault();
+  attempt(async () => {
+    asked = question();
+    byId("outcome").hidden = true;
+    const answer = await callJson(asked.path, { method: "POST", body: { ...asked.body, dry_run: true } });
+    facts(byId("preview-facts"), summary({ ...answer, id: asked.key }));
+    byId("preview").hidden = false;
+    byId("confirm").focus();
+  });
+});
+byId("cancel").addEventListener("click", () => {
+  byId("preview").hidden = true;
+});
+byId("confirm").addEventListener("click", () =>
+  attempt(async () => {
+    show(await callJson(asked.path, { method: "POST", body: asked.body, key: asked.key }));
+    await loadModels();
+  }),
+);
+byId("check").addEventListener("click", () =>
+  attempt(async () => {
+    const bytes = new Uint8Array(await (await call(lastReceipt.receipt.url, { accept: "application/cose" })).arrayBuffer());
+    if (!byId("trusted-key").value.trim()) {
+      const { keys } = await callJson(`/v1/log/keys?model=${encodeURIComponent(lastReceipt.model)}`);
+      byId("trusted-key").value = keys.at(-1);
+      notice("The key was told by the server. Compare it with the one that you know.");
+    }
+    await judge(byId("trusted-key").value, bytes);
+  }),
+);
+byId("verification").addEventListener("submit", (event) => {
+  event.preventDefault();
+  attempt(async () => {
+    const bytes = new Uint8Array(await byId("receipt-file").files[0].arrayBuffer());
+    await judge(byId("trusted-key").value, bytes);
+  });
+});
+byId("log-model").addEventListener("change", () => attempt(loadLog));
+attempt(loadModels);

@@ -1,0 +1,206 @@
+//! The file of tokens, and which of them have shown their secret since it was read.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use efface_engine::files;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::token::{NewToken, TokenGrant, TokenRecord, parts};
+
+/// The largest file of tokens that is read.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// What can be wrong with tokens.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// A scope that does not exist.
+    #[error("there is no scope `{0}`; the scopes are predict, erase, learn, audit and admin")]
+    UnknownScope(String),
+    /// A token that would allow nothing.
+    #[error("a token needs at least one scope: predict, erase, learn, audit or admin")]
+    NoScope,
+    /// There is no token of that id.
+    #[error("there is no token `{0}`; `efface token list` shows those that exist")]
+    UnknownToken(String),
+    /// The file cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// The file is not one of tokens.
+    #[error("{} is not a file of tokens: line {line}, column {column}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// Where.
+        column: usize,
+    },
+    /// No random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+    /// The hash function refused.
+    #[error("the token cannot be hashed: {0}")]
+    Hash(String),
+}
+
+/// The tokens of a server. The hash of a token is slow to compute, so that a secret which has been shown once is known again by
+/// its SHA-256, in memory only.
+#[derive(Debug)]
+pub struct TokenStore {
+    path: PathBuf,
+    known: RwLock<KnownTokens>,
+}
+
+#[derive(Debug, Default)]
+struct KnownTokens {
+    records: HashMap<String, TokenRecord>,
+    shown: HashMap<String, [u8; 32]>,
+    modified: Option<SystemTime>,
+}
+
+impl TokenStore {
+    /// Reads the file of tokens; a file that is not there has none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn open(path: &Path) -> Result<Self, TokenError> {
+        let store = Self { path: path.to_owned(), known: RwLock::default() };
+        store.reload()?;
+        Ok(store)
+    }
+
+    /// Reads the file again if it has changed since; returns whether it has. If it cannot be read, the tokens stay as they were.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn reload(&self) -> Result<bool, TokenError> {
+        let modified = std::fs::metadata(&self.path).and_then(|facts| facts.modified()).ok();
+        if modified.is_some() && self.read_lock().modified == modified {
+            return Ok(false);
+        }
+        let records = self.read_file()?.into_iter().map(|record| (record.id.clone(), record)).collect();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Tokens that were withdrawn or changed must show their secret again.
+        *known = KnownTokens { records, shown: HashMap::new(), modified };
+        Ok(true)
+    }
+
+    /// The tokens, by id.
+    #[must_use]
+    pub fn records(&self) -> Vec<TokenRecord> {
+        let mut records: Vec<TokenRecord> = self.read_lock().records.values().cloned().collect();
+        records.sort_by(|a, b| a.id.cmp(&b.id));
+        records
+    }
+
+    /// Whether there is no token at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.read_lock().records.is_empty()
+    }
+
+    /// Makes a token and writes it to the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn create(&self, grant: TokenGrant) -> Result<NewToken, TokenError> {
+        let token = NewToken::draw(grant)?;
+        let mut records = self.records();
+        records.push(token.record.clone());
+        self.write_file(&records)?;
+        Ok(token)
+    }
+
+    /// Withdraws a token.
+    ///
+    /// # Errors
+    /// There is no such token, or the file cannot be written.
+    pub fn revoke(&self, id: &str) -> Result<TokenRecord, TokenError> {
+        let mut records = self.records();
+        let Some(at) = records.iter().position(|record| record.id == id) else {
+            return Err(TokenError::UnknownToken(id.to_owned()));
+        };
+        let gone = records.remove(at);
+        self.write_file(&records)?;
+        Ok(gone)
+    }
+
+    /// The token that a secret is known to belong to without hashing it slowly; None where that is not known yet.
+    pub(crate) fn known(&self, text: &str) -> Option<TokenRecord> {
+        let (id, secret) = parts(text)?;
+        let known = self.read_lock();
+        let shown = known.shown.get(id)?;
+        let same: bool = digest(secret).ct_eq(shown).into();
+        let record = known.records.get(id).filter(|_| same)?;
+        (!record.is_expired(now())).then(|| record.clone())
+    }
+
+    /// The token that a text is, hashed slowly; None for what is none. Takes tens of milliseconds.
+    pub(crate) fn check(&self, text: &str) -> Result<Option<TokenRecord>, TokenError> {
+        let Some((id, secret)) = parts(text) else { return Ok(None) };
+        let Some(record) = self.read_lock().records.get(id).cloned() else { return Ok(None) };
+        if record.is_expired(now()) || !record.opens_with(secret)? {
+            return Ok(None);
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // The file may have been read again in the meantime, without this token.
+        if known.records.get(id) != Some(&record) {
+            return Ok(None);
+        }
+        known.shown.insert(id.to_owned(), digest(secret));
+        Ok(Some(record))
+    }
+
+    fn read_lock(&self) -> std::sync::RwLockReadGuard<'_, KnownTokens> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_file(&self) -> Result<Vec<TokenRecord>, TokenError> {
+        let fault = |cause| TokenError::File { path: self.path.clone(), cause };
+        match std::fs::metadata(&self.path) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(fault(cause)),
+            Ok(facts) if !facts.is_file() || facts.len() > MOST_BYTES => {
+                return Err(fault(std::io::Error::other("not a plain file of at most 16 MiB")));
+            }
+            Ok(_) => {}
+        }
+        let text = std::fs::read(&self.path).map_err(fault)?;
+        serde_json::from_slice(&text).map_err(|cause| TokenError::Content {
+            path: self.path.clone(),
+            line: cause.line(),
+            column: cause.column(),
+        })
+    }
+
+    /// Replaces the file in one step, readable by its owner alone.
+    fn write_file(&self, records: &[TokenRecord]) -> Result<(), TokenError> {
+        let fault = |cause: std::io::Error| TokenError::File { path: self.path.clone(), cause };
+        let json = serde_json::to_vec_pretty(records).map_err(|cause| fault(cause.into()))?;
+        let mut draft = files::DraftFile::create(&self.path).map_err(fault)?;
+        draft.write_all(&json).map_err(fault)?;
+        draft.publish(true, files::PRIVATE_MODE).map_err(fault)?;
+        self.reload()?;
+        Ok(())
+    }
+}
+
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

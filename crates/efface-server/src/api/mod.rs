@@ -1,0 +1,109 @@
+//! The paths of the service, and what every request passes on its way.
+
+mod body;
+mod erasures;
+mod guard;
+mod ledger;
+mod models;
+mod operation;
+mod predictions;
+mod rows;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::authenticate;
+use crate::app::ServiceState;
+use crate::page;
+use crate::problem::{Problem, ProblemCode, ProblemDetails};
+
+/// What the description of the service says of itself.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "efface",
+        description = "Erasure requests, receipts and predictions of models that forget. Errors are problem details (RFC 9457).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    components(schemas(ProblemDetails)),
+    modifiers(&BearerToken)
+)]
+struct ServiceDescription;
+
+struct BearerToken;
+
+impl utoipa::Modify for BearerToken {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        description.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// All paths, without what they share.
+fn paths() -> (Router<Arc<ServiceState>>, Router<Arc<ServiceState>>, utoipa::openapi::OpenApi) {
+    let (guarded, described) = OpenApiRouter::with_openapi(ServiceDescription::openapi())
+        .routes(routes!(models::list))
+        .routes(routes!(models::show))
+        .routes(routes!(erasures::create))
+        .routes(routes!(erasures::create_everywhere))
+        .routes(routes!(erasures::list))
+        .routes(routes!(erasures::show, erasures::withdraw))
+        .routes(routes!(erasures::approve))
+        .routes(routes!(rows::learn, rows::amend))
+        .routes(routes!(predictions::create))
+        .routes(routes!(ledger::receipts))
+        .routes(routes!(ledger::receipt))
+        .routes(routes!(ledger::checkpoint))
+        .routes(routes!(ledger::keys))
+        .routes(routes!(ledger::consistency))
+        .routes(routes!(operation::metrics))
+        .split_for_parts();
+    let (open, health) = OpenApiRouter::new()
+        .routes(routes!(operation::alive))
+        .routes(routes!(operation::ready))
+        .split_for_parts();
+    let mut described = described;
+    described.merge(health);
+    (guarded, open, described)
+}
+
+/// The description of the service, as /openapi.json gives it.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    paths().2
+}
+
+/// The service as one handler of requests.
+pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
+    let limits = state.settings.limits;
+    let (guarded, open, _) = paths();
+    guarded
+        .layer(middleware::from_fn_with_state(state.clone(), authenticate))
+        .merge(open)
+        .merge(page::paths())
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::in_time))
+        .layer(GlobalConcurrencyLimitLayer::new(limits.concurrent_requests))
+        .layer(CatchPanicLayer::custom(guard::after_panic))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::observe))
+        .with_state(state.clone())
+}
+
+async fn nothing_here() -> Problem {
+    Problem::new(ProblemCode::NotFound, "there is nothing at this path")
+}
+
+async fn wrong_method() -> Problem {
+    Problem::new(ProblemCode::MethodNotAllowed, "the path does not take this method")
+}

@@ -1,0 +1,69 @@
+//! Scores.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::body::{JsonBody, RowsBody};
+use crate::access::{Caller, Scope};
+use crate::app::ServiceState;
+use crate::problem::{Problem, ProblemCode, ProblemDetails};
+
+/// Rows that are scored where the request is read; more of them would keep other requests waiting.
+const AT_ONCE: usize = 16;
+
+/// The scores of all rows, in their order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PredictionList {
+    /// Names of the scores.
+    outputs: Vec<String>,
+    /// Changes of the model between its fit and these scores.
+    generation: u64,
+    predictions: Vec<RowPrediction>,
+}
+
+/// The scores of a row.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RowPrediction {
+    /// The row's id, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// One score for each output; null for one that is no number.
+    scores: Vec<f64>,
+    /// The class, or the number of the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+}
+
+/// Scores rows. Targets are not needed, and columns that the model does not know are passed over.
+#[utoipa::path(
+    post, path = "/v1/models/{model}/predictions", tag = "predictions", security(("token" = [])),
+    params(("model" = String, Path, description = "The name of the model")),
+    request_body = RowsBody,
+    responses((status = 200, description = "The scores", body = PredictionList),
+        (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
+)]
+pub(super) async fn create(
+    State(state): State<Arc<ServiceState>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(body): JsonBody<RowsBody>,
+) -> Result<Json<PredictionList>, Problem> {
+    caller.allow(Scope::Predict, Some(&name))?;
+    let scorer = state.models.find(&name)?.scorer();
+    let records = body.into_records()?;
+    let generation = scorer.generation();
+    let outputs = scorer.outputs().to_vec();
+    let scored = if records.len() <= AT_ONCE {
+        scorer.predict_all(records)
+    } else {
+        let stopped = |_| Problem::new(ProblemCode::Internal, "the thread that scores has stopped");
+        tokio::task::spawn_blocking(move || scorer.predict_all(records)).await.map_err(stopped)?
+    };
+    let row =
+        |row: efface_engine::Prediction| RowPrediction { id: row.id, scores: row.scores, label: row.label };
+    Ok(Json(PredictionList { outputs, generation, predictions: scored?.into_iter().map(row).collect() }))
+}

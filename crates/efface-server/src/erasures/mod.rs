@@ -1,0 +1,277 @@
+//! Erasure requests between the door and the model: who must approve them, and how those that take long survive a crash.
+
+mod inbox;
+mod order;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use efface_engine::{ChangeReport, ReceiptQuery};
+use tokio::sync::oneshot;
+
+pub(crate) use inbox::RequestInbox;
+pub(crate) use order::{ErasureOrder, ErasureTarget, RowChoice};
+
+use crate::app::ServiceState;
+use crate::problem::{Problem, ProblemCode};
+use crate::registry::{ChangeOrder, ServedModel};
+
+/// How long a request that found the model busy waits before it is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What became of a request in one model.
+#[derive(Debug)]
+pub(crate) struct ModelAnswer {
+    pub(crate) model: String,
+    pub(crate) answer: Result<ChangeReport, Problem>,
+}
+
+/// Where a request stands that is not done yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OpenState {
+    /// It is being done, or waits for its turn.
+    Running,
+    /// Somebody else must approve it.
+    AwaitingApproval {
+        /// The token that asked.
+        asked_by: String,
+    },
+}
+
+/// The requests that were accepted and are not done yet. Those that are done are in the logs of the models.
+#[derive(Default)]
+pub(crate) struct OpenErasures {
+    open: Mutex<HashMap<String, (OpenState, ErasureOrder)>>,
+}
+
+impl OpenErasures {
+    pub(crate) fn state(&self, id: &str) -> Option<OpenState> {
+        self.lock().get(id).map(|(state, _)| state.clone())
+    }
+
+    pub(crate) fn all(&self) -> Vec<(String, OpenState, ErasureTarget)> {
+        let open = self.lock();
+        let mut all: Vec<_> = open
+            .iter()
+            .map(|(id, (state, order))| (id.clone(), state.clone(), order.target.clone()))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    fn put(&self, state: OpenState, order: ErasureOrder) {
+        self.lock().insert(order.id.clone(), (state, order));
+    }
+
+    fn remove(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (OpenState, ErasureOrder)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a caller hears of a request.
+pub(crate) enum Submitted {
+    /// It is done.
+    Done(Vec<ModelAnswer>),
+    /// It is written down and will be done.
+    Accepted(OpenState),
+}
+
+/// Does a request, or writes it down if it takes longer than `patience`.
+pub(crate) async fn submit(
+    state: &Arc<ServiceState>,
+    order: ErasureOrder,
+    patience: Duration,
+) -> Result<Submitted, Problem> {
+    let (done, result) = oneshot::channel();
+    let work = tokio::spawn({
+        let state = state.clone();
+        let order = order.clone();
+        async move {
+            let answers = execute(&state, &order).await;
+            // If nobody listens any more, the request was written down; the logs hold the answer.
+            let _ = done.send(answers);
+            order
+        }
+    });
+    let mut result = result;
+    match tokio::time::timeout(patience, &mut result).await {
+        Ok(Ok(answers)) => Ok(Submitted::Done(answers?)),
+        Ok(Err(_)) => Err(Problem::new(ProblemCode::Internal, "the request was lost before it began")),
+        Err(_) => {
+            write_down(state, OpenState::Running, order.clone()).await?;
+            let state = state.clone();
+            tokio::spawn(async move {
+                let finished = work.await;
+                let answers = result.await;
+                match (finished, answers) {
+                    (Ok(order), Ok(Ok(_))) => strike_out(&state, &order.id).await,
+                    _ => finish_later(&state, order).await,
+                }
+            });
+            Ok(Submitted::Accepted(OpenState::Running))
+        }
+    }
+}
+
+/// Writes a request down that somebody else must approve.
+pub(crate) async fn hold_for_approval(
+    state: &Arc<ServiceState>,
+    order: ErasureOrder,
+) -> Result<Submitted, Problem> {
+    let waits = OpenState::AwaitingApproval { asked_by: order.asked_by.clone() };
+    write_down(state, waits.clone(), order).await?;
+    Ok(Submitted::Accepted(waits))
+}
+
+/// Does a request that waited for approval. The second officer is another one than the first.
+pub(crate) async fn approve(
+    state: &Arc<ServiceState>,
+    id: &str,
+    approver: &crate::access::Caller,
+    patience: Duration,
+) -> Result<Submitted, Problem> {
+    let found = state.open.lock().get(id).cloned();
+    let Some((OpenState::AwaitingApproval { asked_by }, mut order)) = found else {
+        return Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits for approval"));
+    };
+    if approver.is_anyone() || asked_by == approver.id() {
+        let detail = "whoever asked for an erasure cannot approve it";
+        return Err(Problem::new(ProblemCode::Forbidden, detail));
+    }
+    order.approved_by = Some(approver.id().to_owned());
+    write_down(state, OpenState::Running, order.clone()).await?;
+    let submitted = submit(state, order, patience).await?;
+    if let Submitted::Done(_) = submitted {
+        strike_out(state, id).await;
+    }
+    Ok(submitted)
+}
+
+/// Takes back a request that waits for approval.
+pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), Problem> {
+    match state.open.state(id) {
+        Some(OpenState::AwaitingApproval { .. }) => {
+            strike_out(state, id).await;
+            Ok(())
+        }
+        Some(OpenState::Running) => {
+            Err(Problem::new(ProblemCode::Refused, "the erasure has begun and cannot be taken back"))
+        }
+        None => Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits")),
+    }
+}
+
+/// Takes up the requests that a server before this one had accepted and not done.
+pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> {
+    let inbox = state.inbox.clone();
+    let orders = tokio::task::spawn_blocking(move || inbox.all()).await;
+    let orders = orders.map_err(lost)?.map_err(storage)?;
+    let count = orders.len();
+    for order in orders {
+        if order.needs_approval && order.approved_by.is_none() {
+            let waits = OpenState::AwaitingApproval { asked_by: order.asked_by.clone() };
+            state.open.put(waits, order);
+        } else {
+            state.open.put(OpenState::Running, order.clone());
+            let state = state.clone();
+            tokio::spawn(async move { finish_later(&state, order).await });
+        }
+    }
+    Ok(count)
+}
+
+/// What the logs say of a request, model by model; empty for a request that no log knows.
+pub(crate) fn look_up(models: &[Arc<ServedModel>], id: &str) -> Vec<(String, efface_receipt::Receipt)> {
+    let mut found = Vec::new();
+    for model in models {
+        let receipts = model.ask(|engine| {
+            let places = engine.find_receipts(&ReceiptQuery::Request(id.to_owned())).unwrap_or_default();
+            let bundle = |place: &u64| engine.bundle(&place.to_string()).ok();
+            places.iter().filter_map(bundle).map(|bundle| bundle.signed.receipt).collect::<Vec<_>>()
+        });
+        found.extend(receipts.into_iter().map(|receipt| (model.name().to_owned(), receipt)));
+    }
+    found
+}
+
+/// Repeats a request that was accepted until every model has answered it. A request has one effect, however often it comes.
+async fn finish_later(state: &Arc<ServiceState>, order: ErasureOrder) {
+    loop {
+        match execute(state, &order).await {
+            Ok(answers) if !answers.iter().any(is_passing) => {
+                strike_out(state, &order.id).await;
+                return;
+            }
+            // Models that are gone cannot answer; the request stays written down for the day they come back.
+            Err(problem) if !problem.is_passing() => return,
+            _ => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+fn is_passing(answer: &ModelAnswer) -> bool {
+    match &answer.answer {
+        Ok(_) => false,
+        Err(problem) => problem.is_passing() || problem.code == ProblemCode::ModelUnusable,
+    }
+}
+
+/// Sends a request to its models and gathers their answers.
+async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<ModelAnswer>, Problem> {
+    let models = match &order.target {
+        ErasureTarget::Model(name) => vec![state.models.find(name)?],
+        ErasureTarget::AllModels => state.models.all(),
+    };
+    let mut waiting = Vec::with_capacity(models.len());
+    for model in models {
+        let sent = order.request_for(&model).and_then(|request| {
+            let (answer, reply) = oneshot::channel();
+            model.order(ChangeOrder::Erase(Box::new(request), answer))?;
+            Ok(reply)
+        });
+        waiting.push((model.name().to_owned(), sent));
+    }
+    let mut answers = Vec::with_capacity(waiting.len());
+    for (model, sent) in waiting {
+        let answer = match sent {
+            Ok(reply) => reply.await.map_err(lost).and_then(|report| report.map_err(Problem::from)),
+            Err(problem) => Err(problem),
+        };
+        answers.push(ModelAnswer { model, answer });
+    }
+    Ok(answers)
+}
+
+async fn write_down(state: &Arc<ServiceState>, open: OpenState, order: ErasureOrder) -> Result<(), Problem> {
+    let inbox = state.inbox.clone();
+    let kept = order.clone();
+    let written = tokio::task::spawn_blocking(move || inbox.put(&kept)).await;
+    written.map_err(lost)?.map_err(storage)?;
+    state.open.put(open, order);
+    Ok(())
+}
+
+async fn strike_out(state: &Arc<ServiceState>, id: &str) {
+    let inbox = state.inbox.clone();
+    let name = id.to_owned();
+    let removed = tokio::task::spawn_blocking(move || inbox.remove(&name)).await;
+    if let Ok(Err(error)) = removed {
+        // It will be done again at the next start, without effect.
+        tracing::warn!(%error, "a request that is done could not be removed from the inbox");
+    }
+    state.open.remove(id);
+}
+
+fn lost<E>(_: E) -> Problem {
+    Problem::new(ProblemCode::Internal, "the thread that does this has stopped")
+}
+
+fn storage(error: std::io::Error) -> Problem {
+    tracing::error!(%error, "the inbox cannot be used");
+    Problem::new(ProblemCode::ModelUnusable, "requests cannot be written down; the server's log says why")
+}

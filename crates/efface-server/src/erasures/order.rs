@@ -1,0 +1,66 @@
+//! An erasure request as the server keeps it until it is done.
+
+use efface::Method;
+use efface_engine::{ForgetRequest, RowSelection};
+use efface_receipt::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{Problem, ProblemCode};
+use crate::registry::ServedModel;
+
+/// Whose rows: of one model, or of all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ErasureTarget {
+    /// One model.
+    Model(String),
+    /// Every model that the server has when the request is done.
+    AllModels,
+}
+
+/// Which rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RowChoice {
+    /// Those of these ids.
+    Rows(Vec<String>),
+    /// Those of one person, as the subject column names them.
+    Subject(String),
+}
+
+/// A request with all that is needed to do it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ErasureOrder {
+    pub(crate) id: String,
+    pub(crate) target: ErasureTarget,
+    pub(crate) rows: RowChoice,
+    pub(crate) method: Method,
+    pub(crate) allow_missing: bool,
+    pub(crate) requested_at: Option<Time>,
+    pub(crate) asked_by: String,
+    pub(crate) needs_approval: bool,
+    pub(crate) approved_by: Option<String>,
+}
+
+impl ErasureOrder {
+    /// The request as the engine of a model takes it.
+    pub(crate) fn request_for(&self, model: &ServedModel) -> Result<ForgetRequest, Problem> {
+        let who = match &self.rows {
+            RowChoice::Rows(ids) => RowSelection::Ids(ids.clone()),
+            RowChoice::Subject(value) => {
+                let Some(column) = model.summary().subject.clone() else {
+                    let detail = "the rows of this model do not say whose they are; name them by their ids";
+                    return Err(Problem::new(ProblemCode::InvalidRequest, detail));
+                };
+                RowSelection::Subject { column, value: value.clone() }
+            }
+        };
+        let mut request = ForgetRequest::new(who);
+        request.method = self.method;
+        request.id = Some(self.id.clone());
+        // A request about all models finds nothing in most of them, which is an answer and no error.
+        request.allow_missing = self.allow_missing || self.target == ErasureTarget::AllModels;
+        request.requested_at = self.requested_at;
+        Ok(request)
+    }
+}

@@ -1,0 +1,116 @@
+//! The thread that changes a model. Erasures that wait together become one commit, with a receipt each.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use efface_engine::{ChangeReport, Engine, Error, ForgetOptions, ForgetRequest, RecordTable, Silent};
+use tokio::sync::oneshot;
+
+use super::served_model::CurrentModel;
+use crate::metrics::ServiceMetrics;
+
+/// Erasures in one commit, at most.
+const LARGEST_GROUP: usize = 1024;
+
+/// How often rows that wait to be scrubbed are looked at while nothing else is to do.
+const SETTLE_EVERY: Duration = Duration::from_secs(10);
+
+/// The answer to a change.
+pub(crate) type ChangeAnswer = oneshot::Sender<Result<ChangeReport, Error>>;
+
+/// A change of a model.
+pub(crate) enum ChangeOrder {
+    /// Rows leave.
+    Erase(Box<ForgetRequest>, ChangeAnswer),
+    /// What would happen if rows left.
+    Preview(Box<ForgetRequest>, ChangeAnswer),
+    /// Rows join.
+    Learn(RecordTable, ChangeAnswer),
+    /// Rows are corrected.
+    Amend(RecordTable, ChangeAnswer),
+}
+
+pub(super) struct ChangeWorker {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) engine: Engine,
+    pub(super) current: Arc<CurrentModel>,
+    pub(super) metrics: Arc<ServiceMetrics>,
+}
+
+impl ChangeWorker {
+    /// Works until nobody can send orders any more, and then finishes those that were sent.
+    pub(super) fn run(mut self, orders: &Receiver<ChangeOrder>) {
+        // An order that was taken out of the queue while a group was gathered, and is of another kind.
+        let mut next = None;
+        loop {
+            let order = match next.take() {
+                Some(order) => Ok(order),
+                None => orders.recv_timeout(SETTLE_EVERY),
+            };
+            match order {
+                Ok(ChangeOrder::Erase(request, answer)) => {
+                    let mut requests = vec![*request];
+                    let mut answers = vec![answer];
+                    while requests.len() < LARGEST_GROUP {
+                        match orders.try_recv() {
+                            Ok(ChangeOrder::Erase(request, answer)) => {
+                                requests.push(*request);
+                                answers.push(answer);
+                            }
+                            Ok(other) => {
+                                next = Some(other);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                    self.erase(&requests, answers);
+                }
+                Ok(ChangeOrder::Preview(request, answer)) => {
+                    let report = self.engine.forget(&*request, &ForgetOptions::dry_run());
+                    send(answer, report);
+                }
+                Ok(ChangeOrder::Learn(rows, answer)) => {
+                    let report = self.engine.learn(rows, &Silent);
+                    self.finish(vec![(answer, report)]);
+                }
+                Ok(ChangeOrder::Amend(rows, answer)) => {
+                    let report = self.engine.amend(rows, &Silent);
+                    self.finish(vec![(answer, report)]);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = self.engine.settle_if_due() {
+                        tracing::warn!(model = self.name, %error, "forgotten rows still wait to be scrubbed");
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn erase(&mut self, requests: &Vec<ForgetRequest>, answers: Vec<ChangeAnswer>) {
+        let started = Instant::now();
+        let reports = self.engine.forget(requests, &ForgetOptions::default());
+        self.metrics.group(&self.name, requests.len(), started.elapsed());
+        self.finish(answers.into_iter().zip(reports).collect());
+    }
+
+    /// Lets predictions have the new model, and then answers: after the answer no prediction comes from the old one.
+    fn finish(&mut self, answers: Vec<(ChangeAnswer, Result<ChangeReport, Error>)>) {
+        let changed = answers.iter().any(|(_, report)| report.as_ref().is_ok_and(|report| !report.replayed));
+        if changed && let Err(error) = self.current.replace(&self.engine, &self.path) {
+            tracing::error!(model = self.name, %error, "the changed model could not be loaded for predictions");
+        }
+        for (answer, report) in answers {
+            send(answer, report);
+        }
+    }
+}
+
+fn send(answer: ChangeAnswer, report: Result<ChangeReport, Error>) {
+    // Whoever asked may have gone away; what was done is done.
+    let _ = answer.send(report);
+}

@@ -1,0 +1,86 @@
+//! What a server is told when it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use efface_engine::KeyAccess;
+
+/// What a server is told when it starts.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// The folder of the models.
+    pub folder: PathBuf,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The certificate; None for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The file of tokens; None lets everyone do everything.
+    pub tokens: Option<PathBuf>,
+    /// Whether plain HTTP, or no tokens, are allowed beyond this machine.
+    pub allow_insecure: bool,
+    /// How to come to the keys that sign.
+    pub access: KeyAccess,
+    /// What a request may cost.
+    pub limits: ServiceLimits,
+    /// Erasures of more rows than this need the approval of a second token.
+    pub approval_above: Option<usize>,
+}
+
+impl ServerSettings {
+    /// Models of a folder, on this machine alone, with nothing special about it.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>, listen: SocketAddr) -> Self {
+        Self {
+            folder: folder.into(),
+            listen,
+            tls: None,
+            tokens: None,
+            allow_insecure: false,
+            access: KeyAccess::default(),
+            limits: ServiceLimits::default(),
+            approval_above: None,
+        }
+    }
+}
+
+/// The files of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain of certificates, PEM.
+    pub certificate: PathBuf,
+    /// The private key, PEM.
+    pub key: PathBuf,
+    /// Who signs certificates of clients, PEM; None where clients need none.
+    pub client_authority: Option<PathBuf>,
+}
+
+/// What a request may cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ServiceLimits {
+    /// Bytes of a body.
+    pub body_bytes: usize,
+    /// How long a request may take to arrive, and its answer to be made.
+    pub request_time: Duration,
+    /// How long an erasure is waited for before it is answered by 202.
+    pub erasure_patience: Duration,
+    /// Requests that are worked on at the same time.
+    pub concurrent_requests: usize,
+    /// Requests a second for each token.
+    pub requests_per_second: f64,
+    /// Connections that are open at the same time.
+    pub connections: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 16 << 20,
+            request_time: Duration::from_secs(30),
+            erasure_patience: Duration::from_secs(10),
+            concurrent_requests: 512,
+            requests_per_second: 1000.0,
+            connections: 1024,
+        }
+    }
+}

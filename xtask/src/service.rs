@@ -1,0 +1,73 @@
+//! The verifier for browsers, and the service tried in a real one.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::python::SERVICE;
+use crate::{root, run};
+
+/// What the verifier is compiled for: a program without files or network.
+const TARGET: &str = "wasm32-wasip1";
+
+/// Bytes of the verifier that a browser loads, at most, compressed as servers and proxies send it.
+const MOST_BYTES: usize = 300 << 10;
+
+/// Compiles the verifier; the next build of the server takes it along. False where the compiler's target cannot be had.
+pub(crate) fn build_verifier() -> Result<bool> {
+    if !has_target() && run("rustup", &["target", "add", TARGET]).is_err() {
+        eprintln!(
+            "skipped: the compiler has no target {TARGET}, pages will not verify receipts in the browser"
+        );
+        return Ok(false);
+    }
+    let build =
+        ["build", "--quiet", "--profile", "verifier", "--target", TARGET, "--package", "efface-verifier"];
+    run("cargo", &[&build[..], &["--target-dir", "target/verifier/build"]].concat())?;
+    let folder = root()?.join("target/verifier");
+    let built = folder.join("build").join(TARGET).join("verifier/efface-verifier.wasm");
+    let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packed, &bytes)?;
+    let packed = packed.finish()?.len();
+    eprintln!("efface-verifier.wasm: {} bytes, {packed} compressed", bytes.len());
+    ensure!(packed <= MOST_BYTES, "the verifier is {packed} bytes compressed; {MOST_BYTES} are allowed");
+    let kept = folder.join("efface-verifier.wasm");
+    // An unchanged file keeps its time, so that the server is not built again.
+    if std::fs::read(&kept).ok().as_deref() != Some(&bytes) {
+        std::fs::write(&kept, bytes).with_context(|| format!("cannot write {}", kept.display()))?;
+    }
+    Ok(true)
+}
+
+fn has_target() -> bool {
+    let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == TARGET))
+}
+
+/// The page in Chromium and the API against its description, with the command at `program`.
+pub(crate) fn test(program: &str) -> Result<()> {
+    let interpreter: PathBuf = match SERVICE.interpreter() {
+        Ok(interpreter) => interpreter,
+        Err(error) => {
+            eprintln!("skipped: playwright and schemathesis cannot be installed: {error:#}");
+            return Ok(());
+        }
+    };
+    if !has_browser() && run("apt-get", &["install", "--yes", "--quiet", "chromium"]).is_err() {
+        eprintln!("there is no chromium and it cannot be installed: the page is not tried in a browser");
+    }
+    let status = Command::new(interpreter)
+        .args(["-m", "unittest", "discover", "crates/efface-server/browser"])
+        .env("EFFACE", program)
+        .current_dir(root()?)
+        .status()
+        .context("cannot start python")?;
+    ensure!(status.success(), "the service failed in the browser or against its description");
+    Ok(())
+}
+
+fn has_browser() -> bool {
+    Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success())
+}
