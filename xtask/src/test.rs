@@ -236,12 +236,14 @@ fn tools_first() -> Result<std::ffi::OsString> {
 /// Runs every fuzz target for a while, with the compiler of the project.
 pub(crate) fn fuzz(seconds: &str) -> Result<()> {
     release::tool("cargo-fuzz", FUZZ)?;
+    let seeds = ["run", "--quiet", "--package", "efface-torture", "--", "seeds", "fuzz/corpus"];
+    crate::run("cargo", &seeds)?;
     let limit = format!("-max_total_time={seconds}");
     for entry in std::fs::read_dir(root()?.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets")? {
         let path = entry?.path();
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
         let status = std::process::Command::new("cargo")
-            .args(["fuzz", "run", name, "--", &limit, "-max_len=65536"])
+            .args(["fuzz", "run", name, "--", &limit, "-max_len=262144", "-timeout=20"])
             // The sanitizer is an unstable option of the compiler, which this lets a stable one take.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("PATH", tools_first()?)

@@ -10,10 +10,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let kills = words.first().copied().unwrap_or("500");
     ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
     let rows = words.get(1).copied().unwrap_or("1000000");
-    let parts: [&[&str]; 12] = [
+    let parts: [&[&str]; 13] = [
         &["writes"],
         &["leftovers", "100"],
         &["markers"],
+        &["disk"],
         &["flips"],
         &["tamper", "100"],
         &["readers", "10000"],

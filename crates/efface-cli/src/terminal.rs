@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use efface_engine::{Engine, KeyAccess};
+use efface_report::plain_text;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -70,16 +71,14 @@ impl Terminal {
 
     /// A result for people on standard output.
     pub(crate) fn result(&self, text: &str) -> Result {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{text}")?;
-        Ok(out.flush()?)
+        print(&plain_text(text))
     }
 
     /// One JSON object on a line of standard output.
     pub(crate) fn object(&self, value: &impl Serialize) -> Result {
         let text = serde_json::to_string(value)
             .map_err(|cause| Failure::internal(format!("a result is no JSON: {cause}")))?;
-        self.result(&text)
+        print(&text)
     }
 
     /// What was done, in a line for people. JSON says it already, so this is silent then.
@@ -121,18 +120,15 @@ impl Terminal {
     }
 }
 
-/// There is nobody left to tell when standard error is closed.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", plain(text));
+fn print(text: &str) -> Result {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
 }
 
-/// Text without control characters but line breaks: an id could hold some, and a terminal would obey them.
-fn plain(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' { clean.extend(c.escape_default()) } else { clean.push(c) }
-    }
-    clean
+/// There is nobody left to tell when standard error is closed.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", plain_text(text));
 }
 
 #[cfg(test)]
@@ -141,6 +137,6 @@ mod tests {
 
     #[test]
     fn a_terminal_is_given_no_orders() {
-        assert_eq!(plain("row \u{1b}[2J\rx\n"), "row \\u{1b}[2J\\rx\n");
+        assert_eq!(plain_text("row \u{1b}[2J\rx\n"), "row \\u{1b}[2J\\rx\n");
     }
 }

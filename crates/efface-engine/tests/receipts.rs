@@ -411,3 +411,23 @@ fn noise_follows_from_what_it_has_to_hide() {
     }
     sound(&engine);
 }
+
+#[test]
+fn the_receipt_of_an_export_does_not_grow_with_the_exports_before_it() {
+    let bench = Bench::new();
+    let mut engine = model(&bench);
+    for _ in 0..40 {
+        engine.export("json", None).unwrap();
+    }
+    let mut sizes = Vec::new();
+    engine
+        .receipts(&mut |signed, bytes| {
+            if signed.receipt.kind == RequestKind::Export {
+                sizes.push(bytes.len());
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(sizes.len(), 40);
+    assert!(sizes[39] < sizes[0] + 200, "{sizes:?}");
+}

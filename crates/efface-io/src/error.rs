@@ -203,12 +203,26 @@ pub enum ReadFault {
         token: usize,
     },
     /// An index that does not fit.
-    #[error("line {line}, token {token}: the index exceeds {}; renumber the features", u32::MAX - 1)]
+    #[error(
+        "line {line}, token {token}: the index is not below {limit}; renumber the features or raise the limit on columns"
+    )]
     IndexTooLarge {
         /// The line.
         line: u64,
         /// The token, counted from 1.
         token: usize,
+        /// Indices accepted lie below it.
+        limit: u32,
+    },
+    /// More than memory should hold.
+    #[error(
+        "the rows up to line {line} take more than {limit} bytes of memory; read fewer or raise the limit on memory"
+    )]
+    TooMuchMemory {
+        /// The line or row that crosses the limit.
+        line: u64,
+        /// Bytes accepted.
+        limit: u64,
     },
 }
 

@@ -19,11 +19,22 @@ pub struct ReadLimits {
     pub keys: usize,
     /// Bytes of one column name; 1,024.
     pub name_bytes: usize,
+    /// Features: indices of an svmlight file lie below it, and words are hashed into as many at most; 16,777,216.
+    pub features: u32,
+    /// Bytes of the rows that are in memory at a time, and of one unpacked column of a Parquet row group; 16 GiB.
+    pub memory: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { line_bytes: 64 << 20, columns: 1_000_000, keys: 65_536, name_bytes: 1_024 }
+        Self {
+            line_bytes: 64 << 20,
+            columns: 1_000_000,
+            keys: 65_536,
+            name_bytes: 1_024,
+            features: 1 << 24,
+            memory: 16 << 30,
+        }
     }
 }
 
@@ -48,11 +59,17 @@ impl Source {
     /// # Errors
     /// The file cannot be opened or is empty, or its extension tells no format.
     pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
-        let opened = File::open(path).and_then(|file| file.metadata());
-        let metadata = opened.map_err(|e| Error::new(path, ReadFault::Open(e)))?;
+        let refused = |cause: io::Error| Error::new(path, ReadFault::Open(cause));
+        let metadata = std::fs::metadata(path).map_err(refused)?;
         if metadata.is_dir() {
-            return Err(Error::new(path, ReadFault::Open(io::ErrorKind::IsADirectory.into())));
+            return Err(refused(io::ErrorKind::IsADirectory.into()));
         }
+        // Opening a pipe would wait for somebody who writes to it, and it can be read once only.
+        if !metadata.is_file() {
+            let problem = "it is no plain file, which can be read again from its start";
+            return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+        }
+        File::open(path).map_err(refused)?;
         Self::new(path.to_owned(), InputOrigin::File, metadata.len(), format)
     }
 
@@ -86,6 +103,12 @@ impl Source {
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.input.limits = limits;
         self
+    }
+
+    /// The bounds on memory.
+    #[must_use]
+    pub fn limits(&self) -> ReadLimits {
+        self.input.limits
     }
 
     /// The name that the source was opened by.

@@ -6,9 +6,6 @@ use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
 use crate::text::LineReader;
 
-/// The largest index accepted, which leaves room for a width of `index + 1`.
-const LAST_INDEX: u32 = u32::MAX - 1;
-
 /// One line of a sparse file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SparseRecord {
@@ -61,7 +58,8 @@ impl SparseTable {
             if content.is_empty() {
                 continue;
             }
-            parse(line, content, record).map_err(|fault| self.input.fault(fault))?;
+            parse(line, content, self.input.limits.features, record)
+                .map_err(|fault| self.input.fault(fault))?;
             self.over = false;
             return Ok(true);
         }
@@ -123,7 +121,12 @@ impl Iterator for SparseTable {
     }
 }
 
-fn parse(line: u64, content: &[u8], record: &mut SparseRecord) -> std::result::Result<(), ReadFault> {
+fn parse(
+    line: u64,
+    content: &[u8],
+    limit: u32,
+    record: &mut SparseRecord,
+) -> std::result::Result<(), ReadFault> {
     record.line = line;
     record.qid = None;
     record.entries.clear();
@@ -147,7 +150,7 @@ fn parse(line: u64, content: &[u8], record: &mut SparseRecord) -> std::result::R
         let value = value.ok_or_else(|| bad(token, "`index:value` with a numeric value"))?;
         let index = str::from_utf8(index).ok().and_then(|digits| digits.parse().ok());
         let index =
-            index.filter(|&index| index <= LAST_INDEX).ok_or(ReadFault::IndexTooLarge { line, token })?;
+            index.filter(|&index| index < limit).ok_or(ReadFault::IndexTooLarge { line, token, limit })?;
         if record.entries.last().is_some_and(|&(before, _)| before >= index) {
             return Err(ReadFault::IndexOrder { line, token });
         }
@@ -163,7 +166,7 @@ fn number(text: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::{ReadLimits, Source};
 
     fn read(text: &[u8]) -> Result<Vec<SparseRecord>> {
         Source::from_bytes("a.svm", text, None)?.sparse()?.collect()
@@ -219,9 +222,15 @@ mod tests {
     fn indices_increase_and_fit() {
         assert!(matches!(fault(b"1 2:1 1:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
         assert!(matches!(fault(b"1 2:1 2:1"), ReadFault::IndexOrder { line: 1, token: 3 }));
-        assert!(matches!(fault(b"1 4294967295:1"), ReadFault::IndexTooLarge { line: 1, token: 2 }));
-        assert!(matches!(fault(b"1 99999999999999999999:1"), ReadFault::IndexTooLarge { line: 1, token: 2 }));
-        assert_eq!(read(b"1 4294967294:1").unwrap()[0].entries, [(u32::MAX - 1, 1.0)]);
+        let too_large =
+            |text: &[u8]| matches!(fault(text), ReadFault::IndexTooLarge { line: 1, token: 2, .. });
+        assert!(too_large(b"1 16777216:1") && too_large(b"1 2147483648:1"));
+        assert!(too_large(b"1 99999999999999999999:1"));
+        assert_eq!(read(b"1 16777215:1").unwrap()[0].entries, [(16_777_215, 1.0)]);
+        let limits = ReadLimits { features: u32::MAX, ..ReadLimits::default() };
+        let wide = |text: &[u8]| Source::from_bytes("a.svm", text, None).unwrap().with_limits(limits);
+        assert_eq!(wide(b"1 4294967294:1").scan().unwrap().indices, Some((u32::MAX - 1, u32::MAX - 1)));
+        assert!(wide(b"1 4294967295:1").scan().is_err());
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::io::Write as _;
 use efface_io::{FileFormat, ReadLimits, Source};
 use proptest::prelude::*;
 
-const LIMITS: ReadLimits = ReadLimits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30 };
+const LIMITS: ReadLimits =
+    ReadLimits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30, features: 1 << 24, memory: 1 << 30 };
 
 fn drive(name: &str, bytes: &[u8], format: FileFormat) {
     let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };

@@ -1,5 +1,7 @@
 //! CSV as RFC 4180 writes it, with one line feed a line.
 
+use crate::untrusted::spreadsheet_text;
+
 /// A file to be written beside the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvFile {
@@ -16,6 +18,7 @@ impl CsvFile {
 
     pub(crate) fn line(&mut self, fields: impl IntoIterator<Item = String>) {
         for (at, field) in fields.into_iter().enumerate() {
+            let field = spreadsheet_text(&field);
             if at > 0 {
                 self.text.push(',');
             }
@@ -38,5 +41,8 @@ mod tests {
         let mut file = CsvFile::new("a");
         file.line(["plain".into(), "with, comma".into(), "say \"so\"".into(), "two\nlines".into()]);
         assert_eq!(file.text, "plain,\"with, comma\",\"say \"\"so\"\"\",\"two\nlines\"\n");
+        file.text.clear();
+        file.line(["=1+1".into(), "-2".into()]);
+        assert_eq!(file.text, "'=1+1,-2\n");
     }
 }

@@ -39,6 +39,7 @@ mod scale;
 mod svg;
 mod table;
 mod text;
+mod untrusted;
 
 pub use csv::CsvFile;
 pub use figure::{Axis, Figure, Panel, Point, Scale, Series};
@@ -46,3 +47,4 @@ pub use number::{Number, Style};
 pub use page::{Block, Page, Section};
 pub use table::{ReportTable, TableCell, TableColumn};
 pub use text::RichText;
+pub use untrusted::{plain_text, spreadsheet_text};

@@ -64,6 +64,8 @@ pub enum NotCovered {
     },
     /// Keyed hashes of forgotten names are kept.
     ForgottenIds,
+    /// A file system or a drive may keep blocks that were overwritten.
+    StorageBlocks,
     /// The units of numeric columns were chosen from all rows.
     ColumnUnits,
     /// New rows hold words or levels that the model has no feature for.
@@ -99,6 +101,7 @@ impl NotCovered {
             Self::EmptyClasses { classes: 2 },
             Self::AwaitingSettle { rows: 2, words: true },
             Self::ForgottenIds,
+            Self::StorageBlocks,
             Self::ColumnUnits,
             Self::UnknownNames { names: 2 },
             Self::OlderCopies { copies: 2 },
@@ -123,6 +126,7 @@ impl NotCovered {
             Self::EmptyClasses { .. } => "empty_classes",
             Self::AwaitingSettle { .. } => "awaiting_settle",
             Self::ForgottenIds => "forgotten_ids",
+            Self::StorageBlocks => "storage_blocks",
             Self::ColumnUnits => "column_units",
             Self::UnknownNames { .. } => "unknown_names",
             Self::OlderCopies { .. } => "older_copies",
@@ -194,6 +198,10 @@ impl fmt::Display for NotCovered {
                 "that a row of a given id, or a given person, was forgotten, and when: keyed hashes of the names are kept so \
                  that they cannot come back unnoticed, and whoever holds both the file and the key file beside it can test \
                  a guess",
+            ),
+            Self::StorageBlocks => f.write_str(
+                "what a file system or a drive keeps of blocks that were overwritten: snapshots, copies on write, blocks that \
+                 an SSD has moved",
             ),
             Self::ColumnUnits => f.write_str(
                 "the units in which columns are computed (a power of two each, and an origin near the mean where it dwarfs \

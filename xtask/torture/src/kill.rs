@@ -105,7 +105,9 @@ pub(crate) fn parent(kills: u64) -> Result {
             deferring(&path, round)?;
         }
         let acknowledged = one(&path, round, Duration::from_micros(4_000 + dice.below(90_000)))?;
-        torn += u64::from(folder.path().join("model.efface-journal").exists());
+        // The journal begins with zeros once its change is over.
+        let journal = std::fs::read(folder.path().join("model.efface-journal")).unwrap_or_default();
+        torn += u64::from(journal.first().is_some_and(|byte| *byte != 0));
         waited += u64::from(Engine::open_read_only(&path)?.summary()?.unscrubbed > 0);
         check(&path, &acknowledged)?;
         for line in &acknowledged {

@@ -3,11 +3,13 @@
 //! Every part prints lines of a table: what was done, how often, what came of it. The first thing that does not hold ends
 //! the run with an error.
 
+mod disk;
 mod kill;
 mod leftovers;
 mod readers;
 mod repeat;
 mod rollback;
+mod seeds;
 mod service;
 mod speed;
 mod tamper;
@@ -22,7 +24,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | serve-kills N | serve-load SECONDS";
+const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,10 +38,12 @@ fn main() -> Result {
         ["writes", acts @ ..] => writes::parent(acts),
         ["write-child", model, act] => writes::child(Path::new(model), act),
         ["markers"] => traces::markers(),
+        ["disk"] => disk::run(),
         ["flips"] => traces::flips(),
         ["readers", count] => readers::parent(count.parse()?),
         ["reader-child", model, count] => readers::reader(Path::new(model), count.parse()?),
         ["writer-child", model, _] => readers::writer(Path::new(model)),
+        ["seeds", folder] => seeds::write(Path::new(folder)),
         ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),
         ["rollback", count] => rollback::run(count.parse()?),

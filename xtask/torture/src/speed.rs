@@ -72,8 +72,8 @@ impl Bare {
             statement.query_map([quick], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
         let connection = rusqlite::Connection::open(path)?;
         connection.execute_batch(
-            "PRAGMA journal_mode = DELETE; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL;
-             PRAGMA temp_store = MEMORY; CREATE TABLE t(k INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
+            "PRAGMA journal_mode = PERSIST; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL;
+             PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384; CREATE TABLE t(k INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
         )?;
         for (at, piece) in pieces.iter().enumerate() {
             connection.execute("INSERT INTO t VALUES (?1, zeroblob(?2))", rusqlite::params![at, piece])?;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod copies;
+mod data;
 mod folder;
 mod help;
 mod keys;
@@ -15,10 +16,10 @@ mod witness;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use efface_io::FileFormat;
 
 pub(crate) use audit::AuditArguments;
 pub(crate) use copies::{BackupArguments, RestoreArguments};
+pub(crate) use data::DataArguments;
 pub(crate) use folder::{FolderArguments, IndexArguments};
 pub(crate) use keys::{
     EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
@@ -469,40 +470,6 @@ pub(crate) struct CompletionsArguments {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// A file of rows.
-#[derive(Debug, Args)]
-pub(crate) struct DataArguments {
-    /// Data file, also with .gz or .zst; - for standard input
-    #[arg(id = "data", value_name = "FILE")]
-    pub(crate) file: PathBuf,
-
-    /// Format of the data file [default: by its extension]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<DataFormat>,
-}
-
-/// How a data file is written.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum DataFormat {
-    Csv,
-    Tsv,
-    Jsonl,
-    Parquet,
-    Svmlight,
-}
-
-impl From<DataFormat> for FileFormat {
-    fn from(format: DataFormat) -> Self {
-        match format {
-            DataFormat::Csv => Self::Csv,
-            DataFormat::Tsv => Self::Tsv,
-            DataFormat::Jsonl => Self::JsonLines,
-            DataFormat::Parquet => Self::Parquet,
-            DataFormat::Svmlight => Self::Svmlight,
-        }
-    }
 }
 
 #[cfg(test)]

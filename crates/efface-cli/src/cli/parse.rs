@@ -51,6 +51,28 @@ pub(crate) fn duration(text: &str) -> Result<DelaySeconds, String> {
     number.checked_mul(unit).filter(|seconds| *seconds <= 1 << 40).map(DelaySeconds).ok_or_else(wrong)
 }
 
+/// A number of columns.
+pub(crate) fn columns(text: &str) -> Result<u32, String> {
+    match text.replace(['_', ','], "").parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("write it as a whole number from 1 to {}", u32::MAX)),
+    }
+}
+
+/// `4096`, `512K`, `64M`, `2G`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "write it as a whole number of bytes, or with K, M or G, as in 512M".to_owned();
+    let shift = match text.chars().last() {
+        Some('K' | 'k') => 10,
+        Some('M' | 'm') => 20,
+        Some('G' | 'g') => 30,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
+}
+
 /// A time as receipts write it; a shorter one without milliseconds is understood too.
 pub(crate) fn time(text: &str) -> Result<Time, String> {
     let long = text.strip_suffix('Z').map(|start| format!("{start}.000Z"));
@@ -92,6 +114,16 @@ mod tests {
         }
         assert_eq!(time("2026-03-02T09:15:00Z").unwrap().to_string(), "2026-03-02T09:15:00.000Z");
         assert!(time("yesterday").is_err() && time("").is_err());
+    }
+
+    #[test]
+    fn sizes_and_columns_are_whole_and_not_zero() {
+        assert_eq!([size("4096"), size("64M"), size("2g")], [Ok(4096), Ok(64 << 20), Ok(2 << 30)]);
+        for wrong in ["", "M", "0", "-1", "1.5G", "99999999999999999999", "18446744073709551615K", "7é"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(columns("1,000"), Ok(1000));
+        assert!(columns("0").is_err() && columns("4294967296").is_err());
     }
 
     #[test]

@@ -31,14 +31,14 @@ use crate::list;
 fn open(data: &DataArguments) -> Result<Source> {
     let format = data.format.map(FileFormat::from);
     if data.file != Path::new("-") {
-        return Ok(Source::open(&data.file, format)?);
+        return Ok(Source::open(&data.file, format)?.with_limits(data.limits()));
     }
     if format.is_none() {
         let failure = Failure::usage("standard input has no extension that would tell its format");
         return Err(failure.hint("add --format, for example --format csv"));
     }
     let bytes = list::table(format != Some(FileFormat::Parquet))?;
-    Ok(Source::from_bytes("standard input", bytes, format)?)
+    Ok(Source::from_bytes("standard input", bytes, format)?.with_limits(data.limits()))
 }
 
 /// As many threads as asked for, or as there are cores.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use efface_engine::{Error, ModelSummary, Prediction};
+use efface_report::spreadsheet_text;
 use serde_json::{Map, Value, json};
 
 use super::open;
@@ -54,10 +55,10 @@ impl PredictionWriter<'_> {
             return writeln!(out, "{}", self.object(prediction));
         }
         if !std::mem::replace(&mut self.begun, true) {
-            record(out, self.header(prediction.id.is_some()))?;
+            record(out, self.header(prediction.id.is_some()).iter().map(|name| spreadsheet_text(name)))?;
         }
-        let name = prediction.id.clone().unwrap_or_else(|| prediction.line.to_string());
-        let label = prediction.label.clone();
+        let name = prediction.id.as_deref().map_or_else(|| prediction.line.to_string(), spreadsheet_text);
+        let label = prediction.label.as_deref().map(spreadsheet_text);
         let scores = prediction.scores.iter().map(f64::to_string);
         record(out, std::iter::once(name).chain(label).chain(scores))
     }

@@ -169,8 +169,8 @@ pub(crate) fn replace_parameters(
     theta: &[f64],
     head: &[u8],
 ) -> std::result::Result<(), FileFault> {
-    parts::replace(connection, arrays, "theta", theta)?;
-    parts::replace_bytes(connection, arrays, head_name(1), head)
+    parts::replace(connection, arrays, &StoredArray::Numbers("theta", theta))?;
+    parts::replace(connection, arrays, &StoredArray::Bytes(head_name(1), head))
 }
 
 /// Whether a model that was read fits the rows beside it.
@@ -231,7 +231,7 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
         found.push(NotCovered::AwaitingSettle { rows: waiting.rows.len(), words: encoder.is_some() });
     }
     if manifest.forgotten > 0 {
-        found.push(NotCovered::ForgottenIds);
+        found.extend([NotCovered::ForgottenIds, NotCovered::StorageBlocks]);
     }
     if scaled {
         found.push(NotCovered::ColumnUnits);

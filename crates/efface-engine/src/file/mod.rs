@@ -2,6 +2,7 @@
 //! of the log.
 
 mod header;
+mod journal;
 mod keys;
 mod layout;
 pub(crate) mod meta;
@@ -11,20 +12,27 @@ pub(crate) mod paths;
 mod payload;
 pub(crate) mod rows;
 pub(crate) mod schema;
+mod shrink;
 
 pub(crate) use header::is_model;
+#[cfg(test)]
+pub(crate) use journal::journal_path;
+pub(crate) use journal::remove_journal;
 pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
 pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, substance, substance_of};
 pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
+pub(crate) use shrink::give_back;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
+
+use outputs::ReplacedFile;
 
 use crate::error::{Error, Result};
 
@@ -97,24 +105,45 @@ impl ModelStore {
     /// Opens a model file that is there.
     pub(crate) fn open(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         header::check_kind(path)?;
-        match Self::look(path, write, patience) {
+        let store = match Self::look(path, write, patience) {
             // A change was cut short, and a reader cannot roll it back: let a writer do it.
-            Err(Error::Io { .. }) if !write && journal(path).exists() => {
-                Self::look(path, true, patience)?;
-                Self::look(path, false, patience)
+            Err(Error::Io { .. }) if !write && journal::holds_bytes(path) => {
+                Self::look(path, true, patience)?.clear_leftover(patience)?;
+                Self::look(path, false, patience)?
             }
-            store => store,
+            store => store?,
+        };
+        if write && journal::holds_bytes(path) {
+            store.clear_leftover(patience)?;
         }
+        Ok(store)
+    }
+
+    /// Overwrites what a process that died left in the journal, unless somebody changes the file just now.
+    fn clear_leftover(&self, patience: Duration) -> Result<()> {
+        self.patience(Duration::ZERO)?;
+        // What cannot be overwritten now is left to the next change.
+        if let Ok(_held) = self.begin(true) {
+            let _ = journal::clear(&self.path);
+        }
+        self.patience(patience)
     }
 
     /// Connects and reads for the first time, which rolls back what a crash left behind.
     fn look(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         let access = if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+        // SQLite deletes a journal that it rolls back, before it can be told not to.
+        let journal = journal::holds_bytes(path).then(|| ReplacedFile::keep(&journal::journal_path(path)));
         let store = Self::connect(path, access, patience)?;
         store.with(|connection| {
             Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
         })?;
         header::check(path, &store.connection.lock().unwrap_or_else(PoisonError::into_inner))?;
+        if let Some(journal) = journal.flatten() {
+            journal.discard();
+        }
+        // From here on a journal keeps its name until it is overwritten.
+        store.with(|connection| Ok(connection.execute_batch("PRAGMA journal_mode = PERSIST")?))?;
         Ok(store)
     }
 
@@ -184,12 +213,13 @@ pub(crate) struct StoreTransaction<'a> {
     over: bool,
 }
 
-impl StoreTransaction<'_> {
-    /// Makes all that was written in the transaction last.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        self.store.with(|connection| Ok(connection.execute_batch("COMMIT")?))?;
+impl<'a> StoreTransaction<'a> {
+    /// Makes all that was written in the transaction last. Nobody else can change the file until what is given is dropped.
+    pub(crate) fn commit(mut self) -> Result<HeldFile<'a>> {
+        self.store
+            .with(|connection| Ok(connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; COMMIT")?))?;
         self.over = true;
-        Ok(())
+        Ok(HeldFile { store: self.store })
     }
 }
 
@@ -197,14 +227,30 @@ impl Drop for StoreTransaction<'_> {
     fn drop(&mut self) {
         if !self.over {
             // SQLite may have rolled back by itself already; then there is nothing left to do.
-            let _ = self.store.with(|connection| Ok(connection.execute_batch("ROLLBACK")?));
+            let _ = self
+                .store
+                .with(|connection| Ok(connection.execute_batch("PRAGMA locking_mode = NORMAL; ROLLBACK")?));
         }
     }
 }
 
-/// The rollback journal that SQLite keeps beside a file while it changes.
-pub(crate) fn journal(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-journal");
-    name.into()
+/// A file whose change is committed and which nobody else can change yet.
+pub(crate) struct HeldFile<'a> {
+    store: &'a ModelStore,
+}
+
+impl HeldFile<'_> {
+    /// Overwrites the pages of before the change that lie in the journal.
+    pub(crate) fn clear_journal(&self) -> Result<()> {
+        journal::clear(&self.store.path)
+            .map_err(|cause| Error::io(&journal::journal_path(&self.store.path), cause))
+    }
+}
+
+impl Drop for HeldFile<'_> {
+    fn drop(&mut self) {
+        // SQLite lets go of the file at the end of the first statement after the mode is set.
+        let release = "PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema";
+        let _ = self.store.with(|connection| Ok(connection.execute_batch(release)?));
+    }
 }

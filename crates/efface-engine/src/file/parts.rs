@@ -16,6 +16,41 @@ pub(crate) enum StoredArray<'a> {
     Bytes(&'a str, &'a [u8]),
 }
 
+impl StoredArray<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Numbers(name, _) | Self::Counts(name, _) | Self::Bytes(name, _) => name,
+        }
+    }
+
+    fn byte_count(&self) -> u64 {
+        let count = match self {
+            Self::Numbers(_, values) => values.len() * 8,
+            Self::Counts(_, values) => values.len() * 8,
+            Self::Bytes(_, bytes) => bytes.len(),
+        };
+        count as u64
+    }
+
+    /// Shows the bytes of every piece, in order.
+    fn each_piece(&self, mut see: impl FnMut(&[u8]) -> Result<(), FileFault>) -> Result<(), FileFault> {
+        let mut buffer: Vec<u8> = Vec::new();
+        match self {
+            Self::Bytes(_, bytes) => bytes.chunks(PIECE).try_for_each(see),
+            Self::Numbers(_, values) => values.chunks(PIECE / 8).try_for_each(|piece| {
+                buffer.clear();
+                piece.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+                see(&buffer)
+            }),
+            Self::Counts(_, values) => values.chunks(PIECE / 8).try_for_each(|piece| {
+                buffer.clear();
+                piece.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+                see(&buffer)
+            }),
+        }
+    }
+}
+
 /// What the manifest knows of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ArrayHead {
@@ -39,15 +74,23 @@ impl ArrayHead {
     }
 }
 
-/// Replaces all arrays but those that last, whose heads are taken over from `old`. The table is made anew, so that every
-/// page of the old one is cleared.
+/// Replaces all arrays but those that last, whose heads are taken over from `old`. Arrays of the same names and lengths are
+/// overwritten where they lie. Else the table is made anew, so that every page of the old one is cleared.
 pub(crate) fn save(
     connection: &Connection,
     parts: &[StoredArray<'_>],
     old: &[ArrayHead],
 ) -> Result<Vec<ArrayHead>, FileFault> {
-    connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
-    let mut heads = write(connection, "parts", parts)?;
+    let mut heads: Vec<ArrayHead> = old.iter().filter(|head| !head.lasting).cloned().collect();
+    let alike = |head: &ArrayHead, part: &StoredArray<'_>| {
+        head.name == part.name() && head.bytes == part.byte_count()
+    };
+    if heads.len() == parts.len() && heads.iter().zip(parts).all(|(head, part)| alike(head, part)) {
+        heads.iter_mut().zip(parts).try_for_each(|(head, part)| overwrite(connection, head, part))?;
+    } else {
+        connection.execute_batch(&format!(r#"DROP TABLE "parts"; {};"#, schema::PARTS))?;
+        heads = write(connection, "parts", parts)?;
+    }
     heads.extend(old.iter().filter(|head| head.lasting).cloned());
     Ok(heads)
 }
@@ -70,90 +113,57 @@ fn write(
     let mut next = 0_u64;
     let mut heads = Vec::with_capacity(parts.len());
     for part in parts {
-        let mut head =
-            ArrayHead { name: String::new(), bytes: 0, first: next, sha256: String::new(), lasting: false };
+        let name = part.name();
+        let first = next;
         let mut digest = Sha256::new();
-        let mut put = |name: &str, piece: &[u8]| -> Result<(), FileFault> {
+        part.each_piece(|piece| {
             statement.execute(params![next, name, piece])?;
             digest.update(piece);
             next += 1;
-            head.bytes += piece.len() as u64;
             Ok(())
-        };
-        head.name = match part {
-            StoredArray::Bytes(name, bytes) => {
-                bytes.chunks(PIECE).try_for_each(|piece| put(name, piece))?;
-                name
-            }
-            StoredArray::Numbers(name, values) => {
-                let bytes =
-                    |piece: &[f64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-                values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
-                name
-            }
-            StoredArray::Counts(name, values) => {
-                let bytes =
-                    |piece: &[u64]| piece.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-                values.chunks(PIECE / 8).try_for_each(|piece| put(name, &bytes(piece)))?;
-                name
-            }
-        }
-        .to_string();
-        head.sha256 = hex(&digest.finalize());
-        heads.push(head);
+        })?;
+        let sha256 = hex(&digest.finalize());
+        heads.push(ArrayHead {
+            name: name.to_owned(),
+            bytes: part.byte_count(),
+            first,
+            sha256,
+            lasting: false,
+        });
     }
     Ok(heads)
 }
 
-/// Replaces one array of numbers by another of the same length, where it lies: SQLite overwrites bytes of the same
-/// length in place, so that nothing of the old ones is left.
+/// Replaces an array by another of the same length, where it lies: SQLite overwrites bytes of the same length in place, so
+/// that nothing of the old ones is left.
 pub(crate) fn replace(
     connection: &Connection,
     heads: &mut [ArrayHead],
-    name: &str,
-    values: &[f64],
+    part: &StoredArray<'_>,
 ) -> Result<(), FileFault> {
-    let Some(head) = heads.iter_mut().find(|head| head.name == name) else {
-        return damaged(format!("it has no array `{name}`"));
-    };
-    if head.bytes != values.len() as u64 * 8 {
-        return damaged(format!("array `{name}` has another length"));
+    let name = part.name();
+    match heads.iter_mut().find(|head| head.name == name) {
+        Some(head) if head.bytes == part.byte_count() => overwrite(connection, head, part),
+        Some(_) => damaged(format!("array `{name}` has another length")),
+        None => damaged(format!("it has no array `{name}`")),
     }
+}
+
+/// Overwrites every piece of an array.
+fn overwrite(connection: &Connection, head: &mut ArrayHead, part: &StoredArray<'_>) -> Result<(), FileFault> {
     let mut statement =
         connection.prepare_cached(r#"UPDATE "parts" SET bytes = ?2 WHERE part = ?1 AND name = ?3"#)?;
     let mut digest = Sha256::new();
-    for (at, piece) in values.chunks(PIECE / 8).enumerate() {
-        let bytes: Vec<u8> = piece.iter().flat_map(|value| value.to_le_bytes()).collect();
-        digest.update(&bytes);
-        if statement.execute(params![head.first + at as u64, bytes, name])? != 1 {
-            return damaged(format!("array `{name}` lacks a piece"));
+    let mut at = head.first;
+    part.each_piece(|piece| {
+        digest.update(piece);
+        if statement.execute(params![at, piece, head.name])? != 1 {
+            return damaged(format!("array `{}` lacks a piece", head.name));
         }
-    }
+        at += 1;
+        Ok(())
+    })?;
     head.sha256 = hex(&digest.finalize());
-    Ok(())
-}
-
-/// Replaces an array of bytes by another of the same length, where it lies.
-pub(crate) fn replace_bytes(
-    connection: &Connection,
-    heads: &mut [ArrayHead],
-    name: &str,
-    bytes: &[u8],
-) -> Result<(), FileFault> {
-    let Some(head) = heads.iter_mut().find(|head| head.name == name) else {
-        return damaged(format!("it has no array `{name}`"));
-    };
-    if head.bytes != bytes.len() as u64 {
-        return damaged(format!("array `{name}` has another length"));
-    }
-    let mut statement =
-        connection.prepare_cached(r#"UPDATE "parts" SET bytes = ?2 WHERE part = ?1 AND name = ?3"#)?;
-    for (at, piece) in bytes.chunks(PIECE).enumerate() {
-        if statement.execute(params![head.first + at as u64, piece, name])? != 1 {
-            return damaged(format!("array `{name}` lacks a piece"));
-        }
-    }
-    head.sha256 = hex(&Sha256::digest(bytes));
     Ok(())
 }
 

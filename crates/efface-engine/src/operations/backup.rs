@@ -82,7 +82,7 @@ pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft
             let target = ModelStore::create(draft.path())?;
             let transaction = target.begin(true)?;
             model.store.read(|from| target.raw(|to| copy_log(from, to)))?;
-            transaction.commit()
+            transaction.commit().map(drop)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The parameters for other programs. The copy is in the log before it leaves: one that is then not written is listed
 //! all the same, one that is written is never missing.
 
-use efface_receipt::{CommitmentLabel, RequestKind, RequestOutcome};
+use efface_receipt::{CommitmentLabel, CopyKind, CopyState, KnownCopy, RequestKind, RequestOutcome};
 
 use super::change::OpenedChange;
 use super::network;
@@ -12,7 +12,7 @@ use crate::codec::manifest::Manifest;
 use crate::codec::network_info::NetworkInfo;
 use crate::error::{Error, Result};
 use crate::ledger::noise::{self, NormalStream};
-use crate::ledger::{ReceiptDraft, copies, founding};
+use crate::ledger::{self, ReceiptDraft, copies, founding};
 
 /// What an export is asked for.
 pub(crate) struct ExportAsked<'a> {
@@ -71,7 +71,16 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     draft.release = Some(release);
     drafts.push(draft);
     let mut transition = opened.unchanged();
-    transition.copies = store.with(|connection| copies::list(connection, &opened.manifest.ledger))?;
+    // Earlier exports have receipts of their own: listing them again with every export would let the log grow with the square
+    // of their number.
+    transition.copies = vec![KnownCopy {
+        number,
+        kind: CopyKind::Export,
+        state: CopyState::Live,
+        parameters: state.1,
+        made_at: ledger::at(now),
+        withdrawn_at: None,
+    }];
     let receipt = change.sign(&*signer, &transition, drafts)?.commit_last()?;
     Ok(ExportedModel { parameters, file, number, warning, receipt })
 }

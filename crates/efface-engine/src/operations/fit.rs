@@ -21,7 +21,7 @@ use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
-use crate::file::outputs::{self, LockedName, PlannedOutput};
+use crate::file::outputs::{self, LockedName, PlannedOutput, ReplacedFile};
 use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
@@ -52,7 +52,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         secrets.noise = seed;
     }
     let draft = ModelDraft::beside(path)?;
-    let file = ModelStore::create(&draft.0.path)?;
+    let file = ModelStore::create(draft.path())?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
@@ -199,27 +199,35 @@ fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOu
 
 /// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
 /// its process is alive.
-pub(super) struct ModelDraft(LockedName);
+pub(super) struct ModelDraft {
+    name: LockedName,
+    published: bool,
+}
 
 impl ModelDraft {
     pub(super) fn beside(path: &Path) -> Result<Self> {
-        Ok(Self(LockedName::beside(path).map_err(|cause| Error::io(path, cause))?))
+        let name = LockedName::beside(path).map_err(|cause| Error::io(path, cause))?;
+        Ok(Self { name, published: false })
     }
 
     /// Where it lies until it is published.
     pub(super) fn path(&self) -> &Path {
-        &self.0.path
+        &self.name.path
     }
 
-    pub(super) fn publish(self, path: &Path, mode: u32) -> Result<()> {
+    pub(super) fn publish(mut self, path: &Path, mode: u32) -> Result<()> {
         let io = |cause| Error::io(path, cause);
         // The journal of an interrupted change to an older model would be played into the new one.
-        match std::fs::remove_file(file::journal(path)) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
-            _ => {}
+        file::remove_journal(path).map_err(io)?;
+        // A draft that was changed has one of its own.
+        file::remove_journal(&self.name.path).map_err(io)?;
+        outputs::set_mode(&self.name.file, mode).map_err(io)?;
+        let replaced = ReplacedFile::keep(path);
+        std::fs::rename(&self.name.path, path).map_err(io)?;
+        if let Some(replaced) = replaced {
+            replaced.discard();
         }
-        outputs::set_mode(&self.0.file, mode).map_err(io)?;
-        std::fs::rename(&self.0.path, path).map_err(io)?;
+        self.published = true;
         outputs::sync_folder(path);
         Ok(())
     }
@@ -227,8 +235,10 @@ impl ModelDraft {
 
 impl Drop for ModelDraft {
     fn drop(&mut self) {
-        // Both are gone already when all went well.
-        let _ = std::fs::remove_file(&self.0.path);
-        let _ = std::fs::remove_file(file::journal(&self.0.path));
+        if !self.published {
+            // The rows of a fit that failed.
+            self.name.discard();
+            let _ = file::remove_journal(&self.name.path);
+        }
     }
 }

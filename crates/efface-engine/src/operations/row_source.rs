@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use efface::features::Cell;
-use efface_io::{ReadFault, Source, SparseRecord, TableRecord};
+use efface_io::{ReadFault, ReadLimits, Source, SparseRecord, TableRecord};
 
 use crate::error::{Error, Result};
 
@@ -219,6 +219,14 @@ impl RowSource {
             Self::File(source) => Ok(SparsePass::File(Box::new(source.sparse()?))),
             Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
             Self::Sparse(rows) => Ok(SparsePass::Memory { rows: rows.clone(), next: 0 }),
+        }
+    }
+
+    /// How much of the source may be in memory.
+    pub(super) fn limits(&self) -> ReadLimits {
+        match self {
+            Self::File(source) => source.limits(),
+            Self::Records(_) | Self::Sparse(_) => ReadLimits::default(),
         }
     }
 

@@ -12,9 +12,6 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::ledger::ReceiptDraft;
 
-/// Pages of a file that is no trouble to write anew: 256 MiB.
-const SMALL: u64 = 1 << 16;
-
 /// What a settle did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SettleReport {
@@ -71,17 +68,8 @@ pub(crate) fn settle(model: &OpenModel) -> Result<SettleReport> {
     draft.reason = Some(format!("{husks} places of forgotten rows were given back"));
     let unchanged = change.opened.unchanged();
     let receipt = change.sign(&*signer, &unchanged, vec![draft])?.commit_last()?;
-    // Pages that are free are cleared already. Giving them back writes the file anew by way of memory, so that nothing
-    // lies in a temporary file; a large file is only worth it where much of it is free.
-    model.store.with(|connection| {
-        let pragma =
-            |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
-        let free = pragma("freelist_count")?;
-        let pages = pragma("page_count")?;
-        if free > 0 && (pages < SMALL || free > pages / 4) {
-            connection.execute_batch("VACUUM")?;
-        }
-        Ok(())
-    })?;
+    model.store.with(file::give_back)?;
+    // Writing the file anew put all of it into the journal, rows that may be forgotten next too.
+    model.store.begin(true)?.commit()?.clear_journal()?;
     Ok(SettleReport { scrubbed, husks, bytes_before, bytes_after: size()?, receipt })
 }

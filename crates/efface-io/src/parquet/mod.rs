@@ -55,7 +55,7 @@ impl ParquetReader {
         for field in &fields {
             check_column(field).map_err(|fault| input.fault(fault))?;
         }
-        let total = check_footer(file.metadata(), &columns, input.progress.size());
+        let total = check_footer(file.metadata(), &columns, input.progress.size(), input.limits.memory);
         let total = total.map_err(|fault| input.fault(fault))?;
         let kinds = fields.iter().map(|field| cell::ColumnKind::of(field)).collect();
         let rows = RowIter::from_file_into(file);
@@ -164,12 +164,13 @@ fn check_column(field: &Type) -> std::result::Result<(), ReadFault> {
     Err(ReadFault::UnsupportedColumn { column: column(), what })
 }
 
-/// Refuses row groups that point outside the file, do not hold one value a row, or use a codec that is not
-/// built in; gives the number of rows.
+/// Refuses row groups that point outside the file, do not hold one value a row, unpack to more than memory should
+/// hold, or use a codec that is not built in; gives the number of rows.
 fn check_footer(
     footer: &ParquetMetaData,
     columns: &[String],
     size: u64,
+    memory: u64,
 ) -> std::result::Result<u64, ReadFault> {
     let mut total = 0_u64;
     for group in footer.row_groups() {
@@ -181,6 +182,9 @@ fn check_footer(
         for (chunk, column) in group.columns().iter().zip(columns) {
             if chunk.num_values() != group.num_rows() || !lies_inside(chunk, size) {
                 return Err(ReadFault::NotParquet);
+            }
+            if u64::try_from(chunk.uncompressed_size()).map_or(true, |unpacked| unpacked > memory) {
+                return Err(ReadFault::TooMuchMemory { line: total, limit: memory });
             }
             if let codec @ (Compression::LZO | Compression::BROTLI(_)) = chunk.compression() {
                 let what = format!("the codec {codec}");

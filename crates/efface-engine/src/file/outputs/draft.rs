@@ -47,6 +47,49 @@ impl LockedName {
     }
 }
 
+impl LockedName {
+    /// Overwrites what was written and gives the name up.
+    pub(crate) fn discard(&mut self) {
+        // What cannot be removed now is swept by the next command.
+        let length = self.file.metadata().map_or(0, |found| found.len());
+        if super::overwrite(&mut self.file, length).is_ok() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A file that another one is about to replace, under a second name: the blocks of a file that is replaced are free, and hold
+/// what it held, unless it is overwritten. A process that dies on the way leaves the name to be swept.
+pub(crate) struct ReplacedFile(LockedName);
+
+impl ReplacedFile {
+    /// Keeps the file at `path`; None where there is none, or none that can be overwritten.
+    pub(crate) fn keep(path: &Path) -> Option<Self> {
+        let file = super::open_to_overwrite(path).ok()?;
+        file.try_lock().ok()?;
+        let second = temporary_name(path).ok()?;
+        std::fs::hard_link(path, &second).ok()?;
+        Some(Self(LockedName { path: second, file }))
+    }
+
+    /// Overwrites the file, which lies under no other name any more. One that does was not replaced, or is a copy that
+    /// somebody made.
+    pub(crate) fn discard(mut self) {
+        if self.0.file.metadata().is_ok_and(|found| super::is_only_name(&found)) {
+            self.0.discard();
+        }
+    }
+}
+
+impl Drop for ReplacedFile {
+    fn drop(&mut self) {
+        // Gone already when it was overwritten. Else the content has another name, and only this one goes.
+        if self.0.file.metadata().is_ok_and(|found| !super::is_only_name(&found)) {
+            let _ = std::fs::remove_file(&self.0.path);
+        }
+    }
+}
+
 /// Locks a file for as long as it is open, which tells others that its process is alive. On Linux this lock and those of
 /// SQLite do not meet; elsewhere they might, and nothing is swept there.
 fn hold(file: &File) {

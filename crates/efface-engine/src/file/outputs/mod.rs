@@ -8,8 +8,11 @@ mod draft;
 mod sweep;
 
 pub use draft::DraftFile;
-pub(crate) use draft::{LockedName, set_mode, sync_folder};
+pub(crate) use draft::{LockedName, ReplacedFile, set_mode, sync_folder};
 pub use sweep::sweep;
+pub(crate) use sweep::{open_to_overwrite, overwrite};
+
+use sweep::is_only_name;
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, ErrorKind, Read};

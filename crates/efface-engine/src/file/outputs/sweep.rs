@@ -39,7 +39,7 @@ pub fn sweep(folder: &Path) {
 
 /// Overwrites and removes one file, unless somebody holds it, or it has another name that would lose its content.
 fn scrub(path: &Path) -> io::Result<()> {
-    let mut file = open(path)?;
+    let mut file = open_to_overwrite(path)?;
     let found = file.metadata()?;
     if !found.is_file() || !is_only_name(&found) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -50,7 +50,7 @@ fn scrub(path: &Path) -> io::Result<()> {
 }
 
 /// Zeros over all of a file, on disk.
-fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
+pub(crate) fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];
     file.rewind()?;
     let mut left = length;
@@ -59,28 +59,28 @@ fn overwrite(file: &mut File, length: u64) -> io::Result<()> {
         file.write_all(&zeros[..now as usize])?;
         left -= now;
     }
-    file.sync_all()
+    file.sync_data()
 }
 
 /// Opens a file but no link, so that nothing elsewhere is overwritten; a pipe does not make it wait.
 #[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
 #[cfg(unix)]
-fn is_only_name(found: &std::fs::Metadata) -> bool {
+pub(super) fn is_only_name(found: &std::fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(found) == 1
 }
 
 #[cfg(not(unix))]
-fn is_only_name(_: &std::fs::Metadata) -> bool {
+pub(super) fn is_only_name(_: &std::fs::Metadata) -> bool {
     true
 }

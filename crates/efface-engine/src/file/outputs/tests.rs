@@ -134,6 +134,35 @@ fn a_draft_has_its_name_only_when_it_is_whole() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_file_that_is_replaced_is_overwritten_unless_it_has_another_name() {
+    use std::io::Read;
+    let (folder, path) = folder();
+    let names = || std::fs::read_dir(folder.path()).unwrap().count();
+    let before = names();
+    for copied in [false, true] {
+        std::fs::write(path("plain"), b"rows of people").unwrap();
+        std::fs::write(path("new"), b"new").unwrap();
+        if copied {
+            std::fs::hard_link(path("plain"), path("copy")).unwrap();
+        }
+        let mut seen = File::open(path("plain")).unwrap();
+        let replaced = ReplacedFile::keep(&path("plain")).unwrap();
+        std::fs::rename(path("new"), path("plain")).unwrap();
+        replaced.discard();
+        let mut bytes = Vec::new();
+        seen.read_to_end(&mut bytes).unwrap();
+        let expected: &[u8] = if copied { b"rows of people" } else { &[0; 14] };
+        assert_eq!(bytes, expected);
+        assert_eq!(names(), before + usize::from(copied));
+    }
+    // A rename that fails leaves the file as it is.
+    drop(ReplacedFile::keep(&path("plain")).unwrap());
+    assert_eq!((std::fs::read(path("plain")).unwrap(), names()), (b"new".to_vec(), before + 1));
+    assert!(ReplacedFile::keep(&path("absent")).is_none());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn leftovers_are_overwritten_and_removed_and_nothing_else_is() {
     use std::io::{Read, Seek};
     let (folder, path) = folder();

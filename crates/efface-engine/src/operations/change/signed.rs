@@ -71,11 +71,15 @@ impl<'a> SignedChange<'a> {
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
         let OpenedChange { model, transaction, manifest, .. } = self.opened;
-        transaction.commit()?;
+        let held = transaction.commit()?;
         newest::keep(model.store.path(), &note);
         match self.new_model {
             Some(new) => model.remember(manifest.ledger.root, new),
             None => model.move_root(&self.old_root, manifest.ledger.root),
+        }
+        // The receipts say that bytes are gone. Where rows still wait, the settle that scrubs them does this for all.
+        if manifest.waiting.is_none() {
+            held.clear_journal()?;
         }
         Ok(self.receipts)
     }

@@ -7,7 +7,7 @@ use efface_io::Source;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::file::{ModelStore, journal};
+use crate::file::{ModelStore, journal_path};
 use crate::operations::request::{FitRequest, ForgetOptions, ForgetRequest, RowSelection};
 use crate::progress::Silent;
 
@@ -22,7 +22,7 @@ pub(super) fn interrupt(store: &ModelStore) -> Result<()> {
         // What a crash would leave on disk, the cache having been written back in the middle of the transaction.
         store.with(|connection| Ok(connection.cache_flush()?))?;
         std::fs::copy(store.path(), &path).unwrap();
-        std::fs::copy(journal(store.path()), journal(&path)).unwrap();
+        std::fs::copy(journal_path(store.path()), journal_path(&path)).unwrap();
     }
     if FAIL.get() { Err(Error::EmptyRequest) } else { Ok(()) }
 }
@@ -54,11 +54,41 @@ fn a_failure_before_the_commit_leaves_the_file_as_it_was() {
     assert!(engine.amend(&fixed, &Silent).is_err());
     FAIL.set(false);
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert!(!journal(&path).exists());
+    // Nothing of the journal is played back, and its bytes keep their name until they are overwritten.
+    assert_eq!(std::fs::read(journal_path(&path)).unwrap()[..512], [0; 512]);
     // The engine goes on as if nothing had happened.
     assert_eq!(engine.forget(&ForgetRequest::new(who.clone()), &ForgetOptions::default()).unwrap().rows, 38);
     assert_eq!(engine.learn(&more, &Silent).unwrap().rows, 39);
     assert_eq!(engine.amend(&fixed, &Silent).unwrap().rows, 39);
+}
+
+#[test]
+fn the_journal_is_empty_after_a_change_and_after_the_next_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut engine = model(&path);
+    let forget = |engine: &mut Engine, id: &str| {
+        engine.forget(&ForgetRequest::new(RowSelection::Ids(vec![id.into()])), &ForgetOptions::default())
+    };
+    let holds = |text: &str| {
+        let journal = std::fs::read(journal_path(&path)).unwrap();
+        journal.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    FAIL.set(true);
+    assert!(forget(&mut engine, "r7").is_err());
+    FAIL.set(false);
+    assert!(holds("word7"), "a failed change leaves the pages that it was about to overwrite");
+    drop(engine);
+    let mut engine = Engine::open(&path).unwrap();
+    assert!(std::fs::read(journal_path(&path)).unwrap().is_empty());
+    assert!(forget(&mut engine, "r7").unwrap().scrubbed);
+    assert!(std::fs::read(journal_path(&path)).unwrap().is_empty());
+    // Rows that wait to be scrubbed may wait in the journal too; the settle clears both.
+    engine.set_policy(&crate::PolicyChange { settle_after: Some(9), ..Default::default() }).unwrap();
+    assert!(!forget(&mut engine, "r8").unwrap().scrubbed);
+    assert!(!std::fs::read(journal_path(&path)).unwrap().is_empty());
+    assert_eq!(engine.settle().unwrap().scrubbed, 1);
+    assert!(std::fs::read(journal_path(&path)).unwrap().is_empty());
 }
 
 #[test]
@@ -77,11 +107,14 @@ fn a_crash_in_the_middle_is_rolled_back_by_the_next_process_that_opens_the_file(
                 .is_err()
         );
         FAIL.set(false);
-        assert!(journal(&copy).exists());
+        let mut journal = std::fs::File::open(journal_path(&copy)).unwrap();
         assert_ne!(std::fs::read(&copy).unwrap(), before);
         let opened = if write { Engine::open(&copy) } else { Engine::open_read_only(&copy) };
         assert_eq!(opened.unwrap().summary().unwrap().rows, 40);
         assert_eq!(std::fs::read(&copy).unwrap(), before);
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut journal, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "what is left of the journal on disk");
     }
 }
 

@@ -1,6 +1,7 @@
 //! All rows of a file in memory, as the model wants them.
 
 use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
+use efface_io::ReadFault;
 
 use super::{ExampleContent, ReadPurpose, RowReader, each};
 use crate::codec::blueprint::Blueprint;
@@ -8,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::file::RowLayout;
 use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
+
+/// Bytes of a row's line, number and id without the letters of the id.
+const NAME_BYTES: u64 = 48;
 
 /// The rows of a file. All lists run in parallel; a list that the model has no use for is empty.
 pub(crate) struct RowBatch {
@@ -55,6 +59,16 @@ impl FeatureTable {
         }
     }
 
+    /// About as many bytes as a row takes in memory.
+    fn row_bytes(&self, content: &ExampleContent<'_>) -> u64 {
+        let count = match (self, content) {
+            (Self::Dense64(_, width), _) => width * 8,
+            (_, ExampleContent::Entries(entries)) => entries.len() * 12,
+            (_, ExampleContent::WordIds(ids)) => ids.len() * 4,
+        };
+        count as u64
+    }
+
     pub(crate) fn push(&mut self, content: ExampleContent<'_>) -> efface::Result<()> {
         match (self, content) {
             (Self::Dense64(values, width), ExampleContent::Entries(entries)) => {
@@ -99,7 +113,15 @@ pub(crate) fn gather(
         unknown: 0,
         cut: 0,
     };
+    let limit = source.limits().memory;
+    let mut bytes = 0;
     let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
+        bytes += batch.features.row_bytes(&example.content) + example.targets.len() as u64 * 8;
+        bytes += example.id.as_ref().map_or(0, |id| id.len() as u64) + NAME_BYTES;
+        if bytes > limit {
+            let fault = ReadFault::TooMuchMemory { line: example.line, limit };
+            return Err(efface_io::Error { file: source.name(), fault: Box::new(fault) }.into());
+        }
         batch.features.push(example.content)?;
         batch.targets.extend_from_slice(example.targets);
         if blueprint.weight.is_some() {

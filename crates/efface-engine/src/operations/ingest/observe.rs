@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use efface::features::{Encoder, EncoderBuilder, EncoderOptions};
+use efface::features::{Encoder, EncoderBuilder, EncoderOptions, WordSource};
 use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
@@ -18,6 +18,9 @@ use crate::progress::Progress;
 /// Reads the whole file once.
 pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
     check(request)?;
+    if let WordSource::Hashed(features) = request.words {
+        check_width(request, features)?;
+    }
     if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) }
 }
 
@@ -77,6 +80,18 @@ fn check(request: &FitRequest) -> Result<()> {
     Ok(())
 }
 
+/// Refuses more features than a model should have, before any memory is asked for them.
+fn check_width(request: &FitRequest, features: u64) -> Result<()> {
+    let limit = request.source.limits().features;
+    if features <= u64::from(limit) {
+        return Ok(());
+    }
+    Err(Error::request(
+        format!("{features} features are more than the {limit} that are accepted"),
+        "hash into fewer, or raise the limit on columns",
+    ))
+}
+
 /// Whether target values are classes, said or implied.
 fn classify(request: &FitRequest) -> bool {
     request.classify || request.model.describe().task.classifies()
@@ -119,6 +134,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         return Err(Error::NoRows { file: request.source.name() });
     }
     let encoder = builder.finish()?;
+    check_width(request, encoder.width() as u64)?;
     let mut goals =
         targets.into_iter().map(|(_, name, watch)| watch.finish(name)).collect::<Result<Vec<_>>>()?;
     let blueprint = Blueprint {

@@ -85,6 +85,10 @@ impl KMeans {
         if ids.is_empty() {
             return Err(Error::NoRows);
         }
+        // Before any memory is asked for as many centres.
+        if self.k > ids.len() {
+            return Err(too_few(self.k, ids.len()));
+        }
         let body = match self.scheme {
             Scheme::Quantised { .. } => {
                 let points = ClusterPoints::read(rows, ids)?;

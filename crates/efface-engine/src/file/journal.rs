@@ -1,0 +1,44 @@
+//! The rollback journal that SQLite keeps beside a file while it changes. It holds pages as they were before the change, and with
+//! them the rows that the change overwrites. Deleting it would leave those bytes in free blocks of the disk, where nothing
+//! reaches them. So it keeps its name when a change is over (`journal_mode = PERSIST`), and is overwritten with zeros before
+//! its blocks are given back. A process that dies in between leaves it to the next one that opens the file for writing.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{outputs, paths};
+
+/// Where the journal of a file lies: beside the file itself, where its path is a link.
+pub(crate) fn journal_path(path: &Path) -> PathBuf {
+    let mut name = paths::resolve(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    name.push("-journal");
+    name.into()
+}
+
+/// Whether anything lies in the journal: of a change that goes on, or of one that is over.
+pub(super) fn holds_bytes(path: &Path) -> bool {
+    std::fs::metadata(journal_path(path)).is_ok_and(|found| found.len() > 0)
+}
+
+/// Overwrites the journal on disk and empties it. The caller holds the file, so that no change is going on and none begins.
+pub(super) fn clear(path: &Path) -> io::Result<()> {
+    let mut file = match outputs::open_to_overwrite(&journal_path(path)) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
+        file => file?,
+    };
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    outputs::overwrite(&mut file, length)?;
+    file.set_len(0)
+}
+
+/// Overwrites and removes the journal of a file that is given up.
+pub(crate) fn remove_journal(path: &Path) -> io::Result<()> {
+    clear(path)?;
+    match std::fs::remove_file(journal_path(path)) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
+    }
+}
