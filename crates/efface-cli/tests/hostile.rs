@@ -35,8 +35,8 @@ fn what_asks_for_too_much_is_refused_with_the_limit() {
 fn a_pipe_is_refused_and_not_waited_for() {
     let folder = Folder::with_houses();
     assert!(std::process::Command::new("mkfifo").arg(folder.path("pipe.csv")).status().unwrap().success());
-    folder.fails("fit pipe.csv --target price", 3, &["it is no plain file"]);
-    folder.fails("predict houses.efface pipe.csv", 3, &["it is no plain file"]);
+    folder.fails("fit pipe.csv --target price", 7, &["it is no plain file"]);
+    folder.fails("predict houses.efface pipe.csv", 7, &["it is no plain file"]);
 }
 
 #[test]

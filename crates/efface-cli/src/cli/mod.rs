@@ -15,7 +15,7 @@ mod witness;
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 
 pub(crate) use audit::AuditArguments;
 pub(crate) use copies::{BackupArguments, RestoreArguments};

@@ -3,7 +3,8 @@
 //! reaches them. So it keeps its name when a change is over (`journal_mode = PERSIST`), and is overwritten with zeros before
 //! its blocks are given back. A process that dies in between leaves it to the next one that opens the file for writing.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::{outputs, paths};
@@ -18,6 +19,13 @@ pub(crate) fn journal_path(path: &Path) -> PathBuf {
 /// Whether anything lies in the journal: of a change that goes on, or of one that is over.
 pub(super) fn holds_bytes(path: &Path) -> bool {
     std::fs::metadata(journal_path(path)).is_ok_and(|found| found.len() > 0)
+}
+
+/// Whether a change goes on or was cut short: the journal of one that is over begins with zeros.
+pub(super) fn is_unfinished(path: &Path) -> bool {
+    let mut first = [0];
+    let read = File::open(journal_path(path)).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first != [0]
 }
 
 /// Overwrites the journal on disk and empties it. The caller holds the file, so that no change is going on and none begins.

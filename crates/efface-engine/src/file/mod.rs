@@ -133,7 +133,7 @@ impl ModelStore {
     fn look(path: &Path, write: bool, patience: Duration) -> Result<Self> {
         let access = if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
         // SQLite deletes a journal that it rolls back, before it can be told not to.
-        let journal = journal::holds_bytes(path).then(|| ReplacedFile::keep(&journal::journal_path(path)));
+        let journal = journal::is_unfinished(path).then(|| ReplacedFile::keep(&journal::journal_path(path)));
         let store = Self::connect(path, access, patience)?;
         store.with(|connection| {
             Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
