@@ -243,7 +243,7 @@ impl HeldFile<'_> {
     /// Overwrites the pages of before the change that lie in the journal.
     pub(crate) fn clear_journal(&self) -> Result<()> {
         journal::clear(&self.store.path)
-            .map_err(|cause| Error::io(&journal::journal_path(&self.store.path), cause))
+            .map_err(|cause| Error::io(journal::journal_path(&self.store.path), cause))
     }
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn add_cosignatures(model: &OpenModel, witnesses: &WitnessQuorum, lin
     let note = model.store.with(ledger::checkpoint)?;
     let cosigned = witnesses.attach(&note, lines)?;
     model.store.with(|connection| ledger::keep_cosigned(connection, &cosigned))?;
-    transaction.commit()
+    transaction.commit().map(drop)
 }
 
 fn ledger(model: &OpenModel) -> Result<LedgerHead> {
