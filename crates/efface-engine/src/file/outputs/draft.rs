@@ -6,12 +6,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::PRIVATE_MODE;
+use super::{PRIVATE_MODE, SUFFIX};
 use crate::file::paths::{folder_of, resolve};
 use crate::randomness::random_name;
-
-/// The end of every temporary name of ours.
-pub(super) const SUFFIX: &str = ".efface-tmp";
 
 /// A name for a temporary file beside `path`: hidden, never used before, and known to be ours.
 fn temporary_name(path: &Path) -> io::Result<PathBuf> {

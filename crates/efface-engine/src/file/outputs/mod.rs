@@ -25,6 +25,9 @@ use crate::file::{self, paths};
 /// Who may read a file that nobody chose a mode for: its owner alone.
 pub const PRIVATE_MODE: u32 = 0o600;
 
+/// The end of every temporary name of ours.
+const SUFFIX: &str = ".efface-tmp";
+
 /// More than the lines of a key file ever take.
 const START: u64 = 64 * 1024;
 

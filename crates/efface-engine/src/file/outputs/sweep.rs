@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use super::draft::SUFFIX;
+use super::SUFFIX;
 
 /// What SQLite puts behind the name of a file that it changes.
 const JOURNAL: &str = "-journal";
