@@ -206,3 +206,13 @@ fn numbers_at_the_edges_are_met_honestly() {
         }
     }
 }
+
+/// A number of threads may come from a file. The linear algebra makes a task for each, so that it must be bounded.
+#[test]
+fn any_number_of_threads_ends() {
+    let values: Vec<f64> = (0..600).map(|at| f64::from(at * 37 % 101) / 50.0 - 1.0).collect();
+    let targets: Vec<f64> = (0..200).map(|at| f64::from(at % 2) * 2.0 - 1.0).collect();
+    let rows = Rows::new(Dense::new(values, 3).unwrap(), targets, 1).unwrap();
+    assert!(Ridge::new(1.0).threads(usize::MAX).fit(&rows).is_ok());
+    assert!(efface::Logistic::new(1.0).threads(usize::MAX).fit(&rows).is_ok());
+}

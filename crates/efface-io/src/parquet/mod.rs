@@ -5,6 +5,7 @@
 //! panics is caught and reported as a broken file; with `panic = "abort"` it would end the process.
 
 mod cell;
+mod footer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,6 +35,13 @@ impl ParquetReader {
     /// Opens the input and checks its schema and its footer.
     pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
         input.progress.set(0);
+        let is_bounded = match &input.origin {
+            InputOrigin::File => footer::is_bounded(&mut input.open_file()?),
+            InputOrigin::Memory(bytes) => footer::is_bounded(&mut std::io::Cursor::new(bytes.as_ref())),
+        };
+        if !is_bounded.map_err(|cause| input.fault(ReadFault::Read { line: 0, cause }))? {
+            return Err(input.fault(ReadFault::NotParquet));
+        }
         let opened = guard(|| {
             Ok(match &input.origin {
                 InputOrigin::File => boxed(SerializedFileReader::new(input.open_file()?)),

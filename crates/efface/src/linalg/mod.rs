@@ -41,9 +41,12 @@ impl<R, F: FnMut() -> R> pulp::WithSimd for WideLoop<F> {
 /// Unit roundoff of f64.
 pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 
+/// Threads of a product, at most. faer makes a task for each thread that it is allowed, however small the product.
+const MOST_THREADS: usize = 1024;
+
 /// `threads` as faer wants it.
 pub(crate) fn par(threads: usize) -> Par {
-    if threads <= 1 { Par::Seq } else { Par::rayon(threads) }
+    if threads <= 1 { Par::Seq } else { Par::rayon(threads.min(MOST_THREADS)) }
 }
 
 /// `out = alpha · a · b` or `out += alpha · a · b`.
