@@ -46,8 +46,9 @@ fn has_target() -> bool {
     listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == TARGET))
 }
 
-/// The page in Chromium and the API against its description, with the command at `program`.
-pub(crate) fn test(program: &str) -> Result<()> {
+/// The page in Chromium and the API against its description, with the command at `program`; `verifies` says whether the
+/// verifier for browsers is in it.
+pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
     let interpreter: PathBuf = match SERVICE.interpreter() {
         Ok(interpreter) => interpreter,
         Err(error) => {
@@ -55,12 +56,17 @@ pub(crate) fn test(program: &str) -> Result<()> {
             return Ok(());
         }
     };
-    if !has_browser() && run("apt-get", &["install", "--yes", "--quiet", "chromium"]).is_err() {
+    let install = || {
+        run("apt-get", &["update", "--quiet"])?;
+        run("apt-get", &["install", "--yes", "--quiet", "chromium"])
+    };
+    if !has_browser() && install().is_err() {
         eprintln!("there is no chromium and it cannot be installed: the page is not tried in a browser");
     }
     let status = Command::new(interpreter)
         .args(["-m", "unittest", "discover", "crates/efface-server/browser"])
         .env("EFFACE", program)
+        .env("EFFACE_VERIFIES", if verifies { "yes" } else { "no" })
         .current_dir(root()?)
         .status()
         .context("cannot start python")?;

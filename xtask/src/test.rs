@@ -163,9 +163,9 @@ fn torture() -> Result<()> {
 
 /// The service as its users meet it, with the verifier for browsers in it.
 pub(crate) fn service() -> Result<()> {
-    service_tests::build_verifier()?;
+    let verifies = service_tests::build_verifier()?;
     build_programs()?;
-    service_tests::test(&program("efface")?)
+    service_tests::test(&program("efface")?, verifies)
 }
 
 /// The second verifier on the shared vectors, on every machine that has Python. Where its libraries can neither be
