@@ -189,7 +189,8 @@ mod tests {
             let ruler = Ruler::new(&axis, values.iter().copied(), 10.0, 110.0);
             for value in values {
                 if let Some(at) = ruler.at(value) {
-                    prop_assert!((8.0..=112.0).contains(&at), "{value} at {at}");
+                    // A value may pass the last mark by a twentieth of a step, and an axis has two steps or more.
+                    prop_assert!((7.5..=112.5).contains(&at), "{value} at {at}");
                 }
                 prop_assert!(ruler.clamped(value).is_some_and(|at| (9.999..=110.001).contains(&at)));
             }
