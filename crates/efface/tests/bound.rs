@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop and say where")]
 
 use efface::methods::Exact;
-use efface::{Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RowId, RowStore, Rows};
+use efface::{
+    Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RidgeState, RowId, RowStore, Rows,
+};
 
 #[path = "support/long_arithmetic.rs"]
 mod long_arithmetic;
@@ -143,4 +145,62 @@ fn a_dead_column_leaves_a_bound_that_says_something() {
             assert!(evidence.relative_bound < 1e-9, "{form:?} seed {seed}: {:e}", evidence.relative_bound);
         }
     }
+}
+
+/// A model whose sums still hold rows that its parameters no longer do, as a file has it until the rows are overwritten:
+/// the same is known of the parameters as when the change was made, and it holds.
+#[test]
+fn a_model_stored_before_its_sums_followed_tells_the_bound_that_was_reported() {
+    for kind in KINDS {
+        for seed in 0..3 {
+            let rows = rows(kind, seed);
+            let recipe = Ridge::default();
+            let mut fitted = Fitted::new(&recipe, rows.clone()).unwrap();
+            let stored = fitted.model().to_state().unwrap();
+            let gone: Vec<RowId> = [7, 3, 11, 20, 34].map(RowId).to_vec();
+            let mut reported = 0.0;
+            let mut followed = true;
+            for id in &gone {
+                let evidence = fitted.forget(&Exact, &[*id]).unwrap();
+                reported = evidence.relative_bound;
+                followed &= !evidence.refactored && !evidence.resummed;
+            }
+            let theta = fitted.model().quick_state().0;
+            let state = RidgeState { theta, rows: rows.len() - gone.len(), ..stored };
+            let left = rows.filter(|id| gone.contains(&id));
+            let restored = RidgeModel::from_state_without(&state, &left).unwrap();
+            let evidence = restored.evidence_at_optimum();
+            let truth = oracle(&rows.filter(|id| !gone.contains(&id)), recipe.lambda);
+            let far = distance(&parameters(&restored), &truth);
+            assert!(far <= evidence.bound, "{kind} {seed}: {far:e} is beyond {:e}", evidence.bound);
+            // Where the sums were factored anew on the way, a file is written whole and no rows wait in it.
+            let tolerance = recipe.tolerance.max(2.0 * reported);
+            assert!(
+                !followed || evidence.relative_bound <= tolerance,
+                "{kind} {seed}: {:e} told, {reported:e} reported",
+                evidence.relative_bound
+            );
+        }
+    }
+}
+
+#[test]
+fn many_waiting_rows_do_not_loosen_the_bound_of_a_stored_model() {
+    let n = 900;
+    let d = 400;
+    let mut numbers = Numbers(3);
+    let x: Vec<f64> = (0..n * d).map(|_| (numbers.next() * 1000.0).round() / 1000.0).collect();
+    let y: Vec<f64> = (0..n).map(|_| numbers.next()).collect();
+    let rows = Rows::new(Dense::new(x, d).unwrap(), y, 1).unwrap();
+    let mut fitted = Fitted::new(&Ridge::default(), rows.clone()).unwrap();
+    let stored = fitted.model().to_state().unwrap();
+    let gone: Vec<RowId> = (0..300).map(RowId).collect();
+    let reported =
+        gone.iter().map(|id| fitted.forget(&Exact, &[*id]).unwrap().relative_bound).last().unwrap();
+    let theta = fitted.model().quick_state().0;
+    let state = RidgeState { theta, rows: n - gone.len(), ..stored };
+    let restored = RidgeModel::from_state_without(&state, &rows.filter(|id| gone.contains(&id))).unwrap();
+    let told = restored.evidence_at_optimum().relative_bound;
+    let tolerance = Ridge::default().tolerance.max(2.0 * reported);
+    assert!(told <= tolerance, "{told:e} told, {reported:e} reported");
 }

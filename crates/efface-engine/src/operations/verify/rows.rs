@@ -19,10 +19,6 @@ const QUICK: f64 = 2e10;
 /// A bound that is measured in another order, or on a factor made anew, comes out differently.
 const SLACK: f64 = 2.0;
 
-/// Up to here a bound from what is stored does not contradict a smaller one that was recorded: a change carries in memory what the
-/// stored sums alone cannot tell, so that its bound is the tighter one. Parameters that were altered are farther away.
-const LOOSE: f64 = 1e-7;
-
 fn fault(error: impl Into<Error>) -> FileFault {
     FileFault::Damaged(error.into().to_string())
 }
@@ -48,9 +44,6 @@ fn judge(told: f64, manifest: &Manifest, tolerance: f64, from: &str) -> CheckOut
         Some(recorded) if told <= recorded * SLACK => {
             holds(format!("{told:.1e} relative to retraining; {text} was recorded"))
         }
-        Some(_) if told <= LOOSE => Ok(CheckResult::Unknown(format!(
-            "{from} alone tells no more than {told:.1e} relative to retraining; {text} was recorded when the change was made"
-        ))),
         Some(_) => damaged(format!("the bound is {told:.1e}, and {text} was recorded")),
         None => Ok(CheckResult::Unknown(format!(
             "{told:.1e} relative to retraining; {text} was recorded to compare"

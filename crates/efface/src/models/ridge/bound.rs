@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use faer::{Mat, Par};
 
+use super::build::RidgeFrame;
 use super::change::{LongResiduals, RidgeChange, tight_joint_growth};
 use super::sums::{RidgeSums, SignedRows};
 use super::{Basis, DenseBody, RidgeModel};
@@ -52,6 +53,8 @@ pub(crate) struct CurvatureQuality {
     pub(crate) spread_norm: f64,
     /// The largest fraction by which the sums are wrong: ‖A^-½(A − Â)A^-½‖.
     pub(crate) sums_error: f64,
+    /// The same of the settled sums, since the norms were measured with changes that wait.
+    pub(crate) settled_error: f64,
     /// The largest fraction by which a solve misses, Â being taken for A.
     pub(crate) solver_error: f64,
     /// What vectors kept for the rows miss beyond that, since they were solved for.
@@ -70,6 +73,11 @@ impl CurvatureQuality {
     /// The fraction of what it is applied to by which a solve can be wrong.
     pub(crate) fn error(&self) -> f64 {
         (self.sums_error + self.solver_error) * self.growth
+    }
+
+    /// The fraction by which the settled sums are wrong, A being that of the settled rows.
+    fn settled_sums_error(&self) -> f64 {
+        if self.measured_after == 0 { self.sums_error } else { self.settled_error }
     }
 
     pub(crate) fn is_trusted(&self) -> bool {
@@ -267,7 +275,7 @@ impl DenseBody {
     pub(super) fn tighten(
         &self,
         ledger: &mut DistanceLedger,
-        model: &RidgeModel,
+        frame: &RidgeFrame,
         change: &RidgeChange,
         par: Par,
     ) {
@@ -280,7 +288,7 @@ impl DenseBody {
         if ledger.quality.growth * ledger.quality.carried_growth <= MOST_GROWTH {
             return;
         }
-        let (caller, spread) = self.curvature_norms(&model.basis, model.settings.lambda, Some(change), par);
+        let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, Some(change), par);
         let quality = &mut ledger.quality;
         // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
         let grown = quality.solver_error * quality.growth;
@@ -291,7 +299,8 @@ impl DenseBody {
         }
         quality.caller_norm = caller.min(quality.caller_norm * quality.growth);
         quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
-        let by_count = self.sums.charge * model.basis.width() as f64 * quality.spread_norm;
+        let by_count = self.sums.charge * frame.basis.width() as f64 * quality.spread_norm;
+        quality.settled_error = quality.settled_sums_error();
         quality.sums_error = (quality.sums_error * quality.growth).min(by_count);
         quality.growth = 1.0;
         quality.carried_growth = 1.0;
@@ -348,8 +357,8 @@ impl DenseBody {
         let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
         // By the number of terms in the sums, or by what was measured of them, whichever says less.
         let by_count = self.sums.charge * per_spread * weighted_sum(&way, &self.sums.spread);
-        let measured = ledger.quality.sums_error * ledger.quality.growth * energy;
         let growth = ledger.waiting_growth.sqrt();
+        let measured = ledger.quality.settled_sums_error() * growth * energy;
         let mut hidden = anchor.error * growth + anchor.spread_error * per_spread + by_count.min(measured);
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
             let residuals = LongResiduals::of(&change.rows, theta);

@@ -16,7 +16,8 @@ use rand_distr::{Distribution, StandardNormal};
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor, GradientSurvey};
 use super::change::{RidgeChange, apply_signs};
 use super::curvature::{CurvatureSolver, KeptSource, factor_of};
-use super::dense::{DenseBody, clear};
+use super::dense::{DenseBody, HOPELESS, clear};
+use super::gathered::GatheredRows;
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::sums::RidgeSums;
 use super::wide::subtract;
@@ -65,25 +66,43 @@ pub(crate) struct BodyBefore<'a> {
 }
 
 impl BodyBefore<'_> {
-    /// At least the fraction by which the sums after the request are wrong. A fit may have measured a far smaller one than
-    /// the number of terms allows, and it holds as a fraction of the sums before: of those after, it is as much more as A
-    /// before is larger than A after. Columns that no row has any more are 0 in both and have no part in it.
-    fn sums_error(&self, factor: &Cholesky, after: &DenseBody, par: Par) -> f64 {
-        let before = &self.body.ledger.quality;
+    /// How much larger A⁻¹ is after the request than before it, as a factor of at least 1. Columns that no row has any more
+    /// are 0 in both and have no part in it.
+    fn inverse_growth(&self, factor: &Cholesky, after: &DenseBody, par: Par) -> f64 {
         let width = factor.width();
         let apart = after.unsupported(None);
         let growth = operator_norm(width, &apart, width as u64 + 5, |v| {
             factor.sandwich(v, |v| *v = self.body.sums.times(v), par);
         });
+        if growth.is_finite() { growth.max(1.0) } else { f64::INFINITY }
+    }
+
+    /// At least the fraction by which the sums after the request are wrong. A fit may have measured a far smaller one than
+    /// the number of terms allows, and it holds as a fraction of the sums before: of those after, it is as much more as
+    /// A⁻¹ has grown.
+    fn sums_error(&self, growth: f64, after: &DenseBody) -> f64 {
+        let before = &self.body.ledger.quality;
         // A fraction measured while rows waited is one of A with them, which can be larger than A without.
         let known = if before.measured_after > 0 {
             before.sums_error * self.body.ledger.joined_growth
         } else {
             before.sums_error
         };
-        let added = UNIT * (self.changed as f64 + 4.0) * width as f64 * after.ledger.quality.spread_norm;
-        let carried = known * growth.max(1.0) + added;
+        let width = after.sums.a.nrows() as f64;
+        let added = UNIT * (self.changed as f64 + 4.0) * width * after.ledger.quality.spread_norm;
+        let carried = known * growth + added;
         if carried.is_finite() { carried } else { f64::INFINITY }
+    }
+
+    /// Takes over what was known before into a body factored anew, and gives the point where its gradient is known.
+    fn carried_to(self, body: &mut DenseBody, kept_factor: Option<&Cholesky>, par: Par) -> GradientAnchor {
+        let factor = kept_factor.or(body.solver.factor());
+        let growth = factor.map_or(f64::INFINITY, |factor| self.inverse_growth(factor, body, par));
+        let carried = self.sums_error(growth, body);
+        let quality = &mut body.ledger.quality;
+        quality.sums_error = quality.sums_error.min(carried);
+        // The error is an energy by A before, and where rows have left the same vector weighs more.
+        GradientAnchor { error: self.anchor.error * growth.sqrt(), ..self.anchor }
     }
 }
 
@@ -107,12 +126,7 @@ impl RidgeFrame {
     ) -> Result<BuiltBody> {
         let par = par(self.settings.threads);
         let FactoredSums { mut body, probes, kept_factor } = self.factored(form, sums, rows)?;
-        if let (Some(before), Some(factor)) = (&before, kept_factor.as_ref().or(body.solver.factor())) {
-            let carried = before.sums_error(factor, &body, par);
-            let quality = &mut body.ledger.quality;
-            quality.sums_error = quality.sums_error.min(carried);
-        }
-        let anchor = before.map(|before| before.anchor);
+        let anchor = before.map(|before| before.carried_to(&mut body, kept_factor.as_ref(), par));
         let mut theta = match &anchor {
             Some(anchor) => anchor.theta.clone(),
             None => {
@@ -163,7 +177,7 @@ impl RidgeFrame {
     ) -> Result<DenseBody> {
         let par = par(self.settings.threads);
         let FactoredSums { mut body, .. } = self.factored(form, sums, rows)?;
-        let StoredLedger { theta, sums_error, distance, at_optimum, refactorisations } = stored;
+        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations } = stored;
         body.ledger.anchor = Arc::new(anchor);
         // What was stored holds, and storing it again must give the same bytes.
         if sums_error.is_finite() {
@@ -171,6 +185,9 @@ impl RidgeFrame {
         }
         body.ledger.refactorisations = refactorisations;
         body.ledger.at_optimum = at_optimum;
+        if let Some(left) = left {
+            body = self.waiting_for(body, theta, left, rows)?;
+        }
         let mut minimum = theta.clone();
         if !at_optimum {
             body.refine_by_sums(&self.basis, &mut minimum, self.settings.tolerance, par)?;
@@ -185,6 +202,38 @@ impl RidgeFrame {
             body.ledger.measured = Some(distance);
         }
         Ok(body)
+    }
+
+    /// A stored body whose parameters are those without these rows. They wait, as they did before the model was stored, so
+    /// that as much is known of the parameters as then; where the closed form does not reach, they are taken out of the sums.
+    fn waiting_for(
+        &self,
+        mut body: DenseBody,
+        theta: &Mat<f64>,
+        left: GatheredRows,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<DenseBody> {
+        let par = par(self.settings.threads);
+        let at_optimum = body.ledger.at_optimum;
+        let refactorisations = body.ledger.refactorisations;
+        let left = match body.change(left, theta, par) {
+            Ok(change) if body.ledger.quality.is_trusted() && change.core.condition <= HOPELESS => {
+                let mut ledger = body.unknown_after(&change);
+                body.tighten(&mut ledger, self, &change, par);
+                body.pending.push(Arc::new(change));
+                body.ledger = DistanceLedger { at_optimum, ..ledger };
+                return Ok(body);
+            }
+            Ok(change) => change.rows,
+            Err(gathered) => gathered.rows,
+        };
+        let (sums, anchor) = body.settled(self, &left);
+        let before = BodyBefore { body: &body, changed: left.signs.len(), anchor };
+        let FactoredSums { body: mut next, kept_factor, .. } = self.factored(body.form(), sums, rows)?;
+        next.ledger.anchor = Arc::new(before.carried_to(&mut next, kept_factor.as_ref(), par));
+        next.ledger.at_optimum = at_optimum;
+        next.ledger.refactorisations = refactorisations;
+        Ok(next)
     }
 
     /// Sums with their solver, and how good both are.
@@ -223,6 +272,8 @@ pub(crate) struct StoredLedger<'a> {
     pub(crate) theta: &'a Mat<f64>,
     pub(crate) sums_error: f64,
     pub(crate) distance: f64,
+    /// Rows that the stored sums still hold and the parameters do not.
+    pub(crate) left: Option<GatheredRows>,
     pub(crate) at_optimum: bool,
     pub(crate) refactorisations: usize,
 }
@@ -334,6 +385,7 @@ impl DenseBody {
             caller_norm,
             spread_norm,
             sums_error: self.sums.charge * width * spread_norm,
+            settled_error: f64::INFINITY,
             solver_error,
             kept_error: 0.0,
             growth: 1.0,

@@ -23,7 +23,7 @@ use crate::rows::{RowId, RowStore, Rows};
 /// Above this condition of I − H_D, digits are lost and refinement brings them back.
 const REFINE_ABOVE: f64 = 1e4;
 /// Above this condition, the closed form is not tried: a leverage of 1 must be found by a factorisation.
-const HOPELESS: f64 = 1e10;
+pub(super) const HOPELESS: f64 = 1e10;
 const MOST_REFINEMENTS: usize = 3;
 
 #[derive(Debug, Clone)]
@@ -85,6 +85,7 @@ impl DenseBody {
             caller_norm: f64::INFINITY,
             spread_norm: f64::INFINITY,
             sums_error: f64::INFINITY,
+            settled_error: f64::INFINITY,
             solver_error: f64::INFINITY,
             kept_error: 0.0,
             growth: 1.0,
@@ -271,7 +272,7 @@ impl DenseBody {
         };
         let doubtful = change.core.condition > REFINE_ABOVE;
         if doubtful || ledger.relative(&model.basis, &theta) > tolerance {
-            self.tighten(&mut ledger, model, &change, par);
+            self.tighten(&mut ledger, &model.frame(), &change, par);
             let unsupported = self.unsupported(Some(&change.rows));
             let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
             let mut survey =
@@ -349,7 +350,7 @@ impl DenseBody {
             ledger.energy = self.energy_after(&change, &coefficients, &exact);
         }
         if ledger.relative(&model.basis, &exact) > model.settings.tolerance {
-            self.tighten(&mut ledger, model, &change, par);
+            self.tighten(&mut ledger, &model.frame(), &change, par);
             let survey = self.survey(&ledger, &exact, Some(&change));
             let solved = self.solve(&survey.gradient, Some(&change), par);
             ledger.note(&survey, &solved, &model.basis);

@@ -192,8 +192,8 @@ impl RidgeModel {
         Self::restore(state, Some(rows), None)
     }
 
-    /// The model from arrays whose parameters are of today and whose sums still hold the rows `gone`, which are taken
-    /// out of them here, O(kd²).
+    /// The model from arrays whose parameters are of today and whose sums still hold the rows `gone`, which wait to be
+    /// taken out of them, O(kd²).
     pub fn from_state_without(state: &RidgeState, gone: &Rows) -> Result<Self> {
         Self::restore(state, None, Some(gone))
     }
@@ -258,22 +258,21 @@ impl RidgeModel {
         sums.b_charge = state.accuracy.b_charge;
         sums.note();
         let matrix = |values: &[f64]| Mat::from_fn(width, outputs, |i, j| values[j * width + i]);
-        let mut anchor = GradientAnchor {
+        let anchor = GradientAnchor {
             theta: matrix(&state.anchor),
             gradient: matrix(&state.gradient),
             gradient_low: matrix(&state.gradient_low),
             error: unbounded(state.accuracy.anchor_error),
             spread_error: unbounded(state.accuracy.anchor_spread_error),
         };
-        let mut accuracy = state.accuracy;
-        if let Some(gone) = gone {
-            let ids: Vec<RowId> = gone.ids().collect();
-            let gathered = GatheredRows::read(&basis, outputs, gone, &ids, None)?;
-            anchor.fold_into(&mut sums, &gathered.rows, &penalty, crate::linalg::par(state.settings.threads));
-            // What was measured of the sums and of older parameters says nothing of these.
-            accuracy.sums_error = f64::MAX;
-            accuracy.distance = f64::MAX;
-        }
+        let left = gone
+            .map(|gone| {
+                let ids: Vec<RowId> = gone.ids().collect();
+                GatheredRows::read(&basis, outputs, gone, &ids, None)
+            })
+            .transpose()?;
+        // What was measured of older parameters says nothing of these.
+        let distance = if left.is_some() { f64::INFINITY } else { unbounded(state.accuracy.distance) };
         let coordinates = RidgeFrame {
             settings: state.settings,
             basis: Arc::new(basis.clone()),
@@ -282,8 +281,9 @@ impl RidgeModel {
         let source = || rows.map(|rows| rows.all()).transpose();
         let stored = StoredLedger {
             theta: &theta,
-            sums_error: unbounded(accuracy.sums_error),
-            distance: unbounded(accuracy.distance),
+            sums_error: unbounded(state.accuracy.sums_error),
+            distance,
+            left,
             at_optimum: state.at_optimum,
             refactorisations: state.refactorisations,
         };
