@@ -32,6 +32,16 @@ pub enum StateArray {
     Counts(Vec<u64>),
 }
 
+impl StateArray {
+    fn bytes(&self) -> usize {
+        let count = match self {
+            Self::Numbers(values) => values.len(),
+            Self::Counts(values) => values.len(),
+        };
+        count * 8
+    }
+}
+
 /// A settled model as plain data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelState {
@@ -53,6 +63,11 @@ impl ModelState {
     /// The head as what its family made it from.
     pub fn head<T: DeserializeOwned>(&self) -> Result<T> {
         read_document(&self.head)
+    }
+
+    /// How many bytes the arrays have.
+    pub fn bytes(&self) -> usize {
+        self.arrays.iter().map(|(_, array)| array.bytes()).sum()
     }
 
     /// Whether an array is needed for changes alone, and not for scores.

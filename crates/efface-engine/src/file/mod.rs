@@ -147,11 +147,11 @@ impl ModelStore {
         Ok(store)
     }
 
-    /// Makes an empty model file.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    /// Makes an empty file for a model whose arrays have so many bytes.
+    pub(crate) fn create(path: &Path, arrays: usize) -> Result<Self> {
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(path, access, PATIENCE)?;
-        store.with(|connection| Ok(connection.execute_batch(&schema::stamp())?))?;
+        store.with(|connection| Ok(connection.execute_batch(&schema::stamp(arrays))?))?;
         Ok(store)
     }
 

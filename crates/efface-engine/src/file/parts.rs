@@ -38,17 +38,39 @@ impl StoredArray<'_> {
         match self {
             Self::Bytes(_, bytes) => bytes.chunks(PIECE).try_for_each(see),
             Self::Numbers(_, values) => values.chunks(PIECE / 8).try_for_each(|piece| {
-                buffer.clear();
-                piece.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+                fill(&mut buffer, piece, f64::to_le_bytes);
                 see(&buffer)
             }),
             Self::Counts(_, values) => values.chunks(PIECE / 8).try_for_each(|piece| {
-                buffer.clear();
-                piece.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+                fill(&mut buffer, piece, u64::to_le_bytes);
                 see(&buffer)
             }),
         }
     }
+}
+
+fn fill<T: Copy>(buffer: &mut Vec<u8>, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
+    buffer.resize(values.len() * 8, 0);
+    let places = buffer.as_chunks_mut().0;
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = bytes(*value));
+}
+
+/// Hashes a piece while it is written: for a large one, either takes as long as the other.
+fn hashed_beside(
+    digest: &mut Sha256,
+    piece: &[u8],
+    write: impl FnOnce() -> Result<(), FileFault>,
+) -> Result<(), FileFault> {
+    if piece.len() < 1 << 18 {
+        digest.update(piece);
+        return write();
+    }
+    std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| digest.update(piece));
+        let written = write();
+        hashing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        written
+    })
 }
 
 /// What the manifest knows of an array.
@@ -117,8 +139,9 @@ fn write(
         let first = next;
         let mut digest = Sha256::new();
         part.each_piece(|piece| {
-            statement.execute(params![next, name, piece])?;
-            digest.update(piece);
+            hashed_beside(&mut digest, piece, || {
+                Ok(statement.execute(params![next, name, piece]).map(drop)?)
+            })?;
             next += 1;
             Ok(())
         })?;
@@ -156,10 +179,10 @@ fn overwrite(connection: &Connection, head: &mut ArrayHead, part: &StoredArray<'
     let mut digest = Sha256::new();
     let mut at = head.first;
     part.each_piece(|piece| {
-        digest.update(piece);
-        if statement.execute(params![at, piece, head.name])? != 1 {
-            return damaged(format!("array `{}` lacks a piece", head.name));
-        }
+        hashed_beside(&mut digest, piece, || match statement.execute(params![at, piece, head.name])? {
+            1 => Ok(()),
+            _ => damaged(format!("array `{}` lacks a piece", head.name)),
+        })?;
         at += 1;
         Ok(())
     })?;

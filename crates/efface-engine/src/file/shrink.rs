@@ -13,20 +13,19 @@ pub(super) const SPARE: &str = r#"CREATE TABLE "spare"(bytes BLOB NOT NULL)"#;
 
 const DROP_SPARE: &str = r#"DROP TABLE IF EXISTS "spare""#;
 
-/// Pages of a file that is no trouble to write anew: 256 MiB. It goes by way of memory, so that nothing lies in a temporary
+/// Bytes of a file that is no trouble to write anew: 256 MiB. It goes by way of memory, so that nothing lies in a temporary
 /// file. A larger one keeps its free pages for rows to come.
-const MOST_PAGES: u64 = 1 << 16;
+const MOST_BYTES: u64 = 1 << 28;
 
 /// Makes the file smaller by its free pages. Their bytes are zeros already.
 pub(crate) fn give_back(connection: &Connection) -> Result<(), FileFault> {
     // Only there when an earlier settle did not come to its end.
     connection.execute_batch(DROP_SPARE)?;
     let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
-    let pages = pragma("page_count")?;
-    if pragma("freelist_count")? == 0 || pages >= MOST_PAGES {
+    let bytes = pragma("page_count")? * pragma("page_size")?;
+    if pragma("freelist_count")? == 0 || bytes >= MOST_BYTES {
         return Ok(());
     }
-    let bytes = pages * pragma("page_size")?;
     // Both at once: other processes see the table with its zeros or not at all.
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(SPARE)?;
@@ -44,7 +43,7 @@ mod tests {
     fn a_file_gives_its_free_pages_back_also_after_a_crash_on_the_way() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model");
-        let store = ModelStore::create(&path).unwrap();
+        let store = ModelStore::create(&path, 0).unwrap();
         let size = || std::fs::metadata(&path).unwrap().len();
         store
             .with(|connection| {

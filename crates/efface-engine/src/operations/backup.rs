@@ -79,7 +79,7 @@ pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft
             model.store.with(|connection| Ok(connection.execute("VACUUM INTO ?1", [target]).map(drop)?))
         }
         BackupContent::Log => {
-            let target = ModelStore::create(draft.path())?;
+            let target = ModelStore::create(draft.path(), 0)?;
             let transaction = target.begin(true)?;
             model.store.read(|from| target.raw(|to| copy_log(from, to)))?;
             transaction.commit().map(drop)

@@ -52,7 +52,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         secrets.noise = seed;
     }
     let draft = ModelDraft::beside(path)?;
-    let file = ModelStore::create(draft.path())?;
+    let file = ModelStore::create(draft.path(), state.bytes())?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);

@@ -9,8 +9,11 @@
 //! Between two such updates, changed rows wait as low-rank blocks (`change.rs`) that each solve takes into account at
 //! O(kd) a waiting row, so a request never waits for the curvature to be brought up to date.
 
+use std::sync::Arc;
+
 use faer::{Accum, Mat, MatMut, Par};
 
+use super::build::RidgeFrame;
 use super::sums::{RidgeSums, SignedRows};
 use super::{Basis, Form, RidgePenalty};
 use crate::error::{Error, Result};
@@ -88,20 +91,19 @@ impl CurvatureSolver {
         }
     }
 
-    /// The solver of `after`, which is A plus the change; nothing of `self` is lost if it fails. `fresh` asks for a new
-    /// factorisation instead of an update. Returns whether it had to
-    /// factor anew; not when that was merely cheaper.
+    /// Makes this the solver of `after`, which is A plus the change; nothing of it is lost if that fails. `fresh` asks for a
+    /// new factorisation instead of an update. Returns whether it had to factor anew; not when that was merely cheaper.
     pub(crate) fn follow(
-        &mut self,
+        this: &mut Arc<Self>,
         after: &RidgeSums,
         change: &SignedRows,
         moved: &MovedSolutions,
         fresh: bool,
-        penalty: &RidgePenalty,
-        par: Par,
+        frame: &RidgeFrame,
     ) -> Result<bool> {
         let width = after.a.nrows();
-        let refactor = || factor_of(after, penalty, par);
+        let par = crate::linalg::par(frame.settings.threads);
+        let refactor = || factor_of(after, &frame.penalty, par);
         // Beyond a quarter of the width, updating costs more than factoring.
         let cheaper = change.signs.len() * 4 > width;
         let asked = fresh;
@@ -114,24 +116,28 @@ impl CurvatureSolver {
                 None => Ok((refactor()?, true)),
             }
         };
-        match self {
+        match this.as_ref() {
             Self::Factor(factor) => {
                 let (updated, anew) = follow_factor(factor)?;
-                *factor = updated;
+                *this = Arc::new(Self::Factor(updated));
                 Ok(anew && (asked || !cheaper))
             }
             Self::Inverse(inverse) => {
                 let updated = if fresh { None } else { updated_inverse(inverse, change, par) };
-                *inverse = match updated {
+                let updated = match updated {
                     Some(updated) => updated,
                     None => refactor()?.inverse(par),
                 };
+                *this = Arc::new(Self::Inverse(updated));
                 Ok(asked)
             }
-            Self::Rows { factor, kept } => {
+            Self::Rows { factor, .. } => {
                 let (updated, anew) = follow_factor(factor)?;
-                kept.follow(change, &updated, moved, par);
-                *factor = updated;
+                // The kept rows are the largest part, and change in place where nobody else holds them.
+                if let Self::Rows { factor, kept } = Arc::make_mut(this) {
+                    kept.follow(change, &updated, moved, par);
+                    *factor = updated;
+                }
                 Ok(anew && (asked || !cheaper))
             }
         }

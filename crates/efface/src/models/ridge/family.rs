@@ -38,7 +38,7 @@ impl FamilyModel for RidgeModel {
     }
 
     fn to_state(&self) -> Result<ModelState> {
-        Self::to_state(self)?.to_model_state()
+        Self::to_state(self)?.into_model_state()
     }
 
     fn parameters(&self) -> Result<NamedParameters> {

@@ -8,7 +8,7 @@ use faer::Mat;
 use super::bound::{CurvatureQuality, GradientAnchor, MOST_GROWTH};
 use super::build::{ErrorProbes, RidgeFrame};
 use super::change::tight_joint_growth;
-use super::curvature::MovedSolutions;
+use super::curvature::{CurvatureSolver, MovedSolutions};
 use super::sums::SignedRows;
 use super::{DenseBody, Form};
 use crate::error::Result;
@@ -25,7 +25,6 @@ impl DenseBody {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
-        let par = par(frame.settings.threads);
         let nothing = SignedRows::none(&all);
         let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
@@ -36,8 +35,7 @@ impl DenseBody {
             self.ledger.quality.growth = self.ledger.waiting_growth;
         }
         // The solver changes last of what can fail, and only when nothing does.
-        let solver = Arc::make_mut(&mut self.solver);
-        let refactored = solver.follow(&sums, &all, &moved, fresh, &frame.penalty, par)?;
+        let refactored = CurvatureSolver::follow(&mut self.solver, &sums, &all, &moved, fresh, frame)?;
         self.sums = Arc::new(sums);
         self.pending.clear();
         let growth = self.ledger.waiting_growth.sqrt();
@@ -46,13 +44,14 @@ impl DenseBody {
         self.ledger.energy *= growth;
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
-        self.follow_quality(frame, all.signs.len(), fresh, par);
+        self.follow_quality(frame, all.signs.len(), fresh);
         self.ledger.anchor = self.anchor_near(theta);
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 
     /// Brings what is known of the curvature to the settled sums.
-    fn follow_quality(&mut self, frame: &RidgeFrame, changed: usize, fresh: bool, par: faer::Par) {
+    fn follow_quality(&mut self, frame: &RidgeFrame, changed: usize, fresh: bool) {
+        let par = par(frame.settings.threads);
         let before = self.ledger.quality;
         let width = frame.basis.width() as f64;
         let growth = before.growth;
@@ -67,7 +66,7 @@ impl DenseBody {
             ..before
         };
         // The carried norms only grow; take new ones before they spoil the bound.
-        if fresh || quality.carried_growth > MOST_GROWTH / 2.0 {
+        if fresh || quality.carried_growth > MOST_GROWTH {
             let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, None, par);
             quality.caller_norm = caller;
             quality.spread_norm = spread;

@@ -318,25 +318,25 @@ impl RidgeState {
     }
 
     /// The form in which models are stored.
-    pub fn to_model_state(&self) -> Result<ModelState> {
-        let Self { settings, rows, outputs, features, accuracy, at_optimum, refactorisations, .. } = *self;
+    pub fn into_model_state(self) -> Result<ModelState> {
+        let Self { settings, rows, outputs, features, accuracy, at_optimum, refactorisations, .. } = self;
         let head = RidgeHead { settings, rows, outputs, features, accuracy, at_optimum, refactorisations };
         let mut state = ModelState::new(Family::Ridge, &head)?;
         for (name, values) in [
-            ("theta", &self.theta),
-            ("origin", &self.origin),
-            ("inverse_scale", &self.inverse_scale),
-            ("a", &self.a),
-            ("a_low", &self.a_low),
-            ("b", &self.b),
-            ("spread", &self.spread),
-            ("anchor", &self.anchor),
-            ("gradient", &self.gradient),
-            ("gradient_low", &self.gradient_low),
+            ("theta", self.theta),
+            ("origin", self.origin),
+            ("inverse_scale", self.inverse_scale),
+            ("a", self.a),
+            ("a_low", self.a_low),
+            ("b", self.b),
+            ("spread", self.spread),
+            ("anchor", self.anchor),
+            ("gradient", self.gradient),
+            ("gradient_low", self.gradient_low),
         ] {
-            state.put_numbers(name, values.clone());
+            state.put_numbers(name, values);
         }
-        state.put_counts("support", self.support.clone());
+        state.put_counts("support", self.support);
         Ok(state)
     }
 
@@ -405,7 +405,12 @@ impl RidgeState {
 }
 
 fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|j| &a.col_as_slice(j)[j..]).copied().collect()
+    let width = a.ncols();
+    let mut values = Vec::with_capacity(width * (width + 1) / 2);
+    for j in 0..width {
+        values.extend_from_slice(&a.col_as_slice(j)[j..]);
+    }
+    values
 }
 
 /// The inverse of [`lower_triangle`].
