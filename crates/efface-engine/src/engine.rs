@@ -168,7 +168,7 @@ impl Engine {
     /// How to come to the keys: where the signing key is, and the passphrase of the key file. Without this, the key lies in
     /// the key file beside the model, which is not encrypted.
     pub fn set_key_access(&mut self, access: KeyAccess) {
-        self.model.access = access;
+        self.model.set_access(access);
     }
 
     /// Replaces the signing key; gives the public half of the new one and the receipt of the hand-over.
@@ -179,6 +179,12 @@ impl Engine {
     /// Encrypts the key file with another passphrase, or with none.
     pub fn change_passphrase(&mut self, passphrase: Option<Passphrase>) -> Result<()> {
         signing_keys::change_passphrase(&self.model, passphrase)
+    }
+
+    /// Destroys the key of an encrypted model's rows and arrays, in its key file. Nothing opens them any more, wherever copies of
+    /// them lie: the strongest way to scrub. The log stays, and its last receipt says so.
+    pub fn destroy(&mut self) -> Result<ReceiptPlace> {
+        signing_keys::destroy(&self.model)
     }
 
     /// The public keys of the log, oldest first, each with the receipts that it signs. Any of them verifies the receipts of

@@ -129,6 +129,8 @@ pub enum RequestKind {
     Audit,
     /// An older copy took the place of the model, and what was forgotten since was forgotten from it.
     Restore,
+    /// The key was destroyed that the rows and the arrays of the model are encrypted with.
+    Destroy,
 }
 
 /// What came of a request.
@@ -162,6 +164,7 @@ impl RequestKind {
             Self::Policy => "policy",
             Self::Audit => "audit",
             Self::Restore => "restore",
+            Self::Destroy => "destroy",
         }
     }
 }

@@ -223,6 +223,10 @@ exports, which --rotate leaves as it is. Without it the model cannot change: no 
 A recovery key, made by `efface fit --recovery-key FILE` or with --rotate, and kept in another place,
 hands over where MODEL.key is lost.
 
+A model fitted with --encrypt has its rows and parameters under a key that is made from that seed. --destroy
+overwrites the seed: then nothing opens them, not in the model, not in a backup, not in a block that a
+disk has set aside. The names of columns and classes, the counts and the log are not encrypted.
+
 Examples:
   efface keys reviews.efface > reviews.pub
   efface keys reviews.efface --rotate --recovery-key /media/safe/reviews.recovery

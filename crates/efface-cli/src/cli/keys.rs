@@ -62,7 +62,7 @@ pub(crate) fn passphrase(path: &PathBuf) -> Result<Passphrase> {
 /// Print the public keys of a model, or replace the signing key
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("act").args(["rotate", "recover", "encrypt", "decrypt", "pem"])),
+    group(ArgGroup::new("act").args(["rotate", "recover", "encrypt", "decrypt", "pem", "destroy"])),
     group(ArgGroup::new("replace").args(["rotate", "recover"]).multiple(true)),
     after_help = help::KEYS
 )]
@@ -97,6 +97,14 @@ pub(crate) struct KeysArguments {
     /// Keep the key file without a passphrase
     #[arg(long)]
     pub(crate) decrypt: bool,
+
+    /// Destroy the key of an encrypted model: nothing opens its rows and parameters any more, in no copy
+    #[arg(long, requires = "yes")]
+    pub(crate) destroy: bool,
+
+    /// With --destroy: yes, for ever
+    #[arg(long, requires = "destroy")]
+    pub(crate) yes: bool,
 
     /// Print the key that signs now as PEM, for tools that read COSE receipts
     #[arg(long)]

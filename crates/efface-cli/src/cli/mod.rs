@@ -244,6 +244,10 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) recovery_key: Option<PathBuf>,
 
+    /// Encrypt rows and parameters in the model file, under a key that lies in MODEL.key
+    #[arg(long, help_heading = "Keys")]
+    pub(crate) encrypt: bool,
+
     #[command(flatten)]
     pub(crate) settings: ModelArguments,
 

@@ -61,7 +61,13 @@ fn page(summary: &ModelSummary) -> String {
     }
     lines.push((
         "file",
-        format!("{}, format {}, efface {}", bytes(summary.file_bytes), summary.format, summary.version),
+        format!(
+            "{}, format {}, efface {}{}",
+            bytes(summary.file_bytes),
+            summary.format,
+            summary.version,
+            if summary.encrypted { ", encrypted" } else { "" }
+        ),
     ));
     lines.push(("created", summary.created_at.clone()));
     lines.push(("changed", summary.changed_at.clone()));

@@ -24,6 +24,15 @@ pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
         terminal.message(&format!("the key file is {how}"));
         return Ok(());
     }
+    if args.destroy {
+        let receipt = terminal.change(&args.model)?.destroy()?;
+        if terminal.json() {
+            return terminal.object(&json!({"receipt": receipt}));
+        }
+        terminal.message("the key is destroyed; the log is still there, and its last receipt says so");
+        terminal.note("a recovery key that was written for this model holds the key too");
+        return Ok(());
+    }
     let keys = terminal.look(&args.model)?.public_keys()?;
     let lines: Vec<String> = keys.iter().map(ToString::to_string).collect();
     if let Some(now) = keys.last().filter(|_| args.pem) {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::file::ModelConnection;
 use efface::{Certificate, Family, NotCovered, Recipe};
 use efface_receipt::{Hash, ReceiptSigner, sha256};
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::blueprint::Blueprint;
@@ -153,7 +153,7 @@ impl Manifest {
     }
 
     /// The list of rows as this manifest knows it.
-    pub(crate) fn directory<'a>(&self, connection: &'a Connection) -> RowDirectory<'a> {
+    pub(crate) fn directory<'a>(&self, connection: &'a ModelConnection) -> RowDirectory<'a> {
         let head = DirectoryHead { rows: self.rows, root: self.listed };
         RowDirectory::new(connection, self.salt(), head)
     }
@@ -164,7 +164,7 @@ impl Manifest {
         self.listed = head.root;
     }
 
-    pub(crate) fn load(connection: &Connection) -> Result<Self, FileFault> {
+    pub(crate) fn load(connection: &ModelConnection) -> Result<Self, FileFault> {
         schema::check(connection)?;
         let Some(bytes) = meta::read(connection, MANIFEST)? else { return damaged("it has no manifest") };
         let Ok(manifest) = serde_json::from_slice::<Self>(&bytes) else {
@@ -190,7 +190,11 @@ impl Manifest {
     }
 
     /// Writes the manifest, and signs it with the head of the log. Nothing is written to the file after that.
-    pub(crate) fn seal(&self, connection: &Connection, signer: &dyn ReceiptSigner) -> Result<(), FileFault> {
+    pub(crate) fn seal(
+        &self,
+        connection: &ModelConnection,
+        signer: &dyn ReceiptSigner,
+    ) -> Result<(), FileFault> {
         let Ok(bytes) = serde_json::to_vec(self) else { return damaged("its manifest cannot be written") };
         meta::write(connection, MANIFEST, &bytes)?;
         ReceiptLog(connection).seal(&self.ledger, &sha256(&bytes), signer)

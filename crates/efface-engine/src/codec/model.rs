@@ -1,6 +1,7 @@
 //! Between a model and its file. A model is stored as its [`ModelState`]: the head as one array, every array of the state as one
 //! of its own, so that scores need not read the large ones.
 
+use crate::file::ModelConnection;
 use efface::features::Encoder;
 use efface::models::{ModelScorer, RowsBeside};
 use efface::state::UNIT_ARRAYS;
@@ -8,7 +9,6 @@ use efface::{
     Amend, Evidence, Form, Model, ModelState, NotCovered, Recipe, RidgeState, ShardRecipe, Sisa, StateArray,
 };
 use efface_nn::NetworkRecipe;
-use rusqlite::Connection;
 
 use crate::codec::manifest::{Manifest, ModelHead, StateHead, StateKind};
 use crate::codec::network_info::NetworkInfo;
@@ -51,7 +51,7 @@ pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> Mod
 
 /// Writes the large half, and the encoder.
 pub(crate) fn save(
-    connection: &Connection,
+    connection: &ModelConnection,
     state: &ModelState,
     encoder: Option<&Encoder>,
     old: &[ArrayHead],
@@ -70,7 +70,7 @@ pub(crate) fn save(
 
 /// The encoder of columns; None when the model was fitted on svmlight, or is a network.
 pub(crate) fn encoder(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &Manifest,
 ) -> std::result::Result<Option<Encoder>, FileFault> {
     if manifest.blueprint.first_index.is_some() || manifest.blueprint.texts.is_some() {
@@ -84,13 +84,16 @@ pub(crate) fn encoder(
 }
 
 /// Whether a stored model computes columns in units that were read off its rows, see [`ModelState::is_scaled`].
-pub(crate) fn scaled(connection: &Connection, manifest: &Manifest) -> std::result::Result<bool, FileFault> {
+pub(crate) fn scaled(
+    connection: &ModelConnection,
+    manifest: &Manifest,
+) -> std::result::Result<bool, FileFault> {
     Ok(read_state(connection, manifest, |name| UNIT_ARRAYS.contains(&name))?.is_scaled())
 }
 
 /// The stored state, with the arrays that are wanted.
 fn read_state(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &Manifest,
     wanted: impl Fn(&str) -> bool,
 ) -> std::result::Result<ModelState, FileFault> {
@@ -151,7 +154,7 @@ pub(crate) fn scorer(store: &ModelStore, manifest: &Manifest) -> Result<ModelSco
 
 /// The head of a stored ridge model once its parameters are others, and the minimum or not.
 pub(crate) fn head_with_optimum(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &Manifest,
     at_optimum: bool,
 ) -> std::result::Result<Vec<u8>, FileFault> {
@@ -164,7 +167,7 @@ pub(crate) fn head_with_optimum(
 
 /// Writes what a change of the parameters alone writes: the rest of the state stays as it is.
 pub(crate) fn replace_parameters(
-    connection: &Connection,
+    connection: &ModelConnection,
     arrays: &mut [ArrayHead],
     theta: &[f64],
     head: &[u8],

@@ -1,6 +1,7 @@
 //! The model file: one SQLite database. This layer knows bytes, tables and transactions, and nothing of mathematics or
 //! of the log.
 
+mod cipher;
 mod header;
 mod journal;
 mod keys;
@@ -14,6 +15,7 @@ pub(crate) mod rows;
 pub(crate) mod schema;
 mod shrink;
 
+pub(crate) use cipher::{DataKey, KeyCheck, ModelConnection};
 pub(crate) use header::is_model;
 #[cfg(test)]
 pub(crate) use journal::journal_path;
@@ -32,9 +34,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use cipher::FileCipher;
 use outputs::ReplacedFile;
 
 use crate::error::{Error, Result};
+
+/// The name under which an encrypted file says which key it is sealed with.
+const ENCRYPTION: &str = "encryption";
 
 /// How long to wait for another process that holds the file, unless the caller says otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,6 +52,8 @@ pub(crate) enum FileFault {
     Sql(rusqlite::Error),
     /// What holds the signing key did not sign.
     Signing(String),
+    /// The file is encrypted, and its key is not at hand.
+    Sealed,
 }
 
 impl From<rusqlite::Error> for FileFault {
@@ -73,6 +81,10 @@ impl FileFault {
         let error = match self {
             Self::Damaged(what) => return Error::Damaged { path, what },
             Self::Signing(problem) => return Error::Signing { problem },
+            Self::Sealed => {
+                let problem = "the model is encrypted, and its key is not there".into();
+                return Error::Key { path: paths::key_path(&path), problem };
+            }
             Self::Sql(error) => error,
         };
         let code = error.sqlite_error().map(|failure| failure.extended_code);
@@ -98,7 +110,7 @@ fn system(path: PathBuf, error: rusqlite::Error) -> Error {
 /// An open model file. SQLite connections cannot be shared between threads, so there is a lock around it.
 pub(crate) struct ModelStore {
     path: PathBuf,
-    connection: Mutex<Connection>,
+    connection: Mutex<ModelConnection>,
 }
 
 impl ModelStore {
@@ -138,7 +150,7 @@ impl ModelStore {
         store.with(|connection| {
             Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?)
         })?;
-        header::check(path, &store.connection.lock().unwrap_or_else(PoisonError::into_inner))?;
+        store.read_cipher()?;
         if let Some(journal) = journal.flatten() {
             journal.discard();
         }
@@ -147,11 +159,49 @@ impl ModelStore {
         Ok(store)
     }
 
-    /// Makes an empty file for a model whose arrays have so many bytes.
-    pub(crate) fn create(path: &Path, arrays: usize) -> Result<Self> {
+    /// Refuses a file that is not ours, and finds out whether it is encrypted.
+    fn read_cipher(&self) -> Result<()> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        header::check(&self.path, &connection)?;
+        let check = key_check(&connection).map_err(|fault| fault.at(&self.path))?;
+        connection.cipher = check.map_or(FileCipher::Plain, FileCipher::Locked);
+        Ok(())
+    }
+
+    /// What tells the key of an encrypted file; None where it is not encrypted.
+    pub(crate) fn key_check(&self) -> Result<Option<KeyCheck>> {
+        self.with(|connection| key_check(connection))
+    }
+
+    /// Forgets the key of an encrypted file.
+    pub(crate) fn lock(&self) {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(Some(check)) = key_check(&connection) {
+            connection.cipher = FileCipher::Locked(check);
+        }
+    }
+
+    /// Makes the key of an encrypted file known, if `find` finds the one that it was sealed with.
+    pub(crate) fn unlock(&self, find: impl FnOnce(&KeyCheck) -> Option<DataKey>) {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let FileCipher::Locked(check) = &connection.cipher
+            && let Some(key) = find(check)
+        {
+            connection.cipher = (&key).into();
+        }
+    }
+
+    /// Makes an empty file for a model whose arrays have so many bytes, encrypted where there is a key.
+    pub(crate) fn create(path: &Path, arrays: usize, key: Option<&DataKey>) -> Result<Self> {
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(path, access, PATIENCE)?;
-        store.with(|connection| Ok(connection.execute_batch(&schema::stamp(arrays))?))?;
+        store.with(|connection| {
+            connection.execute_batch(&schema::stamp(arrays))?;
+            key.map_or(Ok(()), |key| meta::write(connection, ENCRYPTION, &key.check()))
+        })?;
+        if let Some(key) = key {
+            store.connection.lock().unwrap_or_else(PoisonError::into_inner).cipher = key.into();
+        }
         Ok(store)
     }
 
@@ -159,6 +209,7 @@ impl ModelStore {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| FileFault::from(error).at(path))?;
+        let connection = ModelConnection { sqlite: connection, cipher: FileCipher::Plain };
         let store = Self { path: path.to_owned(), connection: Mutex::new(connection) };
         store.with(|connection| {
             connection.busy_timeout(patience)?;
@@ -178,7 +229,7 @@ impl ModelStore {
     /// Runs `work` on the connection. `work` must not come back here.
     pub(crate) fn with<T>(
         &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
+        work: impl FnOnce(&ModelConnection) -> std::result::Result<T, FileFault>,
     ) -> Result<T> {
         self.raw(work).map_err(|fault| fault.at(&self.path))
     }
@@ -186,7 +237,7 @@ impl ModelStore {
     /// Runs `work` in a transaction of its own that reads: all that it sees is of one moment.
     pub(crate) fn read<T>(
         &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
+        work: impl FnOnce(&ModelConnection) -> std::result::Result<T, FileFault>,
     ) -> Result<T> {
         let _transaction = self.begin(false)?;
         self.with(work)
@@ -194,7 +245,7 @@ impl ModelStore {
 
     pub(crate) fn raw<T>(
         &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, FileFault>,
+        work: impl FnOnce(&ModelConnection) -> std::result::Result<T, FileFault>,
     ) -> std::result::Result<T, FileFault> {
         work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -204,6 +255,14 @@ impl ModelStore {
         let start = if write { "BEGIN IMMEDIATE" } else { "BEGIN" };
         self.with(|connection| Ok(connection.execute_batch(start)?))?;
         Ok(StoreTransaction { store: self, over: false })
+    }
+}
+
+fn key_check(connection: &Connection) -> std::result::Result<Option<KeyCheck>, FileFault> {
+    match meta::read(connection, ENCRYPTION)?.map(KeyCheck::try_from) {
+        None => Ok(None),
+        Some(Ok(check)) => Ok(Some(check)),
+        Some(Err(_)) => damaged("what it says of its encryption is of another length"),
     }
 }
 

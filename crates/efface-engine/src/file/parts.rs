@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::cipher::{ModelConnection, SealedPlace};
 use super::{FileFault, damaged, schema};
 
 /// Bytes of one piece.
@@ -99,7 +100,7 @@ impl ArrayHead {
 /// Replaces all arrays but those that last, whose heads are taken over from `old`. Arrays of the same names and lengths are
 /// overwritten where they lie. Else the table is made anew, so that every page of the old one is cleared.
 pub(crate) fn save(
-    connection: &Connection,
+    connection: &ModelConnection,
     parts: &[StoredArray<'_>],
     old: &[ArrayHead],
 ) -> Result<Vec<ArrayHead>, FileFault> {
@@ -118,7 +119,10 @@ pub(crate) fn save(
 }
 
 /// Replaces the one array that lasts: an encoder, which is large and changes only when it is trained anew.
-pub(crate) fn save_lasting(connection: &Connection, part: StoredArray<'_>) -> Result<ArrayHead, FileFault> {
+pub(crate) fn save_lasting(
+    connection: &ModelConnection,
+    part: StoredArray<'_>,
+) -> Result<ArrayHead, FileFault> {
     connection.execute_batch(&format!(r#"DROP TABLE IF EXISTS "backbone"; {};"#, schema::BACKBONE))?;
     match write(connection, "backbone", &[part])?.pop() {
         Some(head) => Ok(ArrayHead { lasting: true, ..head }),
@@ -127,7 +131,7 @@ pub(crate) fn save_lasting(connection: &Connection, part: StoredArray<'_>) -> Re
 }
 
 fn write(
-    connection: &Connection,
+    connection: &ModelConnection,
     table: &str,
     parts: &[StoredArray<'_>],
 ) -> Result<Vec<ArrayHead>, FileFault> {
@@ -139,8 +143,9 @@ fn write(
         let first = next;
         let mut digest = Sha256::new();
         part.each_piece(|piece| {
+            let sealed = connection.seal(SealedPlace { table, number: next }, piece)?;
             hashed_beside(&mut digest, piece, || {
-                Ok(statement.execute(params![next, name, piece]).map(drop)?)
+                Ok(statement.execute(params![next, name, sealed]).map(drop)?)
             })?;
             next += 1;
             Ok(())
@@ -160,7 +165,7 @@ fn write(
 /// Replaces an array by another of the same length, where it lies: SQLite overwrites bytes of the same length in place, so
 /// that nothing of the old ones is left.
 pub(crate) fn replace(
-    connection: &Connection,
+    connection: &ModelConnection,
     heads: &mut [ArrayHead],
     part: &StoredArray<'_>,
 ) -> Result<(), FileFault> {
@@ -173,13 +178,18 @@ pub(crate) fn replace(
 }
 
 /// Overwrites every piece of an array.
-fn overwrite(connection: &Connection, head: &mut ArrayHead, part: &StoredArray<'_>) -> Result<(), FileFault> {
+fn overwrite(
+    connection: &ModelConnection,
+    head: &mut ArrayHead,
+    part: &StoredArray<'_>,
+) -> Result<(), FileFault> {
     let mut statement =
         connection.prepare_cached(r#"UPDATE "parts" SET bytes = ?2 WHERE part = ?1 AND name = ?3"#)?;
     let mut digest = Sha256::new();
     let mut at = head.first;
     part.each_piece(|piece| {
-        hashed_beside(&mut digest, piece, || match statement.execute(params![at, piece, head.name])? {
+        let sealed = connection.seal(SealedPlace { table: "parts", number: at }, piece)?;
+        hashed_beside(&mut digest, piece, || match statement.execute(params![at, sealed, head.name])? {
             1 => Ok(()),
             _ => damaged(format!("array `{}` lacks a piece", head.name)),
         })?;
@@ -191,7 +201,11 @@ fn overwrite(connection: &Connection, head: &mut ArrayHead, part: &StoredArray<'
 }
 
 /// Reads an array of bytes.
-pub(crate) fn bytes(connection: &Connection, heads: &[ArrayHead], name: &str) -> Result<Vec<u8>, FileFault> {
+pub(crate) fn bytes(
+    connection: &ModelConnection,
+    heads: &[ArrayHead],
+    name: &str,
+) -> Result<Vec<u8>, FileFault> {
     let mut all = Vec::new();
     load(connection, heads, name, |piece| all.extend_from_slice(piece))?;
     Ok(all)
@@ -199,7 +213,7 @@ pub(crate) fn bytes(connection: &Connection, heads: &[ArrayHead], name: &str) ->
 
 /// Reads an array of floating-point numbers.
 pub(crate) fn numbers(
-    connection: &Connection,
+    connection: &ModelConnection,
     heads: &[ArrayHead],
     name: &str,
 ) -> Result<Vec<f64>, FileFault> {
@@ -212,7 +226,7 @@ pub(crate) fn numbers(
 
 /// Reads an array of counts.
 pub(crate) fn counts(
-    connection: &Connection,
+    connection: &ModelConnection,
     heads: &[ArrayHead],
     name: &str,
 ) -> Result<Vec<u64>, FileFault> {
@@ -224,7 +238,7 @@ pub(crate) fn counts(
 }
 
 /// Reads an array and compares it with its checksum.
-pub(crate) fn check(connection: &Connection, heads: &[ArrayHead], name: &str) -> Result<(), FileFault> {
+pub(crate) fn check(connection: &ModelConnection, heads: &[ArrayHead], name: &str) -> Result<(), FileFault> {
     load(connection, heads, name, |_| {})
 }
 
@@ -246,7 +260,7 @@ pub(crate) fn check_count(connection: &Connection, heads: &[ArrayHead]) -> Resul
 }
 
 fn load(
-    connection: &Connection,
+    connection: &ModelConnection,
     heads: &[ArrayHead],
     name: &str,
     mut see: impl FnMut(&[u8]),
@@ -256,17 +270,18 @@ fn load(
     };
     let table = if head.lasting { "backbone" } else { "parts" };
     let mut statement = connection.prepare_cached(&format!(
-        r#"SELECT bytes FROM "{table}" WHERE part >= ?1 AND part < ?2 AND name = ?3 ORDER BY part"#
+        r#"SELECT part, bytes FROM "{table}" WHERE part >= ?1 AND part < ?2 AND name = ?3 ORDER BY part"#
     ))?;
     let pieces = head.bytes.div_ceil(PIECE as u64);
     let mut rows = statement.query(params![head.first, head.first.saturating_add(pieces), name])?;
     let mut digest = Sha256::new();
     while let Some(row) = rows.next()? {
-        let Ok(piece) = row.get_ref(0)?.as_blob() else {
+        let Ok(piece) = row.get_ref(1)?.as_blob() else {
             return damaged(format!("array `{name}` is not made of bytes"));
         };
-        digest.update(piece);
-        see(piece);
+        let piece = connection.unseal(SealedPlace { table, number: row.get(0)? }, piece)?;
+        digest.update(&piece);
+        see(&piece);
     }
     if hex(&digest.finalize()) == head.sha256 {
         Ok(())

@@ -8,6 +8,7 @@ use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordI
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::cipher::{ModelConnection, SealedPlace};
 use super::layout::{RowLayout, RowShape};
 use super::payload::{self, OutgoingRow, RowDigest, RowNonce, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
@@ -74,12 +75,17 @@ fn check_entry(number: u64, entry: Option<&[u8]>, digest: &RowDigest) -> Result<
     }
 }
 
+fn place(number: u64) -> SealedPlace<'static> {
+    SealedPlace { table: "rows", number }
+}
+
 /// One row, whether it is hidden or not; None when it was overwritten or never was.
-fn one(connection: &Connection, shape: RowShape, number: u64) -> Result<Option<HashedRow>, FileFault> {
+fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Option<HashedRow>, FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
     let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     match bytes {
         Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
+            let bytes = connection.unseal(place(number), &bytes)?;
             let (row, digest) = payload::decode(number, shape, &bytes)?;
             Ok(Some(HashedRow { row, content: payload::content(shape, &bytes), digest }))
         }
@@ -89,7 +95,7 @@ fn one(connection: &Connection, shape: RowShape, number: u64) -> Result<Option<H
 
 /// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read them.
 pub(crate) fn waiting(
-    connection: &Connection,
+    connection: &ModelConnection,
     outline: &RowOutline,
 ) -> Result<Vec<(u64, StoredRow)>, FileFault> {
     let read = |(number, digest): (&u64, &RowDigest)| match one(connection, outline.shape, *number)? {
@@ -101,7 +107,7 @@ pub(crate) fn waiting(
 }
 
 /// The rows that wait to be scrubbed, in the form that models take.
-pub(crate) fn waiting_rows(connection: &Connection, outline: &RowOutline) -> Result<Rows, FileFault> {
+pub(crate) fn waiting_rows(connection: &ModelConnection, outline: &RowOutline) -> Result<Rows, FileFault> {
     let mut collector = RowCollector::new(outline.shape);
     for (number, row) in waiting(connection, outline)? {
         collector.push(number, row);
@@ -111,7 +117,7 @@ pub(crate) fn waiting_rows(connection: &Connection, outline: &RowOutline) -> Res
 
 /// Shows every row of the model, with its number. One row is in memory at a time.
 pub(crate) fn each(
-    connection: &Connection,
+    connection: &ModelConnection,
     outline: &RowOutline,
     mut see: impl FnMut(u64, HashedRow) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
@@ -122,9 +128,10 @@ pub(crate) fn each(
         let number = row.get(0)?;
         let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
         if bytes.iter().any(|byte| *byte != 0) && !outline.hidden.contains_key(&number) {
-            let (stored, digest) = payload::decode(number, outline.shape, bytes)?;
+            let bytes = connection.unseal(place(number), bytes)?;
+            let (stored, digest) = payload::decode(number, outline.shape, &bytes)?;
             check_entry(number, row.get_ref(2)?.as_blob().ok(), &digest)?;
-            see(number, HashedRow { row: stored, content: payload::content(outline.shape, bytes), digest })?;
+            see(number, HashedRow { row: stored, content: payload::content(outline.shape, &bytes), digest })?;
         }
     }
     Ok(())
@@ -194,6 +201,7 @@ fn translate(fault: FileFault) -> efface::Error {
     efface::Error::Damaged(match fault {
         FileFault::Damaged(what) | FileFault::Signing(what) => what,
         FileFault::Sql(error) => error.to_string(),
+        FileFault::Sealed => "it is encrypted, and its key is not there".into(),
     })
 }
 
@@ -268,7 +276,7 @@ pub(crate) struct WrittenRow {
 /// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
 /// the table.
 pub(crate) fn insert(
-    connection: &Connection,
+    connection: &ModelConnection,
     number: u64,
     shape: RowShape,
     row: &OutgoingRow<'_>,
@@ -277,13 +285,13 @@ pub(crate) fn insert(
     let nonce = *random_bytes().map_err(|error| FileFault::Damaged(error.to_string()))?;
     let digest = payload::encode(number, shape.layout, &nonce, row, buffer);
     let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
-    statement.execute(params![number, buffer.as_slice()])?;
+    statement.execute(params![number, connection.seal(place(number), buffer)?])?;
     Ok(WrittenRow { nonce, content: payload::content(shape, buffer), digest })
 }
 
 /// Gives a row other features, in place: the bytes keep their number and the row its content. Gives their digest.
 pub(crate) fn renew(
-    connection: &Connection,
+    connection: &ModelConnection,
     number: u64,
     layout: RowLayout,
     stored: &StoredRow,
@@ -300,7 +308,8 @@ pub(crate) fn renew(
     let mut buffer = Vec::new();
     let digest = payload::encode(number, layout, &stored.nonce, &row, &mut buffer);
     let sql = r#"UPDATE "rows" SET payload = ?2 WHERE row = ?1 AND length(payload) = length(?2)"#;
-    if connection.prepare_cached(sql)?.execute(params![number, buffer])? == 1 {
+    let sealed = connection.seal(place(number), &buffer)?;
+    if connection.prepare_cached(sql)?.execute(params![number, sealed])? == 1 {
         Ok(digest)
     } else {
         damaged(format!("row number {number} is missing"))

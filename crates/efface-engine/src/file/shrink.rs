@@ -43,7 +43,7 @@ mod tests {
     fn a_file_gives_its_free_pages_back_also_after_a_crash_on_the_way() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model");
-        let store = ModelStore::create(&path, 0).unwrap();
+        let store = ModelStore::create(&path, 0, None).unwrap();
         let size = || std::fs::metadata(&path).unwrap().len();
         store
             .with(|connection| {

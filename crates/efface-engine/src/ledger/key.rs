@@ -18,8 +18,9 @@ use zeroize::Zeroizing;
 use super::noise::NoiseSeed;
 use super::passphrase::Passphrase;
 use crate::error::{Error, Result};
-use crate::file::outputs::{DraftFile, PRIVATE_MODE};
+use crate::file::outputs::{DraftFile, PRIVATE_MODE, ReplacedFile};
 use crate::file::paths::{ENCRYPTED_PREFIX, key_path};
+use crate::file::{DataKey, KeyCheck};
 use crate::randomness::random_bytes;
 
 /// More than a file of ours ever has.
@@ -86,6 +87,20 @@ impl KeyFile {
         }
         let found = seeds.filter_map(NoiseSeed::parse).find(|seed| seed.commitment() == *commitment);
         found.ok_or_else(|| refuse("the seed of its noise is not the one that the model was fitted with"))
+    }
+
+    /// The key of an encrypted model, which follows from its seed; None where that is not here.
+    pub(crate) fn data_key(&self, check: &KeyCheck) -> Result<Option<DataKey>> {
+        let text = self.read()?;
+        let mut keys = text.lines().filter_map(NoiseSeed::parse).map(|seed| seed.data_key());
+        Ok(keys.find(|key| key.check() == *check))
+    }
+
+    /// Removes the seed that the key of an encrypted model follows from.
+    pub(crate) fn destroy_data_key(&self, check: &KeyCheck) -> Result<()> {
+        let text = self.read()?;
+        let stays = |line: &&str| NoiseSeed::parse(line).is_none_or(|seed| seed.data_key().check() != *check);
+        self.write(&text.lines().filter(stays).collect::<Vec<_>>())
     }
 
     /// Puts a key, and the seed of a new model, beside those that are there.
@@ -164,7 +179,13 @@ impl KeyFile {
                 writeln!(draft, "{ENCRYPTED_PREFIX}{code}").map_err(io)?;
             }
         }
-        draft.publish(true, PRIVATE_MODE).map_err(io)
+        // The secrets that are replaced would live on in blocks of the disk that are free.
+        let replaced = ReplacedFile::keep(&self.path);
+        draft.publish(true, PRIVATE_MODE).map_err(io)?;
+        if let Some(replaced) = replaced {
+            replaced.discard();
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::error::Result;
+use crate::file::DataKey;
 use crate::file::paths::SEED_PREFIX;
 use crate::randomness::random_bytes;
 
@@ -73,6 +74,12 @@ impl NoiseSeed {
     pub(crate) fn names(&self) -> CommitmentSalt {
         let Hash(bytes) = digest(&[b"efface names v1\0", &*self.bytes]);
         CommitmentSalt::new(&Zeroizing::new(bytes))
+    }
+
+    /// The key of an encrypted file of this log.
+    pub(crate) fn data_key(&self) -> DataKey {
+        let Hash(bytes) = digest(&[b"efface data key v1\0", &*self.bytes, self.origin.as_bytes()]);
+        DataKey::new(Zeroizing::new(bytes))
     }
 
     /// Standard normal numbers for a version of the model and noise of this standard deviation. The deviation is part of

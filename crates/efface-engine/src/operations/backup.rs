@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use rusqlite::params_from_iter;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+
+use crate::file::ModelConnection;
 use serde::Serialize;
 
 use super::fit::ModelDraft;
@@ -25,7 +27,7 @@ pub enum BackupContent {
 }
 
 /// Copies what the log consists of into a file with the same tables.
-fn copy_log(from: &Connection, to: &Connection) -> std::result::Result<(), FileFault> {
+fn copy_log(from: &ModelConnection, to: &ModelConnection) -> std::result::Result<(), FileFault> {
     const TABLES: [&str; 8] =
         ["cells", "copies", "forgotten", "members", "meta", "nodes", "receipts", "requests"];
     for table in TABLES {
@@ -79,7 +81,7 @@ pub(super) fn copy(model: &OpenModel, content: BackupContent, draft: &ModelDraft
             model.store.with(|connection| Ok(connection.execute("VACUUM INTO ?1", [target]).map(drop)?))
         }
         BackupContent::Log => {
-            let target = ModelStore::create(draft.path(), 0)?;
+            let target = ModelStore::create(draft.path(), 0, None)?;
             let transaction = target.begin(true)?;
             model.store.read(|from| target.raw(|to| copy_log(from, to)))?;
             transaction.commit().map(drop)

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::file::ModelConnection;
 use efface::{Fit, Method, RowId, RowStore, Rows};
 use efface_receipt::Hash;
-use rusqlite::Connection;
 
 use super::ingest::{self, ReadPurpose, RowNames, RowReader};
 use super::network;
@@ -52,7 +52,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         secrets.noise = seed;
     }
     let draft = ModelDraft::beside(path)?;
-    let file = ModelStore::create(draft.path(), state.bytes())?;
+    let data_key = request.encrypt.then(|| secrets.noise.data_key());
+    let file = ModelStore::create(draft.path(), state.bytes(), data_key.as_ref())?;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
@@ -88,7 +89,9 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     draft.publish(path, request.mode)?;
     newest::keep(path, &note);
     keys.keep_only(secrets.signer.public_key(), replaced.origin.as_deref())?;
-    let summary = summary(&OpenModel::open(path, false, PATIENCE)?)?;
+    let mut opened = OpenModel::open(path, false, PATIENCE)?;
+    opened.set_access(request.access.clone());
+    let summary = summary(&opened)?;
     forget_checkpoint(request, &summary);
     Ok(FitReport {
         summary,
@@ -112,7 +115,7 @@ impl NewRows {
     /// Writes all rows and their list; gives their leaves in the training set.
     fn write(
         &self,
-        connection: &Connection,
+        connection: &ModelConnection,
         manifest: &mut Manifest,
         progress: &dyn Progress,
     ) -> std::result::Result<Vec<Hash>, FileFault> {

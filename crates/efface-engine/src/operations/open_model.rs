@@ -13,7 +13,7 @@ use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::text_encoder::{self, TextEncoder};
 use crate::error::{Error, Result};
-use crate::file::{self, ModelStore, outputs, paths};
+use crate::file::{self, FileFault, ModelStore, outputs, paths};
 use crate::ledger::signer::KeyAccess;
 use crate::ledger::{LedgerHead, newest};
 
@@ -48,7 +48,16 @@ impl OpenModel {
     pub(crate) fn of(store: ModelStore) -> Result<Self> {
         // A file that cannot be read is better found out now than in the middle of a change.
         store.read(Manifest::load)?;
-        Ok(Self { store, last: Mutex::new(None), encoder_folder: None, access: KeyAccess::default() })
+        let mut model =
+            Self { store, last: Mutex::new(None), encoder_folder: None, access: KeyAccess::default() };
+        model.set_access(KeyAccess::default());
+        Ok(model)
+    }
+
+    /// Says how to come to the keys. Where that of an encrypted file cannot be had, whatever needs its rows says so.
+    pub(crate) fn set_access(&mut self, access: KeyAccess) {
+        self.access = access;
+        self.store.unlock(|check| self.access.file(self.store.path()).data_key(check).ok().flatten());
     }
 
     pub(crate) fn set_encoder_folder(&mut self, folder: &Path) {
@@ -78,7 +87,11 @@ impl OpenModel {
     pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
         self.store.with(|connection| {
             let manifest = Manifest::load(connection)?;
-            let mut encoder = model::encoder(connection, &manifest)?;
+            let mut encoder = match model::encoder(connection, &manifest) {
+                // The log can be read without the key of the rows.
+                Err(FileFault::Sealed) => None,
+                encoder => encoder?,
+            };
             if let (Some(encoder), Some(_)) = (&mut encoder, &manifest.waiting) {
                 for (_, row) in file::rows::waiting(connection, &manifest.outline())? {
                     encoder.forget_row(&row.features.as_ref().entries());

@@ -111,7 +111,7 @@ fn search(model: &OpenModel, ledger: &LedgerHead, id: &str) -> Result<Option<u64
 pub(crate) fn checkpoint(model: &OpenModel) -> Result<String> {
     let _transaction = model.store.begin(false)?;
     ledger(model)?;
-    model.store.with(ledger::checkpoint)
+    model.store.with(|connection| ledger::checkpoint(connection))
 }
 
 pub(crate) fn consistency(model: &OpenModel, old: u64) -> Result<ConsistencyProof> {
@@ -128,7 +128,7 @@ pub(crate) fn add_cosignatures(model: &OpenModel, witnesses: &WitnessQuorum, lin
     let transaction = model.store.begin(true)?;
     let ledger = ledger(model)?;
     model.check_rollback(&ledger)?;
-    let note = model.store.with(ledger::checkpoint)?;
+    let note = model.store.with(|connection| ledger::checkpoint(connection))?;
     let cosigned = witnesses.attach(&note, lines)?;
     model.store.with(|connection| ledger::keep_cosigned(connection, &cosigned))?;
     transaction.commit().map(drop)

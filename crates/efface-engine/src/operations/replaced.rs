@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::file::ModelConnection;
 use efface_receipt::CommitmentSalt;
-use rusqlite::Connection;
 
 use super::ingest::RowNames;
 use super::request::FitRequest;
@@ -104,7 +104,7 @@ impl ReplacedModel {
     /// Enters the list, and what waits to be published, into the new file.
     pub(crate) fn carry(
         &self,
-        connection: &Connection,
+        connection: &ModelConnection,
         manifest: &mut Manifest,
     ) -> std::result::Result<(), FileFault> {
         self.release.iter().for_each(|old| manifest.policy.succeed(old));

@@ -157,6 +157,8 @@ pub struct ModelSummary {
     pub refactorisations: usize,
     /// The size of the file.
     pub file_bytes: u64,
+    /// Whether its rows and parameters are encrypted.
+    pub encrypted: bool,
     /// What a forget cannot take out of this model.
     pub not_covered: Vec<NotCovered>,
     /// When it was fitted, RFC 3339 in UTC.

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
+use crate::file::ModelConnection;
 use efface::{Evidence, Method, RowId};
 use efface_receipt::{
     CopyKind, CopyState, Hash, KeyRing, KnownCopy, LogCheckpoint, PublicKey, RequestKind, RequestOutcome,
     SettledRun,
 };
-use rusqlite::Connection;
 use serde::Serialize;
 
 use super::backup::{self, BackupContent};
@@ -89,7 +89,7 @@ pub fn restore(request: &RestoreRequest<'_>) -> Result<RestoreReport> {
     let draft = ModelDraft::beside(path)?;
     backup::copy(&OpenModel::open(request.backup, false, PATIENCE)?, BackupContent::Model, &draft)?;
     let mut model = OpenModel::of(ModelStore::open(draft.path(), true, PATIENCE)?)?;
-    model.access = KeyAccess { beside: Some(path.clone()), ..request.access.clone() };
+    model.set_access(KeyAccess { beside: Some(path.clone()), ..request.access.clone() });
     let newer = NewerLog::read(request, path, &model)?;
     let restored = newer.apply(&model, request.progress, started);
     // The change wrote a head beside the draft, which belongs beside the model.
@@ -101,7 +101,7 @@ pub fn restore(request: &RestoreRequest<'_>) -> Result<RestoreReport> {
         let what = format!("after the restore its {} does not hold: {}", failed.check, failed.found);
         return Err(Error::Damaged { path: request.backup.to_owned(), what });
     }
-    let note = model.store.read(checkpoint)?;
+    let note = model.store.read(|connection| checkpoint(connection))?;
     drop(model);
     outputs::check_outputs(&[PlannedOutput::file(path)], &inputs, false)?;
     draft.publish(path, request.mode)?;
@@ -126,9 +126,9 @@ impl NewerLog {
     fn read(request: &RestoreRequest<'_>, path: &Path, copy: &OpenModel) -> Result<Self> {
         let store = ModelStore::open(request.log, false, PATIENCE)?;
         let old = copy.store.read(Manifest::load)?.ledger;
-        let head = copy.store.read(checkpoint)?;
+        let head = copy.store.read(|connection| checkpoint(connection))?;
         let transaction = store.begin(false)?;
-        let read = |connection: &Connection| -> std::result::Result<_, FileFault> {
+        let read = |connection: &ModelConnection| -> std::result::Result<_, FileFault> {
             let manifest = Manifest::load(connection)?;
             let ledger = &manifest.ledger;
             if let Some(what) =

@@ -59,7 +59,7 @@ pub(crate) fn settle(model: &OpenModel) -> Result<SettleReport> {
     let husks = change.manifest.husks + scrubbed;
     let mut change = change.scrub()?;
     if std::mem::take(&mut change.opened.manifest.husks) > 0 {
-        model.store.with(file::compact)?;
+        model.store.with(|connection| file::compact(connection))?;
     }
     let received_at = change.opened.received_at;
     let draft = change.draft.take();
@@ -68,7 +68,7 @@ pub(crate) fn settle(model: &OpenModel) -> Result<SettleReport> {
     draft.reason = Some(format!("{husks} places of forgotten rows were given back"));
     let unchanged = change.opened.unchanged();
     let receipt = change.sign(&*signer, &unchanged, vec![draft])?.commit_last()?;
-    model.store.with(file::give_back)?;
+    model.store.with(|connection| file::give_back(connection))?;
     // Writing the file anew put all of it into the journal, rows that may be forgotten next too.
     model.store.begin(true)?.commit()?.clear_journal()?;
     Ok(SettleReport { scrubbed, husks, bytes_before, bytes_after: size()?, receipt })

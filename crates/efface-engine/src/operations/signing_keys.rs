@@ -57,6 +57,24 @@ pub(crate) fn change_passphrase(model: &OpenModel, passphrase: Option<Passphrase
     model.access.file(model.store.path()).change_passphrase(passphrase)
 }
 
+/// Destroys the key of an encrypted model; gives the receipt.
+pub(crate) fn destroy(model: &OpenModel) -> Result<ReceiptPlace> {
+    let change = OpenedChange::begin(model, true)?;
+    let Some(check) = model.store.key_check()? else {
+        let hint = "only a model that was fitted with encryption has one; to scrub rows, forget and settle";
+        return Err(Error::request("the model is not encrypted: there is no key to destroy", hint));
+    };
+    let signer = change.signing_key()?;
+    let draft = ReceiptDraft::new(RequestKind::Destroy, RequestOutcome::Done, change.received_at);
+    let unchanged = change.unchanged();
+    let signed = change.sign(&*signer, &unchanged, vec![draft])?;
+    // Before the receipt lasts: none may say what is not done. After a crash in between, the same can be asked again.
+    model.access.file(model.store.path()).destroy_data_key(&check)?;
+    let receipt = signed.commit_last()?;
+    model.store.lock();
+    Ok(receipt)
+}
+
 /// Another key signs from here on; gives its public half and the receipt of the hand-over.
 pub(crate) fn rotate(model: &OpenModel, rotation: &KeyRotation) -> Result<(String, ReceiptPlace)> {
     let outputs: Vec<PlannedOutput<'_>> =

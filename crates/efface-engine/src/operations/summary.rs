@@ -10,7 +10,7 @@ use crate::codec::blueprint::Blueprint;
 use crate::codec::manifest::{Manifest, ModelHead};
 use crate::codec::model;
 use crate::error::{Error, Result};
-use crate::file::RowLayout;
+use crate::file::{FileFault, RowLayout};
 use crate::ledger::copies;
 
 /// What the file holds.
@@ -19,10 +19,16 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let ModelSnapshot { manifest, encoder } = model.snapshot()?;
     let (subjects, scaled) = model.store.with(|connection| {
         let directory = manifest.directory(connection);
-        Ok((directory.subjects()?, model::scaled(connection, &manifest)?))
+        let scaled = match model::scaled(connection, &manifest) {
+            // What the file holds is told without the key of an encrypted one.
+            Err(FileFault::Sealed) => false,
+            scaled => scaled?,
+        };
+        Ok((directory.subjects()?, scaled))
     })?;
-    let exports = model.store.with(copies::count)?;
+    let exports = model.store.with(|connection| copies::count(connection))?;
     let path = model.store.path();
+    let encrypted = model.store.key_check()?.is_some();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
@@ -68,6 +74,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         relative_bound: relative_bound.unwrap_or(f64::INFINITY),
         refactorisations: state.refactorisations,
         file_bytes,
+        encrypted,
         not_covered,
         created_at: manifest.created_at,
         changed_at: manifest.changed_at,

@@ -124,6 +124,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         mode: PRIVATE_MODE,
         access: KeyAccess::default(),
         recovery_key: args.recovery_key,
+        encrypt: args.encrypt,
     })
 }
 

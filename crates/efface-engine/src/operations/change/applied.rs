@@ -1,8 +1,8 @@
 //! The third phase of a change: rows, arrays and training set are in the file, and no receipt says so yet.
 
+use crate::file::ModelConnection;
 use efface::{Evidence, Model};
 use efface_receipt::{CopyKind, CopyState, Hash, KnownCopy, ReceiptSigner, SettledRun};
-use rusqlite::Connection;
 
 use super::opened::{ArrivingRows, OpenedChange};
 use super::planned::{PlannedChange, StoredForm};
@@ -153,7 +153,7 @@ impl<'a> PlannedChange<'a> {
 
 /// Appends rows; gives their leaves in the training set.
 fn put_in(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &mut Manifest,
     directory: &mut RowDirectory<'_>,
     new: &ArrivingRows,

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::file::ModelConnection;
 use efface::{Amend, Evidence, Model};
 use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome, SettledRun, Time};
-use rusqlite::Connection;
 
 use super::opened::OpenedChange;
 use super::report::idle_evidence;
@@ -126,7 +126,7 @@ impl<'a> OpenedChange<'a> {
 
 /// Overwrites the bytes of rows. They leave husks, which a later compaction gives back.
 pub(super) fn overwrite_rows(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &mut Manifest,
     rows: &[u64],
 ) -> std::result::Result<(), FileFault> {

@@ -13,6 +13,7 @@ use crate::codec::manifest::Manifest;
 use crate::codec::network_info::{EncoderInfo, NetworkInfo};
 use crate::codec::text_encoder::{PART, word_lists};
 use crate::error::{Error, Result};
+use crate::file::ModelConnection;
 use crate::file::{FileFault, ModelStore, RowDirectory, StoreRows, StoredArray, damaged, parts, rows};
 use crate::progress::Progress;
 
@@ -120,7 +121,7 @@ impl NetworkRenewal {
     /// Puts the new encoder and the new features down. The arrays of the head are saved after this.
     pub(crate) fn put_down(
         self,
-        connection: &rusqlite::Connection,
+        connection: &ModelConnection,
         manifest: &mut Manifest,
         directory: &mut RowDirectory<'_>,
     ) -> std::result::Result<(), FileFault> {

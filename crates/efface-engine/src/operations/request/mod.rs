@@ -59,6 +59,8 @@ pub struct FitRequest {
     /// A new file for a recovery key, which hands over where the signing key is lost. It belongs in another place than the
     /// model. Without one, a lost key ends the log.
     pub recovery_key: Option<PathBuf>,
+    /// Whether rows and arrays are encrypted, under a key that lies in the key file.
+    pub encrypt: bool,
     /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the new model takes it over,
     /// and rows that are on it are refused.
     pub drop_suppressed: bool,
@@ -89,6 +91,7 @@ impl FitRequest {
             mode: crate::file::outputs::PRIVATE_MODE,
             access: KeyAccess::default(),
             recovery_key: None,
+            encrypt: false,
             drop_suppressed: false,
         }
     }

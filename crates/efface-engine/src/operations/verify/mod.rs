@@ -5,11 +5,11 @@ mod tables;
 
 use std::collections::BTreeMap;
 
+use crate::file::ModelConnection;
 use efface_receipt::{
     Frontier, KeyRing, LogNodes, LogReplay, PublicKey, Receipt, ReceiptClaim, RequestKind, SettledRun,
     leaf_hash,
 };
-use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::clock;
@@ -80,10 +80,11 @@ pub(crate) fn verify(
             Ok(CheckResult::Unknown(why)) => (true, false, why),
             Err(FileFault::Damaged(what) | FileFault::Signing(what)) => (false, true, what),
             Err(FileFault::Sql(error)) => (false, true, error.to_string()),
+            Err(FileFault::Sealed) => (true, false, "it is encrypted, and its key is not there".into()),
         };
         checks.push(FileCheck { check, passed, known, found });
     };
-    let whole = |work: &mut dyn FnMut(&Connection) -> CheckOutcome| model.store.raw(work);
+    let whole = |work: &mut dyn FnMut(&ModelConnection) -> CheckOutcome| model.store.raw(work);
     note("file", whole(&mut |connection| tables::file(connection)));
     note(
         "log",
@@ -118,7 +119,7 @@ pub(crate) fn verify(
 
 /// Every receipt from the first: signatures, places, hand-overs, and that each starts where the last one ended.
 pub(crate) fn log(
-    connection: &Connection,
+    connection: &ModelConnection,
     ledger: &LedgerHead,
     keys: Option<&KeyRing>,
 ) -> std::result::Result<LogSummary, FileFault> {

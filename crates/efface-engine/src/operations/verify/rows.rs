@@ -20,7 +20,10 @@ const QUICK: f64 = 2e10;
 const SLACK: f64 = 2.0;
 
 fn fault(error: impl Into<Error>) -> FileFault {
-    FileFault::Damaged(error.into().to_string())
+    match error.into() {
+        Error::Key { .. } => FileFault::Sealed,
+        error => FileFault::Damaged(error.to_string()),
+    }
 }
 
 /// The distance bound, told anew by the stored model. Where no number was recorded there is nothing to hold it to.

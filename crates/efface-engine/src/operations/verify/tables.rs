@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
+use crate::file::ModelConnection;
 use efface_receipt::{
     CommitmentSalt, Hash, LogCheckpoint, Receipt, RequestId, SettledRun, SignedReceipt, training_set,
 };
-use rusqlite::Connection;
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
@@ -16,18 +16,23 @@ use crate::ledger::suppression::{self, SuppressedName};
 use crate::ledger::{self, LedgerHead, SealedTable, SealedTree, copies, newest, requests, row_leaf};
 
 /// SQLite's own look at its pages, and that the file holds no values of which nothing is known.
-pub(super) fn file(connection: &Connection) -> CheckOutcome {
+pub(super) fn file(connection: &ModelConnection) -> CheckOutcome {
     let told: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if told != "ok" {
         return damaged(told);
     }
     let named: u64 = connection.query_row(r#"SELECT count(*) FROM "meta""#, [], |row| row.get(0))?;
-    // The manifest, and the signed head in its two forms.
-    if named == 3 { holds("pages and tables are whole") } else { damaged("it holds values of no meaning") }
+    // The manifest, the signed head in its two forms, and the name of the key of an encrypted file.
+    let known = if connection.is_encrypted() { 4 } else { 3 };
+    if named == known {
+        holds("pages and tables are whole")
+    } else {
+        damaged("it holds values of no meaning")
+    }
 }
 
 /// The log continues the newest head that was written down beside the key.
-pub(super) fn newest(connection: &Connection, ledger: &LedgerHead, model: &Path) -> CheckOutcome {
+pub(super) fn newest(connection: &ModelConnection, ledger: &LedgerHead, model: &Path) -> CheckOutcome {
     match newest::rollback(connection, ledger, model)? {
         Some(what) => damaged(what),
         None if newest::head_path(model).exists() => holds("no newer state of it was written down here"),
@@ -36,7 +41,7 @@ pub(super) fn newest(connection: &Connection, ledger: &LedgerHead, model: &Path)
 }
 
 /// The log continues the one of a head that the caller kept.
-pub(super) fn since(connection: &Connection, ledger: &LedgerHead, note: &str) -> CheckOutcome {
+pub(super) fn since(connection: &ModelConnection, ledger: &LedgerHead, note: &str) -> CheckOutcome {
     let head = LogCheckpoint::parse_unverified(note)?;
     if let Some(what) = newest::break_since(connection, ledger, &head)? {
         return damaged(what);
@@ -45,7 +50,11 @@ pub(super) fn since(connection: &Connection, ledger: &LedgerHead, note: &str) ->
 }
 
 /// Arrays match their checksums, and those of the parameters the last receipt.
-pub(super) fn arrays(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
+pub(super) fn arrays(
+    connection: &ModelConnection,
+    manifest: &Manifest,
+    last: Option<&Receipt>,
+) -> CheckOutcome {
     for part in &manifest.parts {
         parts::check(connection, &manifest.parts, part.name())?;
     }
@@ -60,7 +69,7 @@ pub(super) fn arrays(connection: &Connection, manifest: &Manifest, last: Option<
 
 /// Every row is read, its commitment and its entry in the list of rows are made anew, and the tree over all of them is
 /// built from nothing.
-pub(super) fn set(connection: &Connection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
+pub(super) fn set(connection: &ModelConnection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
     let salt = manifest.salt();
     let mut leaves: Vec<Hash> = Vec::new();
     let mut entries = HashMap::new();
@@ -93,7 +102,7 @@ pub(super) fn set(connection: &Connection, manifest: &Manifest, last: Option<&Re
 
 /// The rows that wait to be scrubbed are those that the log says wait, and all others that left are zeros.
 pub(super) fn scrubbing(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &Manifest,
     told: Option<SettledRun>,
 ) -> CheckOutcome {
@@ -144,7 +153,7 @@ pub(super) fn scrubbing(
 }
 
 /// Every request that was answered has a receipt of its own.
-pub(super) fn asked(connection: &Connection, manifest: &Manifest) -> CheckOutcome {
+pub(super) fn asked(connection: &ModelConnection, manifest: &Manifest) -> CheckOutcome {
     let mut seen = BTreeSet::new();
     for (name, answer) in requests::checked_list(connection, &manifest.ledger)? {
         let sequence = answer.sequence;
@@ -158,7 +167,7 @@ pub(super) fn asked(connection: &Connection, manifest: &Manifest) -> CheckOutcom
 }
 
 /// The list of exports is the one that was signed.
-pub(super) fn exported(connection: &Connection, manifest: &Manifest) -> CheckOutcome {
+pub(super) fn exported(connection: &ModelConnection, manifest: &Manifest) -> CheckOutcome {
     copies::check(connection, &manifest.ledger)?;
     let (live, withdrawn) = copies::count(connection)?;
     holds(format!("{live} in use, {withdrawn} withdrawn"))
@@ -167,7 +176,7 @@ pub(super) fn exported(connection: &Connection, manifest: &Manifest) -> CheckOut
 /// The list of what must not come back: as many entries as rows were forgotten, in the seconds in which the log says so,
 /// each as it was entered, and none of a row that is here.
 pub(super) fn suppressed(
-    connection: &Connection,
+    connection: &ModelConnection,
     manifest: &Manifest,
     names: Option<&CommitmentSalt>,
     left: &BTreeMap<String, u64>,

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use faer::Mat;
 
+use super::before::BodyBefore;
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor};
-use super::build::{BodyBefore, BuiltBody, RefinementPlan, RidgeFrame, refine};
+use super::build::{BuiltBody, RefinementPlan, RidgeFrame, refine};
 use super::change::{LongResiduals, RidgeChange, WaitingChanges, joint_growth};
 use super::curvature::{CurvatureSolver, factor_of};
 use super::sums::{RidgeSums, SignedRows};
