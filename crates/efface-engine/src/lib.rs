@@ -63,6 +63,7 @@ pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result, SuppressionKind};
 pub use file::outputs as files;
+pub use ledger::WitnessTerms;
 pub use ledger::key::draw as draw_key;
 pub use ledger::passphrase::Passphrase;
 pub use ledger::signer::{KeyAccess, KeyPlace};

@@ -5,9 +5,11 @@ mod common;
 
 use common::*;
 use efface::Method;
-use efface_engine::ErrorKind::Refused;
-use efface_engine::{Engine, ExportNoise, ForgetOptions, Parameters, PolicyChange, Silent};
-use efface_receipt::{PrivacySpent, ReleaseTerms};
+use efface_engine::ErrorKind::{Refused, Usage};
+use efface_engine::{
+    Engine, Error, ExportNoise, ForgetOptions, Parameters, PolicyChange, Silent, WitnessTerms, draw_key,
+};
+use efface_receipt::{LogCheckpoint, PrivacySpent, ReleaseTerms, WitnessKey, WitnessQuorum, cosign};
 
 #[test]
 fn an_amended_row_makes_an_export_wait_too() {
@@ -248,4 +250,49 @@ fn a_seed_that_is_lost_or_exchanged_is_noticed() {
     engine.set_policy(&outright(0.7)).unwrap();
     engine.export("json", None).unwrap();
     sound(&engine);
+}
+
+#[test]
+fn nothing_is_published_that_the_witnesses_of_the_policy_have_not_seen() {
+    let bench = Bench::new();
+    let mut engine = bench.fit("model", &sparse(&table(&lines(40))));
+    let witnesses: Vec<_> =
+        ["a", "b", "c"].map(|name| draw_key(&format!("witness.example/{name}")).unwrap()).into();
+    let keys: Vec<String> = witnesses.iter().map(|key| WitnessKey::new(key.public()).to_string()).collect();
+    let terms = |keys: &[String], needed| PolicyChange {
+        witnesses: Some(WitnessTerms { keys: keys.to_vec(), needed }),
+        ..PolicyChange::default()
+    };
+    for wrong in [terms(&keys, 4), terms(&keys, 0), terms(&["no key".into()], 1)] {
+        let error = engine.set_policy(&wrong).unwrap_err();
+        assert!(error.kind() == Usage && error.to_string().contains("no witnesses"), "{error}");
+    }
+    let policy = engine.set_policy(&terms(&keys, 2)).unwrap();
+    assert_eq!(policy.witnesses.as_ref().map(|witnesses| witnesses.needed), Some(2));
+    let settings = receipts(&engine).pop().unwrap().settings;
+    assert_eq!(settings["witnesses_needed"].as_f64(), Some(2.0));
+    assert!(settings["witnesses"].as_str().unwrap().contains(&keys[2]));
+
+    let told = |engine: &Engine| {
+        let checks = engine.verify(None).unwrap();
+        checks.into_iter().find(|check| check.check == "witnesses").unwrap()
+    };
+    let quorum = WitnessQuorum::parse(&keys.join("\n"), Some(1)).unwrap();
+    let sign = |engine: &mut Engine, at: usize| {
+        let head = LogCheckpoint::parse_unverified(&engine.checkpoint().unwrap()).unwrap();
+        let line = cosign(&head, 1_800_000_000, &witnesses[at]).unwrap();
+        engine.add_cosignatures(&quorum, &line).unwrap();
+    };
+    assert!(matches!(engine.export("json", None), Err(Error::Unwitnessed { .. })));
+    sign(&mut engine, 0);
+    assert!(told(&engine).passed && !told(&engine).known);
+    assert!(matches!(engine.export("json", None), Err(Error::Unwitnessed { .. })));
+    sign(&mut engine, 2);
+    assert!(told(&engine).passed && told(&engine).known);
+    engine.export("json", None).unwrap();
+    // The receipt of the export is a new head, which nobody has seen.
+    assert!(!told(&engine).known);
+    engine.set_policy(&terms(&[], 0)).unwrap();
+    assert!(engine.policy().unwrap().witnesses.is_none());
+    engine.export("npz", None).unwrap();
 }

@@ -258,7 +258,8 @@ signed it and a proof shows that it continues the head that was signed last. Who
 of witnesses (`efface verify --witness KEYS --quorum N`) cannot be shown a second history. The forms are those of C2SP
 tlog-witness and tlog-cosignature: what `cosign` reads is the body of add-checkpoint, what it prints is the
 answer, and a refusal names the HTTP status, so that a server can be put around it. A witness is worth
-something where somebody else runs it.
+something where somebody else runs it. A policy with witnesses exports nothing before they have signed the
+head of the log.
 
 Examples:
   efface witness init seen.json --name witness.example.org/1 > witness.pub
@@ -266,7 +267,8 @@ Examples:
   efface log reviews.efface --for-witness 0 | efface witness cosign seen.json > lines.txt
   efface log reviews.efface --add-cosignatures lines.txt --witness witness.pub
   efface log reviews.efface --receipt 1 -o receipt.cose
-  efface verify receipt.cose --key reviews.pub --witness witness.pub";
+  efface verify receipt.cose --key reviews.pub --witness witness.pub
+  efface policy reviews.efface --witness witness.pub --quorum 1";
 
 pub(super) const INDEX: &str = "\
 Asking a model takes milliseconds, and `forget --models DIR` asks every one of them. The index is for

@@ -82,6 +82,14 @@ pub(crate) struct PolicyArguments {
     /// What keeps a forgotten row from being learned again
     #[arg(long, value_name = "SCOPE")]
     pub(crate) suppress: Option<SuppressionWord>,
+
+    /// File with the public keys of witnesses, who must have signed the head of the log before anything is exported
+    #[arg(long, value_name = "FILE")]
+    pub(crate) witness: Option<PathBuf>,
+
+    /// How many of them are enough [default: all]; 0 without --witness asks for none any more
+    #[arg(long, value_name = "N")]
+    pub(crate) quorum: Option<usize>,
 }
 
 /// How parameters are written for other programs.

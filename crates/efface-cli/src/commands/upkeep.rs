@@ -2,13 +2,14 @@
 
 use efface_engine::{
     BackupContent, ExportNoise, KeyRotation, PolicyChange, ReleasePolicy, RestoreRequest, SuppressionScope,
+    WitnessTerms,
 };
 use serde_json::json;
 
 use crate::cli::{
     BackupArguments, KeysArguments, PolicyArguments, RestoreArguments, SettleArguments, passphrase,
 };
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{bytes, count, pairs};
 use crate::terminal::Terminal;
 
@@ -76,8 +77,9 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         settle_after: args.settle_after,
         settle_within_seconds: args.settle_within.as_ref().map(|delay| delay.0),
         suppress: args.suppress.map(Into::into),
+        witnesses: witnesses(args)?,
     };
-    let asks_nothing = PolicyChange { expose_forgotten: false, ..change } == PolicyChange::default();
+    let asks_nothing = PolicyChange { expose_forgotten: false, ..change.clone() } == PolicyChange::default();
     let policy = if asks_nothing {
         terminal.look(&args.model)?.policy()?
     } else {
@@ -102,8 +104,35 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
         ("spent by exports with noise", spent(&policy)),
         ("forgotten rows are scrubbed", scrubbing(&policy)),
         ("and are known again by", suppression(policy.suppress).to_owned()),
+        (
+            "witnesses before an export",
+            policy.witnesses.as_ref().map_or("none".into(), |witnesses| {
+                format!("{} of {}", witnesses.needed, witnesses.keys.len())
+            }),
+        ),
     ];
     terminal.result(&pairs(lines.map(|(name, value)| (name.to_owned(), value))))
+}
+
+/// Whom a change of the policy asks for as witnesses.
+fn witnesses(args: &PolicyArguments) -> Result<Option<WitnessTerms>> {
+    let Some(file) = &args.witness else {
+        return match args.quorum {
+            None => Ok(None),
+            Some(0) => Ok(Some(WitnessTerms { keys: Vec::new(), needed: 0 })),
+            Some(_) => {
+                Err(Failure::usage("a quorum is of witnesses").hint("name their keys with --witness FILE"))
+            }
+        };
+    };
+    let text = String::from_utf8_lossy(&super::receipt::read(file)?).into_owned();
+    let keys: Vec<String> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect();
+    if keys.is_empty() {
+        return Err(Failure::usage(format!("{} holds no key of a witness", file.display())));
+    }
+    let needed = args.quorum.unwrap_or(keys.len());
+    Ok(Some(WitnessTerms { keys, needed }))
 }
 
 pub(crate) fn backup(args: &BackupArguments, terminal: &Terminal) -> Result {

@@ -54,6 +54,10 @@ impl Error {
                 )
                 .name(Setting::ExposeForgotten),
             ),
+            Self::Unwitnessed { .. } => Some(Hint::new(
+                "`efface log MODEL --for-witness` writes what they sign, and `efface log MODEL --add-cosignatures` takes what \
+                 they answer",
+            )),
             Self::Exposes { .. } => Some(
                 Hint::new("say {} if that is meant; noise that is calibrated by an ε needs no company")
                     .name(Setting::ExposeForgotten),

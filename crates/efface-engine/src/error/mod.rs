@@ -236,6 +236,12 @@ pub enum Error {
         /// How many.
         more: u64,
     },
+    /// The policy asks for witnesses of the log who have not signed its head.
+    #[error("the policy of this model publishes nothing that its witnesses have not seen: {problem}")]
+    Unwitnessed {
+        /// What is wrong.
+        problem: String,
+    },
     /// A policy that protects forgotten rows less than the usual one, without the word for it.
     #[error("{gives_up} lets whoever holds two versions compute the rows that were forgotten in between")]
     Exposes {
@@ -396,6 +402,7 @@ impl Error {
             | Self::Signing { .. }
             | Self::RequestReused { .. }
             | Self::Held { .. }
+            | Self::Unwitnessed { .. }
             | Self::Exposes { .. }
             | Self::Moved { .. }
             | Self::OtherNoise { .. }

@@ -21,6 +21,7 @@ mod tree;
 pub(crate) use account::PrivacyAccount;
 pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable};
 pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, keep_cosigned, leaf, signed_head};
+pub use release::WitnessTerms;
 pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 

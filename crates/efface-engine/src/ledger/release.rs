@@ -1,7 +1,7 @@
 //! When new parameters may be published. Two published versions that differ by one row give that row away (Bertran et al.
 //! 2024), so that an export can be made to wait for company.
 
-use efface_receipt::{Calibration, ReleaseTerms, SensitivitySource};
+use efface_receipt::{Calibration, ReceiptFault, ReleaseTerms, SensitivitySource, WitnessQuorum};
 use serde::{Deserialize, Serialize};
 
 use super::suppression::SuppressionScope;
@@ -45,6 +45,24 @@ pub(crate) struct PolicyState {
     pub(crate) account: PrivacyAccount,
     /// What keeps a row from being learned again.
     pub(crate) suppress: SuppressionScope,
+    /// Who must have signed the head of the log before anything is published.
+    pub(crate) witnesses: Option<WitnessTerms>,
+}
+
+/// Witnesses of a log, and how many of them must have signed its head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WitnessTerms {
+    /// Their public keys, as they print them.
+    pub keys: Vec<String>,
+    /// How many of them are enough.
+    pub needed: usize,
+}
+
+impl WitnessTerms {
+    /// The same, checked.
+    pub(crate) fn quorum(&self) -> Result<WitnessQuorum, ReceiptFault> {
+        WitnessQuorum::parse(&self.keys.join("\n"), Some(self.needed))
+    }
 }
 
 /// (ε, δ) and the distance that they are to hide; None for as far as the parameters moved.
@@ -73,6 +91,7 @@ impl Default for PolicyState {
             settle_within_seconds: 0,
             account: PrivacyAccount::default(),
             suppress: SuppressionScope::default(),
+            witnesses: None,
         }
     }
 }

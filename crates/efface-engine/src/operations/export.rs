@@ -42,6 +42,11 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     if more > 0 && !expose_forgotten {
         return Err(Error::Held { more });
     }
+    if let Some(witnesses) = &manifest.policy.witnesses {
+        let note = store.with(|connection| ledger::checkpoint(connection))?;
+        let seen = witnesses.quorum().and_then(|quorum| quorum.verify(&note));
+        seen.map_err(|fault| Error::Unwitnessed { problem: fault.to_string() })?;
+    }
     let state = manifest.state();
     let moved = manifest.policy.moved;
     let mut release = manifest.policy.export().map_err(|allowed| Error::Moved { moved, allowed })?;

@@ -13,10 +13,13 @@ use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::ledger::gaussian::{DELTA, EPSILON};
 use crate::ledger::suppression::SuppressionScope;
-use crate::ledger::{NoisePromise, ReceiptDraft, USUAL_BATCH, founding};
+use crate::ledger::{NoisePromise, ReceiptDraft, USUAL_BATCH, WitnessTerms, founding};
 
 /// Rows that may wait to be scrubbed, at most: they are listed in the manifest, which every change writes.
 const MOST_WAITING: u64 = 10_000;
+
+/// Witnesses that a policy names, at most: the receipt of the change lists them.
+const MOST_WITNESSES: usize = 16;
 
 /// A year: nothing that is forgotten waits longer to be scrubbed.
 const LONGEST: u64 = 365 * 86_400;
@@ -50,6 +53,8 @@ pub struct ReleasePolicy {
     pub can_defer: bool,
     /// What keeps a forgotten row from being learned again.
     pub suppress: SuppressionScope,
+    /// Who must have signed the head of the log before anything is exported; None where nobody must.
+    pub witnesses: Option<WitnessTerms>,
 }
 
 /// Noise on exported parameters.
@@ -76,7 +81,7 @@ pub enum ExportNoise {
 }
 
 /// What to change about a policy; None leaves a part as it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PolicyChange {
     /// Requests that an export waits for.
     pub minimum_batch: Option<u64>,
@@ -93,6 +98,8 @@ pub struct PolicyChange {
     pub settle_within_seconds: Option<u64>,
     /// What keeps a forgotten row from being learned again.
     pub suppress: Option<SuppressionScope>,
+    /// Who must have signed the head of the log before anything is exported; no key at all for nobody.
+    pub witnesses: Option<WitnessTerms>,
 }
 
 impl From<&Manifest> for ReleasePolicy {
@@ -116,6 +123,7 @@ impl From<&Manifest> for ReleasePolicy {
             settle_within_seconds: policy.settle_within_seconds,
             can_defer: model::defers(manifest),
             suppress: policy.suppress,
+            witnesses: policy.witnesses.clone(),
         }
     }
 }
@@ -133,6 +141,9 @@ pub(crate) fn set(model: &OpenModel, asked: &PolicyChange) -> Result<ReleasePoli
     policy.minimum_batch = asked.minimum_batch.or(policy.minimum_batch);
     policy.delay_seconds = asked.delay_seconds.unwrap_or(policy.delay_seconds);
     policy.suppress = asked.suppress.unwrap_or(policy.suppress);
+    if let Some(witnesses) = &asked.witnesses {
+        policy.witnesses = Some(witnesses.clone()).filter(|witnesses| !witnesses.keys.is_empty());
+    }
     if let Some(noise) = asked.noise {
         policy.noise = match noise {
             ExportNoise::Deviation { deviation } if deviation > 0.0 => Some(deviation),
@@ -187,6 +198,10 @@ fn settings(policy: &ReleasePolicy) -> Map<String, Value> {
         SuppressionScope::Content => "content",
     };
     map.insert("suppress".into(), scope.into());
+    if let Some(witnesses) = &policy.witnesses {
+        map.insert("witnesses".into(), witnesses.keys.join(" ").into());
+        map.insert("witnesses_needed".into(), witnesses.needed.into());
+    }
     map
 }
 
@@ -207,6 +222,18 @@ fn gives_up(asked: &PolicyChange) -> Option<String> {
 fn check(asked: &PolicyChange) -> Result<()> {
     if asked.minimum_batch == Some(0) {
         return Err(Error::request("a batch of 0 is no batch", "10 is usual"));
+    }
+    if let Some(witnesses) = asked.witnesses.as_ref().filter(|witnesses| !witnesses.keys.is_empty()) {
+        if witnesses.keys.len() > MOST_WITNESSES {
+            let what =
+                format!("{} witnesses are named, and a policy holds {MOST_WITNESSES}", witnesses.keys.len());
+            return Err(Error::request(what, "name those that matter"));
+        }
+        witnesses.quorum().map_err(|fault| {
+            let hint =
+                "give the keys that `efface witness key` prints, and a number from 1 to as many as there are";
+            Error::request(format!("these are no witnesses that could agree: {fault}"), hint)
+        })?;
     }
     if let Some(gives_up) = gives_up(asked).filter(|_| !asked.expose_forgotten) {
         return Err(Error::Exposes { gives_up });

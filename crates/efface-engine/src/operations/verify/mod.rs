@@ -98,6 +98,9 @@ pub(crate) fn verify(
         }),
     );
     note("rollback", whole(&mut |connection| tables::newest(connection, ledger, model.store.path())));
+    if let Some(witnesses) = &manifest.policy.witnesses {
+        note("witnesses", whole(&mut |connection| tables::witnessed(connection, witnesses)));
+    }
     if let Some(since) = since {
         note("since", whole(&mut |connection| tables::since(connection, ledger, since)));
     }

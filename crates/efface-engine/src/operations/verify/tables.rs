@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::file::ModelConnection;
 use efface_receipt::{
-    CommitmentSalt, Hash, LogCheckpoint, Receipt, RequestId, SettledRun, SignedReceipt, training_set,
+    CommitmentSalt, Hash, LogCheckpoint, Receipt, ReceiptFault, RequestId, SettledRun, SignedReceipt,
+    training_set,
 };
 
 use super::{CheckOutcome, CheckResult, holds};
@@ -13,7 +14,9 @@ use crate::codec::manifest::Manifest;
 use crate::error::SuppressionKind;
 use crate::file::{self, damaged, parts};
 use crate::ledger::suppression::{self, SuppressedName};
-use crate::ledger::{self, LedgerHead, SealedTable, SealedTree, copies, newest, requests, row_leaf};
+use crate::ledger::{
+    self, LedgerHead, SealedTable, SealedTree, WitnessTerms, copies, newest, requests, row_leaf,
+};
 
 /// SQLite's own look at its pages, and that the file holds no values of which nothing is known.
 pub(super) fn file(connection: &ModelConnection) -> CheckOutcome {
@@ -32,6 +35,20 @@ pub(super) fn file(connection: &ModelConnection) -> CheckOutcome {
 }
 
 /// The log continues the newest head that was written down beside the key.
+/// Whether those have signed the head of the log whom the policy asks for. Every change makes a new head, which they have not seen
+/// yet: that is no damage.
+pub(super) fn witnessed(connection: &ModelConnection, witnesses: &WitnessTerms) -> CheckOutcome {
+    let note = ledger::checkpoint(connection)?;
+    match witnesses.quorum()?.verify(&note) {
+        Ok(seen) => {
+            let names: Vec<&str> = seen.iter().map(|head| head.witness.as_str()).collect();
+            holds(format!("the head is signed by {}", names.join(", ")))
+        }
+        Err(fault @ ReceiptFault::Quorum { .. }) => Ok(CheckResult::Unknown(fault.to_string())),
+        Err(fault) => damaged(fault.to_string()),
+    }
+}
+
 pub(super) fn newest(connection: &ModelConnection, ledger: &LedgerHead, model: &Path) -> CheckOutcome {
     match newest::rollback(connection, ledger, model)? {
         Some(what) => damaged(what),
