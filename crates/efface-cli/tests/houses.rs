@@ -233,7 +233,16 @@ fn words_and_levels_that_were_not_there_at_fit_are_mentioned() {
     folder.write("t.csv", "id,kind,x,y\na,p,1,2\nb,q,2,3\nc,p,3,5\n");
     folder.write("more.csv", "id,kind,x,y\nd,zzz,4,4\n");
     folder.done("fit t.csv --target y --id id --categorical kind -o t.efface");
-    let ended = folder.run("learn t.efface more.csv");
+    let report = folder.json("learn t.efface more.csv --json");
+    let listed = report["evidence"]["not_covered"].to_string();
+    assert!(!listed.contains("unknown_names"), "a new level is a new feature: {listed}");
+    assert_eq!(folder.json("inspect t.efface --json")["features"], 4);
+    // Words of a supplied list stay those of the list.
+    folder.write("words.txt", "good\nbad\n");
+    folder.write("t.csv", "id,note,y\na,good,2\nb,bad,3\nc,good,5\n");
+    folder.write("more.csv", "id,note,y\nd,good unheard,4\n");
+    folder.done("fit t.csv --target y --id id --text note --vocab-file words.txt -o w.efface");
+    let ended = folder.run("learn w.efface more.csv");
     assert!(ended.code == 0 && ended.err.contains("1 words or levels of the new rows"), "{ended:?}");
 }
 
@@ -270,5 +279,79 @@ fn a_large_target_leaves_no_trace() {
     for name in ["a", "b"] {
         let value = |of: &serde_json::Value| of["coefficients"][name][0].as_f64().unwrap();
         assert!((value(&found) - value(&truth)).abs() < 1e-12, "{found} {truth}");
+    }
+}
+
+/// Rows of two numbers with gaps, a level and words; the wanted labels follow from them.
+fn reviews(rows: impl Iterator<Item = usize>) -> String {
+    let line = |at: usize| {
+        let size = if at.is_multiple_of(7) { String::new() } else { format!("{}", at * 13 % 29) };
+        let mood = if at.is_multiple_of(3) { "bad" } else { "good" };
+        format!("r{at},{size},{mood} film number{} about the city{},{}\n", at % 5, at % 11, at % 3)
+    };
+    rows.map(line).fold("id,size,text,stars\n".to_owned(), |table, line| table + &line)
+}
+
+#[test]
+fn features_forget_with_their_rows() {
+    for steps in [
+        "--text text --tfidf --sublinear --ngrams 1,2 --stop-words english --min-df 2 --max-df 0.9 --vocab 12",
+        "--text text --numeric size --impute mean,indicator --scale standard --analyzer char_wb --ngrams 2,3",
+        "--ignore text --impute constant=-1 --scale minmax",
+        "--ignore text --impute indicator",
+    ] {
+        let folder = Folder::new();
+        folder.write("all.csv", reviews(0..40));
+        folder.write("left.csv", reviews((0..40).filter(|at| ![3, 28].contains(at))));
+        for data in ["all", "left"] {
+            folder.done(&format!("fit {data}.csv --target stars --id id --lambda 0.5 {steps}"));
+        }
+        let report = folder.json("forget all.efface --ids r3,r28 --json");
+        assert_eq!(report["claim"].as_str(), Some("exact"), "{steps}");
+        let left = |what: &serde_json::Value| what["code"].as_str().unwrap().to_owned();
+        let listed: Vec<String> =
+            report["evidence"]["not_covered"].as_array().unwrap().iter().map(left).collect();
+        assert!(
+            listed.iter().all(|code| ["forgotten_ids", "storage_blocks", "column_units"].contains(&&**code)),
+            "{listed:?}"
+        );
+        let scores = |model: &str| -> Vec<f64> {
+            let lines = folder.done(&format!("predict {model}.efface left.csv --json"));
+            lines
+                .lines()
+                .map(|line| {
+                    serde_json::from_str::<serde_json::Value>(line).unwrap()["prediction"].as_f64().unwrap()
+                })
+                .collect()
+        };
+        for (a, b) in scores("all").into_iter().zip(scores("left")) {
+            assert!((a - b).abs() < 1e-10, "{steps}: {a} and {b}");
+        }
+        folder.done("verify all.efface --rows");
+    }
+}
+
+#[test]
+fn steps_that_make_no_sense_are_refused() {
+    let folder = Folder::new();
+    folder.write("all.csv", reviews(0..10));
+    folder.write("rows.svmlight", "1 1:2\n2 2:1\n");
+    for (words, code, said) in [
+        ("fit all.csv --target stars --text text --ngrams 2,1", 2, "runs of 2 to 1"),
+        (
+            "fit all.csv --target stars --text text --analyzer char --stop-words english",
+            2,
+            "stop words are for words",
+        ),
+        ("fit all.csv --target stars --tfidf", 2, "no column is read as words"),
+        ("fit all.csv --target stars --impute mean,constant=1", 2, "two things"),
+        ("fit all.csv --target stars --text text --hash 8 --min-df 2", 2, "--min-df and --max-df"),
+        ("fit all.csv --target stars --text text --sublinear", 2, "--tfidf"),
+        ("fit rows.svmlight --scale standard", 2, "svmlight lines have no columns"),
+        ("fit all.csv --target stars --text text --min-df 99", 3, "no word of column `text` is left"),
+    ] {
+        let ended = folder.run(words);
+        assert!(ended.err.contains(said), "{words}: {ended:?}");
+        assert_eq!(ended.code, code, "{words}: {ended:?}");
     }
 }

@@ -121,7 +121,7 @@ fn models_of_records_are_those_of_their_file() {
     from_memory.learn(records(&more), &Silent).unwrap();
     from_file.amend(csv(&mended), &Silent).unwrap();
     from_memory.amend(records(&mended), &Silent).unwrap();
-    assert_eq!(from_file.parameters().unwrap(), from_memory.parameters().unwrap());
+    assert_close(&from_file, &from_memory);
     sound(&from_memory);
 }
 

@@ -157,6 +157,36 @@ pub enum FeatureError {
         /// What was given.
         found: u64,
     },
+    /// Runs of words or characters of an impossible length.
+    #[error(
+        "runs of {least} to {most} words or characters are out of range; use 1 to {limit}, the shorter first"
+    )]
+    RunLengths {
+        /// The shortest run.
+        least: usize,
+        /// The longest run.
+        most: usize,
+        /// The longest run that is accepted.
+        limit: usize,
+    },
+    /// Words cannot be left out where characters are counted.
+    #[error("stop words are for words, and characters are counted here; leave out the one or the other")]
+    StoppedCharacters,
+    /// A limit on the rows that hold a word makes no sense.
+    #[error("`{found}` is neither a whole number of rows nor a share from 0.0 to 1.0")]
+    RowShare {
+        /// What was given.
+        found: String,
+    },
+    /// No word can be a feature.
+    #[error(
+        "no features: no word of column `{column}` is left that rows hold within the limits; allow words in fewer or in \
+         more rows, leave out fewer stop words, or keep rows that have words"
+    )]
+    NoWords {
+        /// The column.
+        column: String,
+    },
     /// The columns of all features together do not fit into 32 bits.
     #[error(
         "the features need {width} columns, more than 4294967295; use fewer hash buckets or fewer text columns"

@@ -17,19 +17,17 @@ pub enum NotCovered {
         /// The column.
         column: String,
     },
-    /// A vocabulary was learned from all rows, those that are gone included.
+    /// The features of a column are words or levels that the rows which are left would not choose.
     ChosenWords {
         /// The column.
         column: String,
         /// How many words were chosen.
         words: usize,
     },
-    /// Names were erased, and their columns keep the places that the names gave them.
-    ErasedNames {
+    /// The scale of a numeric column, or the weights of words, follow from rows that are gone.
+    FeatureScale {
         /// The column.
         column: String,
-        /// How many names were erased.
-        names: usize,
     },
     /// An approximate step left something in the parameters.
     ApproximateStep,
@@ -89,7 +87,7 @@ impl NotCovered {
         vec![
             Self::ColumnKind { column: column() },
             Self::ChosenWords { column: column(), words: 1000 },
-            Self::ErasedNames { column: column(), names: 2 },
+            Self::FeatureScale { column: column() },
             Self::ApproximateStep,
             Self::DescentPath,
             Self::DeadColumns { norm: 1e-3 },
@@ -114,7 +112,7 @@ impl NotCovered {
         match self {
             Self::ColumnKind { .. } => "column_kind",
             Self::ChosenWords { .. } => "chosen_words",
-            Self::ErasedNames { .. } => "erased_names",
+            Self::FeatureScale { .. } => "feature_scale",
             Self::ApproximateStep => "approximate_step",
             Self::DescentPath => "descent_path",
             Self::DeadColumns { .. } => "dead_columns",
@@ -140,16 +138,17 @@ impl fmt::Display for NotCovered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ColumnKind { column } => {
-                write!(f, "that column `{column}` is one-hot: its kind was decided from all rows at fit")
+                write!(f, "that column `{column}` is one-hot: values that are gone decided its kind")
             }
             Self::ChosenWords { column, words } => write!(
                 f,
-                "which {words} words of column `{column}` were chosen: the vocabulary was learned from all rows at fit"
+                "which {words} words or levels of column `{column}` are features: rows that are gone had a say in it, and \
+                 this method keeps the features as they are; auto and retrain choose them anew"
             ),
-            Self::ErasedNames { column, names } => write!(
+            Self::FeatureScale { column } => write!(
                 f,
-                "the places of {names} erased names of column `{column}`: the names are gone, but their unused columns \
-                 keep their place in alphabetical order until the next fit"
+                "the scale or the weights of column `{column}`: they follow from rows that are gone too, and this method \
+                 keeps the features as they are; auto and retrain make them anew"
             ),
             Self::ApproximateStep => f.write_str(
                 "what an approximate step leaves of the rows in the parameters, at most as much as the bound allows: \

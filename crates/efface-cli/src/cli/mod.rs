@@ -3,6 +3,7 @@
 mod audit;
 mod copies;
 mod data;
+mod features;
 mod folder;
 mod help;
 mod keys;
@@ -20,6 +21,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 pub(crate) use audit::AuditArguments;
 pub(crate) use copies::{BackupArguments, RestoreArguments};
 pub(crate) use data::DataArguments;
+pub(crate) use features::{FeatureArguments, GapFilling};
 pub(crate) use folder::{FolderArguments, IndexArguments};
 pub(crate) use keys::{
     EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
@@ -194,7 +196,7 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
     pub(crate) ignore: Vec<String>,
 
-    /// Learn the N commonest words [default with --text: 1500]
+    /// Take the N commonest words of the rows, chosen anew when rows leave [default with --text: 1500]
     #[arg(long, value_name = "N", help_heading = "Features")]
     pub(crate) vocab: Option<usize>,
 
@@ -202,13 +204,16 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     pub(crate) vocab_file: Option<PathBuf>,
 
-    /// Hash words into N features: nothing is learned, so nothing has to be forgotten
+    /// Hash words into N features: nothing is learned of them
     #[arg(long, value_name = "N", help_heading = "Features")]
     pub(crate) hash: Option<u64>,
 
     /// The most values of a column that is one feature per value without being named
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Features")]
     pub(crate) max_levels: usize,
+
+    #[command(flatten)]
+    pub(crate) features: FeatureArguments,
 
     /// Column that names each row, for `forget --ids` [default: the position in the file]
     #[arg(long, value_name = "COLUMN", help_heading = "Who is who")]

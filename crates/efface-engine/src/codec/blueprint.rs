@@ -22,8 +22,11 @@ pub(crate) struct Blueprint {
     pub(crate) subject: Option<String>,
     pub(crate) weight: Option<String>,
     pub(crate) goal: TargetGoal,
+    /// How rows are kept.
     pub(crate) layout: RowLayout,
-    /// Features a row has, erased ones included.
+    /// Places that a row has as it is kept. What the model sees of it may be less, or more.
+    pub(crate) stored_width: usize,
+    /// Features that the model has, erased ones included.
     pub(crate) width: usize,
     /// For svmlight, the index of the first feature: 0 or 1.
     pub(crate) first_index: Option<u32>,
@@ -58,12 +61,12 @@ pub(crate) enum TargetGoal {
 
 /// How rows that this encoder makes are kept.
 pub(crate) fn layout_of(encoder: &Encoder) -> RowLayout {
-    if !encoder.is_sparse() {
+    if encoder.has_dense_raw_rows() {
         RowLayout::Dense64
-    } else if encoder.columns().iter().any(|column| column.is_numeric()) {
-        RowLayout::Sparse64
-    } else {
+    } else if encoder.has_counted_raw_rows() {
         RowLayout::Sparse32
+    } else {
+        RowLayout::Sparse64
     }
 }
 
@@ -71,7 +74,13 @@ impl Blueprint {
     /// What a row of the file looks like.
     pub(crate) fn shape(&self) -> RowShape {
         let words = self.texts.as_ref().map_or(0, |texts| texts.max_tokens);
-        RowShape { layout: self.layout, width: self.width, outputs: self.outputs(), words }
+        RowShape { layout: self.layout, width: self.stored_width, outputs: self.outputs(), words }
+    }
+
+    /// Takes over how wide raw rows and features are, once names have come or features were made anew.
+    pub(crate) fn follow(&mut self, encoder: &Encoder) {
+        self.stored_width = encoder.raw_width();
+        self.width = encoder.width();
     }
 
     pub(crate) fn outputs(&self) -> usize {

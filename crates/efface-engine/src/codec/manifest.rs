@@ -40,8 +40,6 @@ pub(crate) struct Manifest {
     pub(crate) next_position: u64,
     /// Rows that were ever forgotten.
     pub(crate) forgotten: u64,
-    /// Features whose names were erased.
-    pub(crate) erased: u64,
     pub(crate) blueprint: Blueprint,
     pub(crate) model: ModelHead,
     pub(crate) parts: Vec<ArrayHead>,
@@ -117,7 +115,6 @@ impl Manifest {
             next_row: 0,
             next_position: 0,
             forgotten: 0,
-            erased: 0,
             blueprint,
             model,
             parts: Vec::new(),

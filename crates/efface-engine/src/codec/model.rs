@@ -10,6 +10,7 @@ use efface::{
 };
 use efface_nn::NetworkRecipe;
 
+use crate::codec::feature_rows;
 use crate::codec::manifest::{Manifest, ModelHead, StateHead, StateKind};
 use crate::codec::network_info::NetworkInfo;
 use crate::error::{Error, Result};
@@ -78,7 +79,12 @@ pub(crate) fn encoder(
     }
     let bytes = parts::bytes(connection, &manifest.parts, "encoder")?;
     match serde_json::from_slice::<Encoder>(&bytes) {
-        Ok(encoder) if encoder.width() == manifest.blueprint.width => Ok(Some(encoder)),
+        Ok(encoder)
+            if encoder.width() == manifest.blueprint.width
+                && encoder.raw_width() == manifest.blueprint.stored_width =>
+        {
+            Ok(Some(encoder))
+        }
         _ => damaged("its encoder makes no sense"),
     }
 }
@@ -116,7 +122,12 @@ pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Model> {
     let recipe = recipe(store, manifest)?.for_single_change();
     let model = match &manifest.waiting {
         Some(_) => {
-            let gone = store.with(|connection| file::rows::waiting_rows(connection, &manifest.outline()))?;
+            // The stored encoder still counts these rows, so that it knows their names.
+            let (gone, encoder) = store.with(|connection| {
+                let gone = file::rows::waiting_rows(connection, &manifest.outline())?;
+                Ok((gone, encoder(connection, manifest)?))
+            })?;
+            let gone = feature_rows::features(&gone, encoder.as_ref())?;
             recipe.restore(state, RowsBeside::Gone(&gone))?
         }
         None => recipe.restore(state, RowsBeside::None)?,

@@ -470,7 +470,10 @@ fn core_kind(error: &efface::Error) -> ErrorKind {
             | FeatureError::EmptyWord { .. }
             | FeatureError::DuplicateWord { .. }
             | FeatureError::UnusableWord { .. }
-            | FeatureError::Buckets { .. } => ErrorKind::Usage,
+            | FeatureError::Buckets { .. }
+            | FeatureError::RunLengths { .. }
+            | FeatureError::StoppedCharacters
+            | FeatureError::RowShare { .. } => ErrorKind::Usage,
             FeatureError::Damaged(_) => ErrorKind::BadModel,
             _ => ErrorKind::Data,
         },

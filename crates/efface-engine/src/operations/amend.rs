@@ -10,6 +10,7 @@ use super::open_model::OpenModel;
 use super::report::ChangeReport;
 use super::returning;
 use super::row_source::RowSource;
+use crate::codec::feature_rows::features;
 use crate::codec::model;
 use crate::error::{Error, Result};
 use crate::ledger::ReceiptDraft;
@@ -17,12 +18,13 @@ use crate::progress::Progress;
 
 /// Replaces rows of the model by the rows of the same ids.
 pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progress) -> Result<ChangeReport> {
-    let change = OpenedChange::begin(model, true)?;
+    let mut change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     if change.manifest.blueprint.id.is_none() {
         return Err(Error::NoIds);
     }
     let texts = change.text_encoder()?;
+    change.admit_names(source, progress)?;
     let batch = change.gather(source, texts.as_ref(), progress)?;
     let gone = change.find(&batch.ids)?;
     // The ids are here; the person whom a row now names may be one who asked to be forgotten.
@@ -36,14 +38,7 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let lines = batch.lines.clone();
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
     returning::check_content(&change, &new, &lines)?;
-    let rows = change.rows();
-    let amended = change.current_model().and_then(|model| {
-        if renumbered {
-            replaced(&model, &rows, &gone, &new.rows)
-        } else {
-            Ok(model.amend(&rows, &new.rows)?)
-        }
-    });
+    let amended = amended(&mut change, &gone, &new.rows, progress);
     let outcome = amended.map_err(|error| change.name_rows(error))?;
     let mut planned = change.plan(RowChange {
         outcome,
@@ -76,6 +71,29 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     report.withdrawn = withdrawn;
     report.receipt = signed.first().map(receipt_place);
     Ok(report)
+}
+
+/// The model with rows in the place of others, fitted anew where they give it other features.
+fn amended(
+    change: &mut OpenedChange<'_>,
+    gone: &[RowId],
+    new: &Rows,
+    progress: &dyn Progress,
+) -> Result<Outcome<Model>> {
+    if change.follows_rows(&Method::default())
+        && let Some(mut outcome) = change.refitted(gone, Some(new), progress)?
+    {
+        outcome.evidence.method = "amend".into();
+        return Ok(outcome);
+    }
+    let new = features(new, change.encoder.as_ref())?;
+    let rows = change.feature_rows();
+    let model = change.current_model()?;
+    if model::knows_numbers(&change.manifest) {
+        replaced(&model, &rows, gone, &new)
+    } else {
+        Ok(model.amend(&rows, &new)?)
+    }
 }
 
 /// The model with rows taken out and others put in under numbers of their own.

@@ -17,6 +17,7 @@ use super::replaced::ReplacedModel;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::summary::summary;
+use crate::codec::feature_rows::features;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
@@ -175,7 +176,7 @@ fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedMode
 
     progress.start("fitting", None);
     let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
-    let model = recipe.for_single_change().fit(&rows)?;
+    let model = recipe.for_single_change().fit(&*features(&rows, encoder.as_ref())?)?;
     Ok(PreparedModel {
         blueprint,
         encoder,

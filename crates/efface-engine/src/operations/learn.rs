@@ -1,6 +1,6 @@
 //! Rows that join the model.
 
-use efface::{Amend, Method, RowId, RowStore};
+use efface::{Amend, Method, Model, Outcome, RowId, RowStore, Rows};
 use efface_receipt::{RequestKind, RequestOutcome};
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
@@ -9,6 +9,7 @@ use super::open_model::OpenModel;
 use super::report::ChangeReport;
 use super::returning;
 use super::row_source::RowSource;
+use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
 use crate::ledger::ReceiptDraft;
 use crate::progress::Progress;
@@ -18,6 +19,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let mut change = OpenedChange::begin(model, true)?;
     let signer = change.signing_key()?;
     let texts = change.text_encoder()?;
+    change.admit_names(source, progress)?;
     let mut batch = change.gather(source, texts.as_ref(), progress)?;
     batch.number(change.manifest.next_position);
     check_new(&change, &batch)?;
@@ -25,8 +27,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let lines = batch.lines.clone();
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
     returning::check_content(&change, &new, &lines)?;
-    let rows = change.rows();
-    let learned = change.current_model().and_then(|model| Ok(model.learn(&rows, &new.rows)?));
+    let learned = learned(&mut change, &new.rows, progress);
     let outcome = learned.map_err(|error| change.name_rows(error))?;
     change.manifest.next_position += new.rows.len() as u64;
     let planned = change.plan(RowChange {
@@ -49,6 +50,17 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let mut report = change_report(evidence, started.elapsed().as_secs_f64(), false, dropped);
     report.receipt = signed.first().map(receipt_place);
     Ok(report)
+}
+
+/// The model with new rows in it, fitted anew where they give it other features.
+fn learned(change: &mut OpenedChange<'_>, new: &Rows, progress: &dyn Progress) -> Result<Outcome<Model>> {
+    if change.follows_rows(&Method::default())
+        && let Some(outcome) = change.refitted(&[], Some(new), progress)?
+    {
+        return Ok(outcome);
+    }
+    let new = features(new, change.encoder.as_ref())?;
+    Ok(change.current_model()?.learn(&change.feature_rows(), &new)?)
 }
 
 /// Rows to learn must be new, and must not be rows that had to go.

@@ -7,13 +7,17 @@ use crate::codec::blueprint::Blueprint;
 use crate::codec::manifest::Manifest;
 use crate::codec::network_info::NetworkInfo;
 
-/// The name of a feature; None when it was erased.
-pub(crate) fn feature(blueprint: &Blueprint, encoder: Option<&Encoder>, column: usize) -> Option<String> {
-    let column = u32::try_from(column).ok()?;
+/// The features that have a name, with their places among all features.
+pub(crate) fn named_features(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(usize, String)> {
+    let number = |column: usize| column as u64 + u64::from(blueprint.first_index.unwrap_or(0));
     match encoder {
-        Some(encoder) => encoder.name(column).map(Into::into),
-        None if blueprint.texts.is_some() => Some(format!("feature {column}")),
-        None => Some((u64::from(column) + u64::from(blueprint.first_index.unwrap_or(0))).to_string()),
+        Some(encoder) => {
+            encoder.named_features().into_iter().map(|(column, name)| (column as usize, name)).collect()
+        }
+        None if blueprint.texts.is_some() => {
+            (0..blueprint.width).map(|column| (column, format!("feature {column}"))).collect()
+        }
+        None => (0..blueprint.width).map(|column| (column, number(column).to_string())).collect(),
     }
 }
 

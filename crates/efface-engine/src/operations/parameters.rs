@@ -4,7 +4,7 @@ use efface::features::Encoder;
 use efface::models::NamedParameters;
 use faer::Mat;
 
-use super::naming::{feature, output_names, title};
+use super::naming::{named_features, output_names, title};
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::report::Parameters;
 use crate::codec::manifest::Manifest;
@@ -27,9 +27,7 @@ pub(crate) fn parameters_of(
 ) -> Result<Parameters> {
     // Every table is features × outputs.
     let NamedParameters { vectors, tables } = model::scorer(store, manifest)?.parameters()?;
-    let named: Vec<(usize, String)> = (0..manifest.blueprint.width)
-        .filter_map(|column| Some((column, feature(&manifest.blueprint, encoder, column)?)))
-        .collect();
+    let named = named_features(&manifest.blueprint, encoder);
     let lines = |table: &Mat<f64>| {
         let line =
             |(column, _): &(usize, String)| (0..table.ncols()).map(|at| table[(*column, at)]).collect();

@@ -3,8 +3,9 @@
 use super::change::{ArrivingRows, OpenedChange};
 use super::ingest::RowBatch;
 use crate::clock;
+use crate::codec::feature_rows::substance;
 use crate::error::{Error, Result, SuppressionKind};
-use crate::file::{OutgoingRow, substance_of};
+use crate::file::OutgoingRow;
 use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionScope};
 
 /// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was, as far as the policy says
@@ -42,7 +43,8 @@ pub(super) fn check_content(change: &OpenedChange<'_>, new: &ArrivingRows, lines
             words: new.words.get(slot).map_or(&[][..], Vec::as_slice),
             features: row.features,
         };
-        asked.push((slot, SuppressedName::content(names, &substance_of(shape, &row))));
+        let substance = substance(change.encoder.as_ref(), shape, &row);
+        asked.push((slot, SuppressedName::content(names, &substance)));
     }
     ask(change, &asked, &new.names.ids, lines)
 }

@@ -32,6 +32,10 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
+    let layout = manifest.blueprint.layout;
+    // Rows of words are as long as their texts, which nobody would call dense.
+    let stored_sparse = layout.is_sparse() || layout == RowLayout::WordIds;
+    let sparse = encoder.as_ref().map_or(stored_sparse, Encoder::is_sparse);
     let outputs = output_names(&manifest);
     let Manifest {
         blueprint,
@@ -47,7 +51,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         version: manifest.version,
         format: crate::FORMAT,
         rows: manifest.rows as usize,
-        features: blueprint.width.saturating_sub(manifest.erased as usize),
+        features: feature_columns.iter().map(|(_, _, width)| width).sum(),
         outputs,
         classes: blueprint.classes().map(|classes| classes.names().to_vec()),
         lambda: about.lambda,
@@ -56,8 +60,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         recipe: recipe.without_secret(),
         network,
         certificate,
-        // Rows of words are as long as their texts, which nobody would call dense.
-        sparse: blueprint.layout.is_sparse() || blueprint.layout == RowLayout::WordIds,
+        sparse,
         target: blueprint.targets,
         id: blueprint.id,
         subject: blueprint.subject,
@@ -83,9 +86,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
 
 fn feature_columns(blueprint: &Blueprint, encoder: Option<&Encoder>) -> Vec<(String, String, usize)> {
     match encoder {
-        Some(encoder) => {
-            encoder.columns().iter().map(|c| (c.name().into(), c.kind().into(), c.width())).collect()
-        }
+        Some(encoder) => encoder.describe_columns(),
         None => match &blueprint.texts {
             Some(texts) => vec![(texts.columns.join(" "), "encoded".into(), blueprint.width)],
             None => vec![("index".into(), "numeric".into(), blueprint.width)],

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::bound_row::{BoundRow, UnknownName};
 use super::{Cell, Encoder, EncodingGaps, FeatureError};
 
 /// The places of an encoder's columns in one table.
@@ -44,6 +45,25 @@ impl<'a> ColumnBinding<'a> {
         line: u64,
         out: &mut Vec<(u32, f64)>,
     ) -> Result<EncodingGaps, FeatureError> {
-        self.encoder.encode_at(&self.positions, self.table_width, cells, line, out)
+        self.encoder.encode_bound(self.row(cells, line), out)
+    }
+
+    /// As [`Encoder::encode_raw`], with cells in the order of the bound table.
+    pub fn encode_raw(
+        &self,
+        cells: &[Cell],
+        line: u64,
+        out: &mut Vec<(u32, f64)>,
+    ) -> Result<EncodingGaps, FeatureError> {
+        self.encoder.encode_raw_bound(self.row(cells, line), out)
+    }
+
+    fn row<'b>(&'b self, cells: &'b [Cell], line: u64) -> BoundRow<'b> {
+        BoundRow { cells, positions: &self.positions, table_width: self.table_width, line }
+    }
+
+    /// The names in a row of the bound table that the encoder does not know yet, and what columns they are of.
+    pub fn unknown_names(&self, cells: &[Cell], line: u64) -> Result<Vec<UnknownName>, FeatureError> {
+        self.encoder.unknown_names(self.row(cells, line))
     }
 }

@@ -1,60 +1,218 @@
-//! Rows of a table as sparse feature vectors, and what the encoder itself remembers of rows.
+//! Rows of a table as raw rows and as feature vectors, and what the encoder itself keeps of rows.
 //!
-//! Each column of the table owns a run of consecutive features, in the order of the table: one for a number, one per
-//! level (all of them; a penalised model needs no reference level), one per word or hash bucket. Feature numbers never
-//! change once the encoder is built: a name that is erased leaves an unused number behind.
+//! A raw row holds everything that a step could ask for: numbers as they are, a mark where one is missing, every level and
+//! every word. Its places never change, so that raw rows can be stored. Features are what the present map makes of a raw row:
+//! each column of the table owns a run of consecutive features, in the order of the table.
 
 use std::borrow::Cow;
 
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::schema::{EncodingGaps, FeatureKind};
-use super::{Cell, FeatureColumn, FeatureError};
-use crate::not_covered::NotCovered;
+use super::feature_map::ColumnMap;
+use super::named_places::{CountedName, NamedPlaces};
+use super::schema::{FeatureKind, MISSING};
+use super::{FeatureColumn, FeatureError, FeatureMap, FeatureSteps};
+use crate::random::seeded;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredEncoder")]
 pub struct Encoder {
-    columns: Vec<FeatureColumn>,
-    table_width: usize,
+    pub(super) columns: Vec<FeatureColumn>,
+    pub(super) table_width: usize,
+    pub(super) steps: FeatureSteps,
+    pub(super) fixed_kinds: bool,
+    /// The rows that everything is counted over.
+    pub(super) rows: u64,
+    pub(super) names: NamedPlaces,
+    pub(super) map: FeatureMap,
     /// The first feature of each column, and at the end the number of all features.
     #[serde(skip)]
-    offsets: Vec<u32>,
+    pub(super) offsets: Vec<u32>,
+    /// What becomes of each name, by its place from that of the first name on.
+    #[serde(skip)]
+    pub(super) targets: Vec<PlaceTarget>,
+}
+
+/// What becomes of a name in a raw row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum PlaceTarget {
+    Nothing,
+    Feature(u32),
+    /// The number that stands for the name, in a column whose names are all numbers.
+    Value {
+        column: usize,
+        value: f64,
+    },
+    /// The number of such a column is missing.
+    Gap {
+        column: usize,
+    },
+}
+
+/// The parts of an encoder, before its names have places.
+pub(crate) struct EncoderParts {
+    pub(crate) columns: Vec<FeatureColumn>,
+    pub(crate) names: Vec<CountedName>,
+    pub(crate) table_width: usize,
+    pub(crate) steps: FeatureSteps,
+    pub(crate) fixed_kinds: bool,
+    pub(crate) shuffled: Option<u64>,
+    pub(crate) rows: u64,
 }
 
 #[derive(Deserialize)]
 struct StoredEncoder {
     columns: Vec<FeatureColumn>,
     table_width: usize,
+    steps: FeatureSteps,
+    fixed_kinds: bool,
+    rows: u64,
+    names: NamedPlaces,
+    map: FeatureMap,
 }
 
 impl TryFrom<StoredEncoder> for Encoder {
     type Error = FeatureError;
 
     fn try_from(stored: StoredEncoder) -> Result<Self, FeatureError> {
-        if stored.columns.iter().any(|column| column.position >= stored.table_width) {
-            return Err(FeatureError::Damaged("a column lies outside the table".into()));
+        let StoredEncoder { columns, table_width, steps, fixed_kinds, rows, names, map } = stored;
+        let damaged = |what: &str| Err(FeatureError::Damaged(what.into()));
+        if columns.iter().any(|column| column.position >= table_width) {
+            return damaged("a column lies outside the table");
         }
-        Self::new(stored.columns, stored.table_width)
+        let gaps = steps.missing.is_filled();
+        let mut next = 0u64;
+        for (column, map) in columns.iter().zip(&map.columns) {
+            if let Some((base, width)) = column.run(gaps) {
+                if u64::from(base) != next {
+                    return damaged("its columns do not follow each other");
+                }
+                next += u64::from(width);
+            }
+            if !fits(column, map) {
+                return damaged("its features are not those of its columns");
+            }
+        }
+        if columns.len() != map.columns.len() || next != u64::from(names.first()) {
+            return damaged("its columns and its features differ in number");
+        }
+        let mut encoder = Self {
+            columns,
+            table_width,
+            steps,
+            fixed_kinds,
+            rows,
+            names,
+            map,
+            offsets: Vec::new(),
+            targets: Vec::new(),
+        };
+        encoder.index_map()?;
+        Ok(encoder)
     }
+}
+
+/// Whether a stored map can be of this column.
+fn fits(column: &FeatureColumn, map: &ColumnMap) -> bool {
+    let counts = match &column.kind {
+        FeatureKind::Supplied { words, documents, .. } => [0, words.len()].contains(&documents.len()),
+        FeatureKind::Hashed { hashed, documents, .. } => {
+            [0, hashed.buckets() as usize].contains(&documents.len())
+        }
+        _ => true,
+    };
+    let weighted = |width: usize, weights: &[f64]| weights.is_empty() || weights.len() == width;
+    let sound = match (&column.kind, map) {
+        (FeatureKind::Number { .. }, ColumnMap::Number(_)) => true,
+        (FeatureKind::Supplied { words, .. }, ColumnMap::Run { width, weights }) => {
+            words.len() == *width as usize && weighted(words.len(), weights)
+        }
+        (FeatureKind::Hashed { hashed, .. }, ColumnMap::Run { width, weights }) => {
+            hashed.buckets() == *width && weighted(*width as usize, weights)
+        }
+        (FeatureKind::Levels { .. } | FeatureKind::Words { .. }, ColumnMap::Names { places, weights }) => {
+            places.is_sorted_by(|a, b| a < b) && weighted(places.len(), weights)
+        }
+        (FeatureKind::Levels { .. }, ColumnMap::Values { places, values, .. }) => {
+            places.len() == values.len() && places.is_sorted_by(|a, b| a < b)
+        }
+        _ => false,
+    };
+    counts && sound
 }
 
 /// More level columns than this, and rows are stored sparse.
 const MANY_LEVELS: usize = 64;
 
 impl Encoder {
-    pub(crate) fn new(columns: Vec<FeatureColumn>, table_width: usize) -> Result<Self, FeatureError> {
-        let mut offsets = vec![0];
-        let mut width = 0u64;
-        for column in &columns {
-            width += column.width() as u64;
-            offsets.push(u32::try_from(width).map_err(|_| FeatureError::TooWide { width })?);
+    /// Gives names their places, and makes the map that follows from all rows. `fixed` is one more than the last place of
+    /// columns without names.
+    pub(super) fn build(parts: EncoderParts, fixed: u32) -> Result<Self, FeatureError> {
+        let EncoderParts { columns, mut names, table_width, steps, fixed_kinds, shuffled, rows } = parts;
+        names.sort_unstable();
+        if let Some(seed) = shuffled {
+            let mut random = seeded(seed);
+            for last in (1..names.len()).rev() {
+                names.swap(last, random.random_range(0..=last));
+            }
         }
-        if width == 0 {
-            return Err(FeatureError::NoFeatures);
+        let mut encoder = Self {
+            columns,
+            table_width,
+            steps,
+            fixed_kinds,
+            rows,
+            names: NamedPlaces::new(fixed, names)?,
+            map: FeatureMap { columns: Vec::new() },
+            offsets: Vec::new(),
+            targets: Vec::new(),
+        };
+        encoder.map = encoder.map_now()?;
+        encoder.index_map()?;
+        Ok(encoder)
+    }
+
+    /// Takes a map over that [`follow`](Self::follow) gave.
+    pub fn adopt(&mut self, map: FeatureMap) -> Result<(), FeatureError> {
+        self.map = map;
+        self.index_map()
+    }
+
+    /// Makes what follows from the map.
+    fn index_map(&mut self) -> Result<(), FeatureError> {
+        self.offsets = self.map.offsets().map_err(|width| FeatureError::TooWide { width })?;
+        let first = self.names.first();
+        let mut targets = vec![PlaceTarget::Nothing; (self.names.end() - first) as usize];
+        let mut set =
+            |place: u32, target| match place.checked_sub(first).map(|at| targets.get_mut(at as usize)) {
+                Some(Some(old)) => {
+                    *old = target;
+                    Ok(())
+                }
+                _ => Err(FeatureError::Damaged("a feature has no place in its rows".into())),
+            };
+        for (column, map) in self.map.columns.iter().enumerate() {
+            match map {
+                ColumnMap::Names { places, .. } => {
+                    for (feature, place) in (self.offsets[column]..).zip(places) {
+                        set(*place, PlaceTarget::Feature(feature))?;
+                    }
+                }
+                ColumnMap::Values { places, values, missing, .. } => {
+                    for (place, &value) in places.iter().zip(values) {
+                        set(*place, PlaceTarget::Value { column, value })?;
+                    }
+                    if let Some(place) = missing {
+                        set(*place, PlaceTarget::Gap { column })?;
+                    }
+                }
+                ColumnMap::Number(_) | ColumnMap::Run { .. } => {}
+            }
         }
-        Ok(Self { columns, table_width, offsets })
+        self.targets = targets;
+        Ok(())
     }
 
     /// The columns of the table that became features.
@@ -62,119 +220,102 @@ impl Encoder {
         &self.columns
     }
 
+    /// The columns as they are now: their names, kinds, and how many features each has, without erased ones.
+    pub fn describe_columns(&self) -> Vec<(String, String, usize)> {
+        let describe = |(column, map): (&FeatureColumn, &ColumnMap)| {
+            let (kind, width) = match map {
+                ColumnMap::Values { map, .. } => ("numeric", map.width()),
+                ColumnMap::Names { places, .. } => {
+                    (column.kind(), places.iter().filter(|place| self.names.rows(**place) > 0).count())
+                }
+                _ => (column.kind(), map.width()),
+            };
+            (column.name.clone(), kind.to_owned(), width)
+        };
+        self.columns.iter().zip(&self.map.columns).map(describe).collect()
+    }
+
     /// The number of features, erased ones included.
     pub fn width(&self) -> usize {
         self.offsets.last().map_or(0, |&width| width as usize)
+    }
+
+    /// The number of places in a raw row.
+    pub fn raw_width(&self) -> usize {
+        self.names.end() as usize
+    }
+
+    /// Whether features are raw rows as they are.
+    pub fn is_identity(&self) -> bool {
+        !self.steps.missing.is_filled()
+            && self.map.columns.iter().all(|map| match map {
+                ColumnMap::Number(map) => map.is_identity(),
+                ColumnMap::Run { .. } => self.steps.words.weighting.is_none(),
+                ColumnMap::Names { .. } | ColumnMap::Values { .. } => false,
+            })
+    }
+
+    /// Whether every raw row is as long as every other, and mostly not zero.
+    pub fn has_dense_raw_rows(&self) -> bool {
+        self.columns.iter().all(FeatureColumn::is_numeric)
+    }
+
+    /// Whether raw rows hold counts and marks alone, which single precision holds exactly.
+    pub fn has_counted_raw_rows(&self) -> bool {
+        !self.columns.iter().any(FeatureColumn::is_numeric)
+    }
+
+    /// Whether features are counts and marks alone, which single precision holds exactly.
+    pub fn is_counted(&self) -> bool {
+        self.has_counted_raw_rows()
+            && self.steps.words.weighting.is_none()
+            && !self.map.columns.iter().any(|map| matches!(map, ColumnMap::Values { .. }))
     }
 
     /// The name of a feature: the column for a number, `column=level` for a level, `column:word` for a word and
     /// `column#7` for a hash bucket; `word` and `#7` when the words of one column are all there is. None for an erased
     /// or impossible one.
     pub fn name(&self, feature: u32) -> Option<Cow<'_, str>> {
-        let (at, local) = self.locate(feature)?;
+        let at = self.offsets.partition_point(|&offset| offset <= feature).checked_sub(1)?;
+        let map = self.map.columns.get(at)?;
+        let local = feature - self.offsets[at];
         let FeatureColumn { name, kind, .. } = &self.columns[at];
         let alone = self.columns.len() == 1;
-        Some(match kind {
-            FeatureKind::Numeric => Cow::Borrowed(name),
-            FeatureKind::OneHot { levels, .. } => Cow::Owned(format!("{name}={}", levels.name(local)?)),
-            FeatureKind::Words(vocabulary) if alone => Cow::Borrowed(vocabulary.word(local)?),
-            FeatureKind::Words(vocabulary) => Cow::Owned(format!("{name}:{}", vocabulary.word(local)?)),
-            FeatureKind::Hashed(_) if alone => Cow::Owned(format!("#{local}")),
-            FeatureKind::Hashed(_) => Cow::Owned(format!("{name}#{local}")),
+        let word = |word| if alone { Cow::Borrowed(word) } else { Cow::Owned(format!("{name}:{word}")) };
+        Some(match (kind, map) {
+            (_, ColumnMap::Number(_) | ColumnMap::Values { .. }) if local > 0 => {
+                Cow::Owned(format!("{name}={MISSING}"))
+            }
+            (_, ColumnMap::Number(_) | ColumnMap::Values { .. }) => Cow::Borrowed(name),
+            (FeatureKind::Levels { .. }, ColumnMap::Names { places, .. }) => {
+                Cow::Owned(format!("{name}={}", self.names.name(places[local as usize])?))
+            }
+            (_, ColumnMap::Names { places, .. }) => word(self.names.name(places[local as usize])?),
+            (FeatureKind::Supplied { words, .. }, _) => word(words.word(local)?),
+            (_, ColumnMap::Run { .. }) if alone => Cow::Owned(format!("#{local}")),
+            (_, ColumnMap::Run { .. }) => Cow::Owned(format!("{name}#{local}")),
         })
     }
 
-    /// Whether rows are mostly zeros: there are words, or more than 64 features are levels.
+    /// The features that have a name, in the order of the table and within a column in that of the alphabet.
+    pub fn named_features(&self) -> Vec<(u32, String)> {
+        let mut named = Vec::with_capacity(self.width());
+        for (map, offsets) in self.map.columns.iter().zip(self.offsets.windows(2)) {
+            let start = named.len();
+            let features = offsets[0]..offsets[1];
+            named.extend(features.filter_map(|feature| Some((feature, self.name(feature)?.into_owned()))));
+            if matches!(map, ColumnMap::Names { .. }) {
+                named[start..].sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+            }
+        }
+        named
+    }
+
+    /// Whether feature rows are mostly zeros: there are words, or more than 64 features are levels.
     pub fn is_sparse(&self) -> bool {
-        let levels: usize = self
-            .columns
-            .iter()
-            .filter(|c| matches!(c.kind, FeatureKind::OneHot { .. }))
-            .map(FeatureColumn::width)
-            .sum();
-        levels > MANY_LEVELS
-            || self.columns.iter().any(|c| matches!(c.kind, FeatureKind::Words(_) | FeatureKind::Hashed(_)))
-    }
-
-    /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out. Cells are in the order
-    /// of the table that the encoder was built on; [`bind`](Self::bind) for any other.
-    pub fn encode(
-        &self,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        self.encode_columns(self.columns.iter().map(|c| c.position), self.table_width, cells, line, out)
-    }
-
-    pub(crate) fn encode_at(
-        &self,
-        positions: &[usize],
-        table_width: usize,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        self.encode_columns(positions.iter().copied(), table_width, cells, line, out)
-    }
-
-    fn encode_columns(
-        &self,
-        positions: impl Iterator<Item = usize>,
-        table_width: usize,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        out.clear();
-        if cells.len() != table_width {
-            return Err(FeatureError::CellCount { line, found: cells.len(), expected: table_width });
-        }
-        let mut encoded = EncodingGaps::default();
-        for ((column, position), &offset) in self.columns.iter().zip(positions).zip(&self.offsets) {
-            column.encode(&cells[position], line, offset, out, &mut encoded)?;
-        }
-        Ok(encoded)
-    }
-
-    /// A row that this encoder made is gone: its levels and words are held by one row fewer, and names that no row
-    /// holds any more are erased. Returns the features whose names were erased just now.
-    pub fn forget_row(&mut self, row: &[(u32, f64)]) -> Vec<u32> {
-        let mut erased = Vec::new();
-        for &(feature, _) in row {
-            if let Some((at, local)) = self.locate(feature)
-                && let Some(names) = self.columns[at].names_mut()
-                && names.forget(local)
-            {
-                erased.push(feature);
-            }
-        }
-        erased
-    }
-
-    /// A row that this encoder made is new: its levels and words are held by one row more. Names that were erased
-    /// before do not come back.
-    pub fn learn_row(&mut self, row: &[(u32, f64)]) {
-        for &(feature, _) in row {
-            if let Some((at, local)) = self.locate(feature)
-                && let Some(names) = self.columns[at].names_mut()
-            {
-                names.learn(local);
-            }
-        }
-    }
-
-    /// What a forget cannot undo; empty when the encoder owes nothing to rows that are gone.
-    pub fn not_covered(&self) -> Vec<NotCovered> {
-        let mut found = Vec::new();
-        self.columns.iter().for_each(|column| column.not_covered(&mut found));
-        found
-    }
-
-    /// The column that owns a feature, and the feature's place in it.
-    fn locate(&self, feature: u32) -> Option<(usize, u32)> {
-        let at = self.offsets.partition_point(|&offset| offset <= feature).checked_sub(1)?;
-        (at < self.columns.len()).then(|| (at, feature - self.offsets[at]))
+        let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });
+        let levels: usize = self.map.columns.iter().filter(is_names).map(ColumnMap::width).sum();
+        levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text)
     }
 }
 

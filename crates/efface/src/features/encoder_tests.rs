@@ -130,7 +130,7 @@ fn every_error_names_line_and_column_and_not_the_content() {
     let text = EncoderOptions { text: names(&["t"]), ..none() };
     assert_eq!(
         build(&["t"], &[&["a b"]], text.clone()),
-        Err(FeatureError::NoFeatures),
+        Err(FeatureError::NoWords { column: "t".into() }),
         "no words of two letters"
     );
     let wide = EncoderOptions { text: names(&["t", "u"]), words: WordSource::Hashed(1 << 31), ..none() };
@@ -178,13 +178,13 @@ fn columns_are_bound_by_name() {
 fn forgetting_a_row_erases_the_names_it_alone_held() {
     let mut encoder = mixed();
     let before = encoder.clone();
-    assert_eq!(encoder.not_covered(), Vec::<NotCovered>::new(), "all words were kept, kinds were given");
+    assert_eq!(encoder.not_covered(), Vec::<NotCovered>::new());
     let mut row = Vec::new();
-    encoder.encode(&cells(ROWS[0]), 2, &mut row).unwrap();
+    encoder.encode_raw(&cells(ROWS[0]), 2, &mut row).unwrap();
     encoder.learn_row(&row);
-    assert_eq!(encoder.forget_row(&row), Vec::<u32>::new());
+    assert_eq!(encoder.forget_row(&row), 0);
     assert_eq!(encoder, before, "learning and forgetting one row changes nothing");
-    assert_eq!(encoder.forget_row(&row), [3, 5, 6]);
+    assert_eq!(encoder.forget_row(&row), 3);
     assert_eq!((encoder.name(3), encoder.name(5), encoder.width()), (None, None, 7));
     let shown = format!("{encoder:?}");
     assert!(["\"red\"", "\"good\"", "\"value\""].iter().all(|name| !shown.contains(name)), "{shown}");
@@ -193,30 +193,8 @@ fn forgetting_a_row_erases_the_names_it_alone_held() {
         (row.as_slice(), encoded),
         (&[(0, 2.5)][..], EncodingGaps { unknown_levels: 1, unknown_words: 3 })
     );
-    let codes: Vec<&str> = encoder.not_covered().iter().map(NotCovered::code).collect();
-    assert_eq!(codes, ["erased_names", "erased_names"]);
-}
-
-#[test]
-fn what_a_forget_cannot_undo_is_said() {
-    let text = EncoderOptions { text: names(&["note"]), words: WordSource::Learned(2), ..Default::default() };
-    assert_eq!(
-        build(&HEADER, &ROWS, text)
-            .unwrap()
-            .not_covered()
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>(),
-        ["which 2 words of column `note` were chosen: the vocabulary was learned from all rows at fit"]
-    );
-    let mut inferred = build(&["x"], &[&["1"], &["n/a"], &["2"]], EncoderOptions::default()).unwrap();
-    assert!(inferred.not_covered().is_empty());
-    assert_eq!(inferred.forget_row(&[(2, 1.0)]), [2]);
-    assert_eq!(
-        inferred.not_covered()[0].to_string(),
-        "that column `x` is one-hot: its kind was decided from all rows at fit",
-        "without `n/a` the column would be numeric"
-    );
+    assert_eq!(encoder.not_covered(), [], "the features that are left are those of the rows that are left");
+    assert_eq!(encoder.follow(), Ok(None));
 }
 
 proptest! {
@@ -241,6 +219,7 @@ proptest! {
         let mut straight = Vec::new();
         let mut bound = Vec::new();
         let mut all = Vec::new();
+        let mut raw = Vec::new();
         for row in &rows {
             let [t, l, n] = row.clone();
             prop_assert_eq!(encoder.encode(row, 1, &mut straight), Ok(EncodingGaps::default()));
@@ -248,7 +227,8 @@ proptest! {
             binding.encode(&[n, t, l], 1, &mut bound).unwrap();
             prop_assert_eq!(&straight, &bound);
             prop_assert!(straight.is_sorted_by(|a, b| a.0 < b.0));
-            all.push(straight.clone());
+            encoder.encode_raw(row, 1, &mut raw).unwrap();
+            all.push(raw.clone());
         }
         all.iter().for_each(|row| { encoder.forget_row(row); });
         prop_assert_eq!(all_names(&encoder).into_iter().flatten().collect::<Vec<_>>(), ["number"]);

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureError, tokens, vocabulary::sum_duplicates};
+use super::{FeatureError, TextAnalyzer, vocabulary::sum_duplicates};
 
 /// Words by hash instead of by vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,13 +53,19 @@ impl HashedWords {
     /// Replaces `out` by the word counts of a text, sorted by column.
     pub fn counts(&self, text: &str, out: &mut Vec<(u32, f64)>) {
         out.clear();
-        self.append_counts(text, 0, out);
+        self.append_counts(&TextAnalyzer::default(), text, 0, out);
     }
 
     /// Appends the counts with their columns moved up by `offset`.
-    pub(crate) fn append_counts(&self, text: &str, offset: u32, out: &mut Vec<(u32, f64)>) {
+    pub(crate) fn append_counts(
+        &self,
+        analyzer: &TextAnalyzer,
+        text: &str,
+        offset: u32,
+        out: &mut Vec<(u32, f64)>,
+    ) {
         let start = out.len();
-        tokens(text, |word| out.push((offset + self.bucket(word), 1.0)));
+        analyzer.each(text, |word| out.push((offset + self.bucket(word), 1.0)));
         sum_duplicates(out, start);
     }
 }

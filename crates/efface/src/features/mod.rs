@@ -1,34 +1,50 @@
-//! From the cells of a table to sparse feature vectors, in a form that can forget.
+//! From the cells of a table to feature vectors, in a form that can forget.
 //!
-//! An [`EncoderBuilder`] watches every row once and finishes as an [`Encoder`], which turns rows into sorted
-//! `(column, value)` pairs. What the encoder learned from rows (words, levels) carries counts, so that
-//! [`Encoder::forget_row`] erases the name that only forgotten rows held; what cannot be undone is listed by
-//! [`Encoder::not_covered`].
+//! An [`EncoderBuilder`] watches every row once and finishes as an [`Encoder`]. A row of cells becomes a *raw* row first:
+//! numbers, levels and all words as they are. What a model sees are *features*: the words that were chosen, numbers on one
+//! scale, counts with weights. Which features there are follows from counts and sums that rows join and leave
+//! ([`Encoder::learn_row`], [`Encoder::forget_row`]), so that after a forget [`Encoder::follow`] gives the features of an
+//! encoder that never saw the row.
 //!
 //! A [`TextAugmenter`] makes new texts from old ones with a table of [`Synonyms`].
 
+mod analyzer;
 mod augment;
 mod binding;
+mod bound_row;
 mod builder;
 mod cell;
+mod choice;
 mod encoder;
+mod encoding;
+mod exact_sum;
+mod feature_map;
+mod feature_rows;
 mod hashing;
-mod names;
+mod named_places;
+mod number_sums;
 mod options;
 mod schema;
+mod steps;
+mod stop_words;
 mod synonyms;
 mod tokens;
 mod vocabulary;
 
 pub use crate::feature_error::FeatureError;
+pub use analyzer::{LONGEST_RUN, StopWords, TextAnalyzer, TextUnit};
 pub use augment::{AlteredText, TextAlteration, TextAugmenter};
 pub use binding::ColumnBinding;
+pub use bound_row::UnknownName;
 pub use builder::EncoderBuilder;
 pub use cell::Cell;
 pub use encoder::Encoder;
+pub use feature_map::FeatureMap;
+pub use feature_rows::FeatureRow;
 pub use hashing::HashedWords;
 pub use options::{EncoderOptions, WordSource};
 pub use schema::{EncodingGaps, FeatureColumn};
+pub use steps::{ColumnScale, FeatureSteps, MissingNumbers, RowShare, TermWeighting, WordSteps};
 pub use synonyms::Synonyms;
 pub use tokens::tokens;
 pub use vocabulary::{MAX_DISTINCT_WORDS, Vocabulary, VocabularyLearner};

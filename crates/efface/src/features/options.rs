@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{FeatureError, vocabulary::MAX_DISTINCT_WORDS};
+use super::{FeatureError, FeatureSteps, vocabulary::MAX_DISTINCT_WORDS};
 
 /// How the columns of a table become features.
 ///
@@ -26,6 +26,13 @@ pub struct EncoderOptions {
     pub max_levels: usize,
     /// The most distinct words of a text column, and the most levels of a forced one-hot column.
     pub max_words: usize,
+    /// What is done to columns before a model sees them.
+    pub steps: FeatureSteps,
+    /// Whether a column stays one-hot where all values but numbers are gone, because the model cannot do with numbers.
+    pub fixed_kinds: bool,
+    /// A secret from which the order of names is drawn, and which is then dropped. The place that an erased name leaves
+    /// unused then says nothing about it. Without one, names stand in alphabetical order.
+    pub shuffled: Option<u64>,
 }
 
 impl Default for EncoderOptions {
@@ -38,6 +45,9 @@ impl Default for EncoderOptions {
             words: WordSource::default(),
             max_levels: 1000,
             max_words: MAX_DISTINCT_WORDS,
+            steps: FeatureSteps::default(),
+            fixed_kinds: false,
+            shuffled: None,
         }
     }
 }

@@ -1,18 +1,18 @@
-//! One column of a table as features: a number, one column per level, or one column per word or hash bucket.
+//! One column of a table, and what is kept of it: a number, levels, or words with or without a vocabulary.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FeatureError, HashedWords, Vocabulary, names::NameIndex};
-use crate::not_covered::NotCovered;
+use super::number_sums::NumberSums;
+use super::{Cell, FeatureError, HashedWords, Vocabulary};
 
 /// What did not become features in one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EncodingGaps {
     /// Cells of one-hot columns whose level the encoder does not know.
     pub unknown_levels: u64,
-    /// Words outside the vocabulary, repeats included.
+    /// Words that the encoder does not know, repeats included.
     pub unknown_words: u64,
 }
 
@@ -28,18 +28,23 @@ pub struct FeatureColumn {
     pub(crate) kind: FeatureKind,
 }
 
-/// What a column became.
+/// What a column is, and what is kept of its rows. Columns without names of their own have raw places from `base` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FeatureKind {
-    Numeric,
-    OneHot {
-        levels: NameIndex,
+    /// The number at `base`; where gaps are filled, a 1 at the place after it says that there is none.
+    Number { base: u32, sums: NumberSums },
+    /// Levels, whose names have places of their own.
+    Levels {
         /// The rows decided that the column is one-hot, not the user.
         inferred: bool,
     },
-    Words(Vocabulary),
-    Hashed(HashedWords),
+    /// Words, whose names have places of their own; so many of them become features.
+    Words { most: usize },
+    /// Words that were supplied. The rows that hold each are kept where weights need them.
+    Supplied { base: u32, words: Vocabulary, documents: Vec<u64> },
+    /// Words by their hashes. The rows that hold each bucket are kept where weights need them.
+    Hashed { base: u32, hashed: HashedWords, documents: Vec<u64> },
 }
 
 /// The number in a cell, if it is one: a number of the file, or text that reads as one once trimmed.
@@ -60,6 +65,11 @@ pub(crate) fn text(cell: &Cell) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The finite number that a level reads as, so that a column of such levels alone would be numeric.
+pub(crate) fn level_number(level: &str) -> Option<f64> {
+    level.trim().parse().ok().filter(|value: &f64| value.is_finite())
+}
+
 impl FeatureColumn {
     /// The column's name in the table.
     pub fn name(&self) -> &str {
@@ -69,108 +79,60 @@ impl FeatureColumn {
     /// `numeric`, `one-hot`, `words` or `hashed words`.
     pub fn kind(&self) -> &'static str {
         match self.kind {
-            FeatureKind::Numeric => "numeric",
-            FeatureKind::OneHot { .. } => "one-hot",
-            FeatureKind::Words(_) => "words",
-            FeatureKind::Hashed(_) => "hashed words",
+            FeatureKind::Number { .. } => "numeric",
+            FeatureKind::Levels { .. } => "one-hot",
+            FeatureKind::Words { .. } | FeatureKind::Supplied { .. } => "words",
+            FeatureKind::Hashed { .. } => "hashed words",
         }
     }
 
-    /// Whether its one feature is the number in its cell.
+    /// Whether its feature is the number in its cell.
     pub fn is_numeric(&self) -> bool {
-        matches!(self.kind, FeatureKind::Numeric)
+        matches!(self.kind, FeatureKind::Number { .. })
     }
 
-    /// The number of features, erased ones included.
-    pub fn width(&self) -> usize {
+    /// Whether it holds texts.
+    pub(crate) fn is_text(&self) -> bool {
+        !matches!(self.kind, FeatureKind::Number { .. } | FeatureKind::Levels { .. })
+    }
+
+    /// Its first raw place and how many it has; None for a column whose names have places of their own.
+    pub(crate) fn run(&self, gaps: bool) -> Option<(u32, u32)> {
         match &self.kind {
-            FeatureKind::Numeric => 1,
-            FeatureKind::OneHot { levels, .. } => levels.len(),
-            FeatureKind::Words(vocabulary) => vocabulary.len(),
-            FeatureKind::Hashed(hashed) => hashed.buckets() as usize,
-        }
-    }
-
-    /// Appends the features of one cell, moved up by `offset`.
-    pub(crate) fn encode(
-        &self,
-        cell: &Cell,
-        line: u64,
-        offset: u32,
-        out: &mut Vec<(u32, f64)>,
-        encoded: &mut EncodingGaps,
-    ) -> Result<(), FeatureError> {
-        match &self.kind {
-            FeatureKind::Numeric => {
-                let value = check_number(cell, line, &self.name)?;
-                if !value.is_finite() {
-                    return Err(FeatureError::NotFinite { line, column: self.name.clone() });
-                }
-                if value != 0.0 {
-                    out.push((offset, value));
-                }
-            }
-            FeatureKind::OneHot { levels, .. } => {
-                match levels.column(&text(cell).unwrap_or(Cow::Borrowed(MISSING))) {
-                    Some(level) => out.push((offset + level, 1.0)),
-                    None => encoded.unknown_levels += 1,
-                }
-            }
-            FeatureKind::Words(vocabulary) => {
-                if let Some(text) = text(cell) {
-                    encoded.unknown_words += vocabulary.append_counts(&text, offset, out);
-                }
-            }
-            FeatureKind::Hashed(hashed) => {
-                if let Some(text) = text(cell) {
-                    hashed.append_counts(&text, offset, out);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The names that rows gave to this column's features.
-    pub(crate) fn names_mut(&mut self) -> Option<&mut NameIndex> {
-        match &mut self.kind {
-            FeatureKind::Numeric | FeatureKind::Hashed(_) => None,
-            FeatureKind::OneHot { levels, .. } => Some(levels),
-            FeatureKind::Words(vocabulary) => Some(vocabulary.names_mut()),
-        }
-    }
-
-    /// What a forget cannot undo in this column.
-    pub(crate) fn not_covered(&self, out: &mut Vec<NotCovered>) {
-        let column = || self.name.clone();
-        let erased = match &self.kind {
-            FeatureKind::Numeric | FeatureKind::Hashed(_) => 0,
-            FeatureKind::OneHot { levels, inferred } => {
-                // One value left that is no number would make the column one-hot again, so that nothing of the
-                // rows that are gone shows in the decision.
-                let undecided =
-                    levels.live().all(|level| level == MISSING || level.trim().parse::<f64>().is_ok());
-                if *inferred && undecided {
-                    out.push(NotCovered::ColumnKind { column: column() });
-                }
-                levels.erased()
-            }
-            FeatureKind::Words(vocabulary) => {
-                if vocabulary.is_chosen() {
-                    out.push(NotCovered::ChosenWords { column: column(), words: vocabulary.len() });
-                }
-                vocabulary.erased()
-            }
-        };
-        if erased > 0 {
-            out.push(NotCovered::ErasedNames { column: column(), names: erased });
+            FeatureKind::Number { base, .. } => Some((*base, 1 + u32::from(gaps))),
+            FeatureKind::Supplied { base, words, .. } => Some((*base, words.len() as u32)),
+            FeatureKind::Hashed { base, hashed, .. } => Some((*base, hashed.buckets())),
+            FeatureKind::Levels { .. } | FeatureKind::Words { .. } => None,
         }
     }
 }
 
-/// The number that a numeric column must hold.
-pub(crate) fn check_number(cell: &Cell, line: u64, column: &str) -> Result<f64, FeatureError> {
+/// The number that a numeric column must hold; None for a gap where gaps are filled.
+pub(crate) fn check_number(
+    cell: &Cell,
+    line: u64,
+    column: &str,
+    gaps: bool,
+) -> Result<Option<f64>, FeatureError> {
     match cell {
+        Cell::Missing if gaps => Ok(None),
         Cell::Missing => Err(FeatureError::MissingNumber { line, column: column.into() }),
-        _ => number(cell).ok_or_else(|| FeatureError::NotANumber { line, column: column.into() }),
+        _ => match number(cell) {
+            Some(value) => Ok(Some(value)),
+            None => Err(FeatureError::NotANumber { line, column: column.into() }),
+        },
+    }
+}
+
+/// As [`check_number`], and the number must be finite.
+pub(crate) fn finite_number(
+    cell: &Cell,
+    line: u64,
+    column: &str,
+    gaps: bool,
+) -> Result<Option<f64>, FeatureError> {
+    match check_number(cell, line, column, gaps)? {
+        Some(value) if !value.is_finite() => Err(FeatureError::NotFinite { line, column: column.into() }),
+        found => Ok(found),
     }
 }

@@ -144,6 +144,17 @@ impl Rows {
         self.gather(&slots)
     }
 
+    /// The rows present with other features, in the order of [`iter`](Self::iter).
+    pub fn with_features(&self, features: impl Into<Features>) -> Result<Self> {
+        let slots: Vec<usize> = self.slots().collect();
+        let ids = slots.iter().map(|&slot| self.index.id(slot)).collect();
+        let targets = self.iter().flat_map(|row| row.targets.iter().copied()).collect();
+        let mut rows = Self::with_ids(ids, features, targets, self.outputs)?;
+        rows.weights = self.weights.as_ref().map(|weights| slots.iter().map(|&slot| weights[slot]).collect());
+        rows.stop.clone_from(&self.stop);
+        Ok(rows)
+    }
+
     /// Copies the named rows out of a store, in the order asked and in the store's own precision.
     pub fn read(store: &dyn RowStore, ids: &[RowId]) -> Result<Self> {
         let mut features: Option<Features> = None;

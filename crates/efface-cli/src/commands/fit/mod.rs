@@ -1,6 +1,7 @@
 //! `efface fit`: from a data file to a model file.
 
 mod choice;
+mod features;
 mod network;
 
 use std::path::{Path, PathBuf};
@@ -93,6 +94,7 @@ fn check(args: &FitArguments, output: &Path) -> Result {
 
 fn request(args: FitArguments) -> Result<FitRequest> {
     let words = words(&args)?;
+    let steps = features::steps(&args)?;
     let source = open(&args.data)?;
     let sharding = choice::sharding(&args);
     let (model, model_for_numbers) = choice::choose(&args)?;
@@ -115,6 +117,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         weight: args.weight,
         words,
         max_levels: args.max_levels,
+        steps,
         classify: args.classify || !args.positive.is_empty(),
         positive: args.positive,
         model,

@@ -23,6 +23,7 @@ use efface::eval::{
 use efface::methods::table;
 use efface::{Fit, Hint, Method, Model, NotCovered, Recipe, RowId, RowStore, Rows, Setting};
 
+use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
 use crate::operations::change::OpenedChange;
 use crate::operations::forget::selected_rows;
@@ -107,7 +108,7 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         return Err(efface::Error::Unsupported { method: "audit", reason: reason.into() }.into());
     }
     let fitted = change.current_model()?.as_ref().clone();
-    let mut rows = change.rows().all()?.into_owned();
+    let mut rows = change.feature_rows().all()?.into_owned();
     // Of a network, the head is audited: rows are what the encoder made of them.
     let texts = change.text_encoder()?;
     let mut whole = WholeNetwork::read(&model.store, &change.manifest, &change.rows(), &request.methods)?;
@@ -130,7 +131,8 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
         let read = change.encoded(batch, numbers, texts.as_ref(), progress)?;
-        Ok((read.rows, read.words))
+        let rows = features(&read.rows, change.encoder.as_ref())?.into_owned();
+        Ok((rows, read.words))
     };
     let mut gone = Vec::new();
     let mut gone_before = false;

@@ -10,6 +10,7 @@
 //! All of it is one transaction: after a failure or a crash, in whatever phase, the file is as it was before.
 
 mod applied;
+mod features;
 mod opened;
 mod planned;
 mod report;

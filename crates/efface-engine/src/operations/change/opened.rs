@@ -39,6 +39,8 @@ pub(crate) struct OpenedChange<'a> {
     pub(crate) received_at: Time,
     pub(crate) manifest: Manifest,
     pub(crate) encoder: Option<Encoder>,
+    /// The encoder as it is after the change, where rows had to be read for it.
+    pub(super) renewed: Option<Encoder>,
     /// Whether it may write; if not, it is a dry run or an audit.
     pub(super) writes: bool,
     names: OnceCell<CommitmentSalt>,
@@ -55,7 +57,17 @@ impl<'a> OpenedChange<'a> {
         }
         let received_at = manifest.ledger.now();
         let names = OnceCell::new();
-        Ok(Self { model, transaction, started, received_at, manifest, encoder, writes: write, names })
+        Ok(Self {
+            model,
+            transaction,
+            started,
+            received_at,
+            manifest,
+            encoder,
+            renewed: None,
+            writes: write,
+            names,
+        })
     }
 
     pub(crate) fn store(&self) -> &'a ModelStore {

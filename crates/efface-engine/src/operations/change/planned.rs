@@ -6,11 +6,12 @@ use efface_receipt::Hash;
 use super::opened::{ArrivingRows, OpenedChange};
 use super::scrub::DeferredModel;
 use crate::clock;
+use crate::codec::feature_rows::substance;
 use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
 use crate::file::rows::HashedRow;
-use crate::file::{RowDigest, substance};
+use crate::file::{OutgoingRow, RowDigest};
 use crate::ledger::suppression::{SuppressedName, SuppressionScope};
 use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
@@ -87,6 +88,12 @@ impl<'a> PlannedChange<'a> {
             opened.count_arrivals(&new.rows);
         }
         let (gone, dropped) = opened.count_departures(&gone)?;
+        if let Some(renewed) = opened.renewed.take() {
+            opened.encoder = Some(renewed);
+        }
+        if let Some(encoder) = &opened.encoder {
+            opened.manifest.blueprint.follow(encoder);
+        }
         let suppressed = if forgets { opened.suppressed(&gone, &subjects)? } else { Vec::new() };
         let deferred = deferrable.and_then(|receipts| {
             let rows: Vec<(u64, RowDigest)> =
@@ -106,7 +113,7 @@ impl<'a> PlannedChange<'a> {
             StoredForm::Settled(state) => model::state_head(&model, state),
             StoredForm::Deferred(_) => opened.manifest.model.state.clone(),
         };
-        opened.update_manifest(stored, &evidence, forgotten, dropped);
+        opened.update_manifest(stored, &evidence, forgotten);
         let scaled = match &form {
             StoredForm::Settled(state) => state.is_scaled(),
             StoredForm::Deferred(_) => {
@@ -186,11 +193,20 @@ impl<'a> OpenedChange<'a> {
             let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
             let HashedRow { row: stored, content, digest } = stored.ok_or(efface::Error::UnknownRow(row))?;
             let commitment = row_leaf(&stored.nonce, &stored.id, &content);
+            let outgoing = OutgoingRow {
+                id: "",
+                subject: None,
+                weight: stored.weight,
+                targets: &stored.targets,
+                words: &stored.words,
+                features: stored.features.as_ref(),
+            };
+            // Names are told before the last row that holds them is gone.
+            let substance = substance(self.encoder.as_ref(), shape, &outgoing);
             if let Some(encoder) = &mut self.encoder {
-                dropped += encoder.forget_row(&stored.features.as_ref().entries()).len();
+                dropped += encoder.forget_row(&stored.features.as_ref().entries());
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            let substance = substance(shape, &stored);
             leaving.push(LeavingRow { row, id: stored.id, digest, substance, commitment });
         }
         Ok((leaving, dropped))
@@ -214,10 +230,9 @@ impl<'a> OpenedChange<'a> {
         Ok(all)
     }
 
-    fn update_manifest(&mut self, stored: StateHead, evidence: &Evidence, forgotten: usize, dropped: usize) {
+    fn update_manifest(&mut self, stored: StateHead, evidence: &Evidence, forgotten: usize) {
         let manifest = &mut self.manifest;
         manifest.forgotten += forgotten as u64;
-        manifest.erased += dropped as u64;
         manifest.generation += 1;
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());

@@ -18,6 +18,12 @@ pub(crate) fn without(
 ) -> Result<(Outcome<Model>, Option<NetworkRenewal>)> {
     network::check(request)?;
     let rows = change.rows();
+    if change.follows_rows(&request.method)
+        && let Some(mut outcome) = change.refitted(gone, None, progress)?
+    {
+        outcome.evidence.tolerance = request.method.tolerance().or(outcome.evidence.tolerance);
+        return Ok((outcome, None));
+    }
     let store = change.store();
     let manifest = &change.manifest;
     let method = &request.method;
@@ -33,6 +39,7 @@ pub(crate) fn without(
             ));
         }
         let model = change.current_model()?;
+        let rows = change.feature_rows();
         return Ok((model.forget_with(method, request.clear_dead_columns, &rows, gone)?, None));
     };
     let mut renewal = None;

@@ -38,7 +38,7 @@ pub(crate) enum FeatureTable {
 impl FeatureTable {
     /// An empty table for rows that the model will keep.
     fn new(blueprint: &Blueprint) -> Self {
-        let width = blueprint.width;
+        let width = blueprint.stored_width;
         // What is gathered of texts are word ids, whatever an encoder makes of them.
         if let Some(texts) = &blueprint.texts {
             return Self::WordIds(WordIds::new(texts.max_tokens));

@@ -12,7 +12,9 @@ pub(crate) use batch::{FeatureTable, RowBatch, RowNames, gather};
 pub(crate) use observe::observe;
 pub(crate) use texts::observe as observe_texts;
 
-use efface::features::Encoder;
+use std::collections::HashSet;
+
+use efface::features::{Encoder, UnknownName};
 
 use crate::codec::blueprint::Blueprint;
 use crate::codec::text_encoder::TextEncoder;
@@ -73,6 +75,15 @@ impl<'a> RowReader<'a> {
             (None, None) => Self::Indices,
         }
     }
+}
+
+/// The words and levels of a table that the encoder has no place for yet.
+pub(crate) fn unknown_names(
+    source: &RowSource,
+    encoder: &Encoder,
+    progress: &dyn Progress,
+) -> Result<HashSet<UnknownName>> {
+    table::unknown_names(source, encoder, progress)
 }
 
 /// Shows every row of the source, in order; returns how many there were.

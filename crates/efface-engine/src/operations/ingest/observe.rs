@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use efface::features::{Encoder, EncoderBuilder, EncoderOptions, WordSource};
+use efface::features::{Encoder, EncoderBuilder, EncoderOptions, FeatureSteps, WordSource};
 use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::file::RowLayout;
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
+use crate::randomness::random_bytes;
 
 /// Reads the whole file once.
 pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
@@ -46,6 +47,12 @@ fn check(request: &FitRequest) -> Result<()> {
             return Err(Error::request(
                 "svmlight lines have no columns: the label is the target, rows are named by position",
                 "leave out the options that name columns",
+            ));
+        }
+        if request.steps != FeatureSteps::default() {
+            return Err(Error::request(
+                "svmlight lines have no columns to scale, to fill or to read words from",
+                "leave out the steps, or scale the values before they are written",
             ));
         }
         return Ok(());
@@ -110,6 +117,10 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         numeric: request.numeric.clone(),
         words: request.words.clone(),
         max_levels: request.max_levels,
+        steps: request.steps.clone(),
+        // What a column holds decides between two models, and one that counts cannot do with numbers later.
+        fixed_kinds: request.model_for_numbers.is_some(),
+        shuffled: Some(u64::from_le_bytes(*random_bytes::<8>()?)),
         ..EncoderOptions::default()
     };
     let mut builder = EncoderBuilder::new(&columns, options)?;
@@ -145,6 +156,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         // Several targets are all numbers, so that any of the goals speaks for all.
         goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
         layout: layout_of(&encoder),
+        stored_width: encoder.raw_width(),
         width: encoder.width(),
         first_index: None,
         texts: None,
@@ -184,6 +196,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         weight: None,
         goal: if supervised { watch.finish(LABEL)? } else { TargetGoal::Nothing },
         layout: RowLayout::Sparse64,
+        stored_width: (most - first) as usize + 1,
         width: (most - first) as usize + 1,
         first_index: Some(first),
         texts: None,

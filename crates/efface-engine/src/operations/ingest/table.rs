@@ -1,6 +1,8 @@
 //! Rows of a table. Columns are found by name, so that their order may change from file to file.
 
-use efface::features::{Cell, Encoder, FeatureError};
+use std::collections::HashSet;
+
+use efface::features::{Cell, Encoder, FeatureError, UnknownName};
 use efface_io::TableRecord;
 
 use super::labels::LabelReader;
@@ -112,7 +114,12 @@ pub(super) fn each(
     let mut numbers = Vec::new();
     while table.read(&mut record)? {
         let line = record.line;
-        let encoded = binding.encode(&record.cells, line, &mut entries)?;
+        // Rows that are kept are kept as they are; rows that are scored become features at once.
+        let encoded = if purpose == ReadPurpose::Predict {
+            binding.encode(&record.cells, line, &mut entries)?
+        } else {
+            binding.encode_raw(&record.cells, line, &mut entries)?
+        };
         let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
         see(EncodedExample {
             line,
@@ -127,4 +134,24 @@ pub(super) fn each(
         ticker.row();
     }
     Ok(ticker.finish())
+}
+
+/// See [`super::unknown_names`].
+pub(super) fn unknown_names(
+    source: &RowSource,
+    encoder: &Encoder,
+    progress: &dyn Progress,
+) -> Result<HashSet<UnknownName>> {
+    let mut table = source.table()?;
+    let columns = table.columns().to_vec();
+    let binding = encoder.bind(&columns)?;
+    let mut ticker = ReadTicker::start(progress, "reading names", source);
+    let mut record = TableRecord::default();
+    let mut unknown = HashSet::new();
+    while table.read(&mut record)? {
+        unknown.extend(binding.unknown_names(&record.cells, record.line)?);
+        ticker.row();
+    }
+    ticker.finish();
+    Ok(unknown)
 }

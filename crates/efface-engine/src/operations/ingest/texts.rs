@@ -1,6 +1,6 @@
 //! Rows of a table whose texts go to an encoder: the ids of their words, in their order.
 
-use efface::features::{Cell, VocabularyLearner};
+use efface::features::{Cell, FeatureSteps, VocabularyLearner};
 use efface::{Hint, Setting};
 use efface_io::TableRecord;
 
@@ -79,6 +79,7 @@ pub(crate) fn observe(
         weight: request.weight.clone(),
         goal: watch.finish(&target)?,
         layout: RowLayout::WordIds,
+        stored_width: max_tokens,
         width: max_tokens,
         first_index: None,
         texts: Some(texts),
@@ -105,6 +106,12 @@ fn check(request: &FitRequest) -> Result<()> {
             Hint::new("leave out {} and {}; other columns are not read")
                 .name(Setting::Categorical)
                 .name(Setting::Numeric),
+        ));
+    }
+    if request.steps != FeatureSteps::default() {
+        return Err(Error::request(
+            "a network reads the words of texts by itself: there is nothing to scale, to fill or to weigh",
+            "leave out the steps between columns and features",
         ));
     }
     let mut seen: Vec<&String> = Vec::new();

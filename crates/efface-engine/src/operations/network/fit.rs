@@ -69,7 +69,9 @@ fn minilm(
         shards: None,
     };
     let (mut blueprint, _) = ingest::observe_texts(request, most, None, progress)?;
-    (blueprint.layout, blueprint.width) = (RowLayout::Dense32, encoder.width());
+    blueprint.layout = RowLayout::Dense32;
+    blueprint.width = encoder.width();
+    blueprint.stored_width = encoder.width();
     let stage = TextEncoder::MiniLm(Box::new(encoder));
     let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
     let (rows, words) = stage.rows(&ids, progress)?;
@@ -115,7 +117,9 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
     }
     let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
     let (backbone, head) = trained.network.into_parts();
-    (blueprint.layout, blueprint.width) = (RowLayout::Encoded, backbone.width());
+    blueprint.layout = RowLayout::Encoded;
+    blueprint.width = backbone.width();
+    blueprint.stored_width = backbone.width();
     let words = word_lists(&ids)?;
     let info = NetworkInfo {
         encoder: describe(&backbone, &trained.checkpoint, interrupted),

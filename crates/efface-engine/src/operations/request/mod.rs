@@ -8,7 +8,7 @@ pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
 use std::path::PathBuf;
 
-use efface::features::{EncoderOptions, WordSource};
+use efface::features::{EncoderOptions, FeatureSteps, WordSource};
 use efface::{Aggregation, GaussianNb, MultinomialNb, Recipe, Ridge};
 
 use crate::ledger::signer::KeyAccess;
@@ -39,6 +39,8 @@ pub struct FitRequest {
     pub words: WordSource,
     /// The most levels of a column that was inferred to be one-hot.
     pub max_levels: usize,
+    /// What is done to columns before the model sees them.
+    pub steps: FeatureSteps,
     /// Whether target values are classes; logistic, softmax and naive Bayes imply it.
     pub classify: bool,
     /// Target values that are the positive class, all others being the negative one; implies `classify`. Equal numbers
@@ -82,6 +84,7 @@ impl FitRequest {
             weight: None,
             words,
             max_levels,
+            steps: FeatureSteps::default(),
             classify: false,
             positive: Vec::new(),
             model: Ridge::default().into(),

@@ -3,6 +3,7 @@
 use efface::{Family, Fit, LogisticModel, Model, RidgeModel, RidgeState};
 
 use super::{CheckOutcome, CheckResult, holds};
+use crate::codec::feature_rows::FeatureRows;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::error::Error;
@@ -69,7 +70,8 @@ pub(super) fn against(
             "the model was not computed from its rows; verifying with rows does it".into(),
         ));
     }
-    let rows = StoreRows::new(&open.store, manifest.outline());
+    let encoder = open.snapshot().map_err(fault)?.encoder;
+    let rows = FeatureRows::new(StoreRows::new(&open.store, manifest.outline()), encoder.as_ref());
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
         return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
     }
@@ -107,7 +109,7 @@ pub(super) fn against(
     }
 }
 
-fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &StoreRows<'_>) -> CheckOutcome {
+fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &FeatureRows<'_>) -> CheckOutcome {
     let mut model = model::load(&open.store, manifest).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
     let Some(model) = model.get::<RidgeModel>() else {

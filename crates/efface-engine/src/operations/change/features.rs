@@ -1,0 +1,123 @@
+//! Features that follow from the rows. Where rows that come or go make them others, the model is fitted anew on the features of
+//! the rows that are then there, because all of its parameters stand for other features.
+
+use std::collections::HashSet;
+
+use efface::features::{Encoder, UnknownName};
+use efface::{Claim, Fit, LogisticModel, Method, Model, Outcome, RowId, RowStore, Rows};
+
+use super::opened::OpenedChange;
+use crate::codec::feature_rows::FeatureRows;
+use crate::error::Result;
+use crate::operations::ingest;
+use crate::operations::row_source::RowSource;
+use crate::progress::Progress;
+
+impl<'a> OpenedChange<'a> {
+    /// The rows as the model sees them.
+    pub(crate) fn feature_rows(&self) -> FeatureRows<'a> {
+        FeatureRows::new(self.rows(), self.encoder.as_ref())
+    }
+
+    /// Gives the words and levels of new rows their places, so that nothing of the rows is lost when they are read.
+    pub(crate) fn admit_names(&mut self, source: &RowSource, progress: &dyn Progress) -> Result<()> {
+        let Some(encoder) = &mut self.encoder else { return Ok(()) };
+        let unknown: HashSet<UnknownName> = ingest::unknown_names(source, encoder, progress)?;
+        let mut unknown: Vec<UnknownName> = unknown.into_iter().collect();
+        unknown.sort_unstable();
+        encoder.admit(&unknown)?;
+        self.manifest.blueprint.stored_width = encoder.raw_width();
+        Ok(())
+    }
+
+    /// Whether a method may give this model other features: one that promises what a new fit gives. Others work on the
+    /// features that are there, and so does a model behind noise, whose certificate rests on them.
+    pub(crate) fn follows_rows(&self, method: &Method) -> bool {
+        let about = self.manifest.model.recipe.describe();
+        let family = self.manifest.model.recipe.family();
+        let is_exact =
+            || method.entries().any(|entry| entry.claim == "exact" && entry.models.contains(&family));
+        !about.is_certified && (matches!(method, Method::Auto(_)) || is_exact())
+    }
+
+    /// The model fitted anew, where its features are others once the rows `gone` have left and `new` ones came. None where
+    /// they stay, so that the model can be changed as it is.
+    pub(crate) fn refitted(
+        &mut self,
+        gone: &[RowId],
+        new: Option<&Rows>,
+        progress: &dyn Progress,
+    ) -> Result<Option<Outcome<Model>>> {
+        let Some(encoder) = &self.encoder else { return Ok(None) };
+        let raw = self.rows();
+        let arriving = new.map_or(0, RowStore::len);
+        if gone.len() >= raw.len() + arriving {
+            // The method says so, with all that belongs to it.
+            return Ok(None);
+        }
+        let mut encoder = encoder.clone();
+        new.iter().flat_map(|new| new.iter()).for_each(|row| encoder.learn_row(&row.features.entries()));
+        raw.visit(gone, &mut |_, row| {
+            encoder.forget_row(&row.features.entries());
+        })?;
+        let mut after: Option<Rows> = None;
+        if encoder.lacks_extremes() {
+            let rows = self.rows_after(gone, new)?;
+            encoder.drop_extremes();
+            rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
+            after = Some(rows);
+        }
+        let map = encoder.follow().map_err(|error| efface::Error::Unsupported {
+            method: Method::Retrain.name(),
+            reason: format!("{error}; the model stays as it was"),
+        })?;
+        let Some(map) = map else {
+            // Extremes that had to be looked for are kept, although they are the old ones.
+            self.renewed = after.map(|_| encoder);
+            return Ok(None);
+        };
+        let after = match after {
+            Some(after) => after,
+            None => self.rows_after(gone, new)?,
+        };
+        encoder.adopt(map)?;
+        progress.start("fitting anew", None);
+        let fitted = self.fitted(&encoder, &after);
+        progress.finish();
+        let mut outcome = fitted?;
+        outcome.evidence.forgotten = gone.len();
+        outcome.evidence.learned = arriving;
+        self.renewed = Some(encoder);
+        Ok(Some(outcome))
+    }
+
+    /// The raw rows that are there after the change.
+    fn rows_after(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Rows> {
+        let out: HashSet<RowId> = gone.iter().copied().collect();
+        let mut after = self.rows().all()?.filter(|id| !out.contains(&id));
+        if let Some(new) = new {
+            after.append(new)?;
+        }
+        Ok(after)
+    }
+
+    fn fitted(&self, encoder: &Encoder, raw: &Rows) -> Result<Outcome<Model>> {
+        let rows = encoder.feature_rows(raw)?;
+        let model = self.manifest.model.recipe.for_single_change().fit(&rows)?;
+        // A classifier that was fitted stands at its optimum, and is held to what that promises.
+        let mut evidence = match model.get::<LogisticModel>() {
+            Some(classifier) => classifier.evidence_at_optimum(),
+            None => model.evidence(),
+        };
+        evidence.method = Method::Retrain.name().into();
+        evidence.promise = Claim::Exact;
+        evidence.reason = Some(
+            "the features follow from the rows and are others after this change, so that every row was read"
+                .into(),
+        );
+        evidence.rows = rows.len();
+        evidence.rows_read = rows.len();
+        evidence.resummed = true;
+        Ok(Outcome { model, evidence })
+    }
+}
