@@ -29,12 +29,25 @@ from .bayes import GaussianNB, MultinomialNB
 from .clusters import KMeans
 from .files import ModelFile, Receipt, Report, create, open, verify
 from .linear import LogisticRegression, Ridge, RidgeClassifier
+from .pipelines import Pipeline, PipelineEvidence, forgettable
 from .sisa import Sisa
+from .steps import (
+    PCA,
+    CountVectorizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    SimpleImputer,
+    StandardScaler,
+    TfidfVectorizer,
+    TruncatedSVD,
+)
 from .text import MiniLM
 
 __all__ = [
+    "PCA",
     "Audit",
     "BadModelError",
+    "CountVectorizer",
     "DuplicateRowError",
     "Evidence",
     "GaussianNB",
@@ -42,23 +55,32 @@ __all__ = [
     "KMeans",
     "LogisticRegression",
     "MiniLM",
+    "MinMaxScaler",
     "ModelFile",
     "MultinomialNB",
     "NotConvergedError",
     "NotDeterminedError",
+    "OneHotEncoder",
+    "Pipeline",
+    "PipelineEvidence",
     "Receipt",
     "RefusedError",
     "Report",
     "Ridge",
     "RidgeClassifier",
+    "SimpleImputer",
     "Sisa",
+    "StandardScaler",
+    "TfidfVectorizer",
     "ToleranceWarning",
+    "TruncatedSVD",
     "UnknownRowError",
     "VerificationError",
     "__version__",
     "audit",
     "create",
     "feature_injection",
+    "forgettable",
     "load",
     "methods",
     "open",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from . import _input
 from ._base import Forgetting
@@ -25,6 +28,20 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     raise TypeError(f"random_state is a {type(random_state).__name__}; it must be None, a whole number or a RandomState")
+
+
+def _distinct(X: Any, weights: Any, enough: int) -> int:
+    """How many points are distinct, as far as it matters: counting ends where there are enough."""
+    seen: set[bytes] = set()
+    for at in range(X.shape[0]):
+        if weights is not None and weights[at] == 0.0:
+            continue
+        row = X[at].toarray() if sp.issparse(X) else X[at]
+        # 0.0 and -0.0 are one point.
+        seen.add((row + 0.0).tobytes())
+        if len(seen) >= enough:
+            break
+    return max(1, len(seen))
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Forgetting):  # type: ignore[misc]
@@ -92,7 +109,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
             raise ValueError(f"scheme = {self.scheme!r} does not exist; 'quantised' and 'divided' do")
         return {
             "family": "k_means",
-            "k": _whole("n_clusters", self.n_clusters),
+            "k": getattr(self, "_clusters", None) or _whole("n_clusters", self.n_clusters),
             "iterations": _whole("max_iter", self.max_iter),
             "seed": seed_of(self.random_state),
             "scheme": scheme,
@@ -104,8 +121,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
             X = _input.features(self, X, reset=True)
             if X.shape[0] < _whole("n_clusters", self.n_clusters):
                 raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-            self._begin(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
+            weights = _input.weights(sample_weight, X)
+            self._clusters = min(self.n_clusters, _distinct(X, weights, self.n_clusters))
+            self._begin(X, np.zeros((X.shape[0], 1)), row_ids, weights)
             self.n_iter_ = max(1, self._held().model.iterations)
+        if self._clusters < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({self._clusters}) found smaller than n_clusters ({self.n_clusters}). Possibly "
+                "due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> KMeans:

@@ -13,12 +13,18 @@ ESTIMATORS = [
     efface.LogisticRegression(),
     efface.GaussianNB(),
     efface.MultinomialNB(),
+    efface.KMeans(),
     efface.KMeans(n_clusters=3),
     efface.KMeans(n_clusters=3, scheme="divided", width=2),
     efface.Sisa(efface.Ridge(), n_shards=2),
     efface.Sisa(efface.LogisticRegression(), n_shards=2),
     efface.Sisa(efface.GaussianNB(), n_shards=2),
     efface.Sisa(efface.MultinomialNB(), n_shards=2),
+    efface.StandardScaler(),
+    efface.MinMaxScaler(),
+    efface.SimpleImputer(),
+    efface.PCA(),
+    efface.TruncatedSVD(n_components=1),
 ]
 
 

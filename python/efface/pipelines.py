@@ -1,0 +1,274 @@
+"""Pipelines that forget: one request through all steps, and evidence of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline as _Pipeline
+
+from ._base import Forgetting
+from ._core import Evidence
+from ._errors import RefusedError
+from .steps import RowNames, count, join, plain, take
+
+_STRANGERS = ("refuse", "name")
+
+
+@dataclass(frozen=True)
+class PipelineEvidence:
+    """What a pipeline did to forget rows, and how far from a pipeline fitted without them it can be."""
+
+    #: How the last step forgot: its own method where the features stayed as they were, else ``retrain``.
+    method: str
+    #: ``exact``, ``certified`` or ``approximate``, of the whole pipeline.
+    claim: str
+    #: Rows taken out.
+    forgotten: int
+    #: Rows that are left.
+    rows: int
+    #: An upper bound on the distance of the last step's parameters to those of retraining; 0 where a step is refitted whose
+    #: fit is its definition.
+    bound: float
+    #: The same as a fraction of the parameters' norm.
+    relative_bound: float
+    #: Whether the features of the rows that are left changed, so that the last step was fitted anew.
+    features_changed: bool
+    #: Steps that still know the rows, where the pipeline was told to go on; empty when the whole has forgotten.
+    not_covered: list[str] = field(default_factory=list)
+    #: The evidence of the last step; None where it has none of its own.
+    model: Evidence | None = None
+
+
+class Pipeline(_Pipeline):  # type: ignore[misc]
+    """scikit-learn's ``Pipeline`` that can forget rows from all of its steps.
+
+    It keeps the rows as they came. A forget fits every step before the last again on the rows that are left, which is what
+    each of them is defined by. Where this leaves the features as they were, the last step forgets with its own method; where
+    they change, it is fitted anew. Either way the whole is the pipeline of a fit without the rows.
+
+    Parameters
+    ----------
+    steps : list of (name, estimator)
+        As in scikit-learn. The last step may be any estimator; one of efface forgets by itself where it can.
+    strangers : {"refuse", "name"}, default="refuse"
+        What becomes of a request where a step was fitted elsewhere and frozen, so that nobody knows whether it saw the
+        rows: the request is refused, or the step is named in ``not_covered``.
+    memory, verbose :
+        As in scikit-learn. ``memory`` must be None: a cache would keep what steps made of forgotten rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import efface
+    >>> X = np.random.default_rng(0).normal(3.0, 2.0, size=(50, 2))
+    >>> y = X @ [1.0, -1.0]
+    >>> pipeline = efface.Pipeline([("scale", efface.StandardScaler()), ("model", efface.Ridge(alpha=0.1))])
+    >>> evidence = pipeline.fit(X, y).forget([3, 14])
+    >>> evidence.claim, evidence.rows, evidence.not_covered
+    ('exact', 48, [])
+    """
+
+    def __init__(self, steps: Any, *, strangers: str = "refuse", memory: Any = None, verbose: bool = False) -> None:
+        self.strangers = strangers
+        super().__init__(steps, memory=memory, verbose=verbose)
+
+    def fit(self, X: Any, y: Any = None, row_ids: Any = None) -> Pipeline:
+        """Fits all steps.
+
+        Parameters
+        ----------
+        X : table, frame, or list of texts
+        y : array-like, optional
+        row_ids : array-like of int or str, "index", optional
+            A name for each row: its position where none is given, the index of a frame for ``"index"``.
+        """
+        self._check()
+        if isinstance(row_ids, str) and row_ids == "index":
+            if not hasattr(X, "index"):
+                raise TypeError('row_ids="index" takes the index of a pandas frame, and X has none')
+            row_ids = list(X.index)
+        names = RowNames(row_ids, count(X))
+        # Copies: the caller's table may change, and a row that leaves must leave for good.
+        rows = X.copy() if hasattr(X, "copy") else list(X)
+        targets = None if y is None else np.array(y)
+        steps, _ = self._fitted_steps(self.steps, rows, targets, names)
+        self._put(steps, rows, targets, names)
+        self._forgotten: set[Any] = set()
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, row_ids: Any = None, *, allow_forgotten: bool = False
+    ) -> Pipeline:
+        """Adds rows; the pipeline is then that of all rows. A forgotten id may not come back unless that is allowed."""
+        if not self._has_rows():
+            return self.fit(X, y, row_ids)
+        more = RowNames(row_ids, count(X), self._names.next)
+        back = [name for name in more.names if name in self._forgotten]
+        if back and not allow_forgotten:
+            raise RefusedError(f"row id {back[0]!r} was forgotten; allow_forgotten=True takes it in again")
+        names = RowNames([*self._names.names, *more.names], len(self._names.names) + len(more.names))
+        rows = join(self._rows, X)
+        targets = None if self._targets is None else np.concatenate([self._targets, np.asarray(y)])
+        steps, _ = self._fitted_steps(self.steps, rows, targets, names)
+        self._put(steps, rows, targets, names)
+        self._forgotten.difference_update(back)
+        return self
+
+    def forget(self, row_ids: Any, method: str = "auto", *, tolerance: float | None = None) -> PipelineEvidence:
+        """Takes rows out of every step.
+
+        Parameters
+        ----------
+        row_ids : int, str, array-like of them, or boolean mask
+        method, tolerance :
+            How the last step forgets, where it is one of efface and its features stay; see :meth:`efface.Ridge.forget`.
+        """
+        if not self._has_rows():
+            raise NotFittedError("This Pipeline instance is not fitted yet. Call 'fit' before 'forget'.")
+        strangers = [name for name, step in self.steps if _is_frozen(step)]
+        if strangers and self.strangers == "refuse":
+            raise RefusedError(
+                f"step {strangers[0]!r} was fitted elsewhere and is frozen, so that it may know these rows; fit it in the "
+                'pipeline, or set strangers="name" to go on and have it named'
+            )
+        gone = self._names.places(row_ids)
+        names, left = self._names.without(gone)
+        if not len(left):
+            raise RefusedError("no row would be left to learn from; fit anew on other rows")
+        rows = take(self._rows, left)
+        targets = None if self._targets is None else self._targets[left]
+        before, model = self.steps[:-1], self.steps[-1][1]
+        fitted, features = self._fitted_features(before, rows, targets)
+        changed = not _same(_transformed(before, rows), features)
+        evidence = None
+        if not changed and isinstance(model, Forgetting):
+            evidence = model.forget(gone_ids(model, gone), method, tolerance=tolerance)
+            steps = [*fitted, self.steps[-1]]
+        else:
+            steps = [*fitted, (self.steps[-1][0], _fit_last(model, features, targets))]
+            if isinstance(steps[-1][1], Forgetting):
+                # A request for nothing changes nothing: the model says where it stands.
+                evidence = steps[-1][1].forget(np.empty(0, dtype=np.uint64))
+        forgotten = {self._names.names[place] for place in gone}
+        self._put(steps, rows, targets, names)
+        self._forgotten.update(forgotten)
+        return PipelineEvidence(
+            method="retrain" if evidence is None or changed else evidence.method,
+            claim="exact" if evidence is None else evidence.claim,
+            forgotten=len(gone),
+            rows=len(left),
+            bound=0.0 if evidence is None else evidence.bound,
+            relative_bound=0.0 if evidence is None else evidence.relative_bound,
+            features_changed=changed,
+            not_covered=[f"step {name!r}: it was fitted elsewhere and may know the rows" for name in strangers],
+            model=evidence,
+        )
+
+    @property
+    def row_ids_(self) -> list[Any]:
+        """The names of the rows that the pipeline stands for."""
+        return list(self._names.names)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # A part of a pipeline is fitted where its steps are, and has no rows of its own.
+        return self._has_rows() or bool(super().__sklearn_is_fitted__())
+
+    def _has_rows(self) -> bool:
+        return "_names" in self.__dict__
+
+    def _check(self) -> None:
+        if self.strangers not in _STRANGERS:
+            raise ValueError(f"strangers = {self.strangers!r} does not exist; {' and '.join(map(repr, _STRANGERS))} do")
+        if self.memory is not None:
+            raise ValueError("memory keeps what steps made of rows, and no forget reaches it; leave it out")
+
+    def _fitted_features(self, steps: Any, rows: Any, targets: Any) -> tuple[list[Any], Any]:
+        """New steps fitted on rows, and what they make of them."""
+        features = rows
+        fitted = []
+        for name, step in steps:
+            if step is None or step == "passthrough":
+                fitted.append((name, step))
+                continue
+            if _is_frozen(step):
+                features = step.transform(features)
+            else:
+                step = clone(step)
+                features = step.fit_transform(features, targets)
+            fitted.append((name, step))
+        return fitted, features
+
+    def _fitted_steps(self, steps: Any, rows: Any, targets: Any, names: RowNames) -> tuple[list[Any], Any]:
+        fitted, features = self._fitted_features(steps[:-1], rows, targets)
+        return [*fitted, (steps[-1][0], _fit_last(steps[-1][1], features, targets))], features
+
+    def _put(self, steps: list[Any], rows: Any, targets: Any, names: RowNames) -> None:
+        self.steps = steps
+        self._rows = rows
+        self._targets = targets
+        self._names = names
+
+
+def _fit_last(model: Any, features: Any, targets: Any) -> Any:
+    if model is None or model == "passthrough":
+        return model
+    return (model if _is_frozen(model) else clone(model)).fit(features, targets)
+
+
+def gone_ids(model: Forgetting, places: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
+    """The ids of rows by their place: a model of a pipeline names them by position."""
+    return np.asarray(model.row_ids_[places])
+
+
+def _is_frozen(step: Any) -> bool:
+    return type(step).__name__ == "FrozenEstimator"
+
+
+def _transformed(steps: Any, rows: Any) -> Any:
+    for _, step in steps:
+        if step is not None and step != "passthrough":
+            rows = step.transform(rows)
+    return rows
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two tables are equal to the bit."""
+    if sp.issparse(a) and sp.issparse(b):
+        a, b = a.tocsr(), b.tocsr()
+        return bool(
+            a.shape == b.shape
+            and np.array_equal(a.indptr, b.indptr)
+            and np.array_equal(a.indices, b.indices)
+            and np.array_equal(a.data, b.data)
+        )
+    if sp.issparse(a) or sp.issparse(b):
+        return False
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return False
+    return bool(a.shape == b.shape and np.array_equal(a, b, equal_nan=True))
+
+
+def forgettable(pipeline: _Pipeline, *, strangers: str = "refuse") -> Pipeline:
+    """A pipeline of scikit-learn as one that forgets, with copies of its steps. It has still to be fitted: a fitted pipeline does
+    not hold the rows that it was fitted on, so that nobody could take them out of it.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import efface
+    >>> pipeline = efface.forgettable(make_pipeline(StandardScaler(), LogisticRegression()))
+    >>> pipeline.fit([[0.0], [1.0], [2.0], [9.0]], [0, 0, 1, 1], row_ids=["a", "b", "c", "d"]).forget("d").rows
+    3
+    """
+    if not isinstance(pipeline, _Pipeline):
+        raise TypeError(f"forgettable takes a Pipeline of scikit-learn, not a {type(pipeline).__name__}")
+    steps = [(name, step if _is_frozen(step) or step is None or step == "passthrough" else clone(step))
+             for name, step in pipeline.steps]
+    return Pipeline(steps, strangers=strangers, verbose=pipeline.verbose)
