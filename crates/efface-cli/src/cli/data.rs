@@ -26,7 +26,7 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_line: Option<u64>,
 
-    /// Bytes of rows in memory [default: 16G]
+    /// Bytes of rows in memory [default: three quarters of the machine's, at most 16G]
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_memory: Option<u64>,
 }
@@ -43,7 +43,7 @@ impl DataArguments {
         if let Some(bytes) = self.max_line {
             limits.line_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
-        limits.memory = self.max_memory.unwrap_or(limits.memory);
+        limits.memory = self.max_memory.unwrap_or_else(|| usual_memory(limits.memory));
         limits
     }
 }
@@ -68,4 +68,12 @@ impl From<DataFormat> for FileFormat {
             DataFormat::Svmlight => Self::Svmlight,
         }
     }
+}
+
+/// Three quarters of the machine's memory, where the system tells how much it has, and at most `most`.
+fn usual_memory(most: u64) -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());
+    kib.map_or(most, |kib| (kib / 4 * 3 * 1024).min(most))
 }

@@ -55,8 +55,7 @@ impl Error {
                 .name(Setting::ExposeForgotten),
             ),
             Self::Unwitnessed { .. } => Some(Hint::new(
-                "`efface log MODEL --for-witness` writes what they sign, and `efface log MODEL --add-cosignatures` takes what \
-                 they answer",
+                "`efface log` writes what they sign and takes what they answer; its help has an example",
             )),
             Self::Exposes { .. } => Some(
                 Hint::new("say {} if that is meant; noise that is calibrated by an ε needs no company")

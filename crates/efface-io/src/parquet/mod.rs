@@ -5,8 +5,9 @@
 //! panics is caught and reported as a broken file; with `panic = "abort"` it would end the process.
 
 mod cell;
-mod footer;
+mod headers;
 
+use std::io::{Cursor, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ::parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
@@ -19,6 +20,7 @@ use ::parquet::schema::types::Type;
 use bytes::Bytes;
 use efface::features::Cell;
 
+use self::headers::PageFault;
 use crate::TableRecord;
 use crate::error::{Error, ReadFault, Result};
 use crate::source::{InputOrigin, SourceInput};
@@ -31,15 +33,21 @@ pub(crate) struct ParquetReader {
     total: u64,
 }
 
+/// A file, or bytes in memory.
+trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
+
 impl ParquetReader {
     /// Opens the input and checks its schema and its footer.
     pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
         input.progress.set(0);
-        let is_bounded = match &input.origin {
-            InputOrigin::File => footer::is_bounded(&mut input.open_file()?),
-            InputOrigin::Memory(bytes) => footer::is_bounded(&mut std::io::Cursor::new(bytes.as_ref())),
+        let unreadable = |cause| input.fault(ReadFault::Read { line: 0, cause });
+        let mut plain: Box<dyn ReadSeek> = match &input.origin {
+            InputOrigin::File => Box::new(input.open_file()?),
+            InputOrigin::Memory(bytes) => Box::new(Cursor::new(std::sync::Arc::clone(bytes))),
         };
-        if !is_bounded.map_err(|cause| input.fault(ReadFault::Read { line: 0, cause }))? {
+        if !headers::footer_is_bounded(&mut plain).map_err(unreadable)? {
             return Err(input.fault(ReadFault::NotParquet));
         }
         let opened = guard(|| {
@@ -65,6 +73,17 @@ impl ParquetReader {
         }
         let total = check_footer(file.metadata(), &columns, input.progress.size(), input.limits.memory);
         let total = total.map_err(|fault| input.fault(fault))?;
+        let limit = input.limits.memory;
+        for chunk in file.metadata().row_groups().iter().flat_map(|group| group.columns()) {
+            let (start, length) = chunk.byte_range();
+            let checked = headers::check_pages(&mut plain, start, length, limit).map_err(unreadable)?;
+            checked.map_err(|fault| {
+                input.fault(match fault {
+                    PageFault::Header => ReadFault::NotParquet,
+                    PageFault::Large => ReadFault::TooMuchMemory { line: 0, limit },
+                })
+            })?;
+        }
         let kinds = fields.iter().map(|field| cell::ColumnKind::of(field)).collect();
         let rows = RowIter::from_file_into(file);
         Ok((columns, Self { input: input.clone(), rows, kinds, row: 0, total }))
