@@ -20,7 +20,8 @@
 //!
 //! The flow, and the rooms along it: [`features`] turns tables into numbers; [`rows`] holds them under stable ids;
 //! [`models`] are fitted from them and keep the curvature that forgetting needs; [`methods`] take rows out, each with its
-//! claim and its cost, and return the new model beside its [`Evidence`]; [`eval`] measures whether they did; [`synthetic`] makes
+//! claim and its cost, and return the new model beside its [`Evidence`]; [`eval`] measures whether they did, [`scores`] how good a
+//! model is; [`synthetic`] makes
 //! the data of the papers. Every contract is on one page, [`traits`].
 //!
 //! This crate is pure: no files, no clock, no printing, no globals. Storing models, serving them and signing receipts
@@ -43,6 +44,7 @@ mod not_covered;
 pub mod random;
 mod row_id;
 pub mod rows;
+pub mod scores;
 pub mod state;
 pub mod synthetic;
 pub mod traits;

@@ -29,6 +29,10 @@ pub enum DrawPurpose {
     Slice = 6,
     /// The share of a row in what noise is drawn for.
     Noise = 7,
+    /// The fold of a row, or whether it is held out.
+    Fold = 8,
+    /// Whether a row is one of those that are left out in turn.
+    LeftOut = 9,
 }
 
 /// The random word of a seed for one purpose and two numbers, such as a round and a row id.

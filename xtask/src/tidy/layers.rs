@@ -27,7 +27,7 @@ const LAYERS: &[LayeredCrate] = &[
             &["traits"],
             &["methods"],
             &["models"],
-            &["fitted", "eval"],
+            &["fitted", "eval", "scores"],
         ],
     },
     LayeredCrate {

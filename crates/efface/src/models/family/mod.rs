@@ -13,7 +13,7 @@ mod scorer;
 mod shards;
 
 pub use forget::MethodOnAny;
-pub use model::{FamilyModel, Model, ModelChanges};
+pub use model::{FamilyModel, LeftOutRow, Model, ModelChanges};
 pub use parameters::{NamedParameters, no_parameters};
 pub use recipe::{
     FamilyRecipe, Recipe, RecipeDescription, RecipeFits, RecipeTask, RegisteredFamily, RowsBeside, ScoreKind,

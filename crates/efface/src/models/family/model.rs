@@ -93,6 +93,21 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
     fn iterations(&self) -> Option<usize> {
         None
     }
+
+    /// What it would answer for its own rows, or a sample of them, had it been fitted without each in turn; None where that is no
+    /// closed form.
+    fn leave_one_out(&self, _rows: &Rows) -> Option<Vec<LeftOutRow>> {
+        None
+    }
+}
+
+/// What a model would answer for a row that it had not seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOutRow {
+    /// The row.
+    pub id: RowId,
+    /// One number per output.
+    pub answers: Vec<f64>,
 }
 
 /// The changes of a model, with results of any family. Every family has them from its typed traits.
@@ -259,6 +274,11 @@ impl Model {
     /// See [`FamilyModel::iterations`].
     pub fn iterations(&self) -> Option<usize> {
         self.0.iterations()
+    }
+
+    /// What it would answer for its own rows had it been fitted without each in turn, see [`FamilyModel::leave_one_out`].
+    pub fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
+        self.0.leave_one_out(rows)
     }
 
     pub(super) fn inner(&self) -> &dyn FamilyModel {

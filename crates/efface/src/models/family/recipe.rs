@@ -66,6 +66,16 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
     fn without_curvature(&self) -> Recipe {
         self.cloned()
     }
+
+    /// The recipe with another penalty λ; None where it has none.
+    fn with_penalty(&self, _lambda: f64) -> Option<Recipe> {
+        None
+    }
+
+    /// Whether its models may have [`leave_one_out`](FamilyModel::leave_one_out).
+    fn has_leave_one_out(&self) -> bool {
+        false
+    }
 }
 
 /// What lies beside a state while it is read.
@@ -294,6 +304,16 @@ impl Recipe {
     /// The recipe with its curvature left out.
     pub fn without_curvature(&self) -> Self {
         self.0.without_curvature()
+    }
+
+    /// The recipe with another penalty λ; None where it has none.
+    pub fn with_penalty(&self, lambda: f64) -> Option<Self> {
+        self.0.with_penalty(lambda)
+    }
+
+    /// Whether its models can tell what they would answer without each of their rows.
+    pub fn has_leave_one_out(&self) -> bool {
+        self.0.has_leave_one_out()
     }
 }
 

@@ -224,6 +224,10 @@ impl FamilyRecipe for Logistic {
     fn without_curvature(&self) -> Recipe {
         self.curvature(false).into()
     }
+
+    fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
+        Some(Self { lambda, ..*self }.into())
+    }
 }
 
 impl FamilyRecipe for Softmax {
@@ -263,6 +267,10 @@ impl FamilyRecipe for Softmax {
 
     fn without_curvature(&self) -> Recipe {
         self.curvature(false).into()
+    }
+
+    fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
+        Some(Self { lambda, ..*self }.into())
     }
 }
 

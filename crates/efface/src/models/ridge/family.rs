@@ -8,8 +8,8 @@ use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{Exact, Influence, Method, Newton, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, LinearScorer, Model, ModelScorer, NamedParameters, Recipe, RecipeDescription,
-    RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
+    FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, Model, ModelScorer, NamedParameters, Recipe,
+    RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::{constant_in_words, number_in_words};
 use crate::rows::{RowStore, Rows};
@@ -66,6 +66,10 @@ impl FamilyModel for RidgeModel {
 
     fn quick_state(&self) -> Option<(Vec<f64>, bool)> {
         Some(Self::quick_state(self))
+    }
+
+    fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
+        Self::leave_one_out(self, rows)
     }
 
     fn reads_request_only(&self, method: &Method) -> bool {
@@ -162,6 +166,14 @@ impl FamilyRecipe for Ridge {
 
     fn on_threads(&self, threads: usize) -> Recipe {
         self.threads(threads).into()
+    }
+
+    fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
+        Some(Self { lambda, ..*self }.into())
+    }
+
+    fn has_leave_one_out(&self) -> bool {
+        self.form != Form::Iterative
     }
 }
 

@@ -16,6 +16,7 @@ mod dense;
 mod family;
 mod gather;
 mod gathered;
+mod leave_one_out;
 mod long_sums;
 mod methods;
 mod parts;
