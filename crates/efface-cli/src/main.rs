@@ -44,6 +44,7 @@ fn run(command: Command, terminal: &Terminal) -> Result {
         Command::Learn(args) => commands::change::learn(&args, terminal),
         Command::Amend(args) => commands::change::amend(&args, terminal),
         Command::Predict(args) => commands::predict::run(&args, terminal),
+        Command::Evaluate(args) => commands::evaluate::run(&args, terminal),
         Command::Inspect(args) => commands::inspect::run(&args, terminal),
         Command::Export(args) => commands::export::run(&args, terminal),
         Command::Audit(args) => commands::audit::run(&args, terminal),

@@ -20,7 +20,9 @@ fn naive_bayes_tells_classes() {
     assert_eq!(summary["recipe"]["family"], "gaussian_nb");
     assert_eq!(summary["outputs"], serde_json::json!(["Graz", "Lyon", "Turin"]));
     let out = folder.done("predict houses.efface houses.csv");
-    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin\nh1,Lyon,"), "{out}");
+    let scores = "score Graz,score Lyon,score Turin";
+    let header = format!("id,prediction,{scores},{}", scores.replace("score", "probability"));
+    assert!(out.starts_with(&format!("{header}\nh1,Lyon,")), "{out}");
     let report = folder.json("forget houses.efface --ids h2 --json");
     assert_eq!((&report["method"], &report["claim"]), (&"summation".into(), &"exact".into()));
     folder.fails("forget houses.efface --ids h2", 4, &["row h2 is not in this model; it was forgotten on 2"]);
@@ -41,7 +43,7 @@ fn two_classes_have_two_scores() {
          --ignore owner",
     );
     let out = folder.done("predict houses.efface houses.csv");
-    assert!(out.starts_with("id,prediction,score not Lyon,score Lyon\nh1,"), "{out}");
+    assert!(out.starts_with("id,prediction,score not Lyon,score Lyon,probability Lyon\nh1,"), "{out}");
     let line = folder.done("predict houses.efface houses.csv --json").lines().next().unwrap().to_owned();
     let object: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(object["scores"].as_object().unwrap().len(), 2);
@@ -80,7 +82,7 @@ fn logistic_tells_two_classes_and_softmax_more() {
     let fit = "fit houses.csv --id house --ignore owner,price --target city";
     folder.done(&format!("{fit} --model logistic --positive Lyon --lambda 0.5"));
     let out = folder.done("predict houses.efface houses.csv");
-    assert!(out.starts_with("id,prediction,score\nh1,"), "{out}");
+    assert!(out.starts_with("id,prediction,score,probability Lyon\nh1,"), "{out}");
     let report = folder.json("forget houses.efface --ids h1 --json");
     assert_eq!((&report["claim"], report["rows"].as_u64()), (&"approximate".into(), Some(6)));
     assert!(report["evidence"]["relative_bound"].as_f64().unwrap() <= 1e-4);
@@ -96,7 +98,7 @@ fn logistic_tells_two_classes_and_softmax_more() {
 
     folder.done(&format!("{fit} --model softmax --force --drop-suppressed"));
     let out = folder.done("predict houses.efface houses.csv");
-    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin\nh1,"), "{out}");
+    assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin,probability Graz,"), "{out}");
     folder.done("forget houses.efface --ids h1 --tolerance 1e-8");
     folder.fails(
         &format!("{fit} --model logistic --force --drop-suppressed"),

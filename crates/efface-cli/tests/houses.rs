@@ -113,7 +113,7 @@ fn predictions_of_several_numbers_and_without_ids() {
     folder.write("houses.csv", HOUSES);
     folder.done("fit houses.csv --target price --target rooms --ignore house,owner");
     let out = folder.done("predict houses.efface houses.csv");
-    assert!(out.starts_with("line,prediction price,prediction rooms\n2,"), "{out}");
+    assert!(out.starts_with("position,prediction price,prediction rooms\n0,"), "{out}");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_dash_is_standard_output() {
     folder.write("t.csv", "x,y\n1,2\n2,3\n3,5\n");
     folder.done("fit t.csv --target y -o t.efface");
     assert!(folder.done("export t.efface --format json -o -").starts_with('{'));
-    assert!(folder.done("predict t.efface t.csv -o -").starts_with("line,prediction"));
+    assert!(folder.done("predict t.efface t.csv -o -").starts_with("position,prediction"));
     assert!(!folder.path("-").exists());
 }
 

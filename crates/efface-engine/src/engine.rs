@@ -18,7 +18,7 @@ use crate::operations::open_model::OpenModel;
 use crate::operations::policy::{self, PolicyChange, ReleasePolicy};
 use crate::operations::receipts::ReceiptQuery;
 use crate::operations::report::{
-    ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace,
+    ChangeReport, ExportedModel, ModelSummary, Parameters, Prediction, ReceiptPlace, ScoredRows,
 };
 use crate::operations::request::{ForgetOptions, ForgetOrder};
 use crate::operations::row_source::RowSource;
@@ -88,14 +88,19 @@ impl Engine {
         Scorer::load(&self.model)
     }
 
-    /// Calls `see` with the scores of every row, in order; returns how many rows there were. For more than one call,
-    /// [`Engine::scorer`] loads the model once.
+    /// Calls `see` with the scores of every row, in order; returns how many rows there were and, where they have targets, how
+    /// good the scores are. For more than one call, [`Engine::scorer`] loads the model once.
     pub fn predict(
         &self,
         rows: impl Into<RowSource>,
         see: &mut dyn FnMut(Prediction) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<ScoredRows> {
         self.scorer()?.predict(rows, see)
+    }
+
+    /// How good the model is on rows with targets.
+    pub fn evaluate(&self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ScoredRows> {
+        self.scorer()?.evaluate(rows, progress)
     }
 
     /// Takes rows out of the model and out of the file, as a [`ForgetRequest`](crate::ForgetRequest) asks, or a slice of

@@ -58,6 +58,7 @@ mod operations;
 mod progress;
 mod randomness;
 
+pub use codec::manifest::{MeasuredScores, UnseenRows};
 pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::AuditEntry;
 pub use engine::Engine;
@@ -78,14 +79,14 @@ pub use operations::network::{
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::receipts::ReceiptQuery;
 pub use operations::report::{
-    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace,
+    ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace, ScoredRows,
 };
 pub use operations::request::{
     EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkRequest, RowSelection,
-    Sharding, Vectors,
+    ScoringPlan, Sharding, Vectors,
 };
 pub use operations::restore::{RestoreReport, RestoreRequest, restore};
-pub use operations::row_source::{RecordTable, RowSource, SparseRows};
+pub use operations::row_source::{ChosenRows, RecordTable, RowSource, SparseRows};
 pub use operations::scorer::Scorer;
 pub use operations::settle::SettleReport;
 pub use operations::signing_keys::KeyRotation;
@@ -95,4 +96,4 @@ pub use progress::{Progress, Silent};
 pub use randomness::random_nonce;
 
 /// The version of the file format that this library reads and writes.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;

@@ -152,11 +152,12 @@ fn svmlight_names_features_by_index() {
     assert_eq!(zero_based.parameters().unwrap().features, ["0", "1", "2", "3"]);
     // A score does without indices that the model does not know.
     let mut scores = Vec::new();
-    let rows = engine.predict(source("0 1:1\n0 1:1 99:5\n"), &mut |p| {
+    let found = engine.predict(source("0 1:1\n0 1:1 99:5\n"), &mut |p| {
         scores.push(p.scores);
         Ok(())
     });
-    assert_eq!(rows.unwrap(), 2);
+    let found = found.unwrap();
+    assert_eq!((found.rows, found.unknown_names, found.quality), (2, 1, None));
     assert_eq!(scores[0], scores[1]);
     assert!(engine.learn(source("0 1:1 99:5\n"), &Silent).unwrap_err().to_string().contains("exceeds 4"));
 }

@@ -66,6 +66,8 @@ pub enum NotCovered {
     StorageBlocks,
     /// The units of numeric columns were chosen from all rows.
     ColumnUnits,
+    /// The penalty was chosen from all rows, those that are gone included.
+    ChosenPenalty,
     /// New rows hold words or levels that the model has no feature for.
     UnknownNames {
         /// How many words or levels.
@@ -101,6 +103,7 @@ impl NotCovered {
             Self::ForgottenIds,
             Self::StorageBlocks,
             Self::ColumnUnits,
+            Self::ChosenPenalty,
             Self::UnknownNames { names: 2 },
             Self::OlderCopies { copies: 2 },
             Self::UnknownBudget,
@@ -126,6 +129,7 @@ impl NotCovered {
             Self::ForgottenIds => "forgotten_ids",
             Self::StorageBlocks => "storage_blocks",
             Self::ColumnUnits => "column_units",
+            Self::ChosenPenalty => "chosen_penalty",
             Self::UnknownNames { .. } => "unknown_names",
             Self::OlderCopies { .. } => "older_copies",
             Self::UnknownBudget => "unknown_budget",
@@ -205,6 +209,9 @@ impl fmt::Display for NotCovered {
             Self::ColumnUnits => f.write_str(
                 "the units in which columns are computed (a power of two each, and an origin near the mean where it dwarfs \
                  the spread): they were chosen at the last fit, and no prediction depends on them",
+            ),
+            Self::ChosenPenalty => f.write_str(
+                "the penalty λ: it was chosen at fit by how well rows were predicted that are gone now; a new fit chooses anew",
             ),
             Self::UnknownNames { names } => write!(
                 f,

@@ -1,4 +1,5 @@
 //! Scores are scikit-learn's. The figures below were printed by scikit-learn 1.9.1 with numpy 2.4.6 for the same formulas.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop and say where")]
 
 use efface::models::ScoreKind;
 use efface::scores::{PENALTY_CANDIDATES, QualityScores, ScoreTally, choose_penalty, probabilities};

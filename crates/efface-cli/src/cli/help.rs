@@ -80,6 +80,12 @@ What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
 The file holds A alone in the first three, and this command works from a factor; inverse and rows
 are for programs that keep a model open.
 
+--test, --holdout and --cv say how good the model is beside the best constant answer, and store it with
+the model (`efface inspect`) until its rows change; a model that is worse is warned of. A held-out row is
+not in the model: a forget does not find it, and takes nothing out for it. Ridge is judged by leave-one-out
+too, in closed form, over a sample of the rows of a large table. --lambda auto sees all rows of the model:
+`not covered` names the choice from then on.
+
 With --epsilon and --delta a logistic model is trained with noise, on rows scaled to norm 1. What a
 forget leaves behind is then hidden by the noise, up to a budget that the report accounts for.
 
@@ -94,6 +100,7 @@ Examples:
   efface fit reviews.csv --text text --target stars --subject user_id --id review_id
   efface fit reviews.csv --model naive-bayes --text text --target stars --id review_id
   efface fit reviews.csv --model softmax --text text --target stars --sisa 8x4 --id review_id
+  efface fit reviews.csv --text text --target stars --lambda auto --holdout 0.2 --id review_id
   efface fit points.csv --model kmeans --clusters 8 --cell 0.1 --id point
   efface fit news.csv --model bilstm --text text --target topic --embeddings glove.txt --id doc
   efface fit news.csv --model minilm --text text --target topic --encoder all-MiniLM-L6-v2 --id doc";
@@ -142,9 +149,23 @@ pub(super) const AMEND: &str = "\
 The file needs the columns that the model was fitted on, and ids that the model holds.";
 
 pub(super) const PREDICT: &str = "\
-Prints a line per row: its id or else its line in the file, the prediction, and for classes the
-scores. A model of clusters prints the nearest and the distance to each. With --json each line is an
-object.";
+Prints a line per row: its id, or else its position in the file from 0, which names the row where the
+model has no id column; the prediction; and for classes the scores and, where the model has them, the
+probabilities (of two classes, that of the second). A model of clusters prints the nearest and the
+distance to each. With --json each line is an object.
+
+Where the file has the target too, how good the predictions are is said beside them, on standard error;
+`efface evaluate` says more.";
+
+pub(super) const EVALUATE: &str = "\
+The file has the model's columns and its target. Reported are, for classes: accuracy, log-loss, the area
+under the ROC curve (of several classes, the mean of each against the rest), and precision, recall and F1
+of every class; for numbers: RMSE and R². In brackets stands what the best constant answer reaches on the
+same rows: their commonest class, the shares of their classes, their mean. Every row counts once, whatever
+its weight. A row of a class that the model does not know counts as wrong.
+
+Example:
+  efface evaluate reviews.efface test.csv";
 
 pub(super) const EXPORT: &str = "\
 An export is a copy: a later forget does not reach it. The log lists it, and a forget marks it as

@@ -10,6 +10,7 @@ mod keys;
 mod network;
 mod parse;
 mod release;
+mod scoring;
 mod service;
 mod settings;
 mod witness;
@@ -29,6 +30,7 @@ pub(crate) use keys::{
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
+pub(crate) use scoring::{EvaluateArguments, PenaltyValue, ScoringArguments};
 pub(crate) use service::{ServeArguments, TokenAction, TokenArguments};
 pub(crate) use settings::{
     AggregateName, CertifierName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
@@ -77,6 +79,7 @@ pub(crate) enum Command {
     Learn(LearnArguments),
     Amend(AmendArguments),
     Predict(PredictArguments),
+    Evaluate(EvaluateArguments),
     Inspect(InspectArguments),
     Export(ExportArguments),
     Audit(AuditArguments),
@@ -255,6 +258,9 @@ pub(crate) struct FitArguments {
 
     #[command(flatten)]
     pub(crate) settings: ModelArguments,
+
+    #[command(flatten)]
+    pub(crate) scoring: ScoringArguments,
 
     #[command(flatten)]
     pub(crate) network: NetworkArguments,

@@ -7,6 +7,7 @@ use efface::Form;
 use efface_engine::SuppressionScope;
 
 use super::parse::{self, GridSize};
+use super::scoring::PenaltyValue;
 
 /// What can be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,9 +42,9 @@ impl ModelName {
 /// Settings that are not for every model; one that is given for another model is refused.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// Strength of the penalty λ/2 ‖θ‖² [default: 1]
-    #[arg(long, value_name = "λ", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
-    pub(crate) lambda: Option<f64>,
+    /// Strength of the penalty λ/2 ‖θ‖², or auto: the best of 0.001 to 10000 by leave-one-out (ridge) or five folds [default: 1]
+    #[arg(long, value_name = "λ", allow_hyphen_values = true, value_parser = super::scoring::penalty, help_heading = "Ridge, logistic, softmax")]
+    pub(crate) lambda: Option<PenaltyValue>,
 
     /// No constant term
     #[arg(long, help_heading = "Ridge, logistic, softmax")]
@@ -139,9 +140,20 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse::grid, conflicts_with = "cell", help_heading = "k-means")]
     pub(crate) tree: Option<GridSize>,
 
-    /// What the start of k-means, the places of rows in shards, or a training follow from [default: 0]
+    /// What the start of k-means, the places of rows in shards or among those held out, or a training follow from
+    /// [default: 0]
     #[arg(long, value_name = "N", help_heading = "k-means")]
     pub(crate) seed: Option<u64>,
+}
+
+impl ModelArguments {
+    /// The penalty to begin with; one that is chosen later replaces it.
+    pub(crate) fn penalty(&self) -> f64 {
+        match self.lambda {
+            Some(PenaltyValue::Given(lambda)) => lambda,
+            Some(PenaltyValue::Auto) | None => 1.0,
+        }
+    }
 }
 
 /// What a ridge model keeps of its curvature.

@@ -2,6 +2,7 @@
 
 use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 
+use super::evaluate;
 use crate::cli::InspectArguments;
 use crate::failure::Result;
 use crate::report::{bytes, certificate, count, distance, pairs};
@@ -39,6 +40,12 @@ fn page(summary: &ModelSummary) -> String {
             None => "none".into(),
         },
     ));
+    for measured in &summary.scores {
+        lines.push(("scores", evaluate::sentence(measured)));
+    }
+    if summary.scores.is_empty() && summary.generation > 0 && summary.recipe.describe().task.has_targets() {
+        lines.push(("scores", "none of the model as it is now; `efface evaluate` measures".into()));
+    }
     lines.push((
         "distance to retraining",
         format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound)),

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod change;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod evaluate;
 pub(crate) mod evidence;
 pub(crate) mod export;
 pub(crate) mod fit;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use efface_engine::{Error, ModelSummary, Prediction};
+use efface_engine::{Error, ModelSummary, Prediction, ScoredRows};
 use efface_report::spreadsheet_text;
 use serde_json::{Map, Value, json};
 
-use super::open;
+use super::{evaluate, open};
 use crate::cli::PredictArguments;
 use crate::failure::Result;
 use crate::output::OutputFile;
@@ -26,20 +26,27 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let name = PathBuf::from(out.name());
     let mut writer = PredictionWriter { summary: &summary, csv: !terminal.json(), begun: false };
-    let rows = engine.predict(&source, &mut |prediction| {
+    let found = engine.predict(&source, &mut |prediction| {
         writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
     })?;
     out.finish()?;
-    match output {
-        Some(path) if terminal.json() => {
-            terminal.object(&json!({ "rows": rows, "output": path.display().to_string() }))
+    if let Some(path) = output {
+        let path = path.display().to_string();
+        if terminal.json() {
+            let ScoredRows { rows, quality, unknown_names } = found;
+            return terminal.object(
+                &json!({ "rows": rows, "output": path, "quality": quality, "unknown_names": unknown_names }),
+            );
         }
-        Some(path) => {
-            terminal.message(&format!("predicted {}: {}", count(rows as usize, "row"), path.display()));
-            Ok(())
-        }
-        None => Ok(()),
+        terminal.message(&format!("predicted {}: {path}", count(found.rows as usize, "row")));
     }
+    if !terminal.json() {
+        if let Some(quality) = &found.quality {
+            terminal.message(&format!("{}: {}", count(quality.rows, "row"), evaluate::figures(quality)));
+        }
+        evaluate::tell_unknown(&found, terminal);
+    }
+    Ok(())
 }
 
 /// Predictions as lines of text.
@@ -55,11 +62,11 @@ impl PredictionWriter<'_> {
             return writeln!(out, "{}", self.object(prediction));
         }
         if !std::mem::replace(&mut self.begun, true) {
-            record(out, self.header(prediction.id.is_some()).iter().map(|name| spreadsheet_text(name)))?;
+            record(out, self.header(prediction).iter().map(|name| spreadsheet_text(name)))?;
         }
-        let name = prediction.id.as_deref().map_or_else(|| prediction.line.to_string(), spreadsheet_text);
+        let name = prediction.id.as_deref().map_or_else(|| prediction.position.to_string(), spreadsheet_text);
         let label = prediction.label.as_deref().map(spreadsheet_text);
-        let scores = prediction.scores.iter().map(f64::to_string);
+        let scores = prediction.scores.iter().chain(self.probabilities(prediction)).map(f64::to_string);
         record(out, std::iter::once(name).chain(label).chain(scores))
     }
 
@@ -67,10 +74,21 @@ impl PredictionWriter<'_> {
         !self.summary.recipe.describe().task.has_targets()
     }
 
-    /// Rows without an id are known by their line. One score needs no name of its own.
-    fn header(&self, ids: bool) -> Vec<String> {
+    /// Of two classes, the probability of the second: the other is the rest.
+    fn probabilities<'p>(&self, prediction: &'p Prediction) -> &'p [f64] {
+        match prediction.probabilities.as_deref() {
+            Some([_, second]) => std::slice::from_ref(second),
+            Some(all) => all,
+            None => &[],
+        }
+    }
+
+    /// Rows without an id are known by their position in the file, as a model without ids knows its rows. One score needs no
+    /// name of its own.
+    fn header(&self, first: &Prediction) -> Vec<String> {
+        let ids = first.id.is_some();
         let ModelSummary { outputs, classes, .. } = self.summary;
-        let mut names = vec![if ids { "id" } else { "line" }.to_owned()];
+        let mut names = vec![if ids { "id" } else { "position" }.to_owned()];
         if self.clusters() {
             names.push("cluster".into());
             names.extend(outputs.iter().map(|name| format!("distance {name}")));
@@ -85,12 +103,18 @@ impl PredictionWriter<'_> {
             (None, [_]) => names.push("prediction".into()),
             (None, many) => names.extend(many.iter().map(|name| format!("prediction {name}"))),
         }
+        match (self.probabilities(first), classes) {
+            ([], _) | (_, None) => {}
+            ([_], Some(classes)) => names.extend(classes.last().map(|name| format!("probability {name}"))),
+            (_, Some(classes)) => names.extend(classes.iter().map(|name| format!("probability {name}"))),
+        }
         names
     }
 
     fn object(&self, prediction: &Prediction) -> Value {
         let mut object = Map::new();
         object.insert("id".into(), json!(prediction.id));
+        object.insert("position".into(), json!(prediction.position));
         object.insert("line".into(), json!(prediction.line));
         let scores: Map<String, Value> =
             self.summary.outputs.iter().cloned().zip(prediction.scores.iter().map(|s| json!(s))).collect();
@@ -109,6 +133,11 @@ impl PredictionWriter<'_> {
             (None, _) => {
                 object.insert("prediction".into(), Value::Object(scores));
             }
+        }
+        if let (Some(classes), Some(shares)) = (&self.summary.classes, &prediction.probabilities) {
+            let shares: Map<String, Value> =
+                classes.iter().cloned().zip(shares.iter().map(|share| json!(share))).collect();
+            object.insert("probabilities".into(), Value::Object(shares));
         }
         Value::Object(object)
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::file::ModelConnection;
+use efface::scores::{PenaltyChoice, QualityScores};
 use efface::{Certificate, Family, NotCovered, Recipe};
 use efface_receipt::{Hash, ReceiptSigner, sha256};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,46 @@ pub(crate) struct Manifest {
     pub(crate) waiting: Option<ScrubQueue>,
     /// The encoder in front of the model, for a network.
     pub(crate) network: Option<NetworkInfo>,
+    /// How good the model is, until its rows change.
+    pub(crate) scores: Vec<MeasuredScores>,
+    /// How the penalty was chosen, where it was chosen from the rows.
+    pub(crate) penalty: Option<PenaltyChoice>,
+}
+
+/// How good a model is on rows that it did not see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredScores {
+    /// Which rows these were.
+    pub on: UnseenRows,
+    /// The figures.
+    pub quality: QualityScores,
+}
+
+/// Rows that a model was judged by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum UnseenRows {
+    /// The rows of a file of their own.
+    Test,
+    /// Rows that were set aside before the fit.
+    HeldOut {
+        /// The share of all rows.
+        share: f64,
+        /// What the choice followed from, beside the ids.
+        seed: u64,
+    },
+    /// Every row once, by a model that was fitted without its fold; the figures are means over the folds.
+    Folds {
+        /// How many folds.
+        folds: usize,
+        /// What the folds followed from, beside the ids.
+        seed: u64,
+    },
+    /// Rows that were left out one by one, in closed form.
+    LeaveOneOut {
+        /// How many; fewer than all in a large table.
+        rows: usize,
+    },
 }
 
 /// Rows that are out of the parameters, the training set and the list of rows, and still lie in their places: their
@@ -122,6 +163,8 @@ impl Manifest {
             policy: PolicyState::default(),
             waiting: None,
             network: None,
+            scores: Vec::new(),
+            penalty: None,
         }
     }
 

@@ -236,6 +236,7 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
     let mut found = manifest.model.not_covered.clone();
     found.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
     found.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
+    found.extend(manifest.penalty.as_ref().map(|_| NotCovered::ChosenPenalty));
     let empty = manifest.blueprint.empty_classes();
     if empty > 0 {
         found.push(NotCovered::EmptyClasses { classes: empty });

@@ -6,7 +6,7 @@ use efface::{Features, Rows};
 use efface_nn::minilm::MiniLm;
 use efface_nn::{Backbone, NetworkRecipe, UNKNOWN, encoded_rows};
 
-use super::network_info::EncoderInfo;
+use super::network_info::{EncoderInfo, NetworkInfo};
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::file::{ModelStore, parts};
@@ -33,34 +33,55 @@ pub(crate) fn open(
 ) -> Result<Option<TextEncoder>> {
     let Some(network) = &manifest.network else { return Ok(None) };
     let read = || store.with(|connection| parts::bytes(connection, &manifest.parts, PART));
-    let damaged = |what: String| Error::Damaged { path: store.path().to_owned(), what };
-    let told = |error: efface_nn::Error| damaged(format!("its encoder: {error}"));
-    Ok(Some(match &network.encoder {
-        EncoderInfo::Lstm { .. } if network.shards.is_some() => {
-            TextEncoder::Words(Box::new(NetworkRecipe::from_bytes(&read()?).map_err(told)?.0))
-        }
-        EncoderInfo::Lstm { .. } => {
-            let backbone = Backbone::from_bytes(&read()?).map_err(told)?;
-            let found = backbone.width();
-            let wanted = manifest.blueprint.width;
-            if found != wanted || backbone.max_tokens() != network.max_tokens {
-                return Err(damaged(format!("its encoder gives {found} features where rows have {wanted}")));
+    let stored = StoredEncoder { network, width: manifest.blueprint.width, path: store.path(), folder };
+    stored.read(read).map(Some)
+}
+
+/// An encoder as a model file keeps it, or will keep it.
+pub(crate) struct StoredEncoder<'a> {
+    pub(crate) network: &'a NetworkInfo,
+    /// Features of a row.
+    pub(crate) width: usize,
+    /// What errors call the model.
+    pub(crate) path: &'a Path,
+    /// Where a pretrained encoder is, if not where it was at the fit.
+    pub(crate) folder: Option<&'a Path>,
+}
+
+impl StoredEncoder<'_> {
+    /// Reads it from the bytes of the model, or from its own folder.
+    pub(crate) fn read(&self, bytes: impl FnOnce() -> Result<Vec<u8>>) -> Result<TextEncoder> {
+        let Self { network, width: wanted, path, folder } = *self;
+        let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
+        let told = |error: efface_nn::Error| damaged(format!("its encoder: {error}"));
+        Ok(match &network.encoder {
+            EncoderInfo::Lstm { .. } if network.shards.is_some() => {
+                TextEncoder::Words(Box::new(NetworkRecipe::from_bytes(&bytes()?).map_err(told)?.0))
             }
-            TextEncoder::Lstm(Box::new(backbone))
-        }
-        EncoderInfo::MiniLm { folder: remembered, fingerprint, .. } => {
-            let folder = folder.unwrap_or(remembered);
-            let encoder = MiniLm::open(folder)?.with_max_tokens(network.max_tokens)?;
-            if encoder.fingerprint() != fingerprint {
-                return Err(Error::OtherEncoder {
-                    folder: folder.to_owned(),
-                    found: encoder.fingerprint().into(),
-                    expected: fingerprint.clone(),
-                });
+            EncoderInfo::Lstm { .. } => {
+                let backbone = Backbone::from_bytes(&bytes()?).map_err(told)?;
+                let found = backbone.width();
+                if found != wanted || backbone.max_tokens() != network.max_tokens {
+                    return Err(damaged(format!(
+                        "its encoder gives {found} features where rows have {wanted}"
+                    )));
+                }
+                TextEncoder::Lstm(Box::new(backbone))
             }
-            TextEncoder::MiniLm(Box::new(encoder))
-        }
-    }))
+            EncoderInfo::MiniLm { folder: remembered, fingerprint, .. } => {
+                let folder = folder.unwrap_or(remembered);
+                let encoder = MiniLm::open(folder)?.with_max_tokens(network.max_tokens)?;
+                if encoder.fingerprint() != fingerprint {
+                    return Err(Error::OtherEncoder {
+                        folder: folder.to_owned(),
+                        found: encoder.fingerprint().into(),
+                        expected: fingerprint.clone(),
+                    });
+                }
+                TextEncoder::MiniLm(Box::new(encoder))
+            }
+        })
+    }
 }
 
 impl TextEncoder {

@@ -5,19 +5,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::file::ModelConnection;
-use efface::{Fit, Method, RowId, RowStore, Rows};
+use efface::{Method, RowStore, Rows};
 use efface_receipt::Hash;
 
-use super::ingest::{self, ReadPurpose, RowNames, RowReader};
-use super::network;
+use super::ingest::RowNames;
 use super::open_model::OpenModel;
+use super::prepare::prepare;
 use super::prepared::PreparedModel;
-use super::recipe;
 use super::replaced::ReplacedModel;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
+use super::scoring;
 use super::summary::summary;
-use crate::codec::feature_rows::features;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
@@ -35,16 +34,14 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
     let replaced = ReplacedModel::at(path, request)?;
-    let mut prepared = match &request.network {
-        Some(network) => network::prepare(request, network, progress)?,
-        None => prepare(request, progress)?,
-    };
+    let mut prepared = prepare(&scoring::training_request(request)?, progress)?;
     let mut evidence = prepared.model.evidence();
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
+    let scores = scoring::measure(request, &prepared, path, progress)?;
     let stored = model::state_head(&prepared.model, &state);
-    let PreparedModel { blueprint, encoder, rows, words, names, recipe, network, backbone, cut, .. } =
-        prepared;
+    let PreparedModel { blueprint, encoder, rows, words, names, recipe, .. } = prepared;
+    let PreparedModel { network, backbone, penalty, cut, .. } = prepared;
     progress.finish();
 
     replaced.check(&names)?;
@@ -60,6 +57,8 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let head = model::head(recipe, stored, &evidence);
     let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, secrets.head());
     manifest.network = network;
+    manifest.scores = scores;
+    manifest.penalty = penalty;
     let rows = NewRows { rows, words, names };
     let note = file.with(|connection| {
         let leaves = rows.write(connection, &mut manifest, progress)?;
@@ -146,7 +145,7 @@ impl NewRows {
         }
         manifest.enter(directory.finish()?);
         manifest.next_row = manifest.rows;
-        manifest.next_position = manifest.rows;
+        manifest.next_position = self.names.span;
         Ok(leaves)
     }
 }
@@ -162,33 +161,6 @@ fn forget_checkpoint(request: &FitRequest, summary: &ModelSummary) {
         // It may never have been written.
         let _ = std::fs::remove_file(path);
     }
-}
-
-/// The rows of a file and a model of them.
-fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
-    let (mut blueprint, encoder) = ingest::observe(request, progress)?;
-    let reader = RowReader::new(None, encoder.as_ref());
-    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
-    batch.number(0);
-    let numbers = (0..batch.len() as u64).map(RowId).collect();
-    let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
-    rows.iter().for_each(|row| blueprint.count(row.targets, true));
-
-    progress.start("fitting", None);
-    let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
-    let model = recipe.for_single_change().fit(&*features(&rows, encoder.as_ref())?)?;
-    Ok(PreparedModel {
-        blueprint,
-        encoder,
-        rows,
-        words: Vec::new(),
-        names,
-        recipe,
-        model,
-        network: None,
-        backbone: None,
-        cut: 0,
-    })
 }
 
 /// The files that a fit writes: a model with its key, and the checkpoint of a training.

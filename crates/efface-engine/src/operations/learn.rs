@@ -25,11 +25,12 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     check_new(&change, &batch)?;
     let numbers = (change.manifest.next_row..).take(batch.len()).map(RowId).collect();
     let lines = batch.lines.clone();
+    let span = batch.span;
     let new = change.encoded(batch, numbers, texts.as_ref(), progress)?;
     returning::check_content(&change, &new, &lines)?;
     let learned = learned(&mut change, &new.rows, progress);
     let outcome = learned.map_err(|error| change.name_rows(error))?;
-    change.manifest.next_position += new.rows.len() as u64;
+    change.manifest.next_position += span;
     let planned = change.plan(RowChange {
         outcome,
         gone: Vec::new(),

@@ -4,7 +4,6 @@ use efface::Recipe;
 use efface::features::Encoder;
 
 use crate::codec::blueprint::Blueprint;
-use crate::codec::manifest::Manifest;
 use crate::codec::network_info::NetworkInfo;
 
 /// The features that have a name, with their places among all features.
@@ -22,9 +21,8 @@ pub(crate) fn named_features(blueprint: &Blueprint, encoder: Option<&Encoder>) -
 }
 
 /// The names of what a prediction scores.
-pub(crate) fn output_names(manifest: &Manifest) -> Vec<String> {
-    let blueprint = &manifest.blueprint;
-    let about = manifest.model.recipe.describe();
+pub(crate) fn output_names(blueprint: &Blueprint, recipe: &Recipe) -> Vec<String> {
+    let about = recipe.describe();
     if let Some(clusters) = about.clusters {
         return (0..clusters).map(|cluster| cluster.to_string()).collect();
     }

@@ -37,7 +37,7 @@ pub(crate) fn parameters_of(
         model: title(manifest.network.as_ref(), &manifest.model.recipe),
         lambda: manifest.model.recipe.describe().lambda,
         rows: manifest.rows as usize,
-        outputs: output_names(manifest),
+        outputs: output_names(&manifest.blueprint, &manifest.model.recipe),
         classes: manifest.blueprint.classes().map(|classes| classes.names().to_vec()),
         vectors,
         tables: tables.iter().map(|(name, table)| (*name, lines(table))).collect(),

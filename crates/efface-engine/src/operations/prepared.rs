@@ -1,6 +1,7 @@
 //! Everything that the file of a new model will hold.
 
 use efface::features::Encoder;
+use efface::scores::PenaltyChoice;
 use efface::{Model, Recipe, Rows};
 
 use super::ingest::RowNames;
@@ -19,6 +20,8 @@ pub(crate) struct PreparedModel {
     pub(crate) model: Model,
     pub(crate) network: Option<NetworkInfo>,
     pub(crate) backbone: Option<Vec<u8>>,
+    /// How the penalty was chosen, where it was chosen from the rows.
+    pub(crate) penalty: Option<PenaltyChoice>,
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
 }

@@ -1,9 +1,11 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
+use efface::scores::{PenaltyChoice, QualityScores};
 use efface::{Certificate, Evidence, Form, NotCovered, Recipe};
 use efface_receipt::RequestOutcome;
 use serde::Serialize;
 
+use crate::codec::manifest::MeasuredScores;
 use crate::codec::network_info::NetworkInfo;
 
 /// What a change did.
@@ -86,12 +88,27 @@ pub struct FitReport {
 pub struct Prediction {
     /// The row's id, where the file has the model's id column.
     pub id: Option<String>,
+    /// Where the row stands in its source, from 0. A model without an id column names rows by it.
+    pub position: u64,
     /// The line of the file.
     pub line: u64,
     /// One score per output; for k-means, the distance to each centre.
     pub scores: Vec<f64>,
+    /// The probability of every class, in the order of the classes; None for a model without probabilities.
+    pub probabilities: Option<Vec<f64>>,
     /// The class, for a classifier; the number of the cluster, for k-means.
     pub label: Option<String>,
+}
+
+/// What was found out about the rows of a file while they were scored.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScoredRows {
+    /// Rows scored.
+    pub rows: u64,
+    /// How good the scores are, over the rows that have targets; None where no row has.
+    pub quality: Option<QualityScores>,
+    /// Words, levels and indices that were not there at fit, counted as often as they occur.
+    pub unknown_names: u64,
 }
 
 /// What a model file holds.
@@ -159,6 +176,10 @@ pub struct ModelSummary {
     pub file_bytes: u64,
     /// Whether its rows and parameters are encrypted.
     pub encrypted: bool,
+    /// How good the model is, as measured at the fit. Whatever changes the rows drops them: they are figures of the model before.
+    pub scores: Vec<MeasuredScores>,
+    /// How the penalty was chosen from the rows; None where it was given.
+    pub penalty: Option<PenaltyChoice>,
     /// What a forget cannot take out of this model.
     pub not_covered: Vec<NotCovered>,
     /// When it was fitted, RFC 3339 in UTC.

@@ -8,6 +8,7 @@ use efface::features::Cell;
 use efface_io::{ReadFault, ReadLimits, Source, SparseRecord, TableRecord};
 
 use crate::error::{Error, Result};
+use crate::operations::row_choice::{BoundChoice, RowChoice};
 
 /// What errors call rows that have no file.
 const IN_MEMORY: &str = "rows in memory";
@@ -21,6 +22,15 @@ pub enum RowSource {
     Records(RecordTable),
     /// Rows of index–value pairs, as in an svmlight file.
     Sparse(SparseRows),
+    /// Some of the rows of another source.
+    Chosen(ChosenRows),
+}
+
+/// Some of the rows of a source. They keep their positions in it.
+#[derive(Debug, Clone)]
+pub struct ChosenRows {
+    source: Arc<RowSource>,
+    choice: RowChoice,
 }
 
 impl From<Source> for RowSource {
@@ -193,6 +203,7 @@ impl RowSource {
             Self::File(source) => source.is_sparse(),
             Self::Records(_) => false,
             Self::Sparse(_) => true,
+            Self::Chosen(chosen) => chosen.source.is_sparse(),
         }
     }
 
@@ -201,24 +212,42 @@ impl RowSource {
         match self {
             Self::File(source) => source.path().to_owned(),
             Self::Records(_) | Self::Sparse(_) => Path::new(IN_MEMORY).to_owned(),
+            Self::Chosen(chosen) => chosen.source.name(),
         }
+    }
+
+    /// The rows of this source that a choice keeps.
+    pub(crate) fn chosen(&self, choice: RowChoice) -> Self {
+        Self::Chosen(ChosenRows { source: Arc::new(self.clone()), choice })
     }
 
     /// Begins a pass over rows of cells.
     pub(super) fn table(&self) -> Result<TablePass> {
         match self {
-            Self::File(source) => Ok(TablePass::File(Box::new(source.table()?))),
-            Self::Records(records) => Ok(TablePass::Memory { records: records.clone(), next: 0 }),
+            Self::File(source) => Ok(TablePass::new(TableRows::File(Box::new(source.table()?)))),
+            Self::Records(records) => {
+                Ok(TablePass::new(TableRows::Memory { records: records.clone(), next: 0 }))
+            }
             Self::Sparse(_) => Err(fault(ReadFault::Shape { found: "sparse vectors", wanted: "a table" })),
+            Self::Chosen(chosen) => {
+                let mut pass = chosen.source.table()?;
+                pass.choices.push(BoundChoice::find(&chosen.choice, pass.columns())?);
+                Ok(pass)
+            }
         }
     }
 
     /// Begins a pass over sparse rows.
     pub(super) fn sparse(&self) -> Result<SparsePass> {
         match self {
-            Self::File(source) => Ok(SparsePass::File(Box::new(source.sparse()?))),
+            Self::File(source) => Ok(SparsePass::new(SparseInput::File(Box::new(source.sparse()?)))),
             Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
-            Self::Sparse(rows) => Ok(SparsePass::Memory { rows: rows.clone(), next: 0 }),
+            Self::Sparse(rows) => Ok(SparsePass::new(SparseInput::Memory { rows: rows.clone(), next: 0 })),
+            Self::Chosen(chosen) => {
+                let mut pass = chosen.source.sparse()?;
+                pass.choices.push(BoundChoice::without_columns(&chosen.choice)?);
+                Ok(pass)
+            }
         }
     }
 
@@ -227,6 +256,7 @@ impl RowSource {
         match self {
             Self::File(source) => source.limits(),
             Self::Records(_) | Self::Sparse(_) => ReadLimits::default(),
+            Self::Chosen(chosen) => chosen.source.limits(),
         }
     }
 
@@ -235,6 +265,7 @@ impl RowSource {
         match self {
             Self::File(source) => Some(source.progress()),
             Self::Records(_) | Self::Sparse(_) => None,
+            Self::Chosen(chosen) => chosen.source.progress(),
         }
     }
 }
@@ -244,21 +275,50 @@ fn fault(fault: ReadFault) -> Error {
 }
 
 /// A pass over rows of cells.
-pub(super) enum TablePass {
+pub(super) struct TablePass {
+    rows: TableRows,
+    choices: Vec<BoundChoice>,
+    /// Rows read so far, those that no choice keeps included.
+    passed: u64,
+}
+
+enum TableRows {
     File(Box<efface_io::RecordPass>),
     Memory { records: RecordTable, next: usize },
 }
 
 impl TablePass {
+    fn new(rows: TableRows) -> Self {
+        Self { rows, choices: Vec::new(), passed: 0 }
+    }
+
     pub(super) fn columns(&self) -> &[String] {
-        match self {
-            Self::File(table) => table.columns(),
-            Self::Memory { records, .. } => records.columns(),
+        match &self.rows {
+            TableRows::File(table) => table.columns(),
+            TableRows::Memory { records, .. } => records.columns(),
         }
     }
 
-    /// Reads the next row into `record`; false at the end.
+    /// Where the row that was read last stands in the source, from 0.
+    pub(super) fn position(&self) -> u64 {
+        self.passed.saturating_sub(1)
+    }
+
+    /// Reads the next row that all choices keep into `record`; false at the end.
     pub(super) fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
+        while self.rows.read(record)? {
+            self.passed += 1;
+            let position = self.position();
+            if self.choices.iter().all(|choice| choice.keeps(&record.cells, position)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl TableRows {
+    fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { records, next } => {
@@ -273,14 +333,43 @@ impl TablePass {
 }
 
 /// A pass over sparse rows.
-pub(super) enum SparsePass {
+pub(super) struct SparsePass {
+    rows: SparseInput,
+    choices: Vec<BoundChoice>,
+    /// Rows read so far, those that no choice keeps included.
+    passed: u64,
+}
+
+enum SparseInput {
     File(Box<efface_io::SparseTable>),
     Memory { rows: SparseRows, next: usize },
 }
 
 impl SparsePass {
-    /// Reads the next row into `record`; false at the end.
+    fn new(rows: SparseInput) -> Self {
+        Self { rows, choices: Vec::new(), passed: 0 }
+    }
+
+    /// Where the row that was read last stands in the source, from 0.
+    pub(super) fn position(&self) -> u64 {
+        self.passed.saturating_sub(1)
+    }
+
+    /// Reads the next row that all choices keep into `record`; false at the end.
     pub(super) fn read(&mut self, record: &mut SparseRecord) -> Result<bool> {
+        while self.rows.read(record)? {
+            self.passed += 1;
+            let position = self.position();
+            if self.choices.iter().all(|choice| choice.keeps(&[], position)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl SparseInput {
+    fn read(&mut self, record: &mut SparseRecord) -> Result<bool> {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { rows, next } => {

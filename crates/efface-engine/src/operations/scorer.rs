@@ -1,22 +1,25 @@
 //! Scores. A [`Scorer`] is loaded once and holds all that a score needs, so that it can be shared between threads and does
 //! not keep others from changing the file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use efface::Predict;
 use efface::features::Encoder;
 use efface::models::{self, ScoreKind};
+use efface::scores::{ScoreTally, probabilities};
 
 use super::ingest::{self, EncodedExample, FeatureTable, ReadPurpose, RowReader};
 use super::naming::output_names;
 use super::open_model::{ModelSnapshot, OpenModel};
-use super::report::Prediction;
+use super::prepared::PreparedModel;
+use super::report::{Prediction, ScoredRows};
 use super::row_source::RowSource;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::model;
-use crate::codec::text_encoder::TextEncoder;
-use crate::error::Result;
-use crate::progress::Silent;
+use crate::codec::text_encoder::{StoredEncoder, TextEncoder};
+use crate::error::{Error, Result};
+use crate::progress::{Progress, Silent};
 
 /// Rows that are scored together: some models make tables first, which is too much for every single row.
 const ROWS_AT_ONCE: usize = 512;
@@ -74,10 +77,29 @@ impl Scorer {
             model: model::scorer(&model.store, &manifest)?,
             scores: manifest.model.recipe.describe().scores,
             texts: model.text_encoder(&manifest)?,
-            outputs: output_names(&manifest),
+            outputs: output_names(&manifest.blueprint, &manifest.model.recipe),
             generation: manifest.generation,
             blueprint: manifest.blueprint,
             encoder,
+        };
+        Ok(Self { loaded: Arc::new(loaded) })
+    }
+
+    /// A model that is not in a file yet.
+    pub(crate) fn of_prepared(prepared: &PreparedModel, path: &Path) -> Result<Self> {
+        let PreparedModel { blueprint, encoder, recipe, model, network, backbone, .. } = prepared;
+        let texts = network.as_ref().map(|network| {
+            let stored = StoredEncoder { network, width: blueprint.width, path, folder: None };
+            stored.read(|| Ok(backbone.clone().unwrap_or_default()))
+        });
+        let loaded = LoadedModel {
+            model: models::ModelScorer::whole(model.clone()),
+            scores: recipe.describe().scores,
+            texts: texts.transpose()?,
+            outputs: output_names(blueprint, recipe),
+            generation: 0,
+            blueprint: blueprint.clone(),
+            encoder: encoder.clone(),
         };
         Ok(Self { loaded: Arc::new(loaded) })
     }
@@ -100,8 +122,9 @@ impl Scorer {
         self.loaded.blueprint.classes().map(|classes| classes.names())
     }
 
-    /// Calls `see` with the scores of every row, in order; returns how many rows there were. Memory does not grow with
-    /// their number.
+    /// Calls `see` with the scores of every row, in order; returns how many rows there were and, where they have targets, how
+    /// good the scores are. Memory does not grow with their number but for what the area under a ROC curve needs: a number a row
+    /// and class, where there are targets.
     ///
     /// # Errors
     /// A row cannot be read, or does not have the columns of the model; what `see` returns.
@@ -109,15 +132,40 @@ impl Scorer {
         &self,
         rows: impl Into<RowSource>,
         see: &mut dyn FnMut(Prediction) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<ScoredRows> {
+        self.score(&rows.into(), ReadPurpose::Predict, &Silent, see)
+    }
+
+    /// How good the model is on rows with targets.
+    ///
+    /// # Errors
+    /// There are no rows, or one cannot be read or has no target; the model has no targets.
+    pub fn evaluate(&self, rows: impl Into<RowSource>, progress: &dyn Progress) -> Result<ScoredRows> {
+        let rows = rows.into();
+        if self.loaded.scores == ScoreKind::Distances {
+            return Err(Error::request(
+                "clusters have no target that they could be judged by",
+                "an audit measures how near rows are to their centres",
+            ));
+        }
+        let found = self.score(&rows, ReadPurpose::Evaluate, progress, &mut |_| Ok(()))?;
+        if found.rows == 0 { Err(Error::NoRows { file: rows.name() }) } else { Ok(found) }
+    }
+
+    fn score(
+        &self,
+        rows: &RowSource,
+        purpose: ReadPurpose,
+        progress: &dyn Progress,
+        see: &mut dyn FnMut(Prediction) -> Result<()>,
+    ) -> Result<ScoredRows> {
         let loaded = &*self.loaded;
         let reader = RowReader::new(loaded.texts.as_ref(), loaded.encoder.as_ref());
         let mut buffer = ScoreBuffer::new(loaded);
         let mut score = |example: EncodedExample<'_>| buffer.push(example, see);
-        let purpose = ReadPurpose::Predict;
-        let count = ingest::each(&rows.into(), &loaded.blueprint, reader, purpose, &Silent, &mut score)?;
+        let count = ingest::each(rows, &loaded.blueprint, reader, purpose, progress, &mut score)?;
         buffer.flush(see)?;
-        Ok(count)
+        Ok(ScoredRows { rows: count, quality: buffer.tally.finish(), unknown_names: buffer.unknown })
     }
 
     /// The scores of all rows, in order.
@@ -138,12 +186,28 @@ impl Scorer {
 struct ScoreBuffer<'a> {
     loaded: &'a LoadedModel,
     features: FeatureTable,
-    names: Vec<(Option<String>, u64)>,
+    waiting: Vec<WaitingRow>,
+    tally: ScoreTally,
+    unknown: u64,
+}
+
+/// What is kept of a row until its scores are there.
+struct WaitingRow {
+    id: Option<String>,
+    line: u64,
+    position: u64,
+    targets: Vec<f64>,
+    unknown_class: bool,
 }
 
 impl<'a> ScoreBuffer<'a> {
     fn new(loaded: &'a LoadedModel) -> Self {
-        Self { loaded, features: FeatureTable::to_score(&loaded.blueprint), names: Vec::new() }
+        let tally = match loaded.blueprint.classes() {
+            Some(classes) => ScoreTally::classes(loaded.scores, classes),
+            None => ScoreTally::numbers(loaded.scores, &loaded.outputs),
+        };
+        let features = FeatureTable::to_score(&loaded.blueprint);
+        Self { loaded, features, waiting: Vec::new(), tally, unknown: 0 }
     }
 
     fn push(
@@ -152,8 +216,15 @@ impl<'a> ScoreBuffer<'a> {
         see: &mut dyn FnMut(Prediction) -> Result<()>,
     ) -> Result<()> {
         self.features.push(example.content)?;
-        self.names.push((example.id, example.line));
-        if self.names.len() == ROWS_AT_ONCE { self.flush(see) } else { Ok(()) }
+        self.unknown += example.unknown;
+        self.waiting.push(WaitingRow {
+            id: example.id,
+            line: example.line,
+            position: example.position,
+            targets: example.targets.to_vec(),
+            unknown_class: example.unknown_class,
+        });
+        if self.waiting.len() == ROWS_AT_ONCE { self.flush(see) } else { Ok(()) }
     }
 
     fn flush(&mut self, see: &mut dyn FnMut(Prediction) -> Result<()>) -> Result<()> {
@@ -164,14 +235,21 @@ impl<'a> ScoreBuffer<'a> {
             features = texts.features(features, &Silent)?;
         }
         let all = model.predict(&features)?;
-        for (slot, (id, line)) in self.names.drain(..).enumerate() {
+        for (slot, row) in self.waiting.drain(..).enumerate() {
             let scores: Vec<f64> = (0..all.ncols()).map(|output| all[(slot, output)]).collect();
+            if row.unknown_class {
+                self.tally.push_unknown(&scores);
+            } else if !row.targets.is_empty() {
+                self.tally.push(&scores, &row.targets);
+            }
             let label = match (blueprint.classes(), kind) {
                 (Some(classes), _) => classes.names().get(classes.decide(&scores)).cloned(),
                 (None, ScoreKind::Distances) => nearest(&scores).map(|cluster| cluster.to_string()),
                 (None, _) => None,
             };
-            see(Prediction { id, line, scores, label })?;
+            let WaitingRow { id, line, position, .. } = row;
+            let probabilities = probabilities(*kind, &scores);
+            see(Prediction { id, position, line, scores, probabilities, label })?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     // Rows of words are as long as their texts, which nobody would call dense.
     let stored_sparse = layout.is_sparse() || layout == RowLayout::WordIds;
     let sparse = encoder.as_ref().map_or(stored_sparse, Encoder::is_sparse);
-    let outputs = output_names(&manifest);
+    let outputs = output_names(&manifest.blueprint, &manifest.model.recipe);
     let Manifest {
         blueprint,
         ledger,
@@ -78,6 +78,8 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         refactorisations: state.refactorisations,
         file_bytes,
         encrypted,
+        scores: manifest.scores,
+        penalty: manifest.penalty,
         not_covered,
         created_at: manifest.created_at,
         changed_at: manifest.changed_at,

@@ -41,12 +41,12 @@ pub struct ScoreTally {
 
 #[derive(Debug)]
 enum TallyGoal {
-    Classes(ClassTally),
+    Classes(AnswerTally),
     Numbers(Vec<NumberTally>),
 }
 
 #[derive(Debug)]
-struct ClassTally {
+struct AnswerTally {
     classes: Classes,
     /// Rows of each class, rows that were put into it, and rows that are both.
     truth: Vec<usize>,
@@ -73,7 +73,7 @@ impl ScoreTally {
     /// For a classifier.
     pub fn classes(kind: ScoreKind, classes: &Classes) -> Self {
         let count = classes.names().len();
-        let tally = ClassTally {
+        let tally = AnswerTally {
             classes: classes.clone(),
             truth: vec![0; count],
             answers: vec![0; count],
@@ -151,7 +151,7 @@ impl NumberTally {
     }
 }
 
-impl ClassTally {
+impl AnswerTally {
     fn push(&mut self, kind: ScoreKind, scores: &[f64], own: usize) {
         let answer = self.classes.decide(scores);
         self.truth[own] += 1;

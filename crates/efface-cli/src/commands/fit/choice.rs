@@ -8,6 +8,7 @@ use super::network;
 
 use crate::cli::{
     AggregateName, CertifierName, FitArguments, GridSize, LikelihoodName, ModelArguments, ModelName,
+    PenaltyValue,
 };
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
@@ -35,24 +36,21 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
     let workers = workers(settings);
     match args.model {
         ModelName::Ridge => {
-            let mut ridge =
-                Ridge::new(settings.lambda.unwrap_or(1.0)).intercept(!settings.no_intercept).threads(workers);
+            let mut ridge = Ridge::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
             ridge.form = settings.curvature.map_or(ridge.form, Into::into);
             ridge.tolerance = settings.tolerance.unwrap_or(ridge.tolerance);
             Ok(ridge.into())
         }
         ModelName::Logistic => {
-            let mut logistic = Logistic::new(settings.lambda.unwrap_or(1.0))
-                .intercept(!settings.no_intercept)
-                .threads(workers);
+            let mut logistic =
+                Logistic::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
             logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
             logistic.privacy = privacy(settings)?;
             Ok(logistic.into())
         }
         ModelName::Softmax => {
-            let mut softmax = Softmax::new(settings.lambda.unwrap_or(1.0))
-                .intercept(!settings.no_intercept)
-                .threads(workers);
+            let mut softmax =
+                Softmax::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
             Ok(softmax.into())
         }
@@ -146,6 +144,8 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     let bags =
         [ModelName::Ridge, ModelName::Logistic, ModelName::Softmax, ModelName::NaiveBayes, ModelName::KMeans]
             .as_slice();
+    let judged = args.scoring.draws() || args.scoring.test.is_some();
+    let all_but_clusters: Vec<ModelName> = linear.iter().copied().chain([ModelName::NaiveBayes]).collect();
     let list = [
         ("--lambda", settings.lambda.is_some(), linear),
         ("--no-intercept", settings.no_intercept, linear),
@@ -158,7 +158,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--clusters", settings.clusters.is_some(), clusters),
         ("--cell", settings.cell.is_some(), clusters),
         ("--tree", settings.tree.is_some(), clusters),
-        ("--seed", settings.seed.is_some() && !sharded, seeded),
+        ("--seed", settings.seed.is_some() && !sharded && !args.scoring.draws(), seeded),
         ("--head", network.head.is_some(), networks),
         ("--max-tokens", network.max_tokens.is_some(), networks),
         ("--encoder", network.encoder.is_some(), [ModelName::Minilm].as_slice()),
@@ -177,6 +177,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--validation", network.validation.is_some(), lstm),
         ("--patience", network.patience.is_some(), lstm),
         ("--checkpoint", network.checkpoint.is_some(), lstm),
+        ("--test, --holdout or --cv", judged, &all_but_clusters),
         ("--hash", args.hash.is_some(), bags),
         ("--vocab-file", args.vocab_file.is_some(), bags),
     ];
@@ -189,6 +190,13 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         let failure =
             Failure::usage("--epsilon and --sisa exclude each other: a certificate speaks of one model");
         return Err(failure.hint("leave out one of them; shards forget exactly, without noise"));
+    }
+    if settings.lambda == Some(PenaltyValue::Auto)
+        && (sharded || networks.contains(&model) || settings.epsilon.is_some())
+    {
+        let failure =
+            Failure::usage("--lambda auto is for a model in one piece, without an encoder and without noise");
+        return Err(failure.hint("give a number: every penalty that is tried would be a whole training"));
     }
     match list.into_iter().find(|(_, given, models)| *given && !models.contains(&model)) {
         Some((option, _, models)) => {

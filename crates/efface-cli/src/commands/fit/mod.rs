@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 
 use efface::features::WordSource;
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
-use efface_engine::{EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary};
-use efface_io::Compression;
+use efface_engine::{
+    EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, ScoringPlan,
+};
+use efface_io::{Compression, FileFormat, Source};
 
 use super::change::missed;
-use super::open;
-use crate::cli::{FitArguments, ModelName};
+use super::{evaluate, open};
+use crate::cli::{FitArguments, ModelName, PenaltyValue, ScoringArguments};
 use crate::failure::{Failure, Result};
 use crate::list;
-use crate::report::{bytes, count, seconds};
+use crate::report::{bytes, count, number, seconds};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
@@ -45,6 +47,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         return terminal.object(&report);
     }
     terminal.message(&sentence(&report, &output));
+    tell_scores(&report.summary, terminal);
     if report.carried > 0 {
         terminal.note(&format!(
             "{} rows that the replaced model had forgotten must not come back to this one either",
@@ -87,8 +90,13 @@ fn check(args: &FitArguments, output: &Path) -> Result {
         std::iter::once(PlannedOutput::model(output)).chain(checkpoint).chain(recovery).collect();
     let network = &args.network;
     let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
-    let inputs: Vec<&Path> =
-        read.into_iter().flatten().chain([&args.data.file]).map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = read
+        .into_iter()
+        .flatten()
+        .chain([&args.data.file])
+        .chain(&args.scoring.test)
+        .map(PathBuf::as_path)
+        .collect();
     Ok(check_outputs(&outputs, &inputs, args.overwriting.force)?)
 }
 
@@ -99,6 +107,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     let sharding = choice::sharding(&args);
     let (model, model_for_numbers) = choice::choose(&args)?;
     let network = network::choose(&args)?;
+    let scoring = scoring(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
         let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
@@ -122,6 +131,8 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         positive: args.positive,
         model,
         model_for_numbers,
+        scoring,
+        choose_penalty: args.settings.lambda == Some(PenaltyValue::Auto),
         sharding,
         network,
         mode: PRIVATE_MODE,
@@ -129,6 +140,32 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         recovery_key: args.recovery_key,
         encrypt: args.encrypt,
     })
+}
+
+/// How good the model is, and how its penalty was chosen.
+fn tell_scores(summary: &ModelSummary, terminal: &Terminal) {
+    if let Some(choice) = &summary.penalty {
+        let how = choice.folds.map_or("leave-one-out".to_owned(), |folds| format!("{folds} folds"));
+        let end = if choice.is_at_the_end() { "; the end of the range, try others by hand" } else { "" };
+        let lambda = number(choice.lambda);
+        terminal.message(&format!("λ = {lambda} has the least {} by {how}{end}", choice.measure));
+    }
+    for measured in &summary.scores {
+        terminal.message(&evaluate::sentence(measured));
+        evaluate::warn(&measured.quality, &format!(" ({})", evaluate::rows(measured)), terminal);
+    }
+}
+
+/// How the model is to be judged.
+fn scoring(args: &FitArguments) -> Result<Option<ScoringPlan>> {
+    let seed = args.settings.seed.unwrap_or(0);
+    let ScoringArguments { test, holdout, cv } = &args.scoring;
+    if let Some(file) = test {
+        let source = Source::open(file, args.data.format.map(FileFormat::from))?;
+        return Ok(Some(ScoringPlan::Test(source.with_limits(args.data.limits()).into())));
+    }
+    let held_out = holdout.map(|share| ScoringPlan::HoldOut { share, seed });
+    Ok(held_out.or(cv.map(|folds| ScoringPlan::CrossValidation { folds, seed })))
 }
 
 fn words(args: &FitArguments) -> Result<WordSource> {

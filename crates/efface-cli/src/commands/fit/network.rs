@@ -46,7 +46,7 @@ pub(super) fn choose(args: &FitArguments) -> Result<Option<NetworkRequest>> {
 /// What scores the texts of a network: cross-entropy is logistic for two classes and softmax for more.
 pub(super) fn head(args: &FitArguments) -> Result<Recipe> {
     let settings = &args.settings;
-    let lambda = settings.lambda.unwrap_or(1.0);
+    let lambda = settings.penalty();
     let intercept = !settings.no_intercept;
     let workers = workers(settings);
     match args.network.head.unwrap_or(HeadName::Ridge) {

@@ -234,6 +234,8 @@ impl<'a> OpenedChange<'a> {
         let manifest = &mut self.manifest;
         manifest.forgotten += forgotten as u64;
         manifest.generation += 1;
+        // They are figures of the model before, and were computed with rows that may be leaving.
+        manifest.scores.clear();
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());
         // The recipe stays the model's, in whatever form this change worked.

@@ -21,6 +21,10 @@ pub(crate) struct RowBatch {
     pub(crate) ids: Vec<String>,
     pub(crate) subjects: Vec<Option<String>>,
     pub(crate) lines: Vec<u64>,
+    /// Where rows without an id stand in their source.
+    positions: Vec<u64>,
+    /// Rows that the source has up to the last of these.
+    pub(crate) span: u64,
     /// Words and levels of these rows that are no features, because they were not there at fit.
     pub(crate) unknown: u64,
     /// Texts of which an encoder reads the beginning only.
@@ -110,6 +114,8 @@ pub(crate) fn gather(
         ids: Vec::new(),
         subjects: Vec::new(),
         lines: Vec::new(),
+        positions: Vec::new(),
+        span: 0,
         unknown: 0,
         cut: 0,
     };
@@ -127,7 +133,11 @@ pub(crate) fn gather(
         if blueprint.weight.is_some() {
             batch.weights.push(example.weight);
         }
-        batch.ids.extend(example.id);
+        match example.id {
+            Some(id) => batch.ids.push(id),
+            None => batch.positions.push(example.position),
+        }
+        batch.span = example.position + 1;
         if blueprint.subject.is_some() {
             batch.subjects.push(example.subject);
         }
@@ -162,10 +172,10 @@ impl RowBatch {
         }
     }
 
-    /// Names rows that have no id of their own by their position, counted on from `next`.
+    /// Names rows that have no id of their own by their position in the source, counted on from `next`.
     pub(crate) fn number(&mut self, next: u64) {
         if self.ids.is_empty() {
-            self.ids = (next..).take(self.len()).map(|position| position.to_string()).collect();
+            self.ids = self.positions.iter().map(|position| (next + position).to_string()).collect();
         }
     }
 
@@ -175,7 +185,7 @@ impl RowBatch {
         if !self.weights.is_empty() {
             rows = rows.weighted(self.weights)?;
         }
-        Ok((rows, RowNames { ids: self.ids, subjects: self.subjects }))
+        Ok((rows, RowNames { ids: self.ids, subjects: self.subjects, span: self.span }))
     }
 }
 
@@ -184,6 +194,8 @@ pub(crate) struct RowNames {
     pub(crate) ids: Vec<String>,
     /// Empty when the model has no subject column.
     pub(crate) subjects: Vec<Option<String>>,
+    /// Rows that their source has up to the last of them.
+    pub(crate) span: u64,
 }
 
 impl RowNames {

@@ -31,6 +31,16 @@ impl<'a> LabelReader<'a> {
         Self { goal, classes }
     }
 
+    /// Whether a cell names a class that the model does not know. An empty cell names none.
+    pub(super) fn is_unknown(&self, cell: &Cell) -> bool {
+        match self.goal {
+            TargetGoal::Classes { positive: None, .. } => {
+                text(cell).is_some_and(|label| !self.classes.contains_key(&class_key(&label)))
+            }
+            _ => false,
+        }
+    }
+
     /// Appends the targets that a cell stands for.
     pub(super) fn append(&self, cell: &Cell, line: u64, column: &str, out: &mut Vec<f64>) -> Result<()> {
         match self.goal {

@@ -29,18 +29,31 @@ pub(crate) enum ReadPurpose {
     Fit,
     /// More rows for a model that is there.
     Learn,
-    /// Rows to score: no target is needed, and an id is welcome but not required.
+    /// Rows to score: neither id nor target is needed, and both are welcome.
     Predict,
+    /// Rows to judge a model by: targets are needed, an id is welcome.
+    Evaluate,
+}
+
+impl ReadPurpose {
+    /// Whether the rows become part of a model, so that all that a model keeps of a row must be there.
+    pub(crate) fn keeps_rows(self) -> bool {
+        matches!(self, Self::Fit | Self::Learn)
+    }
 }
 
 /// One row, ready for the model.
 pub(crate) struct EncodedExample<'a> {
     pub(crate) line: u64,
+    /// Where the row stands in its source, from 0.
+    pub(crate) position: u64,
     pub(crate) id: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) weight: f64,
-    /// Empty when rows are read for a prediction.
+    /// Empty where a row that is only scored has none that the model knows.
     pub(crate) targets: &'a [f64],
+    /// Whether its class is none that the model knows.
+    pub(crate) unknown_class: bool,
     pub(crate) content: ExampleContent<'a>,
     /// Words and levels that were not there at fit.
     pub(crate) unknown: u64,

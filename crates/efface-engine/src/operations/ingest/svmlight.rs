@@ -28,6 +28,7 @@ pub(super) fn each(
     while table.read(&mut record)? {
         let line = record.line;
         entries.clear();
+        let mut unknown = 0;
         for &(index, value) in &record.entries {
             let Some(column) = index.checked_sub(first) else {
                 let problem = "index 0 in a file for a model whose indices count from 1".into();
@@ -39,7 +40,8 @@ pub(super) fn each(
             };
             if column as usize >= blueprint.width {
                 // A score does without features that the model does not know, as it does without unknown words.
-                if purpose == ReadPurpose::Predict {
+                if !purpose.keeps_rows() {
+                    unknown += 1;
                     continue;
                 }
                 let last = u64::from(first) + blueprint.width as u64 - 1;
@@ -59,17 +61,23 @@ pub(super) fn each(
             }
         }
         numbers.clear();
-        if purpose != ReadPurpose::Predict {
+        // The label of a line to predict is often no more than a filler, which nothing tells from a target.
+        let mut unknown_class = false;
+        if purpose == ReadPurpose::Evaluate && labels.is_unknown(&Cell::Number(record.target)) {
+            unknown_class = true;
+        } else if purpose != ReadPurpose::Predict {
             labels.append(&Cell::Number(record.target), line, LABEL, &mut numbers)?;
         }
         see(EncodedExample {
             line,
+            position: table.position(),
+            unknown_class,
             id: None,
             subject: None,
             weight: 1.0,
             targets: &numbers,
             content: ExampleContent::Entries(&entries),
-            unknown: 0,
+            unknown,
             cut: false,
         })?;
         ticker.row();

@@ -39,20 +39,25 @@ pub(super) struct RowIdentity {
     pub(super) id: Option<String>,
     pub(super) subject: Option<String>,
     pub(super) weight: f64,
+    /// Whether its class is none that the model knows.
+    pub(super) unknown_class: bool,
 }
 
 impl<'a> ColumnRoles<'a> {
     pub(super) fn find(blueprint: &'a Blueprint, columns: &[String], purpose: ReadPurpose) -> Result<Self> {
         let id = match find(&blueprint.id, columns) {
-            Err(_) if purpose == ReadPurpose::Predict => None,
+            Err(_) if !purpose.keeps_rows() => None,
             found => found?,
         };
         let mut subject = None;
         let mut weight = None;
         let mut targets = Vec::new();
-        if purpose != ReadPurpose::Predict {
+        if purpose.keeps_rows() {
             subject = find(&blueprint.subject, columns)?;
             weight = find(&blueprint.weight, columns)?;
+        }
+        // A file to score may have none of the targets, and then no row has any.
+        if purpose != ReadPurpose::Predict || blueprint.targets.iter().all(|name| columns.contains(name)) {
             for name in &blueprint.targets {
                 targets.push((place(name, columns)?, name.as_str()));
             }
@@ -65,7 +70,7 @@ impl<'a> ColumnRoles<'a> {
     pub(super) fn read(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<RowIdentity> {
         let id = match self.id {
             Some((at, column)) => match text(&cells[at]) {
-                None if self.purpose != ReadPurpose::Predict => {
+                None if self.purpose.keeps_rows() => {
                     let problem = "there is no id; every row needs one";
                     return Err(Error::Cell { line, column: column.into(), problem, hint: None });
                 }
@@ -84,14 +89,31 @@ impl<'a> ColumnRoles<'a> {
             None => 1.0,
         };
         numbers.clear();
-        for &(at, column) in &self.targets {
-            self.labels.append(&cells[at], line, column, numbers)?;
-        }
-        if self.blueprint.goal == TargetGoal::Nothing && self.purpose != ReadPurpose::Predict {
+        let unknown_class = self.read_targets(cells, line, numbers)?;
+        if self.blueprint.goal == TargetGoal::Nothing && self.purpose.keeps_rows() {
             numbers.push(0.0);
         }
         let subject = self.subject.and_then(|(at, _)| text(&cells[at]));
-        Ok(RowIdentity { id, subject, weight })
+        Ok(RowIdentity { id, subject, weight, unknown_class })
+    }
+
+    /// Reads the targets of a row, and says whether its class is none that the model knows. Only a row that becomes part of a
+    /// model must have a known class, and a row to predict may have no target at all.
+    fn read_targets(&self, cells: &[Cell], line: u64, numbers: &mut Vec<f64>) -> Result<bool> {
+        for &(at, column) in &self.targets {
+            if !self.purpose.keeps_rows() && self.labels.is_unknown(&cells[at]) {
+                numbers.clear();
+                return Ok(true);
+            }
+            match self.labels.append(&cells[at], line, column, numbers) {
+                Err(_) if self.purpose == ReadPurpose::Predict => {
+                    numbers.clear();
+                    return Ok(false);
+                }
+                appended => appended?,
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -115,14 +137,17 @@ pub(super) fn each(
     while table.read(&mut record)? {
         let line = record.line;
         // Rows that are kept are kept as they are; rows that are scored become features at once.
-        let encoded = if purpose == ReadPurpose::Predict {
+        let encoded = if !purpose.keeps_rows() {
             binding.encode(&record.cells, line, &mut entries)?
         } else {
             binding.encode_raw(&record.cells, line, &mut entries)?
         };
-        let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
+        let RowIdentity { id, subject, weight, unknown_class } =
+            roles.read(&record.cells, line, &mut numbers)?;
         see(EncodedExample {
             line,
+            position: table.position(),
+            unknown_class,
             id,
             subject,
             weight,

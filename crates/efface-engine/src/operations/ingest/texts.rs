@@ -150,9 +150,20 @@ pub(super) fn each(
         joined(&record.cells, &places, &mut text);
         let (ids, cut) = encoder.ids(&text, texts.max_tokens);
         let unknown = encoder.unknown(&ids);
-        let RowIdentity { id, subject, weight } = roles.read(&record.cells, line, &mut numbers)?;
-        let content = ExampleContent::WordIds(&ids);
-        see(EncodedExample { line, id, subject, weight, targets: &numbers, content, unknown, cut })?;
+        let RowIdentity { id, subject, weight, unknown_class } =
+            roles.read(&record.cells, line, &mut numbers)?;
+        see(EncodedExample {
+            line,
+            position: table.position(),
+            id,
+            subject,
+            weight,
+            targets: &numbers,
+            unknown_class,
+            content: ExampleContent::WordIds(&ids),
+            unknown,
+            cut,
+        })?;
         ticker.row();
     }
     Ok(ticker.finish())

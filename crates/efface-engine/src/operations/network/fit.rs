@@ -217,7 +217,19 @@ impl GatheredTexts {
         let names = self.names;
         let cut = self.cut;
         let network = Some(info);
-        PreparedModel { blueprint, encoder: None, rows, words, names, recipe, model, network, backbone, cut }
+        PreparedModel {
+            blueprint,
+            encoder: None,
+            rows,
+            words,
+            names,
+            recipe,
+            model,
+            network,
+            backbone,
+            penalty: None,
+            cut,
+        }
     }
 }
 

@@ -50,6 +50,10 @@ pub struct FitRequest {
     pub model: Recipe,
     /// The model in its place where a column holds numbers, as naive Bayes counts words and levels but not numbers.
     pub model_for_numbers: Option<Recipe>,
+    /// How to find out how good the model is. The figures are stored with it until its rows change.
+    pub scoring: Option<ScoringPlan>,
+    /// Whether λ is chosen from [`efface::scores::PENALTY_CANDIDATES`] by leave-one-out or cross-validation.
+    pub choose_penalty: bool,
     /// In how many parts to train it, where it is not trained as a whole.
     pub sharding: Option<Sharding>,
     /// The encoder of a text network, whose head is the model above.
@@ -89,6 +93,8 @@ impl FitRequest {
             positive: Vec::new(),
             model: Ridge::default().into(),
             model_for_numbers: None,
+            scoring: None,
+            choose_penalty: false,
             sharding: None,
             network: None,
             mode: crate::file::outputs::PRIVATE_MODE,
@@ -107,6 +113,28 @@ impl FitRequest {
         self.model_for_numbers = Some(GaussianNb::default().into());
         self
     }
+}
+
+/// Which rows a new model is judged by.
+#[derive(Debug, Clone)]
+pub enum ScoringPlan {
+    /// Rows of their own, in memory or in a file.
+    Test(RowSource),
+    /// A share of the rows, above 0 and below 1, which do not become part of the model. A row is held out by a hash of the seed and
+    /// its id, so that the choice stays when other rows come and go.
+    HoldOut {
+        /// The share.
+        share: f64,
+        /// What the choice follows from, beside the ids.
+        seed: u64,
+    },
+    /// Every row, by models that are fitted without its fold. The model itself is fitted on all rows.
+    CrossValidation {
+        /// How many folds, 2 to 100.
+        folds: usize,
+        /// What the folds follow from, beside the ids.
+        seed: u64,
+    },
 }
 
 /// A model in shards, each trained by itself (SISA).

@@ -1,0 +1,60 @@
+//! From a request to a model that is not in a file yet.
+
+use efface::scores::choose_penalty;
+use efface::{Fit, RowId};
+
+use super::ingest::{self, ReadPurpose, RowReader};
+use super::network;
+use super::prepared::PreparedModel;
+use super::recipe;
+use super::request::FitRequest;
+use crate::codec::feature_rows::features;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// The rows of a file and a model of them: a network, or any other.
+pub(crate) fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
+    match &request.network {
+        Some(_) if request.choose_penalty => {
+            Err(Error::request("every penalty that is tried would train a network anew", "give a number"))
+        }
+        Some(network) => network::prepare(request, network, progress),
+        None => prepare_columns(request, progress),
+    }
+}
+
+/// The rows of a file of columns or indices, and a model of them.
+fn prepare_columns(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
+    let (mut blueprint, encoder) = ingest::observe(request, progress)?;
+    let reader = RowReader::new(None, encoder.as_ref());
+    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
+    batch.number(0);
+    let numbers = (0..batch.len() as u64).map(RowId).collect();
+    let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
+    rows.iter().for_each(|row| blueprint.count(row.targets, true));
+
+    progress.start("fitting", None);
+    let seen = features(&rows, encoder.as_ref())?;
+    let mut recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
+    let mut penalty = None;
+    if request.choose_penalty {
+        let (chosen, choice) = choose_penalty(&recipe, &seen, blueprint.classes())?;
+        recipe = chosen;
+        penalty = Some(choice);
+    }
+    let model = recipe.for_single_change().fit(&seen)?;
+    drop(seen);
+    Ok(PreparedModel {
+        blueprint,
+        encoder,
+        rows,
+        words: Vec::new(),
+        names,
+        recipe,
+        model,
+        network: None,
+        backbone: None,
+        penalty,
+        cut: 0,
+    })
+}
