@@ -91,6 +91,12 @@ impl Failure {
         self
     }
 
+    /// The same kind of end in other words.
+    pub(crate) fn with_message(mut self, message: String) -> Self {
+        self.message = message;
+        self
+    }
+
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

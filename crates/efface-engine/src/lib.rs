@@ -86,7 +86,7 @@ pub use operations::request::{
     ScoringPlan, Sharding, Vectors,
 };
 pub use operations::restore::{RestoreReport, RestoreRequest, restore};
-pub use operations::row_source::{ChosenRows, RecordTable, RowSource, SparseRows};
+pub use operations::row_source::{ChosenRows, RecordTable, RowSource, SeveralFiles, SparseRows};
 pub use operations::scorer::Scorer;
 pub use operations::settle::SettleReport;
 pub use operations::signing_keys::KeyRotation;

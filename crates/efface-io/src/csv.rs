@@ -1,4 +1,4 @@
-//! CSV and TSV: RFC 4180 with a header. Rows have as many fields as the header; an empty field is a missing
+//! CSV and TSV: RFC 4180 with a header, and with any separator. Rows have as many fields as the header; an empty field is a missing
 //! cell, everything else is text. Blank lines are skipped, quoted fields may hold newlines, and a quote that
 //! the file never closes is an error instead of one last giant field.
 //!
@@ -9,6 +9,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use efface::features::Cell;
 
 use crate::TableRecord;
+use crate::dialect::find_separator;
 use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
 use crate::table::set_text;
@@ -28,9 +29,13 @@ pub(crate) struct CsvReader {
 }
 
 impl CsvReader {
-    /// Opens the input and reads the header.
-    pub(crate) fn open(input: &SourceInput, separator: u8) -> Result<(Vec<String>, Self)> {
-        let text = TextReader::open(input)?;
+    /// Opens the input and reads the header. Without a separator, the one of the first lines is found.
+    pub(crate) fn open(input: &SourceInput, separator: Option<u8>) -> Result<(Vec<String>, Self)> {
+        let mut text = TextReader::open(input)?;
+        let separator = match input.dialect.separator.or(separator) {
+            Some(separator) => separator,
+            None => find_separator(&mut text)?,
+        };
         let parser = ReaderBuilder::new().delimiter(separator).build();
         let input = input.clone();
         let content = vec![0; 1 << 12];
@@ -42,7 +47,7 @@ impl CsvReader {
 
     /// Starts again and reads the header again.
     pub(crate) fn rewind(&mut self) -> Result<Vec<String>> {
-        let (columns, fresh) = Self::open(&self.input, self.separator)?;
+        let (columns, fresh) = Self::open(&self.input, Some(self.separator))?;
         *self = fresh;
         Ok(columns)
     }
@@ -71,8 +76,8 @@ impl CsvReader {
         let fields = split(&self.content, &self.ends[..found]);
         for ((bytes, cell), column) in fields.zip(&mut record.cells).zip(columns) {
             match str::from_utf8(bytes) {
-                Ok("") => *cell = Cell::Missing,
-                Ok(text) => set_text(cell, text),
+                Ok(text) if self.input.dialect.is_missing(text) => *cell = Cell::Missing,
+                Ok(text) => set_text(cell, &self.input.dialect.with_point(text)),
                 Err(_) => {
                     let column = Some(column.clone());
                     return Err(self.input.fault(ReadFault::NotUtf8 { line, column }));

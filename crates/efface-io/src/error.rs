@@ -58,6 +58,22 @@ pub enum ReadFault {
         /// What the caller asked for.
         wanted: &'static str,
     },
+    /// A separator that no table can have.
+    #[error("a separator is one ASCII character, and neither a quote nor a line break; give another one")]
+    Separator,
+    /// Files that are read as one table and have different columns.
+    #[error(
+        "has other columns than {}{}{}; files that are read together have the same columns, in any order",
+        first.display(), lacking(.missing), beside(.more)
+    )]
+    OtherColumns {
+        /// The first file.
+        first: PathBuf,
+        /// Columns that this file lacks.
+        missing: Vec<String>,
+        /// Columns that the first file lacks.
+        more: Vec<String>,
+    },
     /// Not even a header.
     #[error("is empty: there is neither a header nor a row; check how the file was written")]
     Empty,
@@ -228,6 +244,16 @@ pub enum ReadFault {
 
 fn in_column(column: Option<&str>) -> String {
     column.map(|name| format!(", column {name:?}")).unwrap_or_default()
+}
+
+/// `, lacks "a"`.
+fn lacking(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(": it lacks {}", quoted(names)) }
+}
+
+/// `, has "b" beside them`.
+fn beside(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(": it has {} beside them", quoted(names)) }
 }
 
 /// Names in quotes, at most eight of them.

@@ -25,7 +25,9 @@
 //! ```
 
 mod compression;
+mod condition;
 mod csv;
+mod dialect;
 mod error;
 mod format;
 mod jsonl;
@@ -37,6 +39,8 @@ mod table;
 mod text;
 
 pub use compression::{Compression, ReadProgress};
+pub use condition::{ComparisonSign, ConditionError, RowCondition};
+pub use dialect::{TableDialect, days_since_1970};
 pub use error::{Error, ReadFault, Result};
 pub use format::{FileFormat, UnknownFormat};
 pub use source::{ReadLimits, Source, open};

@@ -5,8 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::dialect::check_separator;
 use crate::error::{Error, ReadFault, Result};
-use crate::{Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable};
+use crate::{Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableDialect};
 
 /// How much a reader may hold in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +89,14 @@ impl Source {
         let compression = Compression::of_path(&path);
         let format = format.or_else(|| FileFormat::of_path(&path));
         let progress = ReadProgress::new(size);
-        let input =
-            SourceInput { path: path.into(), origin, compression, progress, limits: ReadLimits::default() };
+        let input = SourceInput {
+            path: path.into(),
+            origin,
+            compression,
+            progress,
+            limits: ReadLimits::default(),
+            dialect: Arc::default(),
+        };
         let Some(format) = format else { return Err(input.fault(ReadFault::UnknownFormat)) };
         match (format, compression.name()) {
             (FileFormat::Parquet, Some(codec)) => Err(input.fault(ReadFault::CompressedParquet(codec))),
@@ -103,6 +110,18 @@ impl Source {
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.input.limits = limits;
         self
+    }
+
+    /// Says how a CSV or TSV file is written.
+    ///
+    /// # Errors
+    /// The separator is a quote, a line break, or no ASCII character.
+    pub fn with_dialect(mut self, dialect: TableDialect) -> Result<Self> {
+        if let Some(separator) = dialect.separator {
+            check_separator(separator).map_err(|fault| self.input.fault(fault))?;
+        }
+        self.input.dialect = dialect.into();
+        Ok(self)
     }
 
     /// The bounds on memory.
@@ -184,6 +203,7 @@ pub(crate) struct SourceInput {
     pub(crate) compression: Compression,
     pub(crate) progress: ReadProgress,
     pub(crate) limits: ReadLimits,
+    pub(crate) dialect: Arc<TableDialect>,
 }
 
 #[derive(Debug, Clone)]

@@ -48,10 +48,10 @@ impl RecordPass {
             #[cfg(not(feature = "parquet"))]
             FileFormat::Parquet => return Err(input.fault(ReadFault::ParquetDisabled)),
             FileFormat::Tsv => {
-                CsvReader::open(input, b'\t').map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
+                CsvReader::open(input, Some(b'\t')).map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
             }
             FileFormat::Csv | FileFormat::Svmlight => {
-                CsvReader::open(input, b',').map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
+                CsvReader::open(input, None).map(|(c, r)| (c, RecordReader::Csv(Box::new(r))))?
             }
         };
         Ok(Self { input: input.clone(), columns, rows, over: false })

@@ -8,6 +8,18 @@ use crate::source::SourceInput;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
+/// Bytes that are read at once. The first of them are there together, so that a separator can be found among them.
+const FIRST_BYTES: usize = 1 << 16;
+
+/// A stream that fails.
+struct BrokenRead(Option<io::Error>);
+
+impl Read for BrokenRead {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(self.0.take().unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
+    }
+}
+
 /// The decompressed text of an input.
 pub(crate) struct TextReader {
     input: SourceInput,
@@ -18,14 +30,18 @@ impl TextReader {
     /// Opens the input at its start, behind a byte order mark where there is one.
     pub(crate) fn open(input: &SourceInput) -> Result<Self> {
         let mut reader = input.open_text()?;
-        let mut start = Vec::with_capacity(BYTE_ORDER_MARK.len());
-        let took = (&mut reader).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start);
-        took.map_err(|e| input.broken(e, 0))?;
-        if start == BYTE_ORDER_MARK {
-            start.clear();
+        let mut start = Vec::new();
+        let took = (&mut reader).take(FIRST_BYTES as u64).read_to_end(&mut start);
+        // What is wrong behind these bytes is told when they have been read. A decoder might not tell it twice.
+        let rest: Box<dyn Read + Send> = match took {
+            Ok(_) => reader,
+            Err(error) => Box::new(BrokenRead(Some(error))),
+        };
+        if start.starts_with(&BYTE_ORDER_MARK) {
+            start.drain(..BYTE_ORDER_MARK.len());
         }
-        let whole: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(reader));
-        Ok(Self { input: input.clone(), reader: BufReader::with_capacity(1 << 16, whole) })
+        let whole: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(rest));
+        Ok(Self { input: input.clone(), reader: BufReader::with_capacity(FIRST_BYTES, whole) })
     }
 
     /// The next bytes; none at the end. `line` is the last line that was read, for the message.

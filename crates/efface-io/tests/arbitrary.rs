@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use efface_io::{FileFormat, ReadLimits, Source};
+use efface_io::{ComparisonSign, FileFormat, ReadLimits, RowCondition, Source};
 use proptest::prelude::*;
 
 const LIMITS: ReadLimits =
@@ -101,5 +101,51 @@ proptest! {
             _ => String::new(),
         }).collect()).collect();
         prop_assert_eq!(back, rows);
+    }
+}
+
+/// Conditions with names and values of any kind.
+fn conditions() -> impl Strategy<Value = RowCondition> {
+    let name = "[a-z =<>()!'\"éß]{0,6}"
+        .prop_filter("no text holds all three quotes", |name| !name.contains('\'') || !name.contains('"'));
+    let sign = prop_oneof![
+        Just(ComparisonSign::Equal),
+        Just(ComparisonSign::NotEqual),
+        Just(ComparisonSign::Less),
+        Just(ComparisonSign::AtMost),
+        Just(ComparisonSign::More),
+        Just(ComparisonSign::AtLeast),
+    ];
+    let leaf = (name.clone(), sign, name).prop_map(|(column, operator, value)| RowCondition::Compare {
+        column,
+        operator,
+        value,
+    });
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 2..4).prop_map(RowCondition::All),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(RowCondition::Any),
+            inner.prop_map(|inner| RowCondition::Not(Box::new(inner))),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever is written for a condition, it is one or an error with a place in it.
+    #[test]
+    fn any_text_is_a_condition_or_an_error(text in "[a-c =<>()!'\"`andort0-9é]{0,60}") {
+        match RowCondition::parse(&text) {
+            Ok(condition) => {
+                condition.holds(&|_| None);
+                prop_assert_eq!(RowCondition::parse(&condition.to_string()).unwrap(), condition);
+            }
+            Err(error) => prop_assert!(error.at >= 1 && error.at <= text.len() + 1),
+        }
+    }
+
+    /// A condition that is written down is read back as it was.
+    #[test]
+    fn conditions_read_back(condition in conditions()) {
+        prop_assert_eq!(RowCondition::parse(&condition.to_string()).unwrap(), condition);
     }
 }

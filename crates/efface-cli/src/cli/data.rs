@@ -1,22 +1,38 @@
 //! A file of rows, and how much of it may be in memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use efface_io::{FileFormat, ReadLimits};
+use efface_io::{FileFormat, ReadLimits, RowCondition, TableDialect};
 
 use super::parse;
 
 /// A file of rows.
 #[derive(Debug, Args)]
 pub(crate) struct DataArguments {
-    /// Data file, also with .gz or .zst; - for standard input
-    #[arg(id = "data", value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// Data file, also with .gz or .zst; - for standard input. Several are read as one table
+    #[arg(id = "data", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 
     /// Format of the data file [default: by its extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<DataFormat>,
+
+    /// Read only rows for which EXPR holds, such as "split = train and age >= 18"; see `efface help fit`
+    #[arg(long = "where", value_name = "EXPR", value_parser = parse::condition, help_heading = "The file")]
+    pub(crate) condition: Option<RowCondition>,
+
+    /// What separates fields of a CSV file, such as ; or tab [default: found from the first lines]
+    #[arg(long, value_name = "CHAR", value_parser = parse::separator, help_heading = "The file")]
+    pub(crate) delimiter: Option<u8>,
+
+    /// Numbers are written with a comma, as in 3,14
+    #[arg(long, help_heading = "The file")]
+    pub(crate) decimal_comma: bool,
+
+    /// Cells that hold nothing, beside empty ones, such as NA,?
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "The file")]
+    pub(crate) missing: Vec<String>,
 
     /// Columns or features accepted [default: 1,000,000 columns, 16,777,216 features of svmlight or --hash]
     #[arg(long, value_name = "N", value_parser = parse::columns, help_heading = "Limits")]
@@ -32,6 +48,17 @@ pub(crate) struct DataArguments {
 }
 
 impl DataArguments {
+    /// How the file is written.
+    pub(crate) fn dialect(&self) -> TableDialect {
+        let separator = self.delimiter;
+        TableDialect { separator, decimal_comma: self.decimal_comma, missing: self.missing.clone() }
+    }
+
+    /// The file, where it is one that has a name.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.files.first().map(PathBuf::as_path).filter(|file| *file != Path::new("-"))
+    }
+
     /// How much of the file may be in memory.
     pub(crate) fn limits(&self) -> ReadLimits {
         let mut limits = ReadLimits::default();

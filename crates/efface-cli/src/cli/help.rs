@@ -55,6 +55,11 @@ Without --text every column but target, id, subject and weight is a feature: a n
 values are, else one feature per value. With --text only the columns named as text, categorical or
 numeric are. Options that take COLUMNS can be repeated and take several names with commas.
 
+--where keeps the rows for which an expression holds: column = value with = != < <= > >=, and, or, not and
+brackets; names and values with blanks stand in quotes, and '' is a cell that holds nothing. Numbers
+compare as numbers, everything else letter by letter, as dates such as 2026-03-02 may. Rows without --id
+keep their positions in the whole file. predict, evaluate, learn and amend take the same options.
+
 The models:
   ridge        numbers, or classes with --classify; forgets exactly, in closed form
   logistic     two classes; forgets to a distance that it bounds, or certified with --epsilon
@@ -131,6 +136,10 @@ A result is called exact when its relative bound is at most the tolerance: --tol
 model's own. Where a method that promises as much falls short, the model retrains. If that falls
 short too, a tolerance that was asked for is an error and nothing changes; with the model's own, the
 change is made, called approximate, and the command ends with code 8. learn and amend do the same.
+
+A file of --requests holds a JSON object a line: {{\"subject\": \"user_id=u7\"}} or {{\"ids\": [\"r1\", \"r2\"]}},
+and perhaps \"request\", \"requested_at\" and \"allow_missing\". What can be done together is one update and
+one commit; a request that fails leaves the others done, and the exit code is that of the first that failed.
 
 Examples:
   efface forget reviews.efface --subject user_id=u1042

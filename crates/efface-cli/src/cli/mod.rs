@@ -28,7 +28,9 @@ pub(crate) use keys::{
     EvidenceArguments, KeysArguments, ReceiptAction, ReceiptArguments, SigningArguments, passphrase,
 };
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
-pub(crate) use parse::{DelaySeconds, GridSize, SubjectValue};
+pub(crate) use parse::{
+    DelaySeconds, GridSize, SubjectValue, person as subject_value, time as requested_time,
+};
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use scoring::{EvaluateArguments, PenaltyValue, ScoringArguments};
 pub(crate) use service::{ServeArguments, TokenAction, TokenArguments};
@@ -195,6 +197,10 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
     pub(crate) numeric: Vec<String>,
 
+    /// Columns of dates such as 2026-03-02, read as days since 1970
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) dates: Vec<String>,
+
     /// Columns to leave out
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Features")]
     pub(crate) ignore: Vec<String>,
@@ -269,7 +275,7 @@ pub(crate) struct FitArguments {
 /// Take rows, or all rows of a person, out of a model
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("who").args(["ids", "ids_file", "subject"]).required(true)),
+    group(ArgGroup::new("who").args(["ids", "ids_file", "subject", "requests"]).required(true)),
     group(ArgGroup::new("where").args(["model", "models"]).required(true)),
     after_help = help::forget()
 )]
@@ -287,6 +293,10 @@ pub(crate) struct ForgetArguments {
     /// Rows to forget, one id a line; - for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) ids_file: Option<PathBuf>,
+
+    /// Requests, a JSON object a line: one receipt each, one commit; see below. - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["request", "requested_at", "receipt", "models"])]
+    pub(crate) requests: Option<PathBuf>,
 
     /// Person whose rows to forget
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = parse::person)]

@@ -1,6 +1,7 @@
 //! Values of options that need more than a type.
 
 use clap::builder::PossibleValuesParser;
+use efface_io::RowCondition;
 use efface_receipt::Time;
 
 /// A person, by a column and the value in it.
@@ -17,6 +18,20 @@ pub(crate) fn person(text: &str) -> Result<SubjectValue, String> {
             Ok(SubjectValue { column: column.into(), value: value.into() })
         }
         _ => Err("write it as COLUMN=VALUE, as in user_id=u1042".into()),
+    }
+}
+
+/// Which rows of a file are meant.
+pub(crate) fn condition(text: &str) -> Result<RowCondition, String> {
+    RowCondition::parse(text).map_err(|error| error.to_string())
+}
+
+/// `;`, `tab`.
+pub(crate) fn separator(text: &str) -> Result<u8, String> {
+    match (text, text.as_bytes()) {
+        ("tab" | "\\t", _) => Ok(b'\t'),
+        (_, [byte]) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("write one ASCII character, or tab; it is no quote".into()),
     }
 }
 

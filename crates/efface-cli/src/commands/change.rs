@@ -13,7 +13,7 @@ pub(crate) fn learn(args: &LearnArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
-    let report = engine.learn(&source, &terminal.bars())?;
+    let report = engine.learn(source, &terminal.bars())?;
     tell("learned", &report, terminal)
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn amend(args: &AmendArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let mut engine = terminal.change(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
-    let report = engine.amend(&source, &terminal.bars())?;
+    let report = engine.amend(source, &terminal.bars())?;
     tell("amended", &report, terminal)
 }
 

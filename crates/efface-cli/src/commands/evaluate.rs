@@ -15,7 +15,7 @@ const SHOWN: usize = 20;
 pub(crate) fn run(args: &EvaluateArguments, terminal: &Terminal) -> Result {
     let mut engine = terminal.look(&args.model)?;
     args.encoder.iter().for_each(|folder| engine.set_encoder(folder));
-    let found = engine.evaluate(&open(&args.data)?, &terminal.bars())?;
+    let found = engine.evaluate(open(&args.data)?, &terminal.bars())?;
     if terminal.json() {
         return terminal.object(&found);
     }
@@ -31,8 +31,10 @@ pub(crate) fn run(args: &EvaluateArguments, terminal: &Terminal) -> Result {
 pub(super) fn tell_unknown(found: &ScoredRows, terminal: &Terminal) {
     if found.unknown_names > 0 {
         let names = count(found.unknown_names as usize, "value");
+        let were = if found.unknown_names == 1 { "was" } else { "were" };
+        let count_for = if found.unknown_names == 1 { "counts" } else { "count" };
         terminal.note(&format!(
-            "{names} in these rows (words, levels or indices) were not there at fit and count for nothing"
+            "{names} in these rows (words, levels or indices) {were} not there at fit and {count_for} for nothing"
         ));
     }
 }

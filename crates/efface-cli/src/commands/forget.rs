@@ -8,7 +8,7 @@ use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection, na
 use efface_receipt::RequestOutcome;
 
 use super::change::{ending, within_tolerance};
-use super::folder;
+use super::{folder, requests};
 use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
@@ -18,6 +18,9 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     let Some(model) = args.model.clone() else { return folder::forget(args, terminal) };
+    if let Some(file) = args.requests.clone() {
+        return requests::run(&model, &file, &args, terminal);
+    }
     let inputs: Vec<&Path> = std::iter::once(&model).chain(&args.ids_file).map(PathBuf::as_path).collect();
     let output = |path: &PathBuf| OutputFile::file(path, &inputs, args.force, terminal);
     let receipt = args.receipt.as_ref().map(output).transpose()?;
@@ -94,7 +97,7 @@ fn tell_receipt(report: &ChangeReport, terminal: &Terminal) {
 }
 
 /// A request that took nothing out ends with a code that says so, though the log has its receipt.
-fn ended(report: &ChangeReport) -> Result {
+pub(super) fn ended(report: &ChangeReport) -> Result {
     let reason = report.reason.clone().unwrap_or_default();
     match report.outcome {
         RequestOutcome::NotFound => Err(Failure::not_found(reason)),

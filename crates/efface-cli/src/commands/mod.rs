@@ -15,6 +15,7 @@ pub(crate) mod log;
 pub(crate) mod predict;
 pub(crate) mod receipt;
 pub(crate) mod reproduce;
+mod requests;
 pub(crate) mod serve;
 pub(crate) mod upkeep;
 pub(crate) mod verify;
@@ -22,24 +23,40 @@ pub(crate) mod witness;
 
 use std::path::Path;
 
+use efface_engine::RowSource;
 use efface_io::{FileFormat, Source};
 
 use crate::cli::DataArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 
-/// Opens a data file, or takes standard input for one.
-fn open(data: &DataArguments) -> Result<Source> {
+/// Opens data files, or takes standard input for one, and leaves out rows that are not meant.
+fn open(data: &DataArguments) -> Result<RowSource> {
+    let files: Result<Vec<Source>> = data.files.iter().map(|file| open_file(file, data)).collect();
+    let rows = RowSource::several(files?)?;
+    Ok(match &data.condition {
+        Some(condition) => rows.matching(condition.clone()),
+        None => rows,
+    })
+}
+
+/// Opens one file as the options say that it is written.
+fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
     let format = data.format.map(FileFormat::from);
-    if data.file != Path::new("-") {
-        return Ok(Source::open(&data.file, format)?.with_limits(data.limits()));
+    if file != Path::new("-") {
+        return Ok(Source::open(file, format)?.with_limits(data.limits()).with_dialect(data.dialect())?);
+    }
+    if data.files.len() > 1 {
+        let failure = Failure::usage("standard input is read alone, and not with other files");
+        return Err(failure.hint("save it to a file"));
     }
     if format.is_none() {
         let failure = Failure::usage("standard input has no extension that would tell its format");
         return Err(failure.hint("add --format, for example --format csv"));
     }
     let bytes = list::table(format != Some(FileFormat::Parquet))?;
-    Ok(Source::from_bytes("standard input", bytes, format)?.with_limits(data.limits()))
+    let source = Source::from_bytes("standard input", bytes, format)?;
+    Ok(source.with_limits(data.limits()).with_dialect(data.dialect())?)
 }
 
 /// As many threads as asked for, or as there are cores.

@@ -1,7 +1,7 @@
 //! `efface predict`: the scores of a file's rows, as CSV or JSON lines, while they are computed.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use efface_engine::{Error, ModelSummary, Prediction, ScoredRows};
 use efface_report::spreadsheet_text;
@@ -17,7 +17,11 @@ use crate::terminal::Terminal;
 pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let mut out = match output {
-        Some(path) => OutputFile::file(path, &[&args.model, &args.data.file], args.force, terminal)?,
+        Some(path) => {
+            let inputs: Vec<&Path> =
+                std::iter::once(&args.model).chain(&args.data.files).map(PathBuf::as_path).collect();
+            OutputFile::file(path, &inputs, args.force, terminal)?
+        }
         None => OutputFile::stdout(),
     };
     let mut engine = terminal.look(&args.model)?;
@@ -26,7 +30,7 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let source = open(&args.data)?;
     let name = PathBuf::from(out.name());
     let mut writer = PredictionWriter { summary: &summary, csv: !terminal.json(), begun: false };
-    let found = engine.predict(&source, &mut |prediction| {
+    let found = engine.predict(source, &mut |prediction| {
         writer.write(&mut out, &prediction).map_err(|cause| Error::io(&name, cause))
     })?;
     out.finish()?;

@@ -21,6 +21,8 @@ pub(crate) struct Blueprint {
     pub(crate) id: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) weight: Option<String>,
+    /// Columns whose dates are read as days since 1970.
+    pub(crate) dates: Vec<String>,
     pub(crate) goal: TargetGoal,
     /// How rows are kept.
     pub(crate) layout: RowLayout,

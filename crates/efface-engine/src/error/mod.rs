@@ -55,6 +55,22 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// No row of a file is meant.
+    #[error("no row of {} is meant by {what}", file.display())]
+    NothingChosen {
+        /// The file.
+        file: PathBuf,
+        /// What chose among its rows.
+        what: String,
+    },
+    /// What is wrong in one of several files that are read together.
+    #[error("{}: {cause}", file.display())]
+    InFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong there.
+        cause: Box<Error>,
+    },
     /// A cell that cannot be used.
     #[error("line {line}, column `{column}`: {problem}")]
     Cell {
@@ -381,7 +397,9 @@ impl Error {
             | Self::UnknownMethod { .. }
             | Self::EmptyRequest
             | Self::NamedTwice { .. } => ErrorKind::Usage,
+            Self::InFile { cause, .. } => cause.kind(),
             Self::NoRows { .. }
+            | Self::NothingChosen { .. }
             | Self::Cell { .. }
             | Self::Line { .. }
             | Self::RepeatedId { .. }

@@ -41,7 +41,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let stored = model::state_head(&prepared.model, &state);
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, .. } = prepared;
-    let PreparedModel { network, backbone, penalty, cut, .. } = prepared;
+    let PreparedModel { network, backbone, penalty, remarks, cut, .. } = prepared;
     progress.finish();
 
     replaced.check(&names)?;
@@ -99,6 +99,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         tolerance_missed: evidence.tolerance_missed(),
         seconds: started.elapsed().as_secs_f64(),
         cut,
+        remarks,
         carried: replaced.carried(),
         dropped: replaced.dropped,
     })

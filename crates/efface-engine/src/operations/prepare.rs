@@ -3,7 +3,7 @@
 use efface::scores::choose_penalty;
 use efface::{Fit, RowId};
 
-use super::ingest::{self, ReadPurpose, RowReader};
+use super::ingest::{self, ObservedColumns, ReadPurpose, RowReader};
 use super::network;
 use super::prepared::PreparedModel;
 use super::recipe;
@@ -25,7 +25,7 @@ pub(crate) fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<P
 
 /// The rows of a file of columns or indices, and a model of them.
 fn prepare_columns(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
-    let (mut blueprint, encoder) = ingest::observe(request, progress)?;
+    let ObservedColumns { mut blueprint, encoder, remarks } = ingest::observe(request, progress)?;
     let reader = RowReader::new(None, encoder.as_ref());
     let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
@@ -55,6 +55,7 @@ fn prepare_columns(request: &FitRequest, progress: &dyn Progress) -> Result<Prep
         network: None,
         backbone: None,
         penalty,
+        remarks,
         cut: 0,
     })
 }

@@ -22,6 +22,8 @@ pub(crate) struct PreparedModel {
     pub(crate) backbone: Option<Vec<u8>>,
     /// How the penalty was chosen, where it was chosen from the rows.
     pub(crate) penalty: Option<PenaltyChoice>,
+    /// What the user should know of the columns.
+    pub(crate) remarks: Vec<String>,
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
 }

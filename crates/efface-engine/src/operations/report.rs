@@ -77,6 +77,8 @@ pub struct FitReport {
     pub seconds: f64,
     /// Texts of which the encoder of a network reads the beginning only.
     pub cut: u64,
+    /// Columns that are probably no features, a sentence each.
+    pub remarks: Vec<String>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.
     pub carried: u64,
     /// Why its list of them, or a part of it, was not carried over; None where there was none, or all of it was.

@@ -1,7 +1,10 @@
-//! Which rows of a source are meant: those that are held out, those of a fold. A choice looks at one row at a time and depends on
+//! Which rows of a source are meant: those that a condition keeps, those that are held out, those of a fold. A choice looks at one row at a time and depends on
 //! no other, so that it stays when rows come or go.
 
+use std::collections::HashMap;
+
 use efface::features::{Cell, FeatureError};
+use efface_io::RowCondition;
 use efface_receipt::sha256;
 
 use crate::codec::blueprint::text;
@@ -13,6 +16,8 @@ pub(crate) enum RowChoice {
     /// Rows whose place lies in a range, or outside it. The place is a number from 0 to 1 that follows from a seed and from the id
     /// of the row, or from its position where it has no id.
     Drawn(DrawnRows),
+    /// Rows that a condition keeps.
+    Where(RowCondition),
 }
 
 /// Rows by their places.
@@ -53,28 +58,37 @@ pub(crate) struct BoundChoice {
     choice: RowChoice,
     /// Where the id stands.
     id: Option<usize>,
+    /// Where the columns of a condition stand.
+    places: HashMap<String, usize>,
 }
 
 impl BoundChoice {
     /// Finds the columns of a choice.
     pub(crate) fn find(choice: &RowChoice, columns: &[String]) -> Result<Self> {
-        let place = |name: &String| {
-            let missing = || FeatureError::MissingColumn { name: name.clone(), exist: columns.to_vec() };
+        let place = |name: &str| {
+            let missing = || FeatureError::UnknownColumn { name: name.into(), exist: columns.to_vec() };
             columns.iter().position(|column| column == name).ok_or_else(missing)
         };
-        let id = match choice {
-            RowChoice::Drawn(drawn) => drawn.column.as_ref().map(place).transpose()?,
-        };
-        Ok(Self { choice: choice.clone(), id })
+        let mut id = None;
+        let mut places = HashMap::new();
+        match choice {
+            RowChoice::Drawn(drawn) => id = drawn.column.as_deref().map(place).transpose()?,
+            RowChoice::Where(condition) => {
+                for column in condition.columns() {
+                    places.insert(column.to_owned(), place(column)?);
+                }
+            }
+        }
+        Ok(Self { choice: choice.clone(), id, places })
     }
 
     /// A choice on rows without columns.
     pub(crate) fn without_columns(choice: &RowChoice) -> Result<Self> {
         match choice {
             RowChoice::Drawn(drawn) if drawn.column.is_none() => {
-                Ok(Self { choice: choice.clone(), id: None })
+                Ok(Self { choice: choice.clone(), id: None, places: HashMap::new() })
             }
-            RowChoice::Drawn(_) => Err(Error::request(
+            RowChoice::Drawn(_) | RowChoice::Where(_) => Err(Error::request(
                 "svmlight lines have no columns",
                 "leave out the options that name columns",
             )),
@@ -87,6 +101,9 @@ impl BoundChoice {
             RowChoice::Drawn(drawn) => {
                 let id = self.id.and_then(|at| cells.get(at)).and_then(text);
                 drawn.keeps(&id.unwrap_or_else(|| position.to_string()))
+            }
+            RowChoice::Where(condition) => {
+                condition.holds(&|name| self.places.get(name).and_then(|at| cells.get(*at)))
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use efface::features::Cell;
-use efface_io::{ReadFault, ReadLimits, Source, SparseRecord, TableRecord};
+use efface::features::{Cell, FeatureError};
+use efface_io::{ReadFault, ReadLimits, RowCondition, Source, SparseRecord, TableRecord, days_since_1970};
 
 use crate::error::{Error, Result};
 use crate::operations::row_choice::{BoundChoice, RowChoice};
@@ -22,8 +23,18 @@ pub enum RowSource {
     Records(RecordTable),
     /// Rows of index–value pairs, as in an svmlight file.
     Sparse(SparseRows),
+    /// Several files with the same columns, read one after the other.
+    Several(SeveralFiles),
     /// Some of the rows of another source.
     Chosen(ChosenRows),
+}
+
+/// Files that are read as one table. Positions go on from file to file, lines begin anew in each.
+#[derive(Debug, Clone)]
+pub struct SeveralFiles {
+    files: Arc<[Source]>,
+    /// The file that the latest pass has come to, for errors that know only a line.
+    current: Arc<AtomicUsize>,
 }
 
 /// Some of the rows of a source. They keep their positions in it.
@@ -203,8 +214,17 @@ impl RowSource {
             Self::File(source) => source.is_sparse(),
             Self::Records(_) => false,
             Self::Sparse(_) => true,
+            Self::Several(several) => several.files.first().is_some_and(Source::is_sparse),
             Self::Chosen(chosen) => chosen.source.is_sparse(),
         }
+    }
+
+    /// The names of the columns.
+    ///
+    /// # Errors
+    /// The rows are index–value pairs, or the file cannot be read.
+    pub fn columns(&self) -> Result<Vec<String>> {
+        Ok(self.table()?.columns().to_vec())
     }
 
     /// What errors call the source.
@@ -212,7 +232,68 @@ impl RowSource {
         match self {
             Self::File(source) => source.path().to_owned(),
             Self::Records(_) | Self::Sparse(_) => Path::new(IN_MEMORY).to_owned(),
+            Self::Several(several) => {
+                let names: Vec<String> =
+                    several.files.iter().map(|file| file.path().display().to_string()).collect();
+                names.join(", ").into()
+            }
             Self::Chosen(chosen) => chosen.source.name(),
+        }
+    }
+
+    /// Files that are read as one table, in their order.
+    ///
+    /// # Errors
+    /// There are none, or tables and sparse vectors among them.
+    pub fn several(mut files: Vec<Source>) -> Result<Self> {
+        if files.len() == 1 {
+            return Ok(Self::File(files.swap_remove(0)));
+        }
+        let sparse = files.iter().filter(|file| file.is_sparse()).count();
+        if files.is_empty() || (sparse != 0 && sparse != files.len()) {
+            return Err(Error::request("tables and svmlight files cannot be read together", "give one kind"));
+        }
+        Ok(Self::Several(SeveralFiles { files: files.into(), current: Arc::default() }))
+    }
+
+    /// The rows of this source that a condition keeps. They are named by their positions in the whole source, where they have no id.
+    #[must_use]
+    pub fn matching(&self, condition: RowCondition) -> Self {
+        self.chosen(RowChoice::Where(condition))
+    }
+
+    /// That there are no rows, and why.
+    pub(crate) fn no_rows(&self) -> Error {
+        let file = self.name();
+        match self {
+            Self::Chosen(ChosenRows { choice: RowChoice::Where(condition), .. }) => {
+                Error::NothingChosen { file, what: condition.to_string() }
+            }
+            Self::Chosen(ChosenRows { choice: RowChoice::Drawn(_), source }) => match &**source {
+                Self::Chosen(_) => source.no_rows(),
+                _ => Error::NothingChosen {
+                    file,
+                    what: "the share that is held out, or what it leaves".into(),
+                },
+            },
+            _ => Error::NoRows { file },
+        }
+    }
+
+    /// An error that knows only a line, with the file that the latest pass had come to.
+    pub(crate) fn located(&self, error: Error) -> Error {
+        match self {
+            // Two files may hold the two rows of one id.
+            Self::Several(_) if matches!(error, Error::RepeatedId { .. }) => {
+                Error::InFile { file: self.name(), cause: Box::new(error) }
+            }
+            Self::Several(several) if !matches!(error, Error::Read(_)) => {
+                let at = several.current.load(Ordering::Relaxed);
+                let file = several.files.get(at).map_or_else(|| self.name(), |file| file.path().to_owned());
+                Error::InFile { file, cause: Box::new(error) }
+            }
+            Self::Chosen(chosen) => chosen.source.located(error),
+            _ => error,
         }
     }
 
@@ -229,6 +310,7 @@ impl RowSource {
                 Ok(TablePass::new(TableRows::Memory { records: records.clone(), next: 0 }))
             }
             Self::Sparse(_) => Err(fault(ReadFault::Shape { found: "sparse vectors", wanted: "a table" })),
+            Self::Several(several) => Ok(TablePass::new(TableRows::Files(FilePass::open(several)?))),
             Self::Chosen(chosen) => {
                 let mut pass = chosen.source.table()?;
                 pass.choices.push(BoundChoice::find(&chosen.choice, pass.columns())?);
@@ -243,6 +325,15 @@ impl RowSource {
             Self::File(source) => Ok(SparsePass::new(SparseInput::File(Box::new(source.sparse()?)))),
             Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
             Self::Sparse(rows) => Ok(SparsePass::new(SparseInput::Memory { rows: rows.clone(), next: 0 })),
+            Self::Several(several) => {
+                several.current.store(0, Ordering::Relaxed);
+                let first = several.files[0].sparse()?;
+                Ok(SparsePass::new(SparseInput::Files {
+                    several: several.clone(),
+                    at: 0,
+                    pass: Box::new(first),
+                }))
+            }
             Self::Chosen(chosen) => {
                 let mut pass = chosen.source.sparse()?;
                 pass.choices.push(BoundChoice::without_columns(&chosen.choice)?);
@@ -256,6 +347,7 @@ impl RowSource {
         match self {
             Self::File(source) => source.limits(),
             Self::Records(_) | Self::Sparse(_) => ReadLimits::default(),
+            Self::Several(several) => several.files[0].limits(),
             Self::Chosen(chosen) => chosen.source.limits(),
         }
     }
@@ -264,7 +356,7 @@ impl RowSource {
     pub(super) fn progress(&self) -> Option<efface_io::ReadProgress> {
         match self {
             Self::File(source) => Some(source.progress()),
-            Self::Records(_) | Self::Sparse(_) => None,
+            Self::Records(_) | Self::Sparse(_) | Self::Several(_) => None,
             Self::Chosen(chosen) => chosen.source.progress(),
         }
     }
@@ -278,6 +370,8 @@ fn fault(fault: ReadFault) -> Error {
 pub(super) struct TablePass {
     rows: TableRows,
     choices: Vec<BoundChoice>,
+    /// Columns whose dates become days, and where they stand.
+    dates: Vec<(usize, String)>,
     /// Rows read so far, those that no choice keeps included.
     passed: u64,
 }
@@ -285,17 +379,19 @@ pub(super) struct TablePass {
 enum TableRows {
     File(Box<efface_io::RecordPass>),
     Memory { records: RecordTable, next: usize },
+    Files(FilePass),
 }
 
 impl TablePass {
     fn new(rows: TableRows) -> Self {
-        Self { rows, choices: Vec::new(), passed: 0 }
+        Self { rows, choices: Vec::new(), dates: Vec::new(), passed: 0 }
     }
 
     pub(super) fn columns(&self) -> &[String] {
         match &self.rows {
             TableRows::File(table) => table.columns(),
             TableRows::Memory { records, .. } => records.columns(),
+            TableRows::Files(files) => &files.columns,
         }
     }
 
@@ -310,11 +406,42 @@ impl TablePass {
             self.passed += 1;
             let position = self.position();
             if self.choices.iter().all(|choice| choice.keeps(&record.cells, position)) {
+                for (at, column) in &self.dates {
+                    read_date(&mut record.cells[*at], record.line, column)?;
+                }
                 return Ok(true);
             }
         }
         Ok(false)
     }
+
+    /// Reads dates in these columns as days since 1970 from now on.
+    pub(super) fn read_dates(&mut self, names: &[String]) -> Result<()> {
+        for name in names {
+            let Some(at) = self.columns().iter().position(|column| column == name) else {
+                let exist = self.columns().to_vec();
+                return Err(FeatureError::UnknownColumn { name: name.clone(), exist }.into());
+            };
+            self.dates.push((at, name.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// A date becomes the days since 1970; a number is taken for such days, and nothing stays nothing.
+fn read_date(cell: &mut Cell, line: u64, column: &str) -> Result<()> {
+    if let Cell::Text(text) = cell {
+        let Some(days) = days_since_1970(text) else {
+            return Err(Error::Cell {
+                line,
+                column: column.into(),
+                problem: "this is no date",
+                hint: Some("write dates as 2026-03-02, 2026-03-02 09:15 or 2026-03-02T09:15:30Z".into()),
+            });
+        };
+        *cell = Cell::Number(days);
+    }
+    Ok(())
 }
 
 impl TableRows {
@@ -328,7 +455,66 @@ impl TableRows {
                 record.cells.clone_from(cells);
                 Ok(true)
             }
+            Self::Files(files) => files.read(record),
         }
+    }
+}
+
+/// A pass over several files.
+struct FilePass {
+    several: SeveralFiles,
+    at: usize,
+    pass: Box<efface_io::RecordPass>,
+    /// The columns of the first file.
+    columns: Vec<String>,
+    /// Where each of them stands in this file.
+    places: Vec<usize>,
+    scratch: TableRecord,
+}
+
+impl FilePass {
+    fn open(several: &SeveralFiles) -> Result<Self> {
+        several.current.store(0, Ordering::Relaxed);
+        let pass = Box::new(several.files[0].table()?);
+        let columns = pass.columns().to_vec();
+        let places = (0..columns.len()).collect();
+        let scratch = TableRecord::default();
+        Ok(Self { several: several.clone(), at: 0, pass, columns, places, scratch })
+    }
+
+    fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
+        while !self.pass.read(&mut self.scratch)? {
+            if self.at + 1 == self.several.files.len() {
+                return Ok(false);
+            }
+            self.at += 1;
+            self.several.current.store(self.at, Ordering::Relaxed);
+            self.begin()?;
+        }
+        record.line = self.scratch.line;
+        record.cells.clear();
+        record.cells.extend(self.places.iter().map(|&place| self.scratch.cells[place].clone()));
+        Ok(true)
+    }
+
+    /// Begins the next file, whose columns may stand in another order.
+    fn begin(&mut self) -> Result<()> {
+        let file = &self.several.files[self.at];
+        *self.pass = file.table()?;
+        let found = self.pass.columns();
+        let absent = |names: &[String], among: &[String]| -> Vec<String> {
+            names.iter().filter(|name| !among.contains(name)).cloned().collect()
+        };
+        let missing = absent(&self.columns, found);
+        let more = absent(found, &self.columns);
+        if !missing.is_empty() || !more.is_empty() {
+            let first = self.several.files[0].path().to_owned();
+            let fault = Box::new(ReadFault::OtherColumns { first, missing, more });
+            return Err(efface_io::Error { file: file.path().to_owned(), fault }.into());
+        }
+        self.places =
+            self.columns.iter().filter_map(|name| found.iter().position(|other| other == name)).collect();
+        Ok(())
     }
 }
 
@@ -343,6 +529,7 @@ pub(super) struct SparsePass {
 enum SparseInput {
     File(Box<efface_io::SparseTable>),
     Memory { rows: SparseRows, next: usize },
+    Files { several: SeveralFiles, at: usize, pass: Box<efface_io::SparseTable> },
 }
 
 impl SparsePass {
@@ -379,6 +566,17 @@ impl SparseInput {
                 record.target = *target;
                 record.qid = None;
                 record.entries.clone_from(entries);
+                Ok(true)
+            }
+            Self::Files { several, at, pass } => {
+                while !pass.read(record)? {
+                    if *at + 1 == several.files.len() {
+                        return Ok(false);
+                    }
+                    *at += 1;
+                    several.current.store(*at, Ordering::Relaxed);
+                    **pass = several.files[*at].sparse()?;
+                }
                 Ok(true)
             }
         }

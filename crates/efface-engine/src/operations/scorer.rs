@@ -149,7 +149,7 @@ impl Scorer {
             ));
         }
         let found = self.score(&rows, ReadPurpose::Evaluate, progress, &mut |_| Ok(()))?;
-        if found.rows == 0 { Err(Error::NoRows { file: rows.name() }) } else { Ok(found) }
+        if found.rows == 0 { Err(rows.no_rows()) } else { Ok(found) }
     }
 
     fn score(

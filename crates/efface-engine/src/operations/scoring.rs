@@ -97,7 +97,7 @@ fn judged(
     progress: &dyn Progress,
 ) -> Result<QualityScores> {
     let found = Scorer::of_prepared(prepared, path)?.evaluate(rows, progress)?;
-    found.quality.ok_or_else(|| Error::NoRows { file: rows.name() })
+    found.quality.ok_or_else(|| rows.no_rows())
 }
 
 /// Every fold is judged by a model that was fitted on the others, from the choice of features on.
@@ -119,11 +119,11 @@ fn cross_validated(
         let rows = request.source.chosen(RowChoice::Drawn(unseen));
         match judged(&prepared, &rows, path, progress) {
             // Few rows in many folds leave some of them empty.
-            Err(Error::NoRows { .. }) => {}
+            Err(Error::NoRows { .. } | Error::NothingChosen { .. }) => {}
             quality => all.push(quality?),
         }
     }
-    QualityScores::mean_of(&all).ok_or_else(|| Error::NoRows { file: request.source.name() })
+    QualityScores::mean_of(&all).ok_or_else(|| request.source.no_rows())
 }
 
 /// Leave-one-out. An encoder that was trained on the rows has seen them all, so that there its answers would flatter.

@@ -179,6 +179,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--checkpoint", network.checkpoint.is_some(), lstm),
         ("--test, --holdout or --cv", judged, &all_but_clusters),
         ("--hash", args.hash.is_some(), bags),
+        ("--dates", !args.dates.is_empty(), bags),
         ("--vocab-file", args.vocab_file.is_some(), bags),
     ];
     if sharded && model == ModelName::KMeans {

@@ -11,10 +11,10 @@ use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path}
 use efface_engine::{
     EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, ScoringPlan,
 };
-use efface_io::{Compression, FileFormat, Source};
+use efface_io::Compression;
 
 use super::change::missed;
-use super::{evaluate, open};
+use super::{evaluate, open, open_file};
 use crate::cli::{FitArguments, ModelName, PenaltyValue, ScoringArguments};
 use crate::failure::{Failure, Result};
 use crate::list;
@@ -42,6 +42,9 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     }
     if let Some(dropped) = &report.dropped {
         terminal.warn(dropped);
+    }
+    for remark in &report.remarks {
+        terminal.warn(remark);
     }
     if terminal.json() {
         return terminal.object(&report);
@@ -93,7 +96,7 @@ fn check(args: &FitArguments, output: &Path) -> Result {
     let inputs: Vec<&Path> = read
         .into_iter()
         .flatten()
-        .chain([&args.data.file])
+        .chain(&args.data.files)
         .chain(&args.scoring.test)
         .map(PathBuf::as_path)
         .collect();
@@ -109,17 +112,18 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     let network = network::choose(&args)?;
     let scoring = scoring(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
-        let names = source.table()?.columns().iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
+        let names = source.columns()?.iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>();
         let failure = Failure::usage("no target: the column to predict is not named");
         return Err(failure.hint(format!("name it with --target; the table has {}", names.join(", "))));
     }
     Ok(FitRequest {
         drop_suppressed: args.overwriting.drop_suppressed,
-        source: source.into(),
+        source,
         targets: args.targets,
         text: args.text,
         categorical: args.categorical,
         numeric: args.numeric,
+        dates: args.dates,
         ignore: args.ignore,
         id: args.id,
         subject: args.subject,
@@ -161,8 +165,7 @@ fn scoring(args: &FitArguments) -> Result<Option<ScoringPlan>> {
     let seed = args.settings.seed.unwrap_or(0);
     let ScoringArguments { test, holdout, cv } = &args.scoring;
     if let Some(file) = test {
-        let source = Source::open(file, args.data.format.map(FileFormat::from))?;
-        return Ok(Some(ScoringPlan::Test(source.with_limits(args.data.limits()).into())));
+        return Ok(Some(ScoringPlan::Test(open_file(file, &args.data)?.into())));
     }
     let held_out = holdout.map(|share| ScoringPlan::HoldOut { share, seed });
     Ok(held_out.or(cv.map(|folds| ScoringPlan::CrossValidation { folds, seed })))
@@ -182,13 +185,12 @@ fn words(args: &FitArguments) -> Result<WordSource> {
 
 /// Where the model goes: next to the data unless said otherwise.
 fn output(args: &FitArguments) -> Result<PathBuf> {
-    let file = &args.data.file;
-    match &args.output {
-        Some(path) => Ok(path.clone()),
-        None if file == Path::new("-") => {
+    match (&args.output, args.data.named()) {
+        (Some(path), _) => Ok(path.clone()),
+        (None, Some(file)) => Ok(beside(file)),
+        (None, None) => {
             Err(Failure::usage("standard input has no name for the model to take").hint("add -o FILE"))
         }
-        None => Ok(beside(file)),
     }
 }
 

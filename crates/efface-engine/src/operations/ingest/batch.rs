@@ -147,9 +147,9 @@ pub(crate) fn gather(
         Ok(())
     })?;
     if rows == 0 {
-        return Err(Error::NoRows { file: source.name() });
+        return Err(source.no_rows());
     }
-    batch.check_ids()?;
+    batch.check_ids().map_err(|error| source.located(error))?;
     Ok(batch)
 }
 

@@ -2,6 +2,7 @@
 //! into features. Memory goes to what is kept and to nothing else.
 
 mod batch;
+mod column_watch;
 mod labels;
 mod observe;
 mod svmlight;
@@ -9,7 +10,7 @@ mod table;
 mod texts;
 
 pub(crate) use batch::{FeatureTable, RowBatch, RowNames, gather};
-pub(crate) use observe::observe;
+pub(crate) use observe::{ObservedColumns, observe};
 pub(crate) use texts::observe as observe_texts;
 
 use std::collections::HashSet;
@@ -108,11 +109,12 @@ pub(crate) fn each(
     progress: &dyn Progress,
     see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
-    match reader {
+    let read = match reader {
         RowReader::Columns(encoder) => table::each(source, blueprint, encoder, purpose, progress, see),
         RowReader::Texts(encoder) => texts::each(source, blueprint, encoder, purpose, progress, see),
         RowReader::Indices => svmlight::each(source, blueprint, purpose, progress, see),
-    }
+    };
+    read.map_err(|error| source.located(error))
 }
 
 /// Tells `progress` now and then how far a pass over `source` has come.

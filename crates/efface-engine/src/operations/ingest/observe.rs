@@ -7,6 +7,7 @@ use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
 use super::ReadTicker;
+use super::column_watch::ColumnWatch;
 use super::labels::TargetObserver;
 use super::table::place;
 use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
@@ -16,13 +17,23 @@ use crate::operations::request::FitRequest;
 use crate::progress::Progress;
 use crate::randomness::random_bytes;
 
+/// What the first pass found out.
+pub(crate) struct ObservedColumns {
+    pub(crate) blueprint: Blueprint,
+    pub(crate) encoder: Option<Encoder>,
+    /// What the user should know of the columns.
+    pub(crate) remarks: Vec<String>,
+}
+
 /// Reads the whole file once.
-pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
     check(request)?;
     if let WordSource::Hashed(features) = request.words {
         check_width(request, features)?;
     }
-    if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) }
+    let observed =
+        if request.source.is_sparse() { svmlight(request, progress) } else { table(request, progress) };
+    observed.map_err(|error| request.source.located(error))
 }
 
 fn check(request: &FitRequest) -> Result<()> {
@@ -104,12 +115,16 @@ fn classify(request: &FitRequest) -> bool {
     request.classify || request.model.describe().task.classifies()
 }
 
-fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
     let mut table = request.source.table()?;
+    table.read_dates(&request.dates)?;
     let columns = table.columns().to_vec();
     let mut ignored = request.targets.clone();
     ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
     ignored.extend(request.ignore.iter().cloned());
+    // With texts, only columns that are named are features, and those were meant.
+    let watched = if request.text.is_empty() { columns.as_slice() } else { &[] };
+    let mut watch = ColumnWatch::new(watched, &ignored);
     let options = EncoderOptions {
         ignored,
         text: request.text.clone(),
@@ -135,14 +150,15 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
     let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
     let mut record = TableRecord::default();
     while table.read(&mut record)? {
-        for (at, name, watch) in &mut targets {
-            watch.observe(&record.cells[*at], record.line, name)?;
+        for (at, name, target) in &mut targets {
+            target.observe(&record.cells[*at], record.line, name)?;
         }
         builder.observe(&record.cells, record.line)?;
+        watch.observe(&record.cells);
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.name() });
+        return Err(request.source.no_rows());
     }
     let encoder = builder.finish()?;
     check_width(request, encoder.width() as u64)?;
@@ -153,6 +169,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         id: request.id.clone(),
         subject: request.subject.clone(),
         weight: request.weight.clone(),
+        dates: request.dates.clone(),
         // Several targets are all numbers, so that any of the goals speaks for all.
         goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
         layout: layout_of(&encoder),
@@ -161,10 +178,10 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Op
         first_index: None,
         texts: None,
     };
-    Ok((blueprint, Some(encoder)))
+    Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks: watch.finish() })
 }
 
-fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint, Option<Encoder>)> {
+fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
     // Labels of a file to cluster are read past.
     let supervised = request.model.describe().task.has_targets();
     let mut watch = TargetObserver::new(classify(request), &request.positive);
@@ -183,7 +200,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.name() });
+        return Err(request.source.no_rows());
     }
     let Some((least, most)) = indices else {
         return Err(efface::features::FeatureError::NoFeatures.into());
@@ -194,6 +211,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         id: None,
         subject: None,
         weight: None,
+        dates: Vec::new(),
         goal: if supervised { watch.finish(LABEL)? } else { TargetGoal::Nothing },
         layout: RowLayout::Sparse64,
         stored_width: (most - first) as usize + 1,
@@ -201,5 +219,5 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<(Blueprint,
         first_index: Some(first),
         texts: None,
     };
-    Ok((blueprint, None))
+    Ok(ObservedColumns { blueprint, encoder: None, remarks: Vec::new() })
 }

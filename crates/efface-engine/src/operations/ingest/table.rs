@@ -127,6 +127,7 @@ pub(super) fn each(
     see: &mut dyn FnMut(EncodedExample<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut table = source.table()?;
+    table.read_dates(&blueprint.dates)?;
     let columns = table.columns().to_vec();
     let binding = encoder.bind(&columns)?;
     let roles = ColumnRoles::find(blueprint, &columns, purpose)?;

@@ -63,7 +63,7 @@ pub(crate) fn observe(
         ticker.row();
     }
     if ticker.finish() == 0 {
-        return Err(Error::NoRows { file: request.source.name() });
+        return Err(request.source.no_rows());
     }
     let words = match (learner, most) {
         (Some(learner), Some(most)) => {
@@ -77,6 +77,7 @@ pub(crate) fn observe(
         id: request.id.clone(),
         subject: request.subject.clone(),
         weight: request.weight.clone(),
+        dates: Vec::new(),
         goal: watch.finish(&target)?,
         layout: RowLayout::WordIds,
         stored_width: max_tokens,

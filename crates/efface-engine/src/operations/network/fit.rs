@@ -228,6 +228,7 @@ impl GatheredTexts {
             network,
             backbone,
             penalty: None,
+            remarks: Vec::new(),
             cut,
         }
     }

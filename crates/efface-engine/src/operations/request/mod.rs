@@ -27,6 +27,8 @@ pub struct FitRequest {
     pub categorical: Vec<String>,
     /// Columns that must hold numbers.
     pub numeric: Vec<String>,
+    /// Columns of dates, which are read as days since 1970.
+    pub dates: Vec<String>,
     /// Columns to leave out.
     pub ignore: Vec<String>,
     /// The column that names a row; without one, rows are named by their position 0, 1, 2, ….
@@ -82,6 +84,7 @@ impl FitRequest {
             text: Vec::new(),
             categorical: Vec::new(),
             numeric: Vec::new(),
+            dates: Vec::new(),
             ignore: Vec::new(),
             id: None,
             subject: None,

@@ -1,0 +1,135 @@
+//! Columns that are probably no features: those that never change, and those that look like ids. They are told, and used all the same:
+//! the user may know better.
+
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use efface::features::Cell;
+
+/// Fewer rows say nothing about a column.
+const FEWEST_ROWS: u64 = 20;
+
+/// More distinct values than this are not kept: a column of so many is told by the first of them.
+const MOST_VALUES: usize = 1 << 20;
+
+/// Whole numbers count as ids when they lie as close as running numbers do: in a range of at most this many times their number.
+const WIDEST_RANGE: f64 = 4.0;
+
+/// Watches the columns of a table that are not named for another role.
+pub(crate) struct ColumnWatch {
+    columns: Vec<WatchedColumn>,
+    rows: u64,
+}
+
+struct WatchedColumn {
+    at: usize,
+    name: String,
+    first: Option<Cell>,
+    constant: bool,
+    /// Hashes of all values; None once a value came twice, or one was no id.
+    values: Option<HashSet<u64>>,
+    least: f64,
+    most: f64,
+}
+
+impl ColumnWatch {
+    /// Watches all columns but those that are left out of the features.
+    pub(crate) fn new(columns: &[String], ignored: &[String]) -> Self {
+        let watched = columns.iter().enumerate().filter(|(_, name)| !ignored.contains(name));
+        let columns = watched.map(|(at, name)| WatchedColumn {
+            at,
+            name: name.clone(),
+            first: None,
+            constant: true,
+            values: Some(HashSet::new()),
+            least: f64::INFINITY,
+            most: f64::NEG_INFINITY,
+        });
+        Self { columns: columns.collect(), rows: 0 }
+    }
+
+    pub(crate) fn observe(&mut self, cells: &[Cell]) {
+        self.rows += 1;
+        for column in &mut self.columns {
+            column.observe(&cells[column.at]);
+        }
+    }
+
+    /// What is to be said, a sentence a column.
+    pub(crate) fn finish(self) -> Vec<String> {
+        let rows = self.rows;
+        if rows < FEWEST_ROWS {
+            return Vec::new();
+        }
+        self.columns.into_iter().filter_map(|column| column.remark(rows)).collect()
+    }
+}
+
+impl WatchedColumn {
+    fn observe(&mut self, cell: &Cell) {
+        match &self.first {
+            None => self.first = Some(cell.clone()),
+            Some(first) => self.constant &= first == cell,
+        }
+        let Some(values) = &mut self.values else { return };
+        let number = match cell {
+            Cell::Missing => None,
+            Cell::Number(number) => Some(*number),
+            Cell::Text(text) => text.trim().parse::<f64>().ok(),
+        };
+        // Measurements differ from row to row; ids are words or whole numbers.
+        let is_candidate = *cell != Cell::Missing && number.is_none_or(|number| number.fract() == 0.0);
+        if let Some(number) = number {
+            self.least = self.least.min(number);
+            self.most = self.most.max(number);
+        }
+        let mut hasher = DefaultHasher::new();
+        match cell {
+            Cell::Missing => {}
+            Cell::Number(number) => number.to_bits().hash(&mut hasher),
+            Cell::Text(text) => text.trim().hash(&mut hasher),
+        }
+        let is_full = values.len() >= MOST_VALUES;
+        if !is_candidate || (!is_full && !values.insert(hasher.finish())) {
+            self.values = None;
+        }
+    }
+
+    fn remark(self, rows: u64) -> Option<String> {
+        let name = &self.name;
+        if self.constant {
+            return Some(format!("column `{name}` has the same value in every row and tells nothing"));
+        }
+        self.values?;
+        let is_running = !self.least.is_finite() || self.most - self.least <= WIDEST_RANGE * rows as f64;
+        is_running.then(|| {
+            format!("column `{name}` has another value in every row, as an id has; name it as the id, or leave it out")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remarks(column: impl Fn(usize) -> Cell) -> Vec<String> {
+        let mut watch = ColumnWatch::new(&["c".into()], &[]);
+        (0..30).for_each(|row| watch.observe(&[column(row)]));
+        watch.finish()
+    }
+
+    #[test]
+    fn constant_columns_and_ids_are_told_and_measurements_are_not() {
+        assert!(remarks(|_| Cell::Text("x".into()))[0].contains("same value"));
+        assert!(remarks(|_| Cell::Missing)[0].contains("same value"));
+        assert!(remarks(|row| Cell::Text(format!("r{row}")))[0].contains("as an id has"));
+        assert!(remarks(|row| Cell::Text(row.to_string()))[0].contains("as an id has"));
+        assert!(remarks(|row| Cell::Number(row as f64 * 1.5)).is_empty());
+        assert!(
+            remarks(|row| Cell::Number((row * row * 1000) as f64)).is_empty(),
+            "whole numbers that are far apart"
+        );
+        assert!(remarks(|row| Cell::Number((row % 29) as f64)).is_empty());
+    }
+}
