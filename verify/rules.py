@@ -8,7 +8,7 @@ def is_change(receipt):
     """Whether rows of the model were exchanged, so that a new model was computed."""
     if receipt["kind"] == "forget":
         return receipt["outcome"] in ("erased", "partial")
-    return receipt["kind"] in ("fit", "learn", "amend", "restore") and receipt["outcome"] == "done"
+    return receipt["kind"] in ("fit", "learn", "amend", "restore", "refit") and receipt["outcome"] == "done"
 
 
 def outcome_of_kind(receipt):
@@ -31,6 +31,8 @@ def rows_of_kind(receipt):
         return removed == added > 0
     if receipt["kind"] == "restore":
         return added == 0
+    if receipt["kind"] == "refit":
+        return removed > 0 and added > 0
     return removed == 0 and added > 0
 
 

@@ -131,7 +131,7 @@ RECEIPT = record(
     schema=one_of("efface.receipt/1"), id=hexadecimal(32), origin=text_of(255), sequence=COUNT,
     request_id=optional(request),
     kind=one_of("fit", "forget", "learn", "amend", "settle", "export", "withdraw", "key_rotation", "policy", "audit",
-                "restore", "destroy"),
+                "restore", "destroy", "refit"),
     outcome=one_of("erased", "partial", "not_found", "refused", "done"), reason=optional(TEXT),
     times=record(
         requested_at=optional(TIME), received_at=TIME, forgotten_at=optional(TIME), scrubbed_at=optional(TIME)

@@ -70,7 +70,7 @@ fn clusters_need_no_target() {
     assert_eq!((&report["method"], report["rows"].as_u64()), (&"q_kmeans".into(), Some(5)));
     let export = folder.json("export houses.efface");
     assert_eq!(export["centers"]["price"].as_array().unwrap().len(), 2);
-    folder.done(&format!("{fit} --tree 1x2 --seed 7 --force --drop-suppressed"));
+    folder.done(&format!("{fit} --tree 1x2 --seed 7 --force --discard-log --drop-suppressed"));
     let report = folder.json("forget houses.efface --ids h1 --json");
     assert_eq!(report["method"], "dc_kmeans");
     assert!(folder.done("inspect houses.efface").contains("k-means, over a tree of height 1 and width 2"));
@@ -96,17 +96,17 @@ fn logistic_tells_two_classes_and_softmax_more() {
     assert_eq!(report["method"], "newton");
     assert!(folder.json("export houses.efface")["coefficients"]["rooms"][0].as_f64().is_some());
 
-    folder.done(&format!("{fit} --model softmax --force --drop-suppressed"));
+    folder.done(&format!("{fit} --model softmax --force --discard-log --drop-suppressed"));
     let out = folder.done("predict houses.efface houses.csv");
     assert!(out.starts_with("id,prediction,score Graz,score Lyon,score Turin,probability Graz,"), "{out}");
     folder.done("forget houses.efface --ids h1 --tolerance 1e-8");
     folder.fails(
-        &format!("{fit} --model logistic --force --drop-suppressed"),
+        &format!("{fit} --model logistic --force --discard-log --drop-suppressed"),
         3,
         &["has 3 classes", "--model softmax"],
     );
     folder.fails(
-        &format!("{fit} --model softmax --positive Lyon --force --drop-suppressed"),
+        &format!("{fit} --model softmax --positive Lyon --force --discard-log --drop-suppressed"),
         3,
         &["2 classes", "--model logistic"],
     );
@@ -117,7 +117,9 @@ fn certificates_are_shown() {
     let folder = houses();
     let fit = "fit houses.csv --id house --ignore owner,price --target city --model logistic --positive Lyon --lambda 9";
     for method in ["certified", "descent_to_delete"] {
-        folder.done(&format!("{fit} --epsilon 1 --delta 1e-4 --certify {method} --force --drop-suppressed"));
+        folder.done(&format!(
+            "{fit} --epsilon 1 --delta 1e-4 --certify {method} --force --discard-log --drop-suppressed"
+        ));
         let ended = folder.run("forget houses.efface --ids h1");
         assert!(ended.err.contains(&format!("by {method}: ")), "{ended:?}");
         assert!(ended.err.contains("certified: ε = 1, δ = 1e-4; "), "{ended:?}");
@@ -146,11 +148,11 @@ fn shards_vote() {
     folder.fails("export houses.efface", 5, &["2 shards", "fit without shards"]);
     folder.fails("forget houses.efface --ids h2 --method exact", 5, &["shard by shard", "use sisa, or auto"]);
     folder.done(&format!(
-        "{fit} --target city --model naive-bayes --sisa 2x1 --aggregate vote --force --drop-suppressed"
+        "{fit} --target city --model naive-bayes --sisa 2x1 --aggregate vote --force --discard-log --drop-suppressed"
     ));
     folder.done("predict houses.efface houses.csv");
     folder.done(&format!(
-        "{fit} --target city --model softmax --sisa 2x2 --threads 2 --force --drop-suppressed"
+        "{fit} --target city --model softmax --sisa 2x2 --threads 2 --force --discard-log --drop-suppressed"
     ));
     folder.done("forget houses.efface --ids h1,h2");
 }

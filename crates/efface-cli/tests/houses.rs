@@ -169,7 +169,7 @@ fn words_come_from_rows_or_a_file_or_hashes() {
     folder.write("t.csv", "say,y\nred apple,1\ngreen apple,2\nred pear,3\n");
     folder.write("words.txt", "apple\npear\n");
     let features = |rest: &str| {
-        folder.done(&format!("fit t.csv --text say --target y -o t.efface --force {rest}"));
+        folder.done(&format!("fit t.csv --text say --target y -o t.efface --force --discard-log {rest}"));
         folder.json("inspect t.efface --json")["features"].as_u64()
     };
     assert_eq!(features(""), Some(4));

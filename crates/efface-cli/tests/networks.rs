@@ -229,7 +229,7 @@ fn vectors_from_files_owe_nothing_to_the_rows() {
     assert!(page.contains("8 words of 3 numbers, from a file, frozen"), "{page}");
     assert!(!page.contains("which words have a vector"), "{page}");
     // An encoder that was never trained owes nothing to any row either.
-    let drawn = "--embeddings glove.txt --epochs 0 --force";
+    let drawn = "--embeddings glove.txt --epochs 0 --force --discard-log";
     folder.done(&format!("fit docs.csv --model bilstm {COLUMNS} --hidden 8 {drawn}"));
     let report = folder.json("forget docs.efface --ids d1 --json");
     let left = report["evidence"]["not_covered"].to_string();
@@ -237,7 +237,9 @@ fn vectors_from_files_owe_nothing_to_the_rows() {
 
     folder.write("half.vocab.txt", "the\nseaa\n");
     folder.write("half.f16le.bin", [0x00, 0x3c, 0x00, 0x40, 0x00, 0xbc, 0x00, 0xc0]);
-    let fit = format!("fit docs.csv --model bilstm {COLUMNS} {tiny} --force --drop-suppressed --embeddings");
+    let fit = format!(
+        "fit docs.csv --model bilstm {COLUMNS} {tiny} --force --discard-log --drop-suppressed --embeddings"
+    );
     folder.done(&format!("{fit} half.f16le.bin"));
     folder.fails(&format!("{fit} half.f16le.bin --embedding-width 3"), 3, &["the width is wrong"]);
     folder.fails(&format!("{fit} half.f16le.bin --embedding-words docs.csv"), 3, &["half-precision"]);
@@ -259,7 +261,7 @@ fn a_training_that_is_taken_up_again_and_one_that_leaves_the_numbers() {
     folder.done(&format!("{fit} --checkpoint run.ckpt"));
     assert!(!folder.path("run.ckpt").exists());
     let ended = folder.run(
-        &format!("{fit} --force --checkpoint run.ckpt --learning-rate 1e30")
+        &format!("{fit} --force --discard-log --checkpoint run.ckpt --learning-rate 1e30")
             .replace("--learning-rate 0.02 ", ""),
     );
     assert_eq!(ended.code, 5, "{ended:?}");
@@ -270,7 +272,7 @@ fn a_training_that_is_taken_up_again_and_one_that_leaves_the_numbers() {
     // The model of the first fit is as it was; with other rows or settings it is not gone on with.
     assert!(hits(&folder, "docs.efface") > 50);
     folder.fails(
-        &format!("{fit} --force --checkpoint run.ckpt --seed 1"),
+        &format!("{fit} --force --discard-log --checkpoint run.ckpt --seed 1"),
         2,
         &["run.ckpt: the checkpoint was made with other training settings", "repeat the fit"],
     );
@@ -278,7 +280,11 @@ fn a_training_that_is_taken_up_again_and_one_that_leaves_the_numbers() {
     let other = fit.replace("docs.csv", "few.csv");
     folder.fails(&format!("{other} --checkpoint run.ckpt"), 2, &["other rows"]);
     folder.write("run.ckpt", "nonsense");
-    folder.fails(&format!("{fit} --force --checkpoint run.ckpt"), 2, &["is no checkpoint of a training"]);
+    folder.fails(
+        &format!("{fit} --force --discard-log --checkpoint run.ckpt"),
+        2,
+        &["is no checkpoint of a training"],
+    );
 }
 
 #[test]

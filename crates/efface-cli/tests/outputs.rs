@@ -191,7 +191,8 @@ fn new_files_are_for_their_owner_unless_told_otherwise() {
     for writer in WRITERS.iter().skip(1).chain([&FIT]) {
         folder.done(&format!("{writer} out"));
         assert_eq!(mode(&folder, "out"), 0o600, "{writer}");
-        folder.done(&format!("{writer} out --force --mode 644"));
+        let log = if *writer == FIT { "--discard-log" } else { "" };
+        folder.done(&format!("{writer} out --force {log} --mode 644"));
         assert_eq!(mode(&folder, "out"), 0o644, "{writer}");
         std::fs::remove_file(folder.path("out")).unwrap();
     }
@@ -229,7 +230,7 @@ fn a_fit_removes_no_key_but_that_of_the_model_that_it_replaces() {
     let lines =
         |folder: &Folder| std::fs::read_to_string(folder.path("houses.efface.key")).unwrap().lines().count();
     assert_eq!(lines(&folder), 4, "two keys and two seeds");
-    folder.done(&format!("{FIT} houses.efface --force --drop-suppressed"));
+    folder.done(&format!("{FIT} houses.efface --force --discard-log --drop-suppressed"));
     assert_eq!(lines(&folder), 4, "those of the model that is gone went with it");
     folder.done("keys houses.efface --rotate");
     assert_eq!(lines(&folder), 4);
@@ -274,7 +275,19 @@ fn a_killed_fit_leaves_nothing_after_the_next_command() {
     let mut rows = String::from("id,x,y\n");
     (0..40_000).for_each(|at| rows.push_str(&format!("marker{at},{},{}\n", at % 97, at % 89)));
     folder.write("rows.csv", rows);
-    let words = ["fit", "rows.csv", "--target", "y", "--id", "id", "-o", "rows.efface", "--force", "--quiet"];
+    let words = [
+        "fit",
+        "rows.csv",
+        "--target",
+        "y",
+        "--id",
+        "id",
+        "-o",
+        "rows.efface",
+        "--force",
+        "--discard-log",
+        "--quiet",
+    ];
     // Killed as soon as the draft is there. If the fit was faster, it is tried again.
     for _ in 0..20 {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_efface"))

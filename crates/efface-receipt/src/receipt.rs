@@ -131,6 +131,8 @@ pub enum RequestKind {
     Restore,
     /// The key was destroyed that the rows and the arrays of the model are encrypted with.
     Destroy,
+    /// A new fit on other rows took the place of the model; the log goes on.
+    Refit,
 }
 
 /// What came of a request.
@@ -165,6 +167,7 @@ impl RequestKind {
             Self::Audit => "audit",
             Self::Restore => "restore",
             Self::Destroy => "destroy",
+            Self::Refit => "refit",
         }
     }
 }

@@ -32,9 +32,11 @@ pub(crate) fn check(receipt: &Receipt) -> Result<(), ReceiptFault> {
 fn is_change(receipt: &Receipt) -> bool {
     match receipt.kind {
         RequestKind::Forget => matches!(receipt.outcome, RequestOutcome::Erased | RequestOutcome::Partial),
-        RequestKind::Fit | RequestKind::Learn | RequestKind::Amend | RequestKind::Restore => {
-            receipt.outcome == RequestOutcome::Done
-        }
+        RequestKind::Fit
+        | RequestKind::Learn
+        | RequestKind::Amend
+        | RequestKind::Restore
+        | RequestKind::Refit => receipt.outcome == RequestOutcome::Done,
         _ => false,
     }
 }
@@ -65,7 +67,7 @@ pub const RULES: &[ConsistencyRule] = &[
     ConsistencyRule {
         name: "rows_of_kind",
         says: "a forget that erases removes rows and adds none; a fit and a learn add rows and remove none; an amend \
-               removes as many as it adds; a restore adds none; every other receipt touches no row",
+               removes as many as it adds; a restore adds none; a refit removes and adds rows; every other receipt touches no row",
         field: "rows",
         holds: |receipt| {
             let removed = receipt.rows.removed;
@@ -77,6 +79,7 @@ pub const RULES: &[ConsistencyRule] = &[
                 RequestKind::Forget => removed > 0 && added == 0,
                 RequestKind::Amend => removed > 0 && removed == added,
                 RequestKind::Restore => added == 0,
+                RequestKind::Refit => removed > 0 && added > 0,
                 _ => removed == 0 && added > 0,
             }
         },

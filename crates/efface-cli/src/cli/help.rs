@@ -85,6 +85,10 @@ What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
 The file holds A alone in the first three, and this command works from a factor; inverse and rows
 are for programs that keep a model open.
 
+--replace MODEL is for refits by night: the new fit takes the place of the model in one step, at the end.
+Forgets go on while it runs; a fit that would bring back what was forgotten, before or meanwhile, is
+refused. A network begins a log of its own: --force --discard-log.
+
 --test, --holdout and --cv say how good the model is beside the best constant answer, and store it with
 the model (`efface inspect`) until its rows change; a model that is worse is warned of. A held-out row is
 not in the model: a forget does not find it, and takes nothing out for it. Ridge is judged by leave-one-out
@@ -106,6 +110,7 @@ Examples:
   efface fit reviews.csv --model naive-bayes --text text --target stars --id review_id
   efface fit reviews.csv --model softmax --text text --target stars --sisa 8x4 --id review_id
   efface fit reviews.csv --text text --target stars --lambda auto --holdout 0.2 --id review_id
+  efface fit tonight.csv --text text --target stars --id review_id --subject user_id --replace reviews.efface
   efface fit points.csv --model kmeans --clusters 8 --cell 0.1 --id point
   efface fit news.csv --model bilstm --text text --target topic --embeddings glove.txt --id doc
   efface fit news.csv --model minilm --text text --target topic --encoder all-MiniLM-L6-v2 --id doc";

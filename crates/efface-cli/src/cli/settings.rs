@@ -224,12 +224,22 @@ impl From<SuppressionWord> for SuppressionScope {
 /// What becomes of a model that a fit overwrites.
 #[derive(Debug, Args)]
 pub(crate) struct OverwriteArguments {
-    /// Overwrite the model file; what it has forgotten must not come back to the new one
+    /// Put the new fit in the place of MODEL, whose log, keys, policy and list of what it has forgotten go on; rows on
+    /// that list are refused
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["output", "force"])]
+    pub(crate) replace: Option<PathBuf>,
+
+    /// Overwrite what is at the output. For a model, --discard-log must be said too
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Give up the list of what the overwritten model has forgotten: those rows may come back
+    /// Give up the log and the signing key of the overwritten model: its receipts can no longer be checked against it. What
+    /// it has forgotten must not come back to the new one all the same
     #[arg(long, requires = "force")]
+    pub(crate) discard_log: bool,
+
+    /// Give up the list of what the overwritten model has forgotten: those rows may come back
+    #[arg(long, requires = "discard_log")]
     pub(crate) drop_suppressed: bool,
 }
 

@@ -23,7 +23,7 @@ pub(crate) use journal::remove_journal;
 pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
-pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, substance_of};
+pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, StoredRow, substance_of};
 pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
 pub(crate) use shrink::give_back;

@@ -79,6 +79,10 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.finish();
 
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
+    // Whoever waits to change the old model finds it gone when this is over, and has acknowledged nothing.
+    let old = replaced.reopened(path)?;
+    let held = old.as_ref().map(|store| store.begin(true)).transpose()?;
+    old.as_ref().map_or(Ok(()), |store| replaced.check_unchanged(store))?;
     // The key is in place before the model that needs it, and the key of a model that is replaced goes after it.
     let keys = request.access.file(path);
     if let (Some(path), Some(recovery)) = (&request.recovery_key, &secrets.recovery) {
@@ -88,6 +92,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
     draft.publish(path, request.mode)?;
     newest::keep(path, &note);
+    drop(held);
     keys.keep_only(secrets.signer.public_key(), replaced.origin.as_deref())?;
     let mut opened = OpenModel::open(path, false, PATIENCE)?;
     opened.set_access(request.access.clone());

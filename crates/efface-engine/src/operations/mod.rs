@@ -19,6 +19,7 @@ pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod receipts;
 pub(crate) mod recipe;
+pub(crate) mod refit;
 pub(crate) mod replaced;
 pub(crate) mod report;
 pub(crate) mod request;

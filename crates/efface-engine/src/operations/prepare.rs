@@ -14,22 +14,31 @@ use crate::progress::Progress;
 
 /// The rows of a file and a model of them: a network, or any other.
 pub(crate) fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
+    prepare_numbered(request, 0, progress)
+}
+
+/// The same, with rows that are numbered on from `first_row`; those of a network begin at 0.
+pub(crate) fn prepare_numbered(
+    request: &FitRequest,
+    first_row: u64,
+    progress: &dyn Progress,
+) -> Result<PreparedModel> {
     match &request.network {
         Some(_) if request.choose_penalty => {
             Err(Error::request("every penalty that is tried would train a network anew", "give a number"))
         }
         Some(network) => network::prepare(request, network, progress),
-        None => prepare_columns(request, progress),
+        None => prepare_columns(request, first_row, progress),
     }
 }
 
 /// The rows of a file of columns or indices, and a model of them.
-fn prepare_columns(request: &FitRequest, progress: &dyn Progress) -> Result<PreparedModel> {
+fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress) -> Result<PreparedModel> {
     let ObservedColumns { mut blueprint, encoder, remarks } = ingest::observe(request, progress)?;
     let reader = RowReader::new(None, encoder.as_ref());
     let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
-    let numbers = (0..batch.len() as u64).map(RowId).collect();
+    let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
 

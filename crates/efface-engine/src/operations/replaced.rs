@@ -14,7 +14,7 @@ use crate::error::{Error, Result, SuppressionKind};
 use crate::file::{FileFault, ModelStore, PATIENCE};
 use crate::ledger::noise::NoiseSeed;
 use crate::ledger::suppression::{self, SuppressedEntry, SuppressedName, SuppressionScope};
-use crate::ledger::{PolicyState, founding};
+use crate::ledger::{PolicyState, TreeHead, founding};
 
 /// What a new fit has to know of the model that it replaces.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(crate) struct ReplacedModel {
     pub(crate) origin: Option<String>,
     /// Its list, where it has one that goes over.
     list: Option<CarriedList>,
+    /// Its list as it was when the fit began.
+    seen: Option<TreeHead>,
     /// What was published of it, and what waits to be.
     release: Option<PolicyState>,
     /// Why its list, or a part of it, does not go over.
@@ -47,6 +49,7 @@ impl ReplacedModel {
         };
         let mut replaced = Self { origin: Some(manifest.ledger.origin.clone()), ..Self::default() };
         replaced.release = Some(manifest.policy.clone());
+        replaced.seen = Some(manifest.ledger.forgotten);
         let count = manifest.forgotten;
         if manifest.ledger.forgotten.set.count == 0 {
             return Ok(replaced);
@@ -81,6 +84,24 @@ impl ReplacedModel {
     /// The secret that the new log takes over with the list; None where it has one of its own.
     pub(crate) fn seed(&self, origin: &str) -> Option<NoiseSeed> {
         self.list.as_ref().map(|list| list.seed.carried(origin))
+    }
+
+    /// The file of the model that is about to be replaced, to be held until it is; None where there is none.
+    pub(crate) fn reopened(&self, path: &Path) -> Result<Option<ModelStore>> {
+        self.seen.map(|_| ModelStore::open(path, true, PATIENCE)).transpose()
+    }
+
+    /// Refuses to replace a model that has forgotten something while the new one was fitted. The caller holds the file, so that
+    /// nothing more is forgotten before it is replaced.
+    pub(crate) fn check_unchanged(&self, held: &ModelStore) -> Result<()> {
+        let now = held.with(Manifest::load)?.ledger.forgotten;
+        if self.seen.is_some_and(|seen| seen != now) {
+            return Err(Error::request(
+                "the model has forgotten rows while the new one was fitted, which may hold them",
+                "fit again, without those rows",
+            ));
+        }
+        Ok(())
     }
 
     /// Refuses rows that the list names.

@@ -1,7 +1,7 @@
 //! Rows that come in a new file and must not: those that were forgotten, and those of people who asked to be.
 
 use super::change::{ArrivingRows, OpenedChange};
-use super::ingest::RowBatch;
+use super::ingest::{RowBatch, RowNames};
 use crate::clock;
 use crate::codec::feature_rows::substance;
 use crate::error::{Error, Result, SuppressionKind};
@@ -11,19 +11,42 @@ use crate::ledger::suppression::{SuppressedName, SuppressionList, SuppressionSco
 /// Refuses rows whose id, or an id that looks like it, was forgotten, and rows of a person who was, as far as the policy says
 /// so. Rows that are amended are here already: `new_ids` is false for them.
 pub(super) fn check_names(change: &OpenedChange<'_>, batch: &RowBatch, new_ids: bool) -> Result<()> {
+    check_listed(
+        change,
+        RowsToCheck { ids: &batch.ids, subjects: &batch.subjects, lines: &batch.lines, new_ids },
+    )
+}
+
+/// The same for all rows of a new fit, whose lines are no longer known.
+pub(super) fn check_row_names(change: &OpenedChange<'_>, names: &RowNames) -> Result<()> {
+    check_listed(
+        change,
+        RowsToCheck { ids: &names.ids, subjects: &names.subjects, lines: &[], new_ids: true },
+    )
+}
+
+/// Names that are compared with the list.
+struct RowsToCheck<'a> {
+    ids: &'a [String],
+    subjects: &'a [Option<String>],
+    lines: &'a [u64],
+    new_ids: bool,
+}
+
+fn check_listed(change: &OpenedChange<'_>, rows: RowsToCheck<'_>) -> Result<()> {
     let names = change.names()?;
     let by_subject = change.manifest.policy.suppress >= SuppressionScope::Subjects;
     let mut asked = Vec::new();
-    for (slot, id) in batch.ids.iter().enumerate() {
-        if new_ids {
+    for (slot, id) in rows.ids.iter().enumerate() {
+        if rows.new_ids {
             asked.push((slot, SuppressedName::id(names, id)));
             asked.push((slot, SuppressedName::alike_id(names, id)));
         }
-        if let Some(Some(subject)) = batch.subjects.get(slot).filter(|_| by_subject) {
+        if let Some(Some(subject)) = rows.subjects.get(slot).filter(|_| by_subject) {
             asked.push((slot, SuppressedName::subject(names, subject)));
         }
     }
-    ask(change, &asked, &batch.ids, &batch.lines)
+    ask(change, &asked, rows.ids, rows.lines)
 }
 
 /// Refuses rows whose content was forgotten, where the policy asks for that.
@@ -33,7 +56,7 @@ pub(super) fn check_content(change: &OpenedChange<'_>, new: &ArrivingRows, lines
     }
     let names = change.names()?;
     let shape = change.manifest.blueprint.shape();
-    let mut asked = Vec::with_capacity(lines.len());
+    let mut asked = Vec::with_capacity(new.names.ids.len());
     for (slot, row) in new.rows.iter().enumerate() {
         let row = OutgoingRow {
             id: "",

@@ -15,7 +15,7 @@ use efface_io::Compression;
 
 use super::change::missed;
 use super::{evaluate, open, open_file};
-use crate::cli::{FitArguments, ModelName, PenaltyValue, ScoringArguments};
+use crate::cli::{FitArguments, ModelName, OverwriteArguments, PenaltyValue, ScoringArguments};
 use crate::failure::{Failure, Result};
 use crate::list;
 use crate::report::{bytes, count, number, seconds};
@@ -23,7 +23,11 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     let output = output(&args)?;
-    check(&args, &output)?;
+    let replaces = args.overwriting.replace.is_some();
+    if !replaces {
+        check(&args, &output)?;
+        check_log(&args.overwriting, &output, terminal)?;
+    }
     let force = args.overwriting.force;
     let mut request = request(args)?;
     request.mode = terminal.mode();
@@ -35,7 +39,11 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     if trains {
         bars.listen()?;
     }
-    let report = efface_engine::fit(&request, &output, force, &bars)?;
+    let report = if replaces {
+        efface_engine::refit(&request, &output, &bars)?
+    } else {
+        efface_engine::fit(&request, &output, force, &bars)?
+    };
     drop(bars);
     if let Some(tolerance) = report.tolerance.filter(|_| report.tolerance_missed) {
         terminal.warn(&missed(report.summary.relative_bound, tolerance));
@@ -52,15 +60,18 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     terminal.message(&sentence(&report, &output));
     tell_scores(&report.summary, terminal);
     if report.carried > 0 {
+        let rows = count(report.carried as usize, "row");
         terminal.note(&format!(
-            "{} rows that the replaced model had forgotten must not come back to this one either",
-            report.carried
+            "{rows} that the replaced model had forgotten must not come back to this one either"
         ));
     }
-    terminal.note(&format!(
-        "its signing key is {}; without it the model cannot change",
-        key_path(&output).display()
-    ));
+    if replaces {
+        let receipts = count(report.summary.receipts as usize, "receipt");
+        terminal.note(&format!("its log goes on, with {receipts}, under the key that it had"));
+    } else {
+        let key = key_path(&output);
+        terminal.note(&format!("its signing key is {}; without it the model cannot change", key.display()));
+    }
     if let Some(EncoderInfo::Lstm { interrupted: true, best_epoch, .. }) =
         report.summary.network.as_ref().map(|network| &network.encoder)
     {
@@ -82,6 +93,27 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
     }
     Ok(())
+}
+
+/// Refuses to overwrite a model, and its log with it, unless that is said.
+fn check_log(overwriting: &OverwriteArguments, output: &Path, terminal: &Terminal) -> Result {
+    if !overwriting.force || overwriting.discard_log || !output.exists() {
+        return Ok(());
+    }
+    // What cannot be read as a model has no log to lose; whether it may be overwritten is judged elsewhere.
+    let Ok(summary) = terminal.look(output).and_then(|engine| Ok(engine.summary()?)) else { return Ok(()) };
+    let receipts = count(summary.receipts as usize, "receipt");
+    let forgotten = count(summary.forgotten, "forgotten row");
+    let what = format!(
+        "{} holds a log of {receipts} and {forgotten}; a new fit over it ends the log and removes the key that signs it",
+        output.display()
+    );
+    let keeps = match summary.network {
+        Some(_) => String::new(),
+        None => format!("--replace {} keeps both; ", output.display()),
+    };
+    let hint = format!("{keeps}--discard-log gives them up");
+    Err(Failure::refused(what).hint(hint))
 }
 
 /// Judges the files that the fit will write, now and not after a long fit: model, key and checkpoint, beside those that it
@@ -185,7 +217,7 @@ fn words(args: &FitArguments) -> Result<WordSource> {
 
 /// Where the model goes: next to the data unless said otherwise.
 fn output(args: &FitArguments) -> Result<PathBuf> {
-    match (&args.output, args.data.named()) {
+    match (args.output.as_ref().or(args.overwriting.replace.as_ref()), args.data.named()) {
         (Some(path), _) => Ok(path.clone()),
         (None, Some(file)) => Ok(beside(file)),
         (None, None) => {

@@ -13,12 +13,14 @@ mod applied;
 mod features;
 mod opened;
 mod planned;
+mod refit;
 mod report;
 mod scrub;
 mod signed;
 
 pub(crate) use opened::{ArrivingRows, OpenedChange};
 pub(crate) use planned::RowChange;
+pub(crate) use refit::RefittedModel;
 pub(crate) use report::{change_report, check_asked, idle_evidence, receipt_place};
 pub(crate) use scrub::{settle_draft, waited_long_enough};
 pub(crate) use signed::SignedChange;

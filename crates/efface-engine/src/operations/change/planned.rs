@@ -11,7 +11,7 @@ use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
 use crate::file::rows::HashedRow;
-use crate::file::{OutgoingRow, RowDigest};
+use crate::file::{OutgoingRow, RowDigest, StoredRow};
 use crate::ledger::suppression::{SuppressedName, SuppressionScope};
 use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
@@ -185,31 +185,35 @@ impl<'a> OpenedChange<'a> {
 
     /// Takes the words and classes of rows that leave into account; gives the rows, and how many features lost their name.
     fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
-        let rows = self.rows();
-        let shape = self.manifest.blueprint.shape();
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
         for &row in gone {
-            let stored = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
-            let HashedRow { row: stored, content, digest } = stored.ok_or(efface::Error::UnknownRow(row))?;
-            let commitment = row_leaf(&stored.nonce, &stored.id, &content);
-            let outgoing = OutgoingRow {
-                id: "",
-                subject: None,
-                weight: stored.weight,
-                targets: &stored.targets,
-                words: &stored.words,
-                features: stored.features.as_ref(),
-            };
-            // Names are told before the last row that holds them is gone.
-            let substance = substance(self.encoder.as_ref(), shape, &outgoing);
+            let (departing, stored) = self.leaving(row)?;
             if let Some(encoder) = &mut self.encoder {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries());
             }
             self.manifest.blueprint.count(&stored.targets, false);
-            leaving.push(LeavingRow { row, id: stored.id, digest, substance, commitment });
+            leaving.push(departing);
         }
         Ok((leaving, dropped))
+    }
+
+    /// A row that leaves, and what the file holds of it.
+    pub(super) fn leaving(&self, row: RowId) -> Result<(LeavingRow, StoredRow)> {
+        let found = self.rows().read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
+        let HashedRow { row: stored, content, digest } = found.ok_or(efface::Error::UnknownRow(row))?;
+        let commitment = row_leaf(&stored.nonce, &stored.id, &content);
+        let outgoing = OutgoingRow {
+            id: "",
+            subject: None,
+            weight: stored.weight,
+            targets: &stored.targets,
+            words: &stored.words,
+            features: stored.features.as_ref(),
+        };
+        // Names are told before the last row that holds them is gone.
+        let substance = substance(self.encoder.as_ref(), self.manifest.blueprint.shape(), &outgoing);
+        Ok((LeavingRow { row, id: stored.id.clone(), digest, substance, commitment }, stored))
     }
 
     /// The names under which rows and people must not come back. A dry run without the secret beside the model has none.
