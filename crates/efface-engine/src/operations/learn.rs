@@ -1,6 +1,6 @@
 //! Rows that join the model.
 
-use efface::{Amend, Method, Model, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, Method, Model, Outcome, RowId, Rows};
 use efface_receipt::{RequestKind, RequestOutcome};
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};

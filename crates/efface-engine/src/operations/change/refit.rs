@@ -52,7 +52,6 @@ impl<'a> OpenedChange<'a> {
         let manifest = &mut self.manifest;
         manifest.blueprint = blueprint;
         manifest.generation += 1;
-        manifest.erased = 0;
         manifest.next_position = rows.names.span;
         manifest.version = env!("CARGO_PKG_VERSION").into();
         manifest.changed_at = clock::stamp(self.received_at.unix_milliseconds());
