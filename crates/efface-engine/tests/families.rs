@@ -441,7 +441,8 @@ fn options_reach_the_method() {
     };
     let one = bound("newton");
     // One step may have measured already, where the bound that needs no row said nothing.
-    assert!(bound("newton:measure=true") <= one);
+    // Two fits agree to rounding: the order of their features is drawn.
+    assert!(bound("newton:measure=true") <= one * (1.0 + 1e-6));
     assert!(bound("newton:steps=3,measure=true") < 1e-3 * one);
     assert!(bound("auto:tolerance=1e-10") <= 1e-10);
     let message = "exact cannot be used here: there is no closed form; use newton, or auto";

@@ -287,6 +287,11 @@ fn a_column_that_becomes_constant_keeps_its_unit() {
         fresh.source = csv("id,x,z,y\na,1,5,1\nb,1,4,2\nd,1,2,2\n").into();
         let fresh = bench.fit("fresh", &fresh);
         assert_close(&engine, &fresh);
+        // The scales are those of the rows that stay: x is 1 everywhere, and z has another spread.
+        let parameters = engine.parameters().unwrap();
+        assert_eq!(parameters.vector("feature_shift")[0], 1.0);
+        assert_eq!(parameters.vector("feature_scale")[0], 1.0);
+        assert!(parameters.vector("feature_scale")[1] > 1.0);
         let scores: Vec<Vec<f64>> =
             predictions(&engine, "x,z\n1,5\n2,5\n").into_iter().map(|row| row.scores).collect();
         assert!(scores.iter().flatten().all(|score| score.is_finite()), "{scores:?}");

@@ -26,8 +26,15 @@ pub(crate) fn parameters_of(
     encoder: Option<&Encoder>,
 ) -> Result<Parameters> {
     // Every table is features × outputs.
-    let NamedParameters { vectors, tables } = model::scorer(store, manifest)?.parameters()?;
+    let NamedParameters { mut vectors, tables } = model::scorer(store, manifest)?.parameters()?;
     let named = named_features(&manifest.blueprint, encoder);
+    // Coefficients of scaled features mean nothing without the scales.
+    if let Some(scales) = encoder.and_then(Encoder::scales) {
+        let of_named =
+            |part: fn(&(f64, f64)) -> f64| named.iter().map(|(at, _)| part(&scales[*at])).collect();
+        vectors.push(("feature_shift", of_named(|scale| scale.0)));
+        vectors.push(("feature_scale", of_named(|scale| scale.1)));
+    }
     let lines = |table: &Mat<f64>| {
         let line =
             |(column, _): &(usize, String)| (0..table.ncols()).map(|at| table[(*column, at)]).collect();

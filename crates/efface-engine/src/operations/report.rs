@@ -203,7 +203,8 @@ pub struct Parameters {
     pub outputs: Vec<String>,
     /// Names of the classes, for a classifier.
     pub classes: Option<Vec<String>>,
-    /// Lists of one number per output: `intercept` (0 without one), `class_prior`.
+    /// Lists of one number per output: `intercept` (0 without one), `class_prior`. Where features are scaled or weighed,
+    /// `feature_shift` and `feature_scale` have one number per feature: the model takes (x − shift) / scale.
     pub vectors: Vec<(&'static str, Vec<f64>)>,
     /// Names of the features; those whose name was erased are left out.
     pub features: Vec<String>,

@@ -311,6 +311,13 @@ impl Encoder {
         named
     }
 
+    /// Shift and scale of each feature, erased ones included: what a model sees is (x − shift) / scale. A weight of a word is a
+    /// scale of its own; that a text is then given the norm 1 is not part of it. None where every feature is as it is.
+    pub fn scales(&self) -> Option<Vec<(f64, f64)>> {
+        let scales: Vec<(f64, f64)> = self.map.columns.iter().flat_map(ColumnMap::scales).collect();
+        scales.iter().any(|scale| *scale != (0.0, 1.0)).then_some(scales)
+    }
+
     /// Whether feature rows are mostly zeros: there are words, or more than 64 features are levels.
     pub fn is_sparse(&self) -> bool {
         let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });

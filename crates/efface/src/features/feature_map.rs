@@ -36,6 +36,19 @@ impl ColumnMap {
         }
     }
 
+    /// Shift and scale of each feature: what is fed to the model is (x − shift) / scale.
+    pub(crate) fn scales(&self) -> Vec<(f64, f64)> {
+        match self {
+            Self::Number(map) | Self::Values { map, .. } => {
+                std::iter::once((map.shift, map.scale)).chain(map.indicator).collect()
+            }
+            Self::Run { weights, .. } | Self::Names { weights, .. } if !weights.is_empty() => {
+                weights.iter().map(|weight| (0.0, 1.0 / weight)).collect()
+            }
+            Self::Run { .. } | Self::Names { .. } => vec![(0.0, 1.0); self.width()],
+        }
+    }
+
     /// Whether the features of the column are those that `now` says, apart from names that are erased.
     fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
         let Self::Names { places, weights } = self else { return self == now };
