@@ -47,13 +47,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("compare") => speed::compare(&args[1..]),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),
+        Some("pipelines") => data::pipelines(args.get(1).map(String::as_str)),
         Some("classifiers") => classifiers::run(&args[1..]),
         Some("methods") => methods::run(&args[1..]),
         Some("nn") => networks::run(&args[1..]),
         Some("python") => package::bench(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, methods, nn and python exist"
+                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, pipelines, methods, nn and python exist"
             )
         }
     }

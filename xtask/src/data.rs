@@ -7,15 +7,25 @@ use anyhow::{Result, ensure};
 use crate::{python, root, run as start};
 
 pub(crate) fn run(folder: Option<&str>) -> Result<()> {
+    on_data("data.py", "data", folder)
+}
+
+/// Whole pipelines beside scikit-learn's, refitted on the rows that are left.
+pub(crate) fn pipelines(folder: Option<&str>) -> Result<()> {
+    on_data("pipelines.py", "pipelines", folder)
+}
+
+/// Runs a script with the built command and the folder of the data sets.
+fn on_data(script: &str, part: &str, folder: Option<&str>) -> Result<()> {
     let root = root()?;
     let folder = folder.map_or_else(|| root.join("../shared/data"), |folder| Path::new(folder).to_path_buf());
     ensure!(
         folder.is_dir(),
-        "there is no folder {}; name the one that holds the data sets: cargo xtask bench data DIR",
+        "there is no folder {}; name the one that holds the data sets: cargo xtask bench {part} DIR",
         folder.display()
     );
     let command = built_command()?;
-    let printed = python::script("data.py", &[&command, &folder.to_string_lossy()], 2)?;
+    let printed = python::script(script, &[&command, &folder.to_string_lossy()], 2)?;
     print!("{printed}");
     Ok(())
 }

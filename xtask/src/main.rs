@@ -36,6 +36,7 @@ cargo xtask <command>
                         disk: where the time of `efface forget` as a command goes
                         compare [--record]: this commit against the figures in xtask/bench/recorded.json
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
+                        pipelines [DIR]: whole pipelines that forget, beside scikit-learn's refitted
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
   claims [PART]  bounds against the truth on thousands of seeded problems

@@ -18,7 +18,7 @@ pub(crate) struct Environment {
 /// What the linear benchmarks compare with.
 pub(crate) const LINEAR: Environment = Environment {
     folder: "venv",
-    requirements: &["numpy==2.4.6", "scikit-learn==1.9.1", "zstandard==0.25.0"],
+    requirements: &["numpy==2.4.6", "scikit-learn==1.9.1", "pandas==3.1.1", "zstandard==0.25.0"],
 };
 
 /// What the networks are compared with. Large, so that it is a folder of its own.
