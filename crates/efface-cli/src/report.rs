@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use efface::Certificate;
+use efface::{Certificate, NotCovered};
 
 /// Longer values are broken into lines of this many characters.
 const WIDTH: u16 = 100;
@@ -58,6 +58,18 @@ pub(crate) fn seconds(seconds: f64) -> String {
     };
     let digits = if value >= 99.5 { 0 } else { 1 };
     format!("{value:.digits$} {unit}")
+}
+
+/// A time as it is typed in options: `12h` rather than `43200 s`.
+pub(crate) fn duration(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let whole = units.iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(unit, letter)| format!("{}{letter}", seconds / unit))
+}
+
+/// The codes of what a forget could not take out, in one line.
+pub(crate) fn not_covered_codes(all: &[NotCovered]) -> String {
+    all.iter().map(NotCovered::code).collect::<Vec<_>>().join(", ")
 }
 
 /// A small distance: two digits and a power of ten; `unknown` when there is no number.
@@ -117,6 +129,10 @@ mod tests {
         assert_eq!(seconds(4.5e-5), "45.0 µs");
         assert_eq!(seconds(12.34), "12.3 s");
         assert_eq!(distance(3.04e-12), "3.0e-12");
+        assert_eq!(
+            [duration(43_200), duration(90), duration(172_800), duration(0)],
+            ["12h", "90s", "2d", "0s"]
+        );
         assert_eq!(distance(f64::INFINITY), "unknown");
         assert_eq!([number(0.0), number(1.0), number(0.5), number(1e-4)], ["0", "1", "0.5", "1e-4"]);
         assert_eq!(times(9.94), "9.9×");

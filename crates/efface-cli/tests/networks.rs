@@ -52,7 +52,7 @@ fn a_bilstm_learns_forgets_learns_again_and_leaves() {
     assert_eq!((&summary["features"], &summary["network"]["encoder"]["kind"]), (&16.into(), &"lstm".into()));
     assert_eq!(summary["network"]["encoder"]["history"].as_array().unwrap().len(), 4);
     assert!(hits(&folder, "docs.efface") > 50);
-    let page = folder.done("inspect docs.efface");
+    let page = folder.done("inspect docs.efface --explain");
     for part in
         ["bilstm, 1 layer of 8, max pooling", "kept epoch", "what the encoder learned", "which words have"]
     {
@@ -131,7 +131,7 @@ fn methods_that_train_a_network_further() {
         assert!(report["evidence"]["relative_bound"].is_null());
         assert!(report["evidence"]["not_covered"].to_string().contains("nothing bounds what is left"));
     }
-    let page = folder.run("forget docs.efface --ids d5 --method fine_tune --epochs 1");
+    let page = folder.run("forget docs.efface --ids d5 --method fine_tune --epochs 1 --explain");
     assert!(page.err.contains("fine_tune") && page.err.contains("not covered: what the network"), "{page:?}");
     assert!(folder.done("verify docs.efface").contains("training set"));
     assert!(hits(&folder, "docs.efface") > 45);

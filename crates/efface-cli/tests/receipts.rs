@@ -234,14 +234,14 @@ fn exports_are_listed_held_and_withdrawn() {
 fn rows_are_scrubbed_later_where_the_policy_says_so() {
     let folder = with_log();
     let page = folder.done("policy houses.efface --settle-after 3 --settle-within 2d");
-    assert!(page.contains("3 at a time, or after 172800 s"), "{page}");
+    assert!(page.contains("3 at a time, or after 2d"), "{page}");
     let report = folder.json("forget houses.efface --ids h1 --receipt receipt.cose --json");
     assert_eq!(report["scrubbed"], false);
     assert!(folder.done("inspect houses.efface").contains("1 row since 20"));
     assert!(folder.done("verify receipt.cose --key model.pub").contains("later: the receipt of a settle"));
     assert!(folder.done("log houses.efface").contains(" waits "));
     let out = folder.run("settle houses.efface");
-    assert!(out.code == 0 && out.err.contains("1 rows scrubbed that had waited"), "{out:?}");
+    assert!(out.code == 0 && out.err.contains("1 row scrubbed that had waited"), "{out:?}");
     let log = folder.done("log houses.efface");
     assert!(log.contains("by no. 3") && log.contains("policy") && !log.contains(" waits "), "{log}");
     let line = folder.done("log houses.efface --json").lines().nth(2).unwrap_or_default().to_owned();

@@ -186,7 +186,9 @@ impl fmt::Display for NotCovered {
                  is left; retrain covers it",
             ),
             Self::EmptyClasses { classes } => {
-                write!(f, "the names of {classes} classes that no row has any more: classes were listed at fit")
+                let plural = if *classes == 1 { "" } else { "es" };
+                let names = if *classes == 1 { "name" } else { "names" };
+                write!(f, "the {names} of {classes} class{plural} that no row has any more: classes were listed at fit")
             }
             Self::AwaitingSettle { rows, words } => {
                 let plural = if *rows == 1 { "" } else { "s" };
@@ -218,6 +220,7 @@ impl fmt::Display for NotCovered {
                 "{names} words or levels of the new rows: they were not there at fit, so this model has no feature for \
                  them, where a new fit might"
             ),
+            Self::OlderCopies { copies: 1 } => f.write_str("1 copy older than those listed"),
             Self::OlderCopies { copies } => write!(f, "{copies} copies older than those listed"),
             Self::UnknownBudget => {
                 f.write_str("the certificate: its budget cannot be told, so that nothing is claimed")

@@ -337,6 +337,10 @@ pub(crate) struct ForgetArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Say in whole sentences what the forget does not cover
+    #[arg(long)]
+    pub(crate) explain: bool,
+
     /// Your name for the request: it has one effect, however often it comes, and a receipt whatever it is
     #[arg(long, value_name = "ID", help_heading = "Receipt")]
     pub(crate) request: Option<String>,
@@ -416,6 +420,10 @@ pub(crate) struct PredictArguments {
 pub(crate) struct InspectArguments {
     /// Model file
     pub(crate) model: PathBuf,
+
+    /// Say in whole sentences what a forget does not cover
+    #[arg(long)]
+    pub(crate) explain: bool,
 }
 
 /// List what was done to a model, or print the proofs of it

@@ -71,9 +71,11 @@ pub(super) fn ending(report: &ChangeReport) -> String {
     } else {
         format!("{rows} left")
     };
-    format!(
-        "{left}; distance to retraining at most {} (relative); {}",
-        distance(report.evidence.relative_bound),
-        seconds(report.seconds)
-    )
+    let bound = report.evidence.relative_bound;
+    let far = if bound.is_finite() {
+        format!("at most {} (relative)", distance(bound))
+    } else {
+        "not known".to_owned()
+    };
+    format!("{left}; distance to retraining {far}; {}", seconds(report.seconds))
 }

@@ -13,7 +13,7 @@ use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 use crate::output::OutputFile;
-use crate::report::{certificate, count};
+use crate::report::{certificate, count, not_covered_codes};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
@@ -63,16 +63,21 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
             (false, true) => "erased",
             (false, false) => "out of use, and erased by the next settle",
         };
-        terminal.note(&format!("{names} {erased}: no other row has them"));
+        let them = if report.features_dropped == 1 { "it" } else { "them" };
+        terminal.note(&format!("{names} {erased}: no other row has {them}"));
     }
     for what in report.reason.iter().filter(|_| report.missing > 0) {
         terminal.note(what);
     }
     if report.withdrawn > 0 {
-        terminal.note(&format!("{} withdrawn: they still hold the rows", count(report.withdrawn, "export")));
+        let hold = if report.withdrawn == 1 { "it still holds" } else { "they still hold" };
+        terminal.note(&format!("{} withdrawn: {hold} the rows", count(report.withdrawn, "export")));
     }
-    for what in &report.evidence.not_covered {
-        terminal.note(&format!("not covered: {what}"));
+    let left = &report.evidence.not_covered;
+    if args.explain {
+        left.iter().for_each(|what| terminal.note(&format!("not covered: {what}")));
+    } else if !left.is_empty() {
+        terminal.note(&format!("not covered: {} (--explain)", not_covered_codes(left)));
     }
     tell_receipt(&report, terminal);
     within_tolerance(&report)
@@ -106,6 +111,18 @@ pub(super) fn ended(report: &ChangeReport) -> Result {
     }
 }
 
+/// Those of these options that were given, so that a hint names no other.
+fn given(args: &ForgetArguments, options: &[&str]) -> String {
+    let is_given = |option: &&&str| match **option {
+        "--steps" => args.steps.is_some(),
+        "--measure" => args.measure,
+        "--clear-dead-columns" => args.clear_dead_columns,
+        "--tolerance" => args.tolerance.is_some(),
+        _ => false,
+    };
+    options.iter().filter(is_given).copied().collect::<Vec<_>>().join(" and ")
+}
+
 /// The method that the options ask for.
 fn method(args: &ForgetArguments) -> Result<Method> {
     let rounds = args.rounds.is_some() || args.step.is_some();
@@ -114,9 +131,15 @@ fn method(args: &ForgetArguments) -> Result<Method> {
     let trains_further = Method::named(&args.method).is_ok_and(|method| method.trains_further());
     if rounds && (args.method != "projection_residual" || options) {
         let failure = Failure::usage("rounds and a step size are for projection_residual");
-        return Err(failure.hint(
-            "add --method projection_residual, and leave out --steps, --measure and --clear-dead-columns",
-        ));
+        let others = given(args, &["--steps", "--measure", "--clear-dead-columns"]);
+        let mut steps = Vec::new();
+        if args.method != "projection_residual" {
+            steps.push("add --method projection_residual".to_owned());
+        }
+        if !others.is_empty() {
+            steps.push(format!("leave out {others}"));
+        }
+        return Err(failure.hint(steps.join(", and ")));
     }
     if !tuning.is_empty() && !trains_further {
         let failure =
@@ -125,7 +148,8 @@ fn method(args: &ForgetArguments) -> Result<Method> {
     }
     if trains_further && (options || args.tolerance.is_some()) {
         let failure = Failure::usage(format!("{} bounds nothing", args.method));
-        return Err(failure.hint("leave out --tolerance, --steps and --measure"));
+        let others = given(args, &["--tolerance", "--steps", "--measure", "--clear-dead-columns"]);
+        return Err(failure.hint(format!("leave out {others}")));
     }
     let mut settings = tuning;
     settings.extend(args.tolerance.map(|value| ("tolerance", value.to_string())));

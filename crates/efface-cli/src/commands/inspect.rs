@@ -5,15 +5,15 @@ use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 use super::evaluate;
 use crate::cli::InspectArguments;
 use crate::failure::Result;
-use crate::report::{bytes, certificate, count, distance, pairs};
+use crate::report::{bytes, certificate, count, distance, not_covered_codes, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
     let summary = terminal.look(&args.model)?.summary()?;
-    if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary)) }
+    if terminal.json() { terminal.object(&summary) } else { terminal.result(&page(&summary, args.explain)) }
 }
 
-fn page(summary: &ModelSummary) -> String {
+fn page(summary: &ModelSummary, explain: bool) -> String {
     let mut lines = vec![
         ("model", format!("{}, {}", summary.model, summary.recipe.describe().settings)),
         ("rows", summary.rows.to_string()),
@@ -48,7 +48,11 @@ fn page(summary: &ModelSummary) -> String {
     }
     lines.push((
         "distance to retraining",
-        format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound)),
+        if summary.bound.is_finite() && summary.relative_bound.is_finite() {
+            format!("at most {} (relative {})", distance(summary.bound), distance(summary.relative_bound))
+        } else {
+            "not known: nothing bounds what the last change left".into()
+        },
     ));
     if let Some(found) = &summary.certificate {
         lines.push(("certified", certificate(found)));
@@ -78,8 +82,10 @@ fn page(summary: &ModelSummary) -> String {
     ));
     lines.push(("created", summary.created_at.clone()));
     lines.push(("changed", summary.changed_at.clone()));
-    for what in &summary.not_covered {
-        lines.push(("not covered", what.to_string()));
+    if explain {
+        lines.extend(summary.not_covered.iter().map(|what| ("not covered", what.to_string())));
+    } else if !summary.not_covered.is_empty() {
+        lines.push(("not covered", format!("{} (--explain)", not_covered_codes(&summary.not_covered))));
     }
     pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
 }

@@ -10,7 +10,7 @@ use crate::cli::{
     BackupArguments, KeysArguments, PolicyArguments, RestoreArguments, SettleArguments, passphrase,
 };
 use crate::failure::{Failure, Result};
-use crate::report::{bytes, count, pairs};
+use crate::report::{bytes, count, duration, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
@@ -90,7 +90,7 @@ pub(crate) fn policy(args: &PolicyArguments, terminal: &Terminal) -> Result {
     }
     let delay = match policy.delay_seconds {
         0 => "none: only company releases an export".to_owned(),
-        seconds => format!("{seconds} s"),
+        seconds => duration(seconds),
     };
     let lines = [
         ("requests before an export", policy.minimum_batch.to_string()),
@@ -192,9 +192,9 @@ pub(crate) fn settle(args: &SettleArguments, terminal: &Terminal) -> Result {
         return terminal.object(&settled);
     }
     terminal.message(&format!(
-        "settled: {} rows scrubbed that had waited, {} places given back, {} before, {} after; receipt {}",
-        settled.scrubbed,
-        settled.husks,
+        "settled: {} scrubbed that had waited, {} given back, {} before, {} after; receipt {}",
+        count(settled.scrubbed as usize, "row"),
+        count(settled.husks as usize, "place"),
         bytes(settled.bytes_before),
         bytes(settled.bytes_after),
         settled.receipt.id
@@ -206,7 +206,7 @@ fn scrubbing(policy: &ReleasePolicy) -> String {
     match (policy.settle_after, policy.can_defer) {
         (0..=1, _) => "at once".into(),
         (_, false) => "at once: this family keeps nothing that is cheaper to write later".into(),
-        (rows, true) => format!("{rows} at a time, or after {} s", policy.settle_within_seconds),
+        (rows, true) => format!("{rows} at a time, or after {}", duration(policy.settle_within_seconds)),
     }
 }
 

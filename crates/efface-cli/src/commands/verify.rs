@@ -78,8 +78,11 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
         ("receipt", format!("{}, number {}", receipt.id, receipt.sequence)),
         ("what", format!("{}: {}", receipt.kind.name(), receipt.outcome.name())),
         ("rows", format!("{} out, {} in", receipt.rows.removed, receipt.rows.added)),
-        ("received", receipt.times.received_at.to_string()),
     ];
+    if let Some(time) = receipt.times.requested_at {
+        lines.push(("requested", time.to_string()));
+    }
+    lines.push(("received", receipt.times.received_at.to_string()));
     if let Some(time) = receipt.times.forgotten_at {
         lines.push(("forgotten", time.to_string()));
     }

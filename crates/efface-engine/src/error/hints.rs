@@ -12,6 +12,8 @@ impl Error {
             | Self::Cell { hint, .. }
             | Self::Line { hint, .. }
             | Self::Classes { hint, .. } => hint.clone(),
+            Self::InFile { cause, .. } => cause.hint(),
+            Self::NothingChosen { .. } => Some("check the names and values; text compares letter by letter".into()),
             Self::UnknownMethod { known, .. } => Some(format!("the methods are {}", known.join(", ")).into()),
             Self::EmptyRequest => Some("name at least one id, or a subject".into()),
             Self::StillThere { .. } => Some(

@@ -104,6 +104,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         tolerance_missed: evidence.tolerance_missed(),
         seconds: started.elapsed().as_secs_f64(),
         cut,
+        precomputed: evidence.precomputed,
         remarks,
         carried: replaced.carried(),
         dropped: replaced.dropped,

@@ -56,6 +56,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
         returning::check_content(&change, &rows, &[])?;
     }
     let tolerance = evidence.tolerance;
+    let precomputed = evidence.precomputed.clone();
     let tolerance_missed = evidence.tolerance_missed();
     let new = RefittedModel {
         blueprint,
@@ -79,7 +80,18 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     applied.sign(&*signer, vec![draft])?.commit()?;
     let summary = summary(&opened)?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(FitReport { summary, tolerance, tolerance_missed, seconds, cut, remarks, carried, dropped: None })
+    let dropped = None;
+    Ok(FitReport {
+        summary,
+        tolerance,
+        tolerance_missed,
+        seconds,
+        cut,
+        precomputed,
+        remarks,
+        carried,
+        dropped,
+    })
 }
 
 /// What can be known before a long fit: that the key is there, and that names can be compared. Gives the number of the first new row.

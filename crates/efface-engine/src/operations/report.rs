@@ -1,7 +1,7 @@
 //! What a caller gets back. The names of the fields are part of the command's JSON output and stay as they are.
 
 use efface::scores::{PenaltyChoice, QualityScores};
-use efface::{Certificate, Evidence, Form, NotCovered, Recipe};
+use efface::{Certificate, Evidence, Form, NotCovered, Precomputed, Recipe};
 use efface_receipt::RequestOutcome;
 use serde::Serialize;
 
@@ -77,6 +77,8 @@ pub struct FitReport {
     pub seconds: f64,
     /// Texts of which the encoder of a network reads the beginning only.
     pub cut: u64,
+    /// What is kept so that a forget need not go through the rows; empty where nothing is.
+    pub precomputed: Vec<Precomputed>,
     /// Columns that are probably no features, a sentence each.
     pub remarks: Vec<String>,
     /// Forgotten rows of the model that was replaced, which must not come back to this one either.

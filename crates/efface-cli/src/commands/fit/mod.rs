@@ -7,6 +7,7 @@ mod network;
 use std::path::{Path, PathBuf};
 
 use efface::features::WordSource;
+use efface::{Family, Form};
 use efface_engine::files::{PRIVATE_MODE, PlannedOutput, check_outputs, key_path};
 use efface_engine::{
     EncoderChoice, EncoderInfo, FitReport, FitRequest, KeyAccess, ModelSummary, ScoringPlan,
@@ -45,19 +46,23 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         efface_engine::fit(&request, &output, force, &bars)?
     };
     drop(bars);
-    if let Some(tolerance) = report.tolerance.filter(|_| report.tolerance_missed) {
-        terminal.warn(&missed(report.summary.relative_bound, tolerance));
-    }
     if let Some(dropped) = &report.dropped {
         terminal.warn(dropped);
     }
     for remark in &report.remarks {
         terminal.warn(remark);
     }
+    // A fit that missed its tolerance is done, and ends with a code that says so.
+    let ended = match report.tolerance.filter(|_| report.tolerance_missed) {
+        Some(tolerance) => Err(Failure::tolerance_missed(missed(report.summary.relative_bound, tolerance))),
+        None => Ok(()),
+    };
     if terminal.json() {
-        return terminal.object(&report);
+        terminal.object(&report)?;
+        return ended;
     }
     terminal.message(&sentence(&report, &output));
+    tell_cost(&report, terminal);
     tell_scores(&report.summary, terminal);
     if report.carried > 0 {
         let rows = count(report.carried as usize, "row");
@@ -92,7 +97,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     if report.summary.id.is_none() {
         terminal.note("without --id rows are named by their position in the file: 0, 1, 2, …");
     }
-    Ok(())
+    ended
 }
 
 /// Refuses to overwrite a model, and its log with it, unless that is said.
@@ -176,6 +181,21 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         recovery_key: args.recovery_key,
         encrypt: args.encrypt,
     })
+}
+
+/// Says where a forget will have to go through the rows, because nothing is kept that would spare it that.
+fn tell_cost(report: &FitReport, terminal: &Terminal) {
+    let summary = &report.summary;
+    let is_linear = matches!(summary.recipe.family(), Family::Ridge | Family::Logistic | Family::Softmax);
+    let passes = summary.form.map_or(report.precomputed.is_empty(), |form| form == Form::Iterative);
+    if is_linear && passes && summary.certificate.is_none() {
+        let features = count(summary.features, "feature");
+        let rows = count(summary.rows, "row");
+        terminal.note(&format!(
+            "no curvature is kept for {features}: a forget goes through all {rows}, several times, and takes a good part of \
+             the time of this fit"
+        ));
+    }
 }
 
 /// How good the model is, and how its penalty was chosen.
