@@ -216,6 +216,20 @@ async fn learning_and_amending_rows_leave_receipts_and_forgotten_rows_stay_away(
 }
 
 #[tokio::test]
+async fn rows_without_names_are_scored_in_the_order_of_the_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = open_server(folder.path()).await.router();
+    let columns = get(&router, "/v1/models/houses", None).await.json()["columns"].clone();
+    assert_eq!(columns, json!(["rooms", "area"]));
+    let path = "/v1/models/houses/predictions";
+    let named = json!({"rows": [{"area": 80, "rooms": 3}, {"rooms": 5, "area": 61.5, "colour": "red"}]});
+    let named = post(&router, path, &named, None, None).await.json();
+    let ordered = post(&router, path, &json!({"cells": [[3, 80], [5, 61.5]]}), None, None).await.json();
+    assert_eq!(named, ordered);
+    assert_eq!(named["predictions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn bad_requests_are_problems_that_repeat_nothing_of_the_body() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();
@@ -230,6 +244,18 @@ async fn bad_requests_are_problems_that_repeat_nothing_of_the_body() {
         ("/v1/models/houses/erasures", "{\"rows\": [\"h1\"], \"method\": \"magic\"}".into(), 400),
         ("/v1/models/houses/predictions", "{\"rows\": [{\"rooms\": [\"secret\"]}]}".into(), 422),
         ("/v1/models/houses/predictions", "{\"rows\": [{\"rooms\": \"secret\", \"area\": 1}]}".into(), 422),
+        (
+            "/v1/models/houses/predictions",
+            "{\"rows\": [{\"rooms\": 1, \"rooms\": 2, \"area\": 1}]}".into(),
+            422,
+        ),
+        ("/v1/models/houses/predictions", "{\"cells\": [[3]]}".into(), 422),
+        ("/v1/models/houses/predictions", "{\"cells\": [[3, 80, 1]]}".into(), 422),
+        ("/v1/models/houses/predictions", "{\"cells\": [[3, \"secret\"]]}".into(), 422),
+        ("/v1/models/houses/predictions", "{\"cells\": [[3, {\"secret\": 1}]]}".into(), 422),
+        ("/v1/models/houses/predictions", "{\"cells\": []}".into(), 400),
+        ("/v1/models/houses/predictions", "{\"cells\": [[3, 80]], \"rows\": [{\"rooms\": 1}]}".into(), 400),
+        ("/v1/models/houses/predictions", "{}".into(), 400),
         ("/v1/models/houses/predictions", deep, 400),
         ("/v1/models/..%2f..%2fetc/erasures", "{\"rows\": [\"h1\"]}".into(), 404),
         ("/v1/models/nothing/erasures", "{\"rows\": [\"h1\"]}".into(), 404),

@@ -1,6 +1,6 @@
 //! Where rows come from: a file, or memory. A server holds rows that never were a file; both go the same way from here on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,10 +112,9 @@ impl RecordTable {
     /// # Errors
     /// Two columns have one name, or a row has more or fewer cells than there are columns.
     pub fn new(columns: Vec<String>, rows: Vec<Vec<Cell>>) -> Result<Self> {
-        let mut sorted: Vec<&String> = columns.iter().collect();
-        sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(fault(ReadFault::DuplicateColumns(vec![twice[0].clone()])));
+        let mut seen: HashSet<&str> = HashSet::with_capacity(columns.len());
+        if let Some(twice) = columns.iter().find(|name| !seen.insert(name)) {
+            return Err(fault(ReadFault::DuplicateColumns(vec![twice.clone()])));
         }
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
             let problem =
@@ -135,10 +134,22 @@ impl RecordTable {
     /// # Errors
     /// A record names a column twice.
     pub fn from_records(records: Vec<Vec<(String, Cell)>>) -> Result<Self> {
-        let mut columns: Vec<String> = Vec::new();
+        let mut records = records.into_iter();
+        // Most records name the same columns in the same order, and most tables of a service have one record.
+        let (mut columns, first): (Vec<String>, Vec<Cell>) =
+            records.next().unwrap_or_default().into_iter().unzip();
+        let mut rows = vec![first];
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut rows = Vec::with_capacity(records.len());
         for record in records {
+            if record.len() == columns.len()
+                && record.iter().zip(&columns).all(|((name, _), column)| name == column)
+            {
+                rows.push(record.into_iter().map(|(_, cell)| cell).collect());
+                continue;
+            }
+            if places.is_empty() {
+                places = columns.iter().cloned().enumerate().map(|(at, name)| (name, at)).collect();
+            }
             let mut row: Vec<Option<Cell>> = vec![None; columns.len()];
             for (name, cell) in record {
                 let place = *places.entry(name.clone()).or_insert(columns.len());

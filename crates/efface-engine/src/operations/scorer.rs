@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use efface::Predict;
-use efface::features::Encoder;
+use efface::features::{Cell, Encoder};
 use efface::models::{self, ScoreKind};
 use efface::scores::{ScoreTally, probabilities};
 
-use super::ingest::{self, EncodedExample, FeatureTable, ReadPurpose, RowReader};
+use super::ingest::{self, EncodedExample, ExampleContent, FeatureTable, ReadPurpose, RowReader};
 use super::naming::output_names;
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::prepared::PreparedModel;
@@ -166,6 +166,51 @@ impl Scorer {
         let count = ingest::each(rows, &loaded.blueprint, reader, purpose, progress, &mut score)?;
         buffer.flush(see)?;
         Ok(ScoredRows { rows: count, quality: buffer.tally.finish(), unknown_names: buffer.unknown })
+    }
+
+    /// The columns that the model reads, in its own order; None where it reads texts, or indices of a sparse file.
+    #[must_use]
+    pub fn columns(&self) -> Option<Vec<&str>> {
+        let encoder = self.loaded.encoder.as_ref().filter(|_| self.loaded.texts.is_none())?;
+        Some(encoder.columns().iter().map(|column| column.name()).collect())
+    }
+
+    /// The scores of rows whose cells stand in the order of [`Scorer::columns`]: nothing has to be found by its name.
+    ///
+    /// # Errors
+    /// A row has more or fewer cells than there are columns, or one that the model cannot read; the model reads no columns.
+    pub fn predict_in_order(&self, rows: &[Vec<Cell>]) -> Result<Vec<Prediction>> {
+        let loaded = &*self.loaded;
+        let Some(encoder) = loaded.encoder.as_ref().filter(|_| loaded.texts.is_none()) else {
+            let hint = "name the cells of a row";
+            return Err(Error::request("the model reads no columns that have an order", hint));
+        };
+        let mut all = Vec::with_capacity(rows.len());
+        let mut see = |prediction| {
+            all.push(prediction);
+            Ok(())
+        };
+        let mut buffer = ScoreBuffer::new(loaded);
+        let mut entries = Vec::new();
+        for (position, cells) in (0..).zip(rows) {
+            let line = position + 1;
+            let gaps = encoder.encode_in_order(cells, line, &mut entries)?;
+            let example = EncodedExample {
+                line,
+                position,
+                id: None,
+                subject: None,
+                weight: 1.0,
+                targets: &[],
+                unknown_class: false,
+                content: ExampleContent::Entries(&entries),
+                unknown: gaps.unknown_levels + gaps.unknown_words,
+                cut: false,
+            };
+            buffer.push(example, &mut see)?;
+        }
+        buffer.flush(&mut see)?;
+        Ok(all)
     }
 
     /// The scores of all rows, in order.

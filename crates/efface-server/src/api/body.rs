@@ -1,14 +1,15 @@
 //! Bodies of requests: JSON, whose faults are told by their place and never by their content.
 
+use std::fmt;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use efface::features::Cell;
 use efface_engine::RecordTable;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemCode};
@@ -58,48 +59,151 @@ fn unreadable(rejection: BytesRejection) -> Problem {
 pub(super) struct RowsBody {
     /// The rows: objects whose keys are the columns of the model and whose values are numbers, texts, booleans or null.
     #[schema(value_type = Vec<std::collections::HashMap<String, Value>>, min_items = 1)]
-    rows: Vec<Map<String, Value>>,
+    rows: Vec<NamedCells>,
+}
+
+/// Rows to score: with names, or in the order of the model's columns, which is faster where there are many. One of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScoredBody {
+    /// Objects whose keys are the columns of the model and whose values are numbers, texts, booleans or null.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<std::collections::HashMap<String, Value>>>, min_items = 1)]
+    pub(super) rows: Option<Vec<NamedCells>>,
+    /// Arrays of numbers, texts, booleans or null, in the order of `columns` of the model.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Vec<Value>>>, min_items = 1)]
+    pub(super) cells: Option<Vec<Vec<RowCell>>>,
+}
+
+/// The cells of an object under their names, as they stand there.
+#[derive(Debug)]
+pub(super) struct NamedCells(Vec<(String, RowCell)>);
+
+/// A cell; None for what is none.
+#[derive(Debug)]
+pub(super) struct RowCell(Option<Cell>);
+
+impl<'de> Deserialize<'de> for NamedCells {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairVisitor;
+        impl<'de> Visitor<'de> for PairVisitor {
+            type Value = NamedCells;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedCells, A::Error> {
+                let mut cells = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    cells.push(entry);
+                }
+                Ok(NamedCells(cells))
+            }
+        }
+        deserializer.deserialize_map(PairVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for RowCell {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CellVisitor).map(Self)
+    }
+}
+
+struct CellVisitor;
+
+impl<'de> Visitor<'de> for CellVisitor {
+    type Value = Option<Cell>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a cell")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Some(Cell::Missing))
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Self::Value, E> {
+        Ok(Some(Cell::Text(truth.to_string())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(Cell::Number(number)))
+    }
+
+    fn visit_u64<E>(self, whole: u64) -> Result<Self::Value, E> {
+        Ok(Some(if whole <= LARGEST_INTEGER {
+            Cell::Number(whole as f64)
+        } else {
+            Cell::Text(whole.to_string())
+        }))
+    }
+
+    fn visit_i64<E>(self, whole: i64) -> Result<Self::Value, E> {
+        let exact = whole.unsigned_abs() <= LARGEST_INTEGER;
+        Ok(Some(if exact { Cell::Number(whole as f64) } else { Cell::Text(whole.to_string()) }))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cell::Text(text.to_owned())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Some(Cell::Text(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
 }
 
 impl RowsBody {
     /// The rows as the engine takes them.
     pub(super) fn into_records(self) -> Result<RecordTable, Problem> {
-        if self.rows.is_empty() {
-            return Err(Problem::invalid("`rows` is empty; at least one row is needed"));
-        }
-        let mut records = Vec::with_capacity(self.rows.len());
-        for (at, row) in self.rows.into_iter().enumerate() {
-            let mut cells = Vec::with_capacity(row.len());
-            for (column, value) in row {
-                let cell = cell(value).ok_or_else(|| {
-                    let detail =
-                        format!("row {}, column `{column}`: arrays and objects are no cells", at + 1);
-                    Problem::new(ProblemCode::InvalidRows, detail)
-                })?;
-                cells.push((column, cell));
-            }
-            records.push(cells);
-        }
-        Ok(RecordTable::from_records(records)?)
+        records(self.rows)
     }
 }
 
-fn cell(value: Value) -> Option<Cell> {
-    match value {
-        Value::Null => Some(Cell::Missing),
-        Value::Bool(truth) => Some(Cell::Text(truth.to_string())),
-        Value::Number(number) => {
-            let exact = match (number.as_u64(), number.as_i64()) {
-                (Some(whole), _) => whole <= LARGEST_INTEGER,
-                (None, Some(whole)) => whole.unsigned_abs() <= LARGEST_INTEGER,
-                (None, None) => true,
-            };
-            match number.as_f64().filter(|_| exact) {
-                Some(value) => Some(Cell::Number(value)),
-                None => Some(Cell::Text(number.to_string())),
-            }
-        }
-        Value::String(text) => Some(Cell::Text(text)),
-        Value::Array(_) | Value::Object(_) => None,
+/// Rows with names as the engine takes them.
+pub(super) fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
+    if rows.is_empty() {
+        return Err(Problem::invalid("`rows` is empty; at least one row is needed"));
     }
+    let mut records = Vec::with_capacity(rows.len());
+    for (at, NamedCells(row)) in rows.into_iter().enumerate() {
+        let mut cells = Vec::with_capacity(row.len());
+        for (column, RowCell(cell)) in row {
+            let Some(cell) = cell else { return Err(no_cell(at, &format!("column `{column}`"))) };
+            cells.push((column, cell));
+        }
+        records.push(cells);
+    }
+    Ok(RecordTable::from_records(records)?)
+}
+
+/// Rows without names as the engine takes them.
+pub(super) fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
+    if rows.is_empty() {
+        return Err(Problem::invalid("`cells` is empty; at least one row is needed"));
+    }
+    let row = |(at, cells): (usize, Vec<RowCell>)| {
+        let cell = |(place, RowCell(cell)): (usize, RowCell)| {
+            cell.ok_or_else(|| no_cell(at, &format!("cell {}", place + 1)))
+        };
+        cells.into_iter().enumerate().map(cell).collect()
+    };
+    rows.into_iter().enumerate().map(row).collect()
+}
+
+fn no_cell(row: usize, place: &str) -> Problem {
+    let detail = format!("row {}, {place}: arrays and objects are no cells", row + 1);
+    Problem::new(ProblemCode::InvalidRows, detail)
 }

@@ -31,6 +31,8 @@ pub(super) struct ModelOverview {
     subject_column: Option<String>,
     /// The columns that it predicts.
     target: Vec<String>,
+    /// The columns that it reads, in the order in which rows without names are taken; empty where it reads texts or indices.
+    columns: Vec<String>,
     /// Names of the scores: outputs, classes or clusters.
     outputs: Vec<String>,
     /// An upper bound on the distance to a model fitted without the forgotten rows.
@@ -66,6 +68,7 @@ impl ModelOverview {
             id_column: facts.id.clone(),
             subject_column: facts.subject.clone(),
             target: facts.target.clone(),
+            columns: model.scorer().columns().unwrap_or_default().into_iter().map(Into::into).collect(),
             outputs: facts.outputs.clone(),
             // JSON has no infinity; a bound that says nothing is null.
             bound: facts.bound.is_finite().then_some(facts.bound),

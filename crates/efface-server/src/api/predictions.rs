@@ -7,13 +7,16 @@ use axum::extract::{Path, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::body::{JsonBody, RowsBody};
+use super::body::{JsonBody, ScoredBody, ordered, records};
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
 
 /// Rows that are scored where the request is read; more of them would keep other requests waiting.
 const AT_ONCE: usize = 16;
+
+/// What scores the rows of a request, here or on another thread.
+type ScoringTask = Box<dyn FnOnce() -> efface_engine::Result<Vec<efface_engine::Prediction>> + Send>;
 
 /// The scores of all rows, in their order.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,11 +41,11 @@ pub(super) struct RowPrediction {
     label: Option<String>,
 }
 
-/// Scores rows. Targets are not needed, and columns that the model does not know are passed over.
+/// Scores rows, by the names of their cells or in the order of the model's columns. Targets are not needed, and columns that the model does not know are passed over.
 #[utoipa::path(
     post, path = "/v1/models/{model}/predictions", tag = "predictions", security(("token" = [])),
     params(("model" = String, Path, description = "The name of the model")),
-    request_body = RowsBody,
+    request_body = ScoredBody,
     responses((status = 200, description = "The scores", body = PredictionList),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
@@ -50,18 +53,28 @@ pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     Path(name): Path<String>,
-    JsonBody(body): JsonBody<RowsBody>,
+    JsonBody(body): JsonBody<ScoredBody>,
 ) -> Result<Json<PredictionList>, Problem> {
     caller.allow(Scope::Predict, Some(&name))?;
     let scorer = state.models.find(&name)?.scorer();
-    let records = body.into_records()?;
     let generation = scorer.generation();
     let outputs = scorer.outputs().to_vec();
-    let scored = if records.len() <= AT_ONCE {
-        scorer.predict_all(records)
+    let (count, score): (usize, ScoringTask) = match body {
+        ScoredBody { rows: Some(rows), cells: None } => {
+            let records = records(rows)?;
+            (records.len(), Box::new(move || scorer.predict_all(records)))
+        }
+        ScoredBody { rows: None, cells: Some(cells) } => {
+            let cells = ordered(cells)?;
+            (cells.len(), Box::new(move || scorer.predict_in_order(&cells)))
+        }
+        _ => return Err(Problem::invalid("one of `rows` and `cells` is needed, and not both")),
+    };
+    let scored = if count <= AT_ONCE {
+        score()
     } else {
         let stopped = |_| Problem::new(ProblemCode::Internal, "the thread that scores has stopped");
-        tokio::task::spawn_blocking(move || scorer.predict_all(records)).await.map_err(stopped)?
+        tokio::task::spawn_blocking(score).await.map_err(stopped)?
     };
     let row =
         |row: efface_engine::Prediction| RowPrediction { id: row.id, scores: row.scores, label: row.label };

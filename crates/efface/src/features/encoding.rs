@@ -23,6 +23,18 @@ impl Encoder {
         self.encode_bound(row, out)
     }
 
+    /// The same for cells in the order of [`columns`](Self::columns) and no others.
+    pub fn encode_in_order(
+        &self,
+        cells: &[Cell],
+        line: u64,
+        out: &mut Vec<(u32, f64)>,
+    ) -> Result<EncodingGaps, FeatureError> {
+        let positions: Vec<usize> = (0..self.columns.len()).collect();
+        let row = BoundRow { cells, positions: &positions, table_width: positions.len(), line };
+        self.encode_bound(row, out)
+    }
+
     /// Replaces `out` by the raw form of one row, sorted by place, each once, zeros left out. Cells are in the order of the
     /// table that the encoder was built on; [`bind`](Self::bind) for any other.
     pub fn encode_raw(

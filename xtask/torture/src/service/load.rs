@@ -39,6 +39,8 @@ pub(crate) fn load(seconds: u64) -> Result {
     let next = AtomicU64::new(0);
     let row: serde_json::Map<String, Value> =
         (0..WIDTH).map(|at| (format!("x{at}"), json!((at as f64).sin()))).collect();
+    let cells: Vec<&Value> = (0..WIDTH).map(|at| &row[&format!("x{at}")]).collect();
+    let in_order = json!({ "cells": [cells] }).to_string().into_bytes();
     let question = json!({ "rows": [row] }).to_string().into_bytes();
     let time = Duration::from_secs(seconds);
 
@@ -54,6 +56,9 @@ pub(crate) fn load(seconds: u64) -> Result {
     bare.kill()?;
     let alone = run(&server.address, &question, &next, time, 0, PREDICTING)?;
     let ours = report("predictions of one row, d = 1000, alone", alone.1, time);
+    tell("share of the bare handler", &format!("{:.2}", ours / most));
+    let alone = run(&server.address, &in_order, &next, time, 0, PREDICTING)?;
+    let ours = report("the same without names, in the order of the columns", alone.1, time);
     tell("share of the bare handler", &format!("{:.2}", ours / most));
     let alone = run(&server.address, &question, &next, time, ERASING, 0)?;
     let mut receipts = alone.0.receipts.clone();

@@ -37,16 +37,22 @@ pub fn sweep(folder: &Path) {
     }
 }
 
-/// Overwrites and removes one file, unless somebody holds it, or it has another name that would lose its content.
+/// Overwrites and removes one file, unless somebody holds it. Of one that has another name, which would lose its content, only this name
+/// goes: it was about to be replaced when its process died.
 fn scrub(path: &Path) -> io::Result<()> {
     let mut file = open_to_overwrite(path)?;
     let found = file.metadata()?;
-    if !found.is_file() || !is_only_name(&found) {
+    if !found.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     file.try_lock()?;
-    overwrite(&mut file, found.len())?;
-    std::fs::remove_file(path)
+    if is_only_name(&found) {
+        overwrite(&mut file, found.len())?;
+        return std::fs::remove_file(path);
+    }
+    std::fs::remove_file(path)?;
+    // Somebody may have replaced the file under its other name meanwhile: then nothing names it any more.
+    if has_no_name(&file.metadata()?) { overwrite(&mut file, found.len()) } else { Ok(()) }
 }
 
 /// Zeros over all of a file, on disk.
@@ -78,6 +84,16 @@ pub(crate) fn open_to_overwrite(path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 pub(super) fn is_only_name(found: &std::fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(found) == 1
+}
+
+#[cfg(unix)]
+fn has_no_name(found: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(found) == 0
+}
+
+#[cfg(not(unix))]
+fn has_no_name(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 #[cfg(not(unix))]

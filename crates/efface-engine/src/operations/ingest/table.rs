@@ -128,9 +128,9 @@ pub(super) fn each(
 ) -> Result<u64> {
     let mut table = source.table()?;
     table.read_dates(&blueprint.dates)?;
-    let columns = table.columns().to_vec();
-    let binding = encoder.bind(&columns)?;
-    let roles = ColumnRoles::find(blueprint, &columns, purpose)?;
+    let columns = table.columns();
+    let binding = encoder.bind(columns)?;
+    let roles = ColumnRoles::find(blueprint, columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "encoding rows", source);
     let mut record = TableRecord::default();
     let mut entries = Vec::new();
