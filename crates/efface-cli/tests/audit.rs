@@ -197,3 +197,19 @@ fn real_reviews() {
     let auc = |at: usize| found["membership"]["exposures"][at]["forgotten"]["auc"].as_f64().unwrap();
     assert!((auc(1) - auc(2)).abs() < 1e-3, "{} and {}", auc(1), auc(2));
 }
+
+#[test]
+fn the_page_alone_opens_with_a_verdict_for_each_method() {
+    let folder = houses();
+    let audit = "audit houses.efface --subject owner=p3 --method exact,influence --oracles 32 --seed 1 --html page.html";
+    let told = folder.run(audit);
+    assert!(told.code == 0 && told.err.contains("written to page.html"), "{told:?}");
+    let page = std::fs::read_to_string(folder.path("page.html")).unwrap_or_default();
+    let short = page.split("id=\"s-in-short\"").nth(1).unwrap_or_default();
+    let list = short.split("</ul>").next().unwrap_or_default();
+    assert!(list.contains("exact") && list.contains("as retraining"), "{list}");
+    assert!(list.contains("influence") && list.contains("leaves something"), "{list}");
+    assert!(page.contains("a coin, 0.5"), "the plot shows where a coin lies");
+    folder.fails(audit, 5, &["page.html exists already"]);
+    folder.done(&format!("{audit} --force"));
+}

@@ -231,3 +231,24 @@ fn the_page_of_methods_has_the_table_of_the_library() {
     let (found, _) = part.unwrap_or_default();
     assert_eq!(found.trim(), efface::methods::table::markdown().trim());
 }
+
+#[test]
+fn smoothing_is_a_setting_and_an_elastic_net_is_refused_with_the_reason() {
+    let folder = houses();
+    let fit =
+        "fit houses.csv --model naive-bayes --target city --id house --ignore owner --force --discard-log";
+    folder.done(&format!("{fit} --smoothing 0.01"));
+    assert!(folder.done("inspect houses.efface").contains("Gaussian naive Bayes, smoothing 0.01"));
+    folder.done(&format!("{fit} --likelihood multinomial --smoothing 0.5"));
+    assert_eq!(folder.json("inspect houses.efface --json")["recipe"]["alpha"], 0.5);
+    folder.fails(&format!("{fit} --likelihood multinomial --smoothing 0"), 2, &["alpha", "above 0"]);
+    folder.fails(
+        "fit houses.csv --target price --smoothing 1 -o m.efface",
+        2,
+        &["--smoothing has no meaning for --model ridge"],
+    );
+    for word in ["elastic-net", "lasso"] {
+        let line = format!("fit houses.csv --target price --model {word} -o m.efface");
+        folder.fails(&line, 5, &["has no curvature", "hint: use --model ridge"]);
+    }
+}

@@ -68,8 +68,12 @@ pub(crate) struct AuditArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Overwrite the files of an earlier audit in that folder
-    #[arg(long, requires = "out")]
+    /// The page alone, as one file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Overwrite the files of an earlier audit
+    #[arg(long)]
     pub(crate) force: bool,
 
     /// Leave a signed receipt of the figures in the model's log

@@ -21,6 +21,9 @@ pub(crate) enum ModelName {
     Bilstm,
     Lstm,
     Minilm,
+    /// Refused, with the reason.
+    #[value(name = "elastic-net", alias = "lasso", hide = true)]
+    ElasticNet,
 }
 
 impl ModelName {
@@ -35,6 +38,7 @@ impl ModelName {
             Self::Bilstm => "bilstm",
             Self::Lstm => "lstm",
             Self::Minilm => "minilm",
+            Self::ElasticNet => "elastic-net",
         }
     }
 }
@@ -127,6 +131,11 @@ pub(crate) struct ModelArguments {
     /// Features as counts or as numbers [default: numbers when a column holds some]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Naive Bayes")]
     pub(crate) likelihood: Option<LikelihoodName>,
+
+    /// Smoothing: what is added to every count (multinomial, 1), or the share of the largest variance that is added to
+    /// every variance (Gaussian, 1e-9)
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Naive Bayes")]
+    pub(crate) smoothing: Option<f64>,
 
     /// How many clusters to find
     #[arg(long, value_name = "K", help_heading = "k-means")]

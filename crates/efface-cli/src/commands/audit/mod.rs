@@ -24,6 +24,9 @@ pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
     if let Some(folder) = &args.out {
         prepare(folder, &args.model, args.force)?;
     }
+    if let Some(file) = &args.html {
+        output::check(file, &[&args.model], args.force)?;
+    }
     let request = request(args)?;
     let mut engine = if args.record { terminal.change(&args.model)? } else { terminal.look(&args.model)? };
     let report = engine.audit(&request, &terminal.bars()).map_err(|error| match error {
@@ -36,6 +39,9 @@ pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
     if let Some(folder) = &args.out {
         write(folder, args.force, &report, terminal)?;
     }
+    if let Some(file) = &args.html {
+        put(file, args.force, &page::page(&report).html(), terminal)?;
+    }
     let receipt = args.record.then(|| engine.record_audit(&report.results())).transpose()?;
     if terminal.json() {
         return terminal.object(&report);
@@ -43,6 +49,9 @@ pub(crate) fn run(args: &AuditArguments, terminal: &Terminal) -> Result {
     tell(&report, terminal)?;
     if let Some(folder) = &args.out {
         terminal.message(&format!("written to {}", folder.join("index.html").display()));
+    }
+    if let Some(file) = &args.html {
+        terminal.message(&format!("written to {}", file.display()));
     }
     if let Some(receipt) = receipt {
         terminal.message(&format!("receipt {}, number {} in the log", receipt.id, receipt.sequence));

@@ -13,6 +13,7 @@ pub(super) fn page(report: &AuditReport) -> Page {
     let mut page = Page::new("How well this model forgets")
         .subtitle(format!("An audit of one {} model against a true retraining", report.model))
         .opening(opening(report))
+        .section(in_short(report))
         .section(twins(report))
         .section(nearness(report));
     if report.membership.is_some() {
@@ -45,43 +46,66 @@ fn opening(report: &AuditReport) -> RichText {
     if report.twins.surviving > 0 {
         text = text.strong("Some of them stay as twins. ");
     }
-    for state in report.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain")) {
-        let name = &state.state;
-        text = text.code(name.clone());
-        if let Some(left) = state.distance.as_ref().and_then(|far| far.fraction) {
-            let left = Number::new(left, SHORT);
-            text = text
-                .and(" leaves ")
-                .number(format!("way left by {name}"), left)
-                .and(" of the way to retraining");
-        }
-        if let Some(left) = super::injected(report, name) {
-            let left = Number::new(left, SHORT);
-            text =
-                text.and(" and ").number(format!("weight left by {name}"), left).and(" of a planted weight");
-        }
-        text = text.and(". ");
-    }
+    text
+}
+
+/// A line for each method with its verdict, and a line for each thing that was found.
+fn in_short(report: &AuditReport) -> Section {
+    let methods = report.states.iter().filter(|state| !matches!(state.state.as_str(), "before" | "retrain"));
+    let mut lines: Vec<RichText> = methods.map(|state| verdict(report, state)).collect();
     for finding in super::findings(report) {
-        text = match finding.words.split_once(": ") {
-            Some((method, rest)) if finding.areas.is_some() => text.code(method).and(": ").and(rest),
+        let mut line = match finding.words.split_once(": ") {
+            Some((method, rest)) if finding.areas.is_some() => {
+                RichText::new("").code(method).and(": ").and(rest)
+            }
             _ => {
                 let mut letters = finding.words.chars();
                 let first: String = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-                text.and(first + letters.as_str())
+                RichText::new(first + letters.as_str())
             }
         };
         if let Some((own, truth)) = finding.areas {
-            text = text
+            line = line
                 .and(" (AUC ")
                 .number("AUC", Number::new(own, AUC))
                 .and(", retraining ")
                 .number("AUC of retraining", Number::new(truth, AUC))
                 .and(")");
         }
-        text = text.and(". ");
+        lines.push(line.and("."));
     }
-    text
+    Section::new("In short").list(lines)
+}
+
+/// A thousandth of the way, or of a planted weight, is what a page can show of nothing.
+const NOTHING: f64 = 1e-3;
+
+/// Whether a method forgot as retraining does, and what it left where it did not.
+fn verdict(report: &AuditReport, state: &StateReport) -> RichText {
+    let name = &state.state;
+    let way = state.distance.as_ref().and_then(|far| far.fraction);
+    let planted = super::injected(report, name);
+    let known: Vec<f64> = [way, planted].into_iter().flatten().collect();
+    let word = if known.is_empty() {
+        "nothing could be measured"
+    } else if known.iter().all(|left| left.abs() <= NOTHING) {
+        "as retraining"
+    } else {
+        "leaves something"
+    };
+    let mut line = RichText::new("").code(name.clone()).and(": ").strong(word);
+    if let Some(left) = way {
+        let left = Number::new(left, SHORT);
+        line = line
+            .and("; ")
+            .number(format!("way left by {name}"), left)
+            .and(" of the way to retraining is left");
+    }
+    if let Some(left) = planted {
+        let left = Number::new(left, SHORT);
+        line = line.and(", ").number(format!("weight left by {name}"), left).and(" of a planted weight");
+    }
+    line.and(".")
 }
 
 fn twins(report: &AuditReport) -> Section {
@@ -166,7 +190,10 @@ fn attacks(report: &AuditReport) -> Section {
         "unpaired-klom",
         "Unpaired KLoM: the margins of models and of other, retrained models, in nats",
     );
-    let mut series = Series::new("U-LiRA on forgotten rows").apart();
+    const MEASURED: &str = "U-LiRA on forgotten rows";
+    let mut series = Series::new(MEASURED).apart();
+    // A line from the first state to the last, beside which the intervals are read.
+    let mut coin = Series::new("a coin, 0.5").reference(MEASURED);
     for (at, exposure) in membership.exposures.iter().enumerate() {
         table.row([
             exposure.state.clone().into(),
@@ -182,6 +209,7 @@ fn attacks(report: &AuditReport) -> Section {
         let unpaired = &exposure.unpaired_klom;
         apart.row(klom_row(&exposure.state, &unpaired.forgotten, &unpaired.retained));
         let found = &exposure.forgotten;
+        coin = coin.point(at as f64, 0.5, 0.0);
         series = series.range(at as f64, found.auc, found.auc_interval.low, found.auc_interval.high);
     }
     table.note("Intervals are 95 %, from leaving out pairs of oracles. A rate is left out where there were too few games to see it.");
@@ -190,7 +218,8 @@ fn attacks(report: &AuditReport) -> Section {
     let names = membership.exposures.iter().map(|exposure| exposure.state.clone());
     let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
         .axes(Axis::names("state", names), Axis::linear("AUC").include(0.5))
-        .series(series);
+        .series(series)
+        .series(coin);
     let text = RichText::new("Measured on ")
         .number("oracles", Number::count(membership.oracles))
         .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");

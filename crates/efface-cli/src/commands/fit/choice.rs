@@ -20,9 +20,12 @@ const CELL: f64 = 0.05;
 /// numbers.
 pub(super) fn choose(args: &FitArguments) -> Result<(Recipe, Option<Recipe>)> {
     let settings = &args.settings;
+    if args.model == ModelName::ElasticNet {
+        return Err(no_elastic_net());
+    }
     refuse_strangers(args)?;
     let naive_bayes = args.model == ModelName::NaiveBayes && settings.likelihood.is_none();
-    let for_numbers = naive_bayes.then(|| GaussianNb::default().into());
+    let for_numbers = naive_bayes.then(|| gaussian(settings).into());
     Ok((chosen(args)?, for_numbers))
 }
 
@@ -55,12 +58,34 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             Ok(softmax.into())
         }
         ModelName::NaiveBayes if matches!(settings.likelihood, Some(LikelihoodName::Gaussian)) => {
-            Ok(GaussianNb::default().into())
+            Ok(gaussian(settings).into())
         }
-        ModelName::NaiveBayes => Ok(MultinomialNb::default().into()),
+        ModelName::NaiveBayes => Ok(multinomial(settings).into()),
         ModelName::KMeans => kmeans(settings).map(Into::into),
         ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => network::head(args),
+        ModelName::ElasticNet => Err(no_elastic_net()),
     }
+}
+
+/// Counts, with their smoothing.
+fn multinomial(settings: &ModelArguments) -> MultinomialNb {
+    let usual = MultinomialNb::default();
+    MultinomialNb { alpha: settings.smoothing.unwrap_or(usual.alpha) }
+}
+
+/// Numbers, with their smoothing.
+fn gaussian(settings: &ModelArguments) -> GaussianNb {
+    let usual = GaussianNb::default();
+    GaussianNb { var_smoothing: settings.smoothing.unwrap_or(usual.var_smoothing) }
+}
+
+/// Why there is no elastic net.
+fn no_elastic_net() -> Failure {
+    let failure = Failure::refused(
+        "an elastic net, or lasso, is not offered: where a weight becomes 0 its loss has no curvature, so that nothing bounds how \
+         far a forget is from retraining, and which weights are 0 is itself a choice that the rows made",
+    );
+    failure.hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out")
 }
 
 /// The noise of a certified model; its seed is the engine's to draw.
@@ -155,6 +180,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--epsilon", settings.epsilon.is_some(), [ModelName::Logistic].as_slice()),
         ("--sisa", sharded, shards),
         ("--likelihood", settings.likelihood.is_some(), [ModelName::NaiveBayes].as_slice()),
+        ("--smoothing", settings.smoothing.is_some(), [ModelName::NaiveBayes].as_slice()),
         ("--clusters", settings.clusters.is_some(), clusters),
         ("--cell", settings.cell.is_some(), clusters),
         ("--tree", settings.tree.is_some(), clusters),
