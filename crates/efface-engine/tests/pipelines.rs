@@ -107,6 +107,13 @@ const PIPELINES: &[Pipeline] = &[
         request.steps.words.weighting = Some(TermWeighting { sublinear: true, ..TermWeighting::default() });
         *request = request.clone().naive_bayes();
     }),
+    // Every word is a feature, and its smoothing counts them.
+    ("naive Bayes on all words", |request| {
+        words(request);
+        request.words = WordSource::Learned(1000);
+        request.targets = vec!["stars".into()];
+        *request = request.clone().naive_bayes();
+    }),
     ("naive Bayes on standard scores", |request| {
         numbers(request);
         request.targets = vec!["stars".into()];

@@ -78,14 +78,16 @@ impl Encoder {
         }
     }
 
-    /// The map that follows from the rows that are counted now; None where the present one gives the same features. Names
-    /// that no row holds any more do not count: their features are unused until a map is made anew.
+    /// The map that follows from the rows that are counted now; None where the present one gives the same features. With
+    /// `allow_unused`, names that no row holds any more do not count: their features are unused until a map is made anew,
+    /// which is all the same to a model that gives them the weight 0, and not to one that counts its features.
     ///
     /// # Errors
     /// No features are left, because no row holds a word any more that can be one.
-    pub fn follow(&self) -> Result<Option<FeatureMap>, FeatureError> {
+    pub fn follow(&self, allow_unused: bool) -> Result<Option<FeatureMap>, FeatureError> {
         let now = self.map_now()?;
-        Ok((!self.map.is_as(&now, |place| self.names.rows(place) > 0)).then_some(now))
+        let is_live = |place| !allow_unused || self.names.rows(place) > 0;
+        Ok((!self.map.is_as(&now, is_live)).then_some(now))
     }
 
     /// What a forget left undone; empty when the features are those of the rows that are there.

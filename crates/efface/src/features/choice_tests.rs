@@ -47,7 +47,7 @@ fn forget(encoder: &mut Encoder, gone: &[Vec<Cell>], left: &[Vec<Cell>]) -> Resu
             encoder.see_extremes(&raw);
         }
     }
-    if let Some(map) = encoder.follow()? {
+    if let Some(map) = encoder.follow(true)? {
         encoder.adopt(map)?;
     }
     Ok(())
@@ -150,7 +150,7 @@ fn new_names_get_places_and_become_features() {
     let mut raw = Vec::new();
     encoder.encode_raw(&new, 1, &mut raw).unwrap();
     encoder.learn_row(&raw);
-    let map = encoder.follow().unwrap().unwrap();
+    let map = encoder.follow(true).unwrap().unwrap();
     encoder.adopt(map).unwrap();
     let all = [rows, vec![new]].concat();
     let fresh = build(&["t"], &all, &options).unwrap();

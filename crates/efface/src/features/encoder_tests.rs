@@ -194,7 +194,8 @@ fn forgetting_a_row_erases_the_names_it_alone_held() {
         (&[(0, 2.5)][..], EncodingGaps { unknown_levels: 1, unknown_words: 3 })
     );
     assert_eq!(encoder.not_covered(), [], "the features that are left are those of the rows that are left");
-    assert_eq!(encoder.follow(), Ok(None));
+    assert_eq!(encoder.follow(true), Ok(None));
+    assert_eq!(encoder.follow(false).map(|map| map.is_some()), Ok(true), "unused features are counted");
 }
 
 proptest! {

@@ -4,7 +4,10 @@
 use std::collections::HashSet;
 
 use efface::features::{Encoder, UnknownName};
-use efface::{Claim, Fit, LogisticModel, Method, Model, Outcome, RowId, RowStore, Rows};
+use efface::{
+    Claim, Family, Fit, LogisticModel, Method, Model, Outcome, Recipe, RowId, RowStore, Rows, ShardRecipe,
+    Sisa,
+};
 
 use super::opened::OpenedChange;
 use crate::codec::feature_rows::FeatureRows;
@@ -67,7 +70,8 @@ impl<'a> OpenedChange<'a> {
             rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
             after = Some(rows);
         }
-        let map = encoder.follow().map_err(|error| efface::Error::Unsupported {
+        let allow_unused = !counts_features(&self.manifest.model.recipe);
+        let map = encoder.follow(allow_unused).map_err(|error| efface::Error::Unsupported {
             method: Method::Retrain.name(),
             reason: format!("{error}; the model stays as it was"),
         })?;
@@ -120,4 +124,12 @@ impl<'a> OpenedChange<'a> {
         evidence.resummed = true;
         Ok(Outcome { model, evidence })
     }
+}
+
+/// Whether the number of features has a say in a model: naive Bayes smooths by it, so that a feature without rows is not
+/// nothing.
+fn counts_features(recipe: &Recipe) -> bool {
+    let sharded = recipe.get::<Sisa<ShardRecipe>>();
+    let family = sharded.map_or_else(|| recipe.family(), |shards| shards.recipe.whole().family());
+    matches!(family, Family::MultinomialNb | Family::GaussianNb)
 }
