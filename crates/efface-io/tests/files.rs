@@ -153,3 +153,16 @@ fn a_build_without_parquet_says_so() {
     let source = Source::from_bytes("a.parquet", "PAR1", None).unwrap();
     assert!(matches!(fault(source.table()), ReadFault::ParquetDisabled));
 }
+
+#[test]
+fn a_line_that_unpacks_to_more_than_memory_should_hold_is_refused_at_once() {
+    let folder = TempDir::new().unwrap();
+    let mut bytes = b"x,y\n".to_vec();
+    bytes.resize(200 << 20, b'0');
+    for (name, packed) in [("bomb.csv.gz", gzip(&bytes)), ("bomb.csv.zst", zstd(&bytes))] {
+        assert!(packed.len() < 1 << 20, "{name} is no bomb");
+        let path = put(&folder, name, &packed);
+        let mut table = open(&path, None).unwrap().table().unwrap();
+        assert!(matches!(fault(table.read(&mut TableRecord::default())), ReadFault::LongLine { .. }));
+    }
+}

@@ -176,3 +176,35 @@ proptest! {
         }
     }
 }
+
+/// A column of one value, a hundred million times, in a few kilobytes.
+#[test]
+fn a_column_that_unpacks_to_more_than_memory_should_hold_is_refused() {
+    let zstd = Compression::ZSTD(ZstdLevel::try_new(9).unwrap());
+    let properties = WriterProperties::builder()
+        .set_compression(zstd)
+        .set_dictionary_enabled(false)
+        .set_data_page_size_limit(64 << 20)
+        .build();
+    let schema = Arc::new(parse_message_type("message rows { required double x; }").unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut chunk = group.next_column().unwrap().unwrap();
+    let ColumnWriter::DoubleColumnWriter(column) = chunk.untyped() else { panic!("it is of doubles") };
+    for _ in 0..40 {
+        column.write_batch(&vec![1.0; 100_000], None, None).unwrap();
+    }
+    chunk.close().unwrap();
+    group.close().unwrap();
+    let bytes = writer.into_inner().unwrap();
+    assert!(bytes.len() < 1 << 16, "{} bytes are no bomb", bytes.len());
+    let limited = |memory| {
+        let limits = efface_io::ReadLimits { memory, ..efface_io::ReadLimits::default() };
+        source(bytes.clone()).with_limits(limits).table()
+    };
+    assert!(limited(64 << 20).is_ok());
+    match limited(16 << 20) {
+        Err(error) => assert!(matches!(*error.fault, ReadFault::TooMuchMemory { .. }), "{error}"),
+        Ok(_) => panic!("32 MB were unpacked into 16"),
+    }
+}
