@@ -128,10 +128,11 @@ fn a_copy_of_the_log_is_enough_and_holds_no_row() {
     assert!(!lines(43).iter().any(|line| holds(&log, &line.id)));
     // Nor is a person, whose name is long enough here not to stand in a hash by chance.
     let named = table(&lines(20)).replace(",p3,", ",someone-called-three,");
-    let people = bench.fit("people", &sparse(&named));
-    people.backup(BackupContent::Log, &bench.path("people-log"), 0o600).unwrap();
-    assert!(holds(&bench.path("people"), "someone-called-three"));
-    assert!(!holds(&bench.path("people-log"), "someone-called-three"));
+    let beside = Bench::new();
+    let people = beside.fit("people", &sparse(&named));
+    people.backup(BackupContent::Log, &beside.path("log"), 0o600).unwrap();
+    assert!(holds(&beside.path("people"), "someone-called-three"));
+    assert!(!holds(&beside.path("log"), "someone-called-three"));
     drop(engine);
     std::fs::remove_file(bench.path("model")).unwrap();
     let report = run(&bench, &log).unwrap();

@@ -7,8 +7,10 @@
 mod cell;
 mod headers;
 
+use std::cell::Cell;
 use std::io::{Cursor, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use ::parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use ::parquet::errors::ParquetError;
@@ -18,7 +20,7 @@ use ::parquet::record::Row;
 use ::parquet::record::reader::RowIter;
 use ::parquet::schema::types::Type;
 use bytes::Bytes;
-use efface::features::Cell;
+use efface::features::Cell as TableCell;
 
 use self::headers::PageFault;
 use crate::TableRecord;
@@ -79,7 +81,7 @@ impl ParquetReader {
             let checked = headers::check_pages(&mut plain, start, length, limit).map_err(unreadable)?;
             checked.map_err(|fault| {
                 input.fault(match fault {
-                    PageFault::Header => ReadFault::NotParquet,
+                    PageFault::Header => ReadFault::BrokenParquet { row: 0 },
                     PageFault::Large => ReadFault::TooMuchMemory { line: 0, limit },
                 })
             })?;
@@ -108,7 +110,7 @@ impl ParquetReader {
         for ((_, field), (kind, column)) in row.into_columns().into_iter().zip(self.kinds.iter().zip(columns))
         {
             let not_utf8 = || ReadFault::NotUtf8 { line: self.row, column: Some(column.clone()) };
-            let made: Option<Cell> = kind.cell(field);
+            let made: Option<TableCell> = kind.cell(field);
             record.cells.push(made.ok_or_else(|| self.input.fault(not_utf8()))?);
         }
         let share =
@@ -118,10 +120,27 @@ impl ParquetReader {
     }
 }
 
+thread_local! {
+    /// Whether this thread is in the decoder.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs code of the decoder; `None` when it panics. The decoder is dropped unused after that, so nothing sees
-/// a state that the panic left half made.
+/// a state that the panic left half made. What the panic says is not printed: it may hold bytes of a row.
 fn guard<T>(run: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(run)).ok()
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(run)).ok();
+    GUARDED.set(outer);
+    done
 }
 
 fn boxed<F: FileReader + 'static>(
