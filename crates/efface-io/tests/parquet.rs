@@ -228,3 +228,16 @@ fn what_the_decoder_says_when_it_panics_is_not_printed() {
     assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }), "{error}");
     assert_eq!(count(), 1, "the decoder no longer panics here: this test needs another file");
 }
+
+/// Found by fuzzing: a file whose headers kept the decoder busy for more than a minute.
+#[test]
+fn headers_that_keep_the_decoder_busy_are_refused() {
+    let bytes = include_bytes!("data/page_behind_column.parquet").to_vec();
+    let read = || {
+        let mut table = source(bytes.clone()).table()?;
+        while table.read(&mut TableRecord::default())? {}
+        Ok(())
+    };
+    let error: efface_io::Error = read().unwrap_err();
+    assert!(matches!(*error.fault, ReadFault::BrokenParquet { .. }), "{error}");
+}

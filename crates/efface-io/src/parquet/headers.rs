@@ -53,10 +53,15 @@ struct PageSize {
     header: u64,
     unpacked: u64,
     packed: u64,
+    /// The values of a dictionary, for which the decoder makes room; 0 for other pages.
+    values: u64,
 }
 
 /// Bytes that are read at once on the way from page to page.
 const WINDOW: u64 = 64 << 10;
+
+/// No codec packs tighter: zstd puts 128 KiB of one byte into four.
+const MOST_PACKED: u64 = 1 << 16;
 
 /// The longest header of a page: it may hold the smallest and the largest value.
 const LONGEST: u64 = 1 << 20;
@@ -101,6 +106,13 @@ pub(super) fn check_pages(
             return Ok(Err(PageFault::Large));
         }
         at = at.saturating_add(page.header).saturating_add(page.packed);
+        // The decoder would go on reading behind the column, or make room for values that cannot be there.
+        if at > end
+            || page.values > page.unpacked.saturating_mul(8)
+            || page.unpacked > page.packed.saturating_mul(MOST_PACKED).saturating_add(WINDOW)
+        {
+            return Ok(Err(PageFault::Header));
+        }
     }
     Ok(Ok(()))
 }
@@ -122,18 +134,11 @@ impl<'a> HeaderWalk<'a> {
     fn page_size(&mut self) -> Option<PageSize> {
         let bytes = self.rest.len();
         let mut sizes = [None; 2];
+        let mut values = 0;
         let mut field = 0_i64;
-        loop {
-            let header = self.byte()?;
-            let kind = header & 0x0f;
-            if kind == STOP {
-                break;
-            }
-            field = match header >> 4 {
-                0 => unfold(self.number()?),
-                step => field.checked_add(i64::from(step))?,
-            };
+        while let Some(kind) = self.next_field(&mut field)? {
             match field {
+                7 if kind == STRUCT => values = self.dictionary_values()?,
                 2 | 3 if INTEGERS.contains(&kind) => {
                     sizes[(field - 2) as usize] = u64::try_from(unfold(self.number()?)).ok();
                 }
@@ -141,7 +146,35 @@ impl<'a> HeaderWalk<'a> {
             }
         }
         let [unpacked, packed] = sizes;
-        Some(PageSize { header: (bytes - self.rest.len()) as u64, unpacked: unpacked?, packed: packed? })
+        let header = (bytes - self.rest.len()) as u64;
+        Some(PageSize { header, unpacked: unpacked?, packed: packed?, values })
+    }
+
+    /// Reads the header of a dictionary, whose field 1 is the number of its values.
+    fn dictionary_values(&mut self) -> Option<u64> {
+        let mut values = 0;
+        let mut field = 0_i64;
+        while let Some(kind) = self.next_field(&mut field)? {
+            match field {
+                1 if INTEGERS.contains(&kind) => values = u64::try_from(unfold(self.number()?)).ok()?,
+                _ => self.value(kind, DEPTH)?,
+            }
+        }
+        Some(values)
+    }
+
+    /// The kind of the next field of a struct, whose number goes to `field`; Some(None) at its end.
+    fn next_field(&mut self, field: &mut i64) -> Option<Option<u8>> {
+        let header = self.byte()?;
+        let kind = header & 0x0f;
+        if kind == STOP {
+            return Some(None);
+        }
+        *field = match header >> 4 {
+            0 => unfold(self.number()?),
+            step => field.checked_add(i64::from(step))?,
+        };
+        Some(Some(kind))
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -264,6 +297,16 @@ mod tests {
         assert_eq!(check(&[0x15, 0x00, 0x00], 20), Err(PageFault::Header));
         assert_eq!(check(&[0x15, 0x00, 0x15, 40, 0x15, 1, 0x00], 20), Err(PageFault::Header));
         assert_eq!(check(&page(0)[..5], 20), Err(PageFault::Header));
+        // A page that ends behind the column, and one that unpacks to more than any codec packs.
+        assert_eq!(check(&[&page(3)[..], b"ab"].concat(), 20), Err(PageFault::Header));
+        let vast = [0x15, 0x00, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 2, 0x00, 7];
+        assert_eq!(check(&vast, u64::MAX), Err(PageFault::Header));
+        // A dictionary of 2^31 - 1 values in 20 bytes, and one of 3.
+        let dictionary = |values: &[u8]| {
+            [&[0x15, 0x04, 0x15, 40, 0x15, 0, 0x4c, 0x15][..], values, &[0x15, 0, 0x00, 0x00]].concat()
+        };
+        assert_eq!(check(&dictionary(&[0xfe, 0xff, 0xff, 0xff, 0x0f]), 20), Err(PageFault::Header));
+        assert_eq!(check(&dictionary(&[6]), 20), Ok(()));
         // Many pages, more than are read at once.
         let many: Vec<u8> = (0..20_000).flat_map(|_| [&page(2)[..], b"ab"].concat()).collect();
         assert_eq!(check(&many, 20), Ok(()));
