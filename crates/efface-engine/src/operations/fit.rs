@@ -90,6 +90,10 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         KeyFile::at(path).add(Some(recovery), Some(&secrets.noise))?;
     }
     keys.add(secrets.key.as_ref(), Some(&secrets.noise))?;
+    // The head of a log that is given up goes first: beside another model, after a crash, it would look like an exchange.
+    if replaced.origin.is_some() {
+        let _ = std::fs::remove_file(newest::head_path(path));
+    }
     draft.publish(path, request.mode)?;
     newest::keep(path, &note);
     drop(held);
