@@ -2,9 +2,11 @@
 //!
 //! The decoder passes over fields that it does not know element by element, and counts on elements having bytes. Booleans in
 //! a list have none for it, so that a header of fifty bytes can announce a list that keeps it busy for ten seconds, and a
-//! larger one many of them. Here every element is counted, and a header with more elements than bytes is refused. So is a page
-//! that announces more bytes than memory should hold: the decoder makes room for them before it unpacks any.
+//! larger one many of them. Here every element is counted, and a header with more elements than bytes is refused. So is a header
+//! whose fields are not of the types of the format, which the decoder would misread, and a page that announces more bytes than
+//! memory should hold: the decoder makes room for them before it unpacks any.
 
+use super::format::{FOOTER, FieldShape, PAGE};
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// What a file ends with, after the length of the footer in four bytes.
@@ -20,7 +22,8 @@ const BYTE: u8 = 3;
 const INTEGERS: [u8; 3] = [4, 5, 6];
 const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
-const LISTS: [u8; 2] = [9, 10];
+const LIST: u8 = 9;
+const SET: u8 = 10;
 const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
@@ -44,7 +47,7 @@ pub(super) fn footer_is_bounded(file: &mut (impl Read + Seek)) -> io::Result<boo
     let mut footer = Vec::new();
     file.take(length).read_to_end(&mut footer)?;
     file.seek(SeekFrom::Start(0))?;
-    Ok(HeaderWalk::new(&footer).value(STRUCT, DEPTH).is_some())
+    Ok(HeaderWalk::new(&footer).shaped(&FOOTER, STRUCT).is_some())
 }
 
 /// What the header of a page says of its size.
@@ -132,16 +135,15 @@ impl<'a> HeaderWalk<'a> {
 
     /// Reads the header of a page: field 2 is its size as it is unpacked, field 3 the size that it has in the file.
     fn page_size(&mut self) -> Option<PageSize> {
+        HeaderWalk::new(self.rest).shaped(&PAGE, STRUCT)?;
         let bytes = self.rest.len();
         let mut sizes = [None; 2];
         let mut values = 0;
-        let mut field = 0_i64;
+        let mut field = 0_i16;
         while let Some(kind) = self.next_field(&mut field)? {
             match field {
                 7 if kind == STRUCT => values = self.dictionary_values()?,
-                2 | 3 if INTEGERS.contains(&kind) => {
-                    sizes[(field - 2) as usize] = u64::try_from(unfold(self.number()?)).ok();
-                }
+                2 | 3 if INTEGERS.contains(&kind) => sizes[usize::from(field == 3)] = Some(self.size()?),
                 _ => self.value(kind, DEPTH)?,
             }
         }
@@ -153,26 +155,77 @@ impl<'a> HeaderWalk<'a> {
     /// Reads the header of a dictionary, whose field 1 is the number of its values.
     fn dictionary_values(&mut self) -> Option<u64> {
         let mut values = 0;
-        let mut field = 0_i64;
+        let mut field = 0_i16;
         while let Some(kind) = self.next_field(&mut field)? {
             match field {
-                1 if INTEGERS.contains(&kind) => values = u64::try_from(unfold(self.number()?)).ok()?,
+                1 if INTEGERS.contains(&kind) => values = self.size()?,
                 _ => self.value(kind, DEPTH)?,
             }
         }
         Some(values)
     }
 
-    /// The kind of the next field of a struct, whose number goes to `field`; Some(None) at its end.
-    fn next_field(&mut self, field: &mut i64) -> Option<Option<u8>> {
+    /// Passes over a field of the kind that the file gives it, if that is the kind of its shape.
+    fn shaped(&mut self, shape: &FieldShape, kind: u8) -> Option<()> {
+        match shape {
+            FieldShape::Boolean if BOOLEANS.contains(&kind) => Some(()),
+            FieldShape::Byte if kind == BYTE => self.pass(1),
+            FieldShape::Integer if INTEGERS.contains(&kind) => self.number().map(drop),
+            FieldShape::Double if kind == DOUBLE => self.pass(8),
+            FieldShape::Binary if kind == BINARY => self.value(kind, DEPTH),
+            FieldShape::Passed => self.value(kind, DEPTH),
+            FieldShape::List(element) if kind == LIST => {
+                let (count, kind) = self.list_header()?;
+                for _ in 0..self.counted(count)? {
+                    self.shaped(element, kind)?;
+                }
+                Some(())
+            }
+            FieldShape::Struct(fields) if kind == STRUCT => {
+                let mut field = 0_i16;
+                while let Some(kind) = self.next_field(&mut field)? {
+                    let place = usize::try_from(field).ok().and_then(|number| number.checked_sub(1));
+                    let shape = place.and_then(|place| fields.get(place)).unwrap_or(&FieldShape::Passed);
+                    self.shaped(shape, kind)?;
+                }
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// A size, which the decoder holds in 32 bits.
+    fn size(&mut self) -> Option<u64> {
+        let size = i32::try_from(unfold(self.number()?)).ok()?;
+        u64::try_from(size).ok()
+    }
+
+    /// The number of elements of a list and their kind.
+    fn list_header(&mut self) -> Option<(u64, u8)> {
+        let header = self.byte()?;
+        let short = header >> 4;
+        let count = if short == 15 { self.number()? } else { u64::from(short) };
+        Some((count, header & 0x0f))
+    }
+
+    /// The number of elements, if there are bytes for as many.
+    fn counted(&mut self, count: u64) -> Option<usize> {
+        let count = usize::try_from(count).ok()?;
+        self.elements = self.elements.checked_sub(count)?;
+        Some(count)
+    }
+
+    /// The kind of the next field of a struct, whose number goes to `field`; Some(None) at its end. Numbers have 16 bits, of a
+    /// longer one the decoder takes the last.
+    fn next_field(&mut self, field: &mut i16) -> Option<Option<u8>> {
         let header = self.byte()?;
         let kind = header & 0x0f;
         if kind == STOP {
             return Some(None);
         }
         *field = match header >> 4 {
-            0 => unfold(self.number()?),
-            step => field.checked_add(i64::from(step))?,
+            0 => unfold(self.number()?) as i16,
+            step => field.checked_add(i16::from(step))?,
         };
         Some(Some(kind))
     }
@@ -223,11 +276,9 @@ impl<'a> HeaderWalk<'a> {
                 }
                 self.value(header & 0x0f, inner)?;
             },
-            kind if LISTS.contains(&kind) => {
-                let header = self.byte()?;
-                let short = header >> 4;
-                let count = if short == 15 { self.number()? } else { u64::from(short) };
-                self.repeat(count, &[header & 0x0f], inner)
+            LIST | SET => {
+                let (count, kind) = self.list_header()?;
+                self.repeat(count, &[kind], inner)
             }
             MAP => {
                 let count = self.number()?;
@@ -242,9 +293,7 @@ impl<'a> HeaderWalk<'a> {
     }
 
     fn repeat(&mut self, count: u64, kinds: &[u8], depth: u8) -> Option<()> {
-        let count = usize::try_from(count).ok()?;
-        self.elements = self.elements.checked_sub(count)?;
-        for _ in 0..count {
+        for _ in 0..self.counted(count)? {
             for kind in kinds {
                 self.value(*kind, depth)?;
             }
@@ -276,8 +325,25 @@ mod tests {
         assert!(!footer_is_bounded(&mut file(&list)).unwrap());
         let map = [0x5b, 0xff, 0xff, 0xff, 0xff, 0x07, 0x11, 0x00];
         assert!(!footer_is_bounded(&mut file(&map)).unwrap());
-        let short = [0x59, 0x31, 0x00];
+        // Field 16, which the format does not know: three booleans, which the decoder passes over.
+        let short = [0x09, 0x20, 0x31, 0x00];
         assert!(footer_is_bounded(&mut file(&short)).unwrap());
+    }
+
+    #[test]
+    fn fields_of_another_type_than_the_format_gives_them_are_refused() {
+        // The version of a file as an integer and as text; a list of row groups as a set, and of integers.
+        for (footer, bounded) in [
+            (&[0x15, 0x02, 0x00][..], true),
+            (&[0x18, 0x01, b'a', 0x00], false),
+            (&[0x49, 0x00, 0x00], true),
+            (&[0x4a, 0x00, 0x00], false),
+            (&[0x49, 0x15, 0x00, 0x00], false),
+            // Field 65,540, of which the decoder sees 4.
+            (&[0x08, 0x88, 0x80, 0x08, 0x00, 0x00], false),
+        ] {
+            assert_eq!(footer_is_bounded(&mut file(footer)).unwrap(), bounded, "{footer:?}");
+        }
     }
 
     #[test]
@@ -301,6 +367,8 @@ mod tests {
         assert_eq!(check(&[&page(3)[..], b"ab"].concat(), 20), Err(PageFault::Header));
         let vast = [0x15, 0x00, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 2, 0x00, 7];
         assert_eq!(check(&vast, u64::MAX), Err(PageFault::Header));
+        // Field 8, which is a struct, as an integer: the decoder would read a struct all the same.
+        assert_eq!(check(&[0x15, 0x00, 0x15, 40, 0x15, 0, 0x55, 0x02, 0x00], 20), Err(PageFault::Header));
         // A dictionary of 2^31 - 1 values in 20 bytes, and one of 3.
         let dictionary = |values: &[u8]| {
             [&[0x15, 0x04, 0x15, 40, 0x15, 0, 0x4c, 0x15][..], values, &[0x15, 0, 0x00, 0x00]].concat()

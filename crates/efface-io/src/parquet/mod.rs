@@ -5,6 +5,7 @@
 //! panics is caught and reported as a broken file; with `panic = "abort"` it would end the process.
 
 mod cell;
+mod format;
 mod headers;
 
 use std::cell::Cell;
