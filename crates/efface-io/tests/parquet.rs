@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use efface::features::Cell;
 use efface_io::{ReadFault, Source, TableRecord};
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
 use proptest::prelude::*;
 
 const SCHEMA: &str = "message rows {
@@ -28,7 +29,11 @@ const SCHEMA: &str = "message rows {
 
 /// Two row groups of the same three rows.
 fn sample(compression: Compression) -> Vec<u8> {
-    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
+    written(WriterProperties::builder().set_compression(compression).build())
+}
+
+fn written(properties: WriterProperties) -> Vec<u8> {
+    let properties = Arc::new(properties);
     let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
     let text = |value: &str| ByteArray::from(value.as_bytes().to_vec());
@@ -128,6 +133,30 @@ fn a_written_file_reads_back() {
         check(source(bytes).table().unwrap());
         check(efface_io::open(&path, None).unwrap().table().unwrap());
     }
+}
+
+#[test]
+fn lists_of_lengths_read_back() {
+    for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let mut properties = WriterProperties::builder()
+                .set_dictionary_enabled(false)
+                .set_writer_version(version)
+                .set_compression(Compression::SNAPPY);
+            for column in ["name", "code"] {
+                properties = properties.set_column_encoding(ColumnPath::from(column), encoding);
+            }
+            check(source(written(properties.build())).table().unwrap());
+        }
+    }
+}
+
+/// Found by fuzzing: a page of ten bytes that announces 18 billion lengths.
+#[test]
+fn more_lengths_than_values_are_refused_before_room_is_made_for_them() {
+    let table = source(include_bytes!("data/many_lengths.parquet").to_vec()).table().unwrap();
+    let error = table.map(|row| row.map(drop)).find_map(Result::err).unwrap();
+    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 0 }), "{error}");
 }
 
 #[test]

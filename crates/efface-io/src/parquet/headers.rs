@@ -242,15 +242,7 @@ impl<'a> HeaderWalk<'a> {
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
+        number(&mut self.rest)
     }
 
     fn value(&mut self, kind: u8, depth: u8) -> Option<()> {
@@ -300,6 +292,20 @@ impl<'a> HeaderWalk<'a> {
         }
         Some(())
     }
+}
+
+/// A number of seven bits a byte, the lowest first.
+pub(super) fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// The number that was folded so that small ones of either sign are short.

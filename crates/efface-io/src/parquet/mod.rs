@@ -7,6 +7,7 @@
 mod cell;
 mod format;
 mod headers;
+mod pages;
 
 use std::cell::Cell;
 use std::io::{Cursor, Read, Seek};
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use efface::features::Cell as TableCell;
 
 use self::headers::PageFault;
+use self::pages::CheckedFile;
 use crate::TableRecord;
 use crate::error::{Error, ReadFault, Result};
 use crate::source::{InputOrigin, SourceInput};
@@ -88,7 +90,7 @@ impl ParquetReader {
             })?;
         }
         let kinds = fields.iter().map(|field| cell::ColumnKind::of(field)).collect();
-        let rows = RowIter::from_file_into(file);
+        let rows = RowIter::from_file_into(Box::new(CheckedFile { file, memory: limit }));
         Ok((columns, Self { input: input.clone(), rows, kinds, row: 0, total }))
     }
 
