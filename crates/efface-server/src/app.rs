@@ -28,7 +28,8 @@ pub(crate) struct ServiceState {
 
 impl ServiceState {
     pub(crate) fn new(settings: ServerSettings, tokens: Option<TokenStore>) -> Self {
-        let metrics = Arc::new(ServiceMetrics::new());
+        let metrics =
+            Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
         Self {
             models: ModelRegistry::new(&settings.folder, settings.access.clone(), metrics.clone()),
             open: OpenErasures::default(),

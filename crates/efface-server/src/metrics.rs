@@ -40,8 +40,10 @@ fn histogram() -> Histogram {
 }
 
 impl ServiceMetrics {
-    pub(crate) fn new() -> Self {
+    /// `hashes` counts the secrets of tokens that were hashed.
+    pub(crate) fn new(hashes: Counter) -> Self {
         let mut registry = Registry::with_prefix("efface");
+        registry.register("token_hashes", "Secrets of tokens that were hashed", hashes);
         let requests = Family::<RequestLabels, Counter>::default();
         let seconds = Family::<PathLabels, Histogram>::new_with_constructor(histogram);
         let erasures = Family::<ModelLabels, Counter>::default();

@@ -20,6 +20,8 @@ pub enum ProblemCode {
     Unauthenticated,
     /// A token that may not do this.
     Forbidden,
+    /// A page of another site, or under another name, sent it.
+    CrossSite,
     /// There is no such page, model, erasure or receipt.
     NotFound,
     /// The model holds no such row or person.
@@ -71,11 +73,12 @@ pub struct ProblemKind {
 
 impl ProblemCode {
     /// Every code, in the order of the table in the documentation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::InvalidRequest,
         Self::InvalidRows,
         Self::Unauthenticated,
         Self::Forbidden,
+        Self::CrossSite,
         Self::NotFound,
         Self::RowNotFound,
         Self::AlreadyForgotten,
@@ -122,6 +125,12 @@ impl ProblemCode {
                 403,
                 "The token may not do this",
                 "use a token with the scope and the model that the detail names",
+            ),
+            Self::CrossSite => kind(
+                "cross_site",
+                403,
+                "The request comes from a page of another site",
+                "open the server under the name that it listens on; programs need no Origin header",
             ),
             Self::NotFound => kind(
                 "not_found",

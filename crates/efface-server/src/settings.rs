@@ -60,6 +60,8 @@ pub struct TlsFiles {
 pub struct ServiceLimits {
     /// Bytes of a body.
     pub body_bytes: usize,
+    /// How long a connection may be silent: until the head of a request is there, and while an answer is not taken.
+    pub head_time: Duration,
     /// How long a request may take to arrive, and its answer to be made.
     pub request_time: Duration,
     /// How long an erasure is waited for before it is answered by 202.
@@ -76,6 +78,7 @@ impl Default for ServiceLimits {
     fn default() -> Self {
         Self {
             body_bytes: 16 << 20,
+            head_time: Duration::from_secs(10),
             request_time: Duration::from_secs(30),
             erasure_patience: Duration::from_secs(10),
             concurrent_requests: 512,

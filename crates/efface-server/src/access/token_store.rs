@@ -7,6 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use efface_engine::files;
+use prometheus_client::metrics::counter::Counter;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -60,6 +61,8 @@ pub enum TokenError {
 pub struct TokenStore {
     path: PathBuf,
     known: RwLock<KnownTokens>,
+    /// Secrets that were hashed slowly, for the metrics: a rise is somebody who guesses.
+    hashes: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +78,7 @@ impl TokenStore {
     /// # Errors
     /// The file cannot be read, or holds something else.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
-        let store = Self { path: path.to_owned(), known: RwLock::default() };
+        let store = Self { path: path.to_owned(), known: RwLock::default(), hashes: Counter::default() };
         store.reload()?;
         Ok(store)
     }
@@ -147,10 +150,16 @@ impl TokenStore {
     }
 
     /// The token that a text is, hashed slowly; None for what is none. Takes tens of milliseconds.
+    ///
+    /// The id of a token is no secret and is looked up. Its secret is never compared with anything: what is compared, in
+    /// constant time, is a hash of it, which takes as long for every secret. Whether the token has expired is asked last, so
+    /// that a wrong secret is told nothing about that.
     pub(crate) fn check(&self, text: &str) -> Result<Option<TokenRecord>, TokenError> {
         let Some((id, secret)) = parts(text) else { return Ok(None) };
         let Some(record) = self.read_lock().records.get(id).cloned() else { return Ok(None) };
-        if record.is_expired(now()) || !record.opens_with(secret)? {
+        self.hashes.inc();
+        let opens = record.opens_with(secret)?;
+        if !opens || record.is_expired(now()) {
             return Ok(None);
         }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -160,6 +169,11 @@ impl TokenStore {
         }
         known.shown.insert(id.to_owned(), digest(secret));
         Ok(Some(record))
+    }
+
+    /// Counts the secrets that were hashed slowly.
+    pub(crate) fn hashes(&self) -> Counter {
+        self.hashes.clone()
     }
 
     fn read_lock(&self) -> std::sync::RwLockReadGuard<'_, KnownTokens> {
@@ -203,4 +217,45 @@ fn digest(secret: &str) -> [u8; 32] {
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Scope;
+
+    #[test]
+    fn every_secret_of_a_token_goes_through_the_slow_hash_and_a_right_one_only_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = TokenStore::open(&folder.path().join("tokens.json")).unwrap();
+        let grant = |expires_at| TokenGrant {
+            name: "ann".into(),
+            scopes: vec![Scope::Erase],
+            models: None,
+            expires_at,
+        };
+        let good = store.create(grant(None)).unwrap().text.to_string();
+        let expired = store.create(grant(Some(1))).unwrap().text.to_string();
+        let flip = |text: &str, at: usize| {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+            String::from_utf8(bytes).unwrap()
+        };
+        // The first digit of the secret stands after `efface_`, twelve digits of the id and a line.
+        let first_digit = flip(&good, 20);
+        let last_digit = flip(&good, good.len() - 1);
+        for (text, opens) in [(&first_digit, false), (&last_digit, false), (&expired, false), (&good, true)] {
+            let before = store.hashes.get();
+            assert!(store.known(text).is_none(), "a secret that was never checked is known");
+            assert_eq!(store.check(text).unwrap().is_some(), opens);
+            assert_eq!(store.hashes.get(), before + 1, "a secret took another way");
+        }
+        // Known again by a digest, which is compared in constant time as well.
+        assert!(store.known(&good).is_some());
+        assert!(store.known(&first_digit).is_none() && store.known(&last_digit).is_none());
+        let unknown = flip(&good, 8);
+        let before = store.hashes.get();
+        assert!(store.check(&unknown).unwrap().is_none());
+        assert_eq!(store.hashes.get(), before, "an id that does not exist costs a hash");
+    }
 }

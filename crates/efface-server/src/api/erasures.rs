@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use efface::Method;
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
+use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::erasures::{self, ErasureOrder, ErasureTarget, ModelAnswer, OpenState, RowChoice, Submitted};
@@ -161,7 +162,7 @@ pub(super) struct OpenErasure {
 pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NameInPath(name): NameInPath,
     headers: HeaderMap,
     JsonBody(body): JsonBody<ErasureBody>,
 ) -> Result<Response, Problem> {
@@ -227,7 +228,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(id): Path<String>,
+    NameInPath(id): NameInPath,
 ) -> Result<Json<ErasureAnswer>, Problem> {
     caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
     if let Some(open) = state.open.state(&id) {
@@ -256,7 +257,7 @@ pub(super) async fn show(
 pub(super) async fn approve(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(id): Path<String>,
+    NameInPath(id): NameInPath,
 ) -> Result<Response, Problem> {
     allow_open(&state, &caller, &id)?;
     let submitted = erasures::approve(&state, &id, &caller, state.settings.limits.erasure_patience).await?;
@@ -273,7 +274,7 @@ pub(super) async fn approve(
 pub(super) async fn withdraw(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(id): Path<String>,
+    NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
     allow_open(&state, &caller, &id)?;
     erasures::withdraw(&state, &id).await?;

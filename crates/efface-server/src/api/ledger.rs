@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use efface_engine::{Engine, Error};
@@ -11,6 +11,7 @@ use efface_receipt::{ConsistencyProof, Receipt, ReceiptBundle};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
@@ -134,7 +135,7 @@ pub(super) async fn receipts(
 pub(super) async fn receipt(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(id): Path<String>,
+    NameInPath(id): NameInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.allow(Scope::Audit, None)?;

@@ -6,6 +6,7 @@ mod guard;
 mod ledger;
 mod models;
 mod operation;
+mod path;
 mod predictions;
 mod rows;
 
@@ -93,6 +94,7 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::admit))
         .layer(middleware::from_fn_with_state(state.clone(), guard::in_time))
         .layer(GlobalConcurrencyLimitLayer::new(limits.concurrent_requests))
         .layer(CatchPanicLayer::custom(guard::after_panic))

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemDetails};
@@ -115,7 +116,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NameInPath(name): NameInPath,
 ) -> Result<Json<ModelOverview>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
     Ok(Json(ModelOverview::of(&*state.models.find(&name)?)))

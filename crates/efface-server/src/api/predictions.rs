@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::{JsonBody, ScoredBody, ordered, records};
+use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
@@ -52,7 +53,7 @@ pub(super) struct RowPrediction {
 pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NameInPath(name): NameInPath,
     JsonBody(body): JsonBody<ScoredBody>,
 ) -> Result<Json<PredictionList>, Problem> {
     caller.allow(Scope::Predict, Some(&name))?;

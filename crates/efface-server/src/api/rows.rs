@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use efface_engine::{ChangeReport, Error, RecordTable};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::body::{JsonBody, RowsBody};
 use super::erasures::ReceiptLink;
+use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
@@ -44,7 +45,7 @@ pub(super) struct RowsChanged {
 pub(super) async fn learn(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NameInPath(name): NameInPath,
     JsonBody(body): JsonBody<RowsBody>,
 ) -> Result<Json<RowsChanged>, Problem> {
     change(&state, &caller, &name, body, ChangeOrder::Learn).await
@@ -61,7 +62,7 @@ pub(super) async fn learn(
 pub(super) async fn amend(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NameInPath(name): NameInPath,
     JsonBody(body): JsonBody<RowsBody>,
 ) -> Result<Json<RowsChanged>, Problem> {
     change(&state, &caller, &name, body, ChangeOrder::Amend).await

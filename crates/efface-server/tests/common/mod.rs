@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
+pub(crate) mod wire;
+
 use std::path::Path;
 
 use axum::Router;
