@@ -5,20 +5,29 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::access::{RateLimiter, TokenStore};
-use crate::erasures::{OpenErasures, RequestInbox};
+use crate::callbacks::CallbackDesk;
+use crate::erasures::{ErasureOrder, OpenErasures};
 use crate::metrics::ServiceMetrics;
 use crate::registry::ModelRegistry;
 use crate::settings::ServerSettings;
+use crate::storage::JsonFolder;
 
 /// Tokens that are hashed at the same time, at most.
 const HASHING: usize = 2;
+
+/// The folder of requests that were accepted and are not done yet, beside the models.
+const INBOX: &str = "inbox";
 
 /// What requests share. Nothing here outlives the process but the models and the inbox.
 pub(crate) struct ServiceState {
     pub(crate) settings: ServerSettings,
     pub(crate) models: ModelRegistry,
     pub(crate) open: OpenErasures,
-    pub(crate) inbox: Arc<RequestInbox>,
+    /// A request holds the names of rows or of a person, without which it could not be done after a crash; when it is done,
+    /// its file is overwritten and removed.
+    pub(crate) inbox: Arc<JsonFolder<ErasureOrder>>,
+    /// None where no callbacks are sent.
+    pub(crate) callbacks: Option<Arc<CallbackDesk>>,
     /// None where everyone may do everything.
     pub(crate) tokens: Option<Arc<TokenStore>>,
     pub(crate) rates: RateLimiter,
@@ -27,13 +36,18 @@ pub(crate) struct ServiceState {
 }
 
 impl ServiceState {
-    pub(crate) fn new(settings: ServerSettings, tokens: Option<TokenStore>) -> Self {
+    pub(crate) fn new(
+        settings: ServerSettings,
+        tokens: Option<TokenStore>,
+        callbacks: Option<CallbackDesk>,
+    ) -> Self {
         let metrics =
             Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
         Self {
             models: ModelRegistry::new(&settings.folder, settings.access.clone(), metrics.clone()),
             open: OpenErasures::default(),
-            inbox: Arc::new(RequestInbox::new(&settings.folder)),
+            inbox: Arc::new(JsonFolder::new(settings.folder.join(INBOX))),
+            callbacks: callbacks.map(Arc::new),
             tokens: tokens.map(Arc::new),
             rates: RateLimiter::new(settings.limits.requests_per_second),
             hashing: Semaphore::new(HASHING),

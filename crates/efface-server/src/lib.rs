@@ -10,6 +10,7 @@
 mod access;
 mod api;
 mod app;
+mod callbacks;
 mod erasures;
 mod listener;
 mod metrics;
@@ -18,10 +19,12 @@ mod problem;
 mod registry;
 mod server;
 mod settings;
+mod storage;
 mod tls;
 
 pub use access::{NewToken, Scope, TokenError, TokenGrant, TokenRecord, TokenStore};
 pub use api::description;
+pub use callbacks::CallbackHost;
 pub use problem::{Problem, ProblemCode, ProblemDetails, ProblemKind};
 pub use server::{ServeError, Server};
-pub use settings::{ServerSettings, ServiceLimits, TlsFiles};
+pub use settings::{CallbackSettings, ServerSettings, ServiceLimits, TlsFiles};

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::access::{TokenError, TokenStore};
 use crate::app::ServiceState;
+use crate::callbacks::CallbackDesk;
 use crate::settings::ServerSettings;
 use crate::{api, erasures, listener, tls};
 
@@ -105,7 +106,8 @@ impl Server {
         }
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let folder = settings.folder.clone();
-        let state = Arc::new(ServiceState::new(settings, tokens));
+        let callbacks = settings.callbacks.clone().map(|callbacks| CallbackDesk::open(&folder, callbacks));
+        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?));
         refresh(&state).map_err(|cause| ServeError::Folder { path: folder.clone(), cause })?;
         let resumed = erasures::resume(&state).await;
         let resumed =
@@ -141,8 +143,12 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let router = api::router(&self.state);
         let watching = tokio::spawn(watch(self.state.clone()));
+        let calling = self.state.callbacks.clone().map(|desk| tokio::spawn(desk.run()));
         listener::serve(&self.state.settings.limits, self.listener, self.tls, router, stop).await;
         watching.abort();
+        if let Some(calling) = calling {
+            calling.abort();
+        }
         let state = self.state;
         // A model closes when its last change is done, which blocks.
         if tokio::task::spawn_blocking(move || state.models.close()).await.is_err() {

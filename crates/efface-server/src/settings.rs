@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use efface_engine::KeyAccess;
 
+use crate::callbacks::CallbackHost;
+
 /// What a server is told when it starts.
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
@@ -25,6 +27,8 @@ pub struct ServerSettings {
     pub limits: ServiceLimits,
     /// Erasures of more rows than this need the approval of a second token.
     pub approval_above: Option<usize>,
+    /// Where callbacks may go; None where none are sent.
+    pub callbacks: Option<CallbackSettings>,
 }
 
 impl ServerSettings {
@@ -40,7 +44,29 @@ impl ServerSettings {
             access: KeyAccess::default(),
             limits: ServiceLimits::default(),
             approval_above: None,
+            callbacks: None,
         }
+    }
+}
+
+/// Where callbacks may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackSettings {
+    /// The hosts; callbacks to others are refused.
+    pub hosts: Vec<CallbackHost>,
+    /// Whether a host may resolve to an address of the inside of a network.
+    pub allow_private: bool,
+    /// Who signs certificates of the hosts besides those whom the system trusts, PEM.
+    pub authority: Option<PathBuf>,
+    /// How long an attempt may take.
+    pub patience: Duration,
+}
+
+impl CallbackSettings {
+    /// Callbacks to these hosts.
+    #[must_use]
+    pub fn new(hosts: Vec<CallbackHost>) -> Self {
+        Self { hosts, allow_private: false, authority: None, patience: Duration::from_secs(15) }
     }
 }
 

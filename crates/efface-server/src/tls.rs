@@ -37,7 +37,8 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
+/// The certificates of a PEM file; at least one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
     let read = CertificateDer::pem_file_iter(path).map_err(|cause| fault(path, cause))?;
     let chain = read.collect::<Result<Vec<_>, _>>().map_err(|cause| fault(path, cause))?;
     if chain.is_empty() {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use efface_server::CallbackHost;
 
 use super::DelaySeconds;
 use super::parse;
@@ -43,6 +44,18 @@ pub(crate) struct ServeArguments {
     /// Erasures of more rows than this wait for the approval of a second token
     #[arg(long, value_name = "ROWS", requires = "tokens")]
     pub(crate) approval_above: Option<usize>,
+
+    /// Host that callbacks of erasures may go to, as in hooks.example.org:8443; may be given several times
+    #[arg(long = "callback-host", value_name = "HOST", value_parser = parse_host)]
+    pub(crate) callback_hosts: Vec<CallbackHost>,
+
+    /// Allow callbacks to hosts that resolve to private addresses
+    #[arg(long, requires = "callback_hosts")]
+    pub(crate) callback_private: bool,
+
+    /// Authority (PEM) of the certificates of these hosts, besides those whom the system trusts
+    #[arg(long, value_name = "FILE", requires = "callback_hosts")]
+    pub(crate) callback_authority: Option<PathBuf>,
 
     /// Largest body of a request, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -104,4 +117,8 @@ pub(crate) enum TokenAction {
         /// Its id, as `efface token list` shows it
         id: String,
     },
+}
+
+fn parse_host(text: &str) -> Result<CallbackHost, String> {
+    text.parse()
 }

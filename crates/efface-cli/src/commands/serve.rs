@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use efface_engine::ErrorKind;
 use efface_server::{
-    Scope, ServeError, Server, ServerSettings, ServiceLimits, TlsFiles, TokenError, TokenGrant, TokenStore,
+    CallbackSettings, Scope, ServeError, Server, ServerSettings, ServiceLimits, TlsFiles, TokenError,
+    TokenGrant, TokenStore,
 };
 use serde_json::json;
 
@@ -49,6 +50,12 @@ fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Server
     settings.allow_insecure = args.insecure;
     settings.access = terminal.access().clone();
     settings.approval_above = args.approval_above;
+    if !args.callback_hosts.is_empty() {
+        let mut callbacks = CallbackSettings::new(args.callback_hosts.clone());
+        callbacks.allow_private = args.callback_private;
+        callbacks.authority.clone_from(&args.callback_authority);
+        settings.callbacks = Some(callbacks);
+    }
     settings.limits = ServiceLimits {
         body_bytes: usize::try_from(args.max_body << 20).unwrap_or(usize::MAX),
         requests_per_second: f64::from(args.rate),

@@ -18,6 +18,7 @@ use super::body::JsonBody;
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
+use crate::callbacks::{CallbackForm, CallbackTarget};
 use crate::erasures::{self, ErasureOrder, ErasureTarget, ModelAnswer, OpenState, RowChoice, Submitted};
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
 use crate::registry::ChangeOrder;
@@ -48,6 +49,9 @@ pub(super) struct ErasureBody {
     /// When the person asked, as in `2026-03-02T09:15:00.250Z`.
     #[schema(value_type = Option<String>, format = DateTime)]
     requested_at: Option<Time>,
+    /// Where to send a callback once the request is done (Standard Webhooks, signed with Ed25519). The server knows the hosts.
+    #[schema(max_length = 2048)]
+    callback_url: Option<String>,
 }
 
 /// Where a request stands.
@@ -298,7 +302,7 @@ async fn begin(
     body: ErasureBody,
 ) -> Result<Response, Problem> {
     let dry_run = body.dry_run;
-    let mut order = order(caller, target, headers, body)?;
+    let mut order = order(state, caller, target, headers, body)?;
     if dry_run {
         let models = preview(state, &order).await?.into_iter().map(of_answer).collect();
         return Ok(
@@ -327,6 +331,7 @@ async fn begin(
 }
 
 fn order(
+    state: &ServiceState,
     caller: &Caller,
     target: ErasureTarget,
     headers: &HeaderMap,
@@ -351,6 +356,12 @@ fn order(
         Some(text) => text.parse::<Method>().map_err(|error| Problem::invalid(error.to_string()))?,
         None => Method::default(),
     };
+    let mut callbacks = Vec::new();
+    if let Some(url) = body.callback_url {
+        let none = || Problem::invalid("this server was not told where it may send callbacks");
+        state.callbacks.as_ref().ok_or_else(none)?.check_url(&url)?;
+        callbacks.push(CallbackTarget { url, form: CallbackForm::StandardWebhook });
+    }
     Ok(ErasureOrder {
         id: key(headers)?,
         target,
@@ -361,6 +372,7 @@ fn order(
         asked_by: caller.id().to_owned(),
         needs_approval: false,
         approved_by: None,
+        callbacks,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The paths of the service, and what every request passes on its way.
 
 mod body;
+mod callbacks;
 mod erasures;
 mod guard;
 mod ledger;
@@ -66,6 +67,9 @@ fn paths() -> (Router<Arc<ServiceState>>, Router<Arc<ServiceState>>, utoipa::ope
         .routes(routes!(ledger::checkpoint))
         .routes(routes!(ledger::keys))
         .routes(routes!(ledger::consistency))
+        .routes(routes!(callbacks::list))
+        .routes(routes!(callbacks::give_up))
+        .routes(routes!(callbacks::retry))
         .routes(routes!(operation::metrics))
         .split_for_parts();
     let (open, health) = OpenApiRouter::new()

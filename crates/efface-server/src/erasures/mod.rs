@@ -1,6 +1,6 @@
 //! Erasure requests between the door and the model: who must approve them, and how those that take long survive a crash.
 
-mod inbox;
+mod events;
 mod order;
 
 use std::collections::HashMap;
@@ -10,10 +10,11 @@ use std::time::Duration;
 use efface_engine::{ChangeReport, ReceiptQuery};
 use tokio::sync::oneshot;
 
-pub(crate) use inbox::RequestInbox;
+pub(crate) use events::ErasureEvent;
 pub(crate) use order::{ErasureOrder, ErasureTarget, RowChoice};
 
 use crate::app::ServiceState;
+use crate::callbacks::CallbackDelivery;
 use crate::problem::{Problem, ProblemCode};
 use crate::registry::{ChangeOrder, ServedModel};
 
@@ -81,41 +82,43 @@ pub(crate) enum Submitted {
     Accepted(OpenState),
 }
 
-/// Does a request, or writes it down if it takes longer than `patience`.
+/// Does a request, or writes it down if it takes longer than `patience`. The work goes on if the caller goes away.
 pub(crate) async fn submit(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
-    let (done, result) = oneshot::channel();
-    let work = tokio::spawn({
-        let state = state.clone();
-        let order = order.clone();
-        async move {
-            let answers = execute(&state, &order).await;
-            // If nobody listens any more, the request was written down; the logs hold the answer.
-            let _ = done.send(answers);
-            order
+    // What a second person approved, or somebody is to be told of, is written down from the beginning.
+    let is_written = order.needs_approval || !order.callbacks.is_empty();
+    if is_written {
+        write_down(state, OpenState::Running, order.clone()).await?;
+    }
+    let (tell, told) = oneshot::channel();
+    let state = state.clone();
+    tokio::spawn(async move {
+        let mut running = Box::pin(execute(&state, &order));
+        let Ok(outcome) = tokio::time::timeout(patience, &mut running).await else {
+            let written = write_down(&state, OpenState::Running, order.clone()).await;
+            // If nobody listens any more, the logs will hold the answer.
+            let _ = tell.send(written.map(|()| Submitted::Accepted(OpenState::Running)));
+            let outcome = running.await;
+            return finish(&state, order, outcome).await;
+        };
+        let mut left = None;
+        if is_written {
+            // Whoever hears of a failure at once need not be called.
+            let is_done =
+                outcome.as_ref().is_ok_and(|answers| answers.iter().any(|model| model.answer.is_ok()));
+            let event = if is_done { outcome.as_deref().ok().map(ErasureEvent::Done) } else { None };
+            let deliveries = event.map_or_else(Vec::new, |event| event.deliveries(&order));
+            left = conclude(&state, &order.id, deliveries).await.err();
+        }
+        let _ = tell.send(outcome.map(Submitted::Done));
+        if let Some(deliveries) = left {
+            conclude_later(&state, &order.id, deliveries).await;
         }
     });
-    let mut result = result;
-    match tokio::time::timeout(patience, &mut result).await {
-        Ok(Ok(answers)) => Ok(Submitted::Done(answers?)),
-        Ok(Err(_)) => Err(Problem::new(ProblemCode::Internal, "the request was lost before it began")),
-        Err(_) => {
-            write_down(state, OpenState::Running, order.clone()).await?;
-            let state = state.clone();
-            tokio::spawn(async move {
-                let finished = work.await;
-                let answers = result.await;
-                match (finished, answers) {
-                    (Ok(order), Ok(Ok(_))) => strike_out(&state, &order.id).await,
-                    _ => finish_later(&state, order).await,
-                }
-            });
-            Ok(Submitted::Accepted(OpenState::Running))
-        }
-    }
+    told.await.map_err(lost)?
 }
 
 /// Writes a request down that somebody else must approve.
@@ -144,22 +147,19 @@ pub(crate) async fn approve(
         return Err(Problem::new(ProblemCode::Forbidden, detail));
     }
     order.approved_by = Some(approver.id().to_owned());
-    write_down(state, OpenState::Running, order.clone()).await?;
-    let submitted = submit(state, order, patience).await?;
-    if let Submitted::Done(_) = submitted {
-        strike_out(state, id).await;
-    }
-    Ok(submitted)
+    submit(state, order, patience).await
 }
 
 /// Takes back a request that waits for approval.
 pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), Problem> {
-    match state.open.state(id) {
-        Some(OpenState::AwaitingApproval { .. }) => {
-            strike_out(state, id).await;
-            Ok(())
+    let found = state.open.lock().get(id).cloned();
+    match found {
+        Some((OpenState::AwaitingApproval { .. }, order)) => {
+            let deliveries = ErasureEvent::Withdrawn.deliveries(&order);
+            let failed = |_| Problem::new(ProblemCode::ModelUnusable, "callbacks cannot be written down");
+            conclude(state, id, deliveries).await.map_err(failed)
         }
-        Some(OpenState::Running) => {
+        Some((OpenState::Running, _)) => {
             Err(Problem::new(ProblemCode::Refused, "the erasure has begun and cannot be taken back"))
         }
         None => Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits")),
@@ -201,16 +201,56 @@ pub(crate) fn look_up(models: &[Arc<ServedModel>], id: &str) -> Vec<(String, eff
 
 /// Repeats a request that was accepted until every model has answered it. A request has one effect, however often it comes.
 async fn finish_later(state: &Arc<ServiceState>, order: ErasureOrder) {
+    let outcome = execute(state, &order).await;
+    finish(state, order, outcome).await;
+}
+
+/// Ends a request that was accepted, with what its models answered; asks them again where they could not answer.
+async fn finish(
+    state: &Arc<ServiceState>,
+    order: ErasureOrder,
+    mut outcome: Result<Vec<ModelAnswer>, Problem>,
+) {
     loop {
-        match execute(state, &order).await {
+        match &outcome {
             Ok(answers) if !answers.iter().any(is_passing) => {
-                strike_out(state, &order.id).await;
-                return;
+                let deliveries = ErasureEvent::Done(answers).deliveries(&order);
+                return conclude_later(state, &order.id, deliveries).await;
             }
             // Models that are gone cannot answer; the request stays written down for the day they come back.
             Err(problem) if !problem.is_passing() => return,
             _ => tokio::time::sleep(RETRY).await,
         }
+        outcome = execute(state, &order).await;
+    }
+}
+
+/// Writes down who is to be told, and then strikes the request out: in between, a crash has it done again without effect, and
+/// told under the same ids. Gives the callbacks back where they cannot be written down.
+async fn conclude(
+    state: &Arc<ServiceState>,
+    id: &str,
+    deliveries: Vec<CallbackDelivery>,
+) -> Result<(), Vec<CallbackDelivery>> {
+    if let Some(desk) = state.callbacks.clone()
+        && !deliveries.is_empty()
+    {
+        let kept = deliveries.clone();
+        let put = move || deliveries.into_iter().try_for_each(|delivery| desk.put(delivery));
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(put).await {
+            tracing::error!(%error, "callbacks cannot be written down");
+            return Err(kept);
+        }
+    }
+    strike_out(state, id).await;
+    Ok(())
+}
+
+/// The same, until it succeeds.
+async fn conclude_later(state: &Arc<ServiceState>, id: &str, mut deliveries: Vec<CallbackDelivery>) {
+    while let Err(left) = conclude(state, id, deliveries).await {
+        deliveries = left;
+        tokio::time::sleep(RETRY).await;
     }
 }
 
@@ -250,7 +290,7 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
 async fn write_down(state: &Arc<ServiceState>, open: OpenState, order: ErasureOrder) -> Result<(), Problem> {
     let inbox = state.inbox.clone();
     let kept = order.clone();
-    let written = tokio::task::spawn_blocking(move || inbox.put(&kept)).await;
+    let written = tokio::task::spawn_blocking(move || inbox.put(&kept.id, &kept)).await;
     written.map_err(lost)?.map_err(storage)?;
     state.open.put(open, order);
     Ok(())

@@ -5,6 +5,7 @@ use efface_engine::{ForgetRequest, RowSelection};
 use efface_receipt::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::callbacks::CallbackTarget;
 use crate::problem::{Problem, ProblemCode};
 use crate::registry::ServedModel;
 
@@ -40,6 +41,8 @@ pub(crate) struct ErasureOrder {
     pub(crate) asked_by: String,
     pub(crate) needs_approval: bool,
     pub(crate) approved_by: Option<String>,
+    /// Who is told what became of it.
+    pub(crate) callbacks: Vec<CallbackTarget>,
 }
 
 impl ErasureOrder {
