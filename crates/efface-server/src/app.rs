@@ -8,6 +8,7 @@ use crate::access::{RateLimiter, TokenStore};
 use crate::callbacks::CallbackDesk;
 use crate::erasures::{ErasureOrder, OpenErasures};
 use crate::metrics::ServiceMetrics;
+use crate::opendsr::OpenDsrService;
 use crate::registry::ModelRegistry;
 use crate::settings::ServerSettings;
 use crate::storage::JsonFolder;
@@ -28,6 +29,8 @@ pub(crate) struct ServiceState {
     pub(crate) inbox: Arc<JsonFolder<ErasureOrder>>,
     /// None where no callbacks are sent.
     pub(crate) callbacks: Option<Arc<CallbackDesk>>,
+    /// None where OpenDSR is not spoken.
+    pub(crate) opendsr: Option<OpenDsrService>,
     /// None where everyone may do everything.
     pub(crate) tokens: Option<Arc<TokenStore>>,
     pub(crate) rates: RateLimiter,
@@ -40,6 +43,7 @@ impl ServiceState {
         settings: ServerSettings,
         tokens: Option<TokenStore>,
         callbacks: Option<CallbackDesk>,
+        opendsr: Option<OpenDsrService>,
     ) -> Self {
         let metrics =
             Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
@@ -48,6 +52,7 @@ impl ServiceState {
             open: OpenErasures::default(),
             inbox: Arc::new(JsonFolder::new(settings.folder.join(INBOX))),
             callbacks: callbacks.map(Arc::new),
+            opendsr,
             tokens: tokens.map(Arc::new),
             rates: RateLimiter::new(settings.limits.requests_per_second),
             hashing: Semaphore::new(HASHING),

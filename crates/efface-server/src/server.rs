@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use crate::access::{TokenError, TokenStore};
 use crate::app::ServiceState;
 use crate::callbacks::CallbackDesk;
+use crate::opendsr::OpenDsrService;
 use crate::settings::ServerSettings;
 use crate::{api, erasures, listener, tls};
 
@@ -106,8 +107,12 @@ impl Server {
         }
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let folder = settings.folder.clone();
-        let callbacks = settings.callbacks.clone().map(|callbacks| CallbackDesk::open(&folder, callbacks));
-        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?));
+        let opendsr = settings.opendsr.clone().map(|opendsr| OpenDsrService::open(&folder, opendsr));
+        let opendsr = opendsr.transpose()?;
+        let signer = opendsr.as_ref().map(|service| service.signer.clone());
+        let callbacks =
+            settings.callbacks.clone().map(|callbacks| CallbackDesk::open(&folder, callbacks, signer));
+        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?, opendsr));
         refresh(&state).map_err(|cause| ServeError::Folder { path: folder.clone(), cause })?;
         let resumed = erasures::resume(&state).await;
         let resumed =

@@ -29,6 +29,8 @@ pub struct ServerSettings {
     pub approval_above: Option<usize>,
     /// Where callbacks may go; None where none are sent.
     pub callbacks: Option<CallbackSettings>,
+    /// How OpenDSR is spoken; None where it is not.
+    pub opendsr: Option<OpenDsrSettings>,
 }
 
 impl ServerSettings {
@@ -45,6 +47,7 @@ impl ServerSettings {
             limits: ServiceLimits::default(),
             approval_above: None,
             callbacks: None,
+            opendsr: None,
         }
     }
 }
@@ -68,6 +71,21 @@ impl CallbackSettings {
     pub fn new(hosts: Vec<CallbackHost>) -> Self {
         Self { hosts, allow_private: false, authority: None, patience: Duration::from_secs(15) }
     }
+}
+
+/// How OpenDSR is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenDsrSettings {
+    /// The domain that controllers know the server by, which the certificate is for.
+    pub domain: String,
+    /// The chain of certificates whose key signs answers and callbacks, PEM.
+    pub certificate: PathBuf,
+    /// The private key, PEM.
+    pub key: PathBuf,
+    /// The types of identities that the subject columns of the models hold, such as `email`.
+    pub identities: Vec<String>,
+    /// Whether the subject columns hold the SHA-256 of an identity, in lower-case hexadecimal digits, and not the identity.
+    pub is_hashed: bool,
 }
 
 /// The files of a certificate.

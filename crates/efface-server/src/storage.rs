@@ -43,6 +43,11 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
         }
     }
 
+    /// Whether a value of this name is written down.
+    pub(crate) fn contains(&self, name: &str) -> io::Result<bool> {
+        self.path(name).try_exists()
+    }
+
     /// Every value that is written down.
     pub(crate) fn all(&self) -> io::Result<Vec<T>> {
         let entries = match std::fs::read_dir(&self.folder) {

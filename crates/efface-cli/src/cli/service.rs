@@ -57,6 +57,32 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", requires = "callback_hosts")]
     pub(crate) callback_authority: Option<PathBuf>,
 
+    /// Speak OpenDSR, as the processor of this domain
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) opendsr_domain: Option<String>,
+
+    /// Certificate chain (PEM) whose key signs what OpenDSR has signed [default: that of --tls-certificate]
+    #[arg(long, value_name = "FILE", requires = "opendsr_domain", requires = "opendsr_key")]
+    pub(crate) opendsr_certificate: Option<PathBuf>,
+
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "opendsr_certificate")]
+    pub(crate) opendsr_key: Option<PathBuf>,
+
+    /// What the subject columns of the models hold, as OpenDSR calls it, such as email
+    #[arg(
+        long = "opendsr-identity",
+        value_name = "TYPE",
+        requires = "opendsr_domain",
+        default_value = "controller_customer_id",
+        value_delimiter = ','
+    )]
+    pub(crate) opendsr_identities: Vec<String>,
+
+    /// The subject columns hold the SHA-256 of identities
+    #[arg(long, requires = "opendsr_domain")]
+    pub(crate) opendsr_hashed: bool,
+
     /// Largest body of a request, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) max_body: u64,

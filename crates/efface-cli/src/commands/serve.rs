@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use efface_engine::ErrorKind;
 use efface_server::{
-    CallbackSettings, Scope, ServeError, Server, ServerSettings, ServiceLimits, TlsFiles, TokenError,
-    TokenGrant, TokenStore,
+    CallbackSettings, OpenDsrSettings, Scope, ServeError, Server, ServerSettings, ServiceLimits, TlsFiles,
+    TokenError, TokenGrant, TokenStore,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) fn serve(args: &ServeArguments, terminal: &Terminal) -> Result {
         (None, None) => return Err(Failure::usage("no folder is named")),
     };
     start_log(args, terminal);
-    let settings = settings(args, folder, terminal);
+    let settings = settings(args, folder, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|cause| Failure::internal(format!("the server has no threads: {cause}")))?;
@@ -38,7 +38,7 @@ pub(crate) fn serve(args: &ServeArguments, terminal: &Terminal) -> Result {
     })
 }
 
-fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> ServerSettings {
+fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Result<ServerSettings> {
     let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
     let mut settings = ServerSettings::new(folder, args.listen);
     settings.tls = tls.map(|(certificate, key)| TlsFiles {
@@ -56,12 +56,30 @@ fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Server
         callbacks.authority.clone_from(&args.callback_authority);
         settings.callbacks = Some(callbacks);
     }
+    settings.opendsr = args.opendsr_domain.as_ref().map(|domain| opendsr(args, domain)).transpose()?;
     settings.limits = ServiceLimits {
         body_bytes: usize::try_from(args.max_body << 20).unwrap_or(usize::MAX),
         requests_per_second: f64::from(args.rate),
         ..ServiceLimits::default()
     };
-    settings
+    Ok(settings)
+}
+
+fn opendsr(args: &ServeArguments, domain: &str) -> Result<OpenDsrSettings> {
+    let own = args.opendsr_certificate.clone().zip(args.opendsr_key.clone());
+    let files = own.or_else(|| args.tls_certificate.clone().zip(args.tls_key.clone()));
+    let Some((certificate, key)) = files else {
+        let text = "OpenDSR answers are signed with the key of a certificate, and none is given";
+        return Err(Failure::usage(text)
+            .hint("--opendsr-certificate and --opendsr-key, or --tls-certificate and --tls-key"));
+    };
+    Ok(OpenDsrSettings {
+        domain: domain.to_owned(),
+        certificate,
+        key,
+        identities: args.opendsr_identities.clone(),
+        is_hashed: args.opendsr_hashed,
+    })
 }
 
 fn announce(server: &Server, args: &ServeArguments, terminal: &Terminal) -> Result {

@@ -286,7 +286,7 @@ pub(super) async fn withdraw(
 }
 
 /// Whether the caller may erase what an open request is about.
-fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
+pub(super) fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
     let target = state.open.all().into_iter().find(|(open, _, _)| open == id).map(|(_, _, target)| target);
     match target {
         Some(ErasureTarget::Model(name)) => caller.allow(Scope::Erase, Some(&name)),
@@ -302,17 +302,27 @@ async fn begin(
     body: ErasureBody,
 ) -> Result<Response, Problem> {
     let dry_run = body.dry_run;
-    let mut order = order(state, caller, target, headers, body)?;
+    let order = order(state, caller, target, headers, body)?;
     if dry_run {
         let models = preview(state, &order).await?.into_iter().map(of_answer).collect();
         return Ok(
             Json(ErasureAnswer { id: order.id, status: ErasureStatus::DryRun, models }).into_response()
         );
     }
-    if let Some(open) = state.open.state(&order.id) {
-        return answer(order.id, Submitted::Accepted(open));
-    }
     let id = order.id.clone();
+    let submitted = accept(state, order, patience(state, headers)).await?;
+    answer(id, submitted)
+}
+
+/// Does a request, unless it waits already, or somebody else must approve it first.
+pub(super) async fn accept(
+    state: &Arc<ServiceState>,
+    mut order: ErasureOrder,
+    patience: Duration,
+) -> Result<Submitted, Problem> {
+    if let Some(open) = state.open.state(&order.id) {
+        return Ok(Submitted::Accepted(open));
+    }
     if let Some(most) = state.settings.approval_above {
         let rows: usize = preview(state, &order)
             .await?
@@ -322,12 +332,11 @@ async fn begin(
             .sum();
         order.needs_approval = rows > most;
     }
-    let submitted = if order.needs_approval {
-        erasures::hold_for_approval(state, order).await?
+    if order.needs_approval {
+        erasures::hold_for_approval(state, order).await
     } else {
-        erasures::submit(state, order, patience(state, headers)).await?
-    };
-    answer(id, submitted)
+        erasures::submit(state, order, patience).await
+    }
 }
 
 fn order(
@@ -413,18 +422,28 @@ async fn preview(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
     let single = models.len() == 1;
     let mut answers = Vec::new();
     for model in models {
-        let asked = async {
-            let mut request = order.request_for(&model)?;
+        let requests = match order.requests_for(&model) {
+            Err(problem) if single => return Err(problem),
+            Err(problem) => {
+                answers.push(ModelAnswer { model: model.name().to_owned(), answer: Err(problem) });
+                continue;
+            }
+            Ok(requests) => requests,
+        };
+        let single = single && requests.len() == 1;
+        for mut request in requests {
             // A name would be taken for a request that may be there already.
             request.id = None;
-            let (answer, reply) = oneshot::channel();
-            model.order(ChangeOrder::Preview(Box::new(request), answer))?;
-            let stopped = |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");
-            Ok(reply.await.map_err(stopped)??)
-        };
-        match asked.await {
-            Err(problem) if single => return Err(problem),
-            answer => answers.push(ModelAnswer { model: model.name().to_owned(), answer }),
+            let asked = async {
+                let (answer, reply) = oneshot::channel();
+                model.order(ChangeOrder::Preview(Box::new(request), answer))?;
+                let stopped = |_| Problem::new(ProblemCode::Internal, "the thread of the model has stopped");
+                Ok(reply.await.map_err(stopped)??)
+            };
+            match asked.await {
+                Err(problem) if single => return Err(problem),
+                answer => answers.push(ModelAnswer { model: model.name().to_owned(), answer }),
+            }
         }
     }
     Ok(answers)

@@ -2,20 +2,24 @@
 
 mod body;
 mod callbacks;
+mod data_deletions;
 mod erasures;
 mod guard;
 mod ledger;
 mod models;
+mod opendsr;
 mod operation;
 mod path;
 mod predictions;
 mod rows;
+mod time;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
+use axum::routing::{get, post};
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -70,11 +74,17 @@ fn paths() -> (Router<Arc<ServiceState>>, Router<Arc<ServiceState>>, utoipa::ope
         .routes(routes!(callbacks::list))
         .routes(routes!(callbacks::give_up))
         .routes(routes!(callbacks::retry))
+        .routes(routes!(opendsr::create))
+        .routes(routes!(opendsr::show, opendsr::cancel))
+        .routes(routes!(data_deletions::create))
+        .routes(routes!(data_deletions::show, data_deletions::cancel))
         .routes(routes!(operation::metrics))
         .split_for_parts();
     let (open, health) = OpenApiRouter::new()
         .routes(routes!(operation::alive))
         .routes(routes!(operation::ready))
+        .routes(routes!(opendsr::discovery))
+        .routes(routes!(opendsr::certificate))
         .split_for_parts();
     let mut described = described;
     described.merge(health);
@@ -91,6 +101,12 @@ pub fn description() -> utoipa::openapi::OpenApi {
 pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
     let limits = state.settings.limits;
     let (guarded, open, _) = paths();
+    // Paths by the names that OpenDSR had before, and one that it lists without describing it.
+    let guarded = guarded
+        .route("/opendsr/v1/opengdpr_requests", post(opendsr::create))
+        .route("/opendsr/v1/opengdpr_requests/{id}", get(opendsr::show).delete(opendsr::cancel))
+        .route("/opendsr/v2/status/{id}", get(opendsr::show));
+    let open = open.route("/opendsr/v1/discovery", get(opendsr::discovery));
     guarded
         .layer(middleware::from_fn_with_state(state.clone(), authenticate))
         .merge(open)

@@ -14,6 +14,8 @@ pub(crate) const WAITS: [u64; 9] = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 
 pub(crate) enum CallbackForm {
     /// Standard Webhooks, with an Ed25519 key of the server's.
     StandardWebhook,
+    /// OpenDSR, with the key of a certificate.
+    OpenDsr,
 }
 
 /// Where the answers to a request shall go, and in which form.

@@ -2,6 +2,7 @@
 //! with growing waits, and kept in a list where they did not arrive.
 
 mod address;
+mod certificate;
 mod delivery;
 mod sender;
 mod signer;
@@ -17,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 pub use address::CallbackHost;
+pub(crate) use certificate::CertificateSigner;
 pub(crate) use delivery::{CallbackDelivery, CallbackForm, CallbackTarget, DeliveryFailure};
 use sender::CallbackSender;
 use signer::CallbackSigner;
@@ -42,6 +44,8 @@ pub(crate) struct CallbackDesk {
     settings: CallbackSettings,
     outbox: JsonFolder<CallbackDelivery>,
     signer: CallbackSigner,
+    /// Signs in the form of OpenDSR; None where that is not spoken.
+    certificate: Option<Arc<CertificateSigner>>,
     sender: CallbackSender,
     kept: Mutex<KeptDeliveries>,
     changed: Notify,
@@ -55,7 +59,11 @@ struct KeptDeliveries {
 
 impl CallbackDesk {
     /// Reads the key, and the callbacks that an earlier server did not deliver.
-    pub(crate) fn open(models: &Path, settings: CallbackSettings) -> Result<Self, ServeError> {
+    pub(crate) fn open(
+        models: &Path,
+        settings: CallbackSettings,
+        certificate: Option<Arc<CertificateSigner>>,
+    ) -> Result<Self, ServeError> {
         let key = models.join(KEY_FILE);
         let signer = CallbackSigner::open(&key).map_err(|cause| ServeError::Folder { path: key, cause })?;
         let authorities =
@@ -71,7 +79,7 @@ impl CallbackDesk {
             outbox.all().map_err(|cause| ServeError::Folder { path: folder, cause })?;
         let all = kept.into_iter().map(|delivery| (delivery.id.clone(), delivery)).collect();
         let kept = Mutex::new(KeptDeliveries { all, in_flight: HashSet::new() });
-        Ok(Self { settings, outbox, signer, sender, kept, changed: Notify::new() })
+        Ok(Self { settings, outbox, signer, certificate, sender, kept, changed: Notify::new() })
     }
 
     /// The public key that receivers check signatures with.
@@ -208,6 +216,16 @@ impl CallbackDesk {
                     .header("webhook-id", &delivery.id)
                     .header("webhook-timestamp", seconds)
                     .header("webhook-signature", signature);
+            }
+            CallbackForm::OpenDsr => {
+                let signer = self.certificate.as_ref();
+                let headers = signer.and_then(|signer| signer.headers(delivery.body.as_bytes()));
+                // The server may have been started without its certificate, which can be put right.
+                let headers = headers
+                    .ok_or_else(|| DeliveryFailure::passing("there is no certificate to sign with"))?;
+                for (name, value) in headers {
+                    request = request.header(name, value);
+                }
             }
         }
         let request = request.body(Body::from(delivery.body.clone()));

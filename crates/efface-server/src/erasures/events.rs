@@ -31,10 +31,28 @@ impl ErasureEvent<'_> {
         let told = order.callbacks.iter().map(|target| {
             let body = match target.form {
                 CallbackForm::StandardWebhook => self.webhook(order, now),
+                CallbackForm::OpenDsr => self.opendsr(order, &target.url, now),
             };
             CallbackDelivery::new(target.clone(), &order.id, name, body.to_string(), now)
         });
         told.collect()
+    }
+
+    /// The status callback of OpenDSR, which knows no failure: a request that no model could do ends as cancelled.
+    fn opendsr(&self, order: &ErasureOrder, url: &str, now: u64) -> Value {
+        let done: Vec<_> = match self {
+            Self::Done(answers) => answers.iter().filter_map(|model| model.answer.as_ref().ok()).collect(),
+            Self::Withdrawn => Vec::new(),
+        };
+        let status = if done.is_empty() { "cancelled" } else { "completed" };
+        json!({
+            "controller_id": order.asked_by,
+            "expected_completion_time": time(now),
+            "status_callback_url": url,
+            "subject_request_id": order.id,
+            "request_status": status,
+            "results_count": done.iter().map(|report| report.forgotten).sum::<usize>(),
+        })
     }
 
     fn webhook(&self, order: &ErasureOrder, now: u64) -> Value {
@@ -42,8 +60,7 @@ impl ErasureEvent<'_> {
             Self::Done(answers) => answers.iter().map(of_model).collect(),
             Self::Withdrawn => Vec::new(),
         };
-        let time = i64::try_from(now).ok().and_then(Time::from_unix_milliseconds);
-        json!({"type": self.name(), "timestamp": time, "data": {"id": order.id, "models": models}})
+        json!({"type": self.name(), "timestamp": time(now), "data": {"id": order.id, "models": models}})
     }
 }
 
@@ -57,4 +74,8 @@ fn of_model(ModelAnswer { model, answer }: &ModelAnswer) -> Value {
         }
         Err(problem) => json!({"model": model, "problem": problem.code.kind().code}),
     }
+}
+
+fn time(milliseconds: u64) -> Option<Time> {
+    i64::try_from(milliseconds).ok().and_then(Time::from_unix_milliseconds)
 }

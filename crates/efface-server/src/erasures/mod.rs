@@ -189,12 +189,19 @@ pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> 
 pub(crate) fn look_up(models: &[Arc<ServedModel>], id: &str) -> Vec<(String, efface_receipt::Receipt)> {
     let mut found = Vec::new();
     for model in models {
-        let receipts = model.ask(|engine| {
-            let places = engine.find_receipts(&ReceiptQuery::Request(id.to_owned())).unwrap_or_default();
-            let bundle = |place: &u64| engine.bundle(&place.to_string()).ok();
-            places.iter().filter_map(bundle).map(|bundle| bundle.signed.receipt).collect::<Vec<_>>()
-        });
-        found.extend(receipts.into_iter().map(|receipt| (model.name().to_owned(), receipt)));
+        // A request about several persons has a receipt for each.
+        for at in 0.. {
+            let receipts = model.ask(|engine| {
+                let query = ReceiptQuery::Request(order::part_name(id, at));
+                let places = engine.find_receipts(&query).unwrap_or_default();
+                let bundle = |place: &u64| engine.bundle(&place.to_string()).ok();
+                places.iter().filter_map(bundle).map(|bundle| bundle.signed.receipt).collect::<Vec<_>>()
+            });
+            if receipts.is_empty() {
+                break;
+            }
+            found.extend(receipts.into_iter().map(|receipt| (model.name().to_owned(), receipt)));
+        }
     }
     found
 }
@@ -269,12 +276,17 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
     };
     let mut waiting = Vec::with_capacity(models.len());
     for model in models {
-        let sent = order.request_for(&model).and_then(|request| {
+        let send = |request| {
             let (answer, reply) = oneshot::channel();
             model.order(ChangeOrder::Erase(Box::new(request), answer))?;
             Ok(reply)
-        });
-        waiting.push((model.name().to_owned(), sent));
+        };
+        match order.requests_for(&model) {
+            Ok(requests) => {
+                waiting.extend(requests.into_iter().map(|request| (model.name().to_owned(), send(request))));
+            }
+            Err(problem) => waiting.push((model.name().to_owned(), Err(problem))),
+        }
     }
     let mut answers = Vec::with_capacity(waiting.len());
     for (model, sent) in waiting {

@@ -27,6 +27,8 @@ pub(crate) enum RowChoice {
     Rows(Vec<String>),
     /// Those of one person, as the subject column names them.
     Subject(String),
+    /// Those of one person under several names, or of several persons.
+    Subjects(Vec<String>),
 }
 
 /// A request with all that is needed to do it.
@@ -46,24 +48,35 @@ pub(crate) struct ErasureOrder {
 }
 
 impl ErasureOrder {
-    /// The request as the engine of a model takes it.
-    pub(crate) fn request_for(&self, model: &ServedModel) -> Result<ForgetRequest, Problem> {
-        let who = match &self.rows {
-            RowChoice::Rows(ids) => RowSelection::Ids(ids.clone()),
-            RowChoice::Subject(value) => {
-                let Some(column) = model.summary().subject.clone() else {
-                    let detail = "the rows of this model do not say whose they are; name them by their ids";
-                    return Err(Problem::new(ProblemCode::InvalidRequest, detail));
-                };
-                RowSelection::Subject { column, value: value.clone() }
-            }
+    /// The requests as the engine of a model takes them: one, or one for each person.
+    pub(crate) fn requests_for(&self, model: &ServedModel) -> Result<Vec<ForgetRequest>, Problem> {
+        let values = match &self.rows {
+            RowChoice::Rows(ids) => return Ok(vec![self.request(0, RowSelection::Ids(ids.clone()))]),
+            RowChoice::Subject(value) => std::slice::from_ref(value),
+            RowChoice::Subjects(values) => values,
         };
+        let Some(column) = model.summary().subject.clone() else {
+            let detail = "the rows of this model do not say whose they are; name them by their ids";
+            return Err(Problem::new(ProblemCode::InvalidRequest, detail));
+        };
+        let person = |(at, value): (usize, &String)| {
+            self.request(at, RowSelection::Subject { column: column.clone(), value: value.clone() })
+        };
+        Ok(values.iter().enumerate().map(person).collect())
+    }
+
+    fn request(&self, at: usize, who: RowSelection) -> ForgetRequest {
         let mut request = ForgetRequest::new(who);
         request.method = self.method;
-        request.id = Some(self.id.clone());
+        request.id = Some(part_name(&self.id, at));
         // A request about all models finds nothing in most of them, which is an answer and no error.
         request.allow_missing = self.allow_missing || self.target == ErasureTarget::AllModels;
         request.requested_at = self.requested_at;
-        Ok(request)
+        request
     }
+}
+
+/// What the log calls a part of a request: the first has its name, the others a number behind it.
+pub(crate) fn part_name(id: &str, at: usize) -> String {
+    if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) }
 }
