@@ -87,6 +87,16 @@ const PIPELINES: &[Pipeline] = &[
     }),
     ("ridge on chosen words", words),
     ("ridge on everything", all_steps),
+    ("ridge on standard scores and levels", |request| {
+        request.numeric = vec!["size".into()];
+        request.steps.scale = ColumnScale::Standard;
+        request.ignore = vec!["words".into(), "age".into()];
+    }),
+    ("ridge on weights of words", |request| {
+        request.text = vec!["words".into()];
+        request.words = WordSource::Learned(1000);
+        request.steps.words.weighting = Some(TermWeighting { normalised: false, ..TermWeighting::default() });
+    }),
     ("ridge on levels", |request| {
         request.numeric = vec!["size".into()];
         request.ignore = vec!["words".into(), "age".into()];
@@ -279,6 +289,74 @@ fn features_that_would_all_go_are_kept_and_said() {
     assert!(error.to_string().contains("no word of column `note` is left"), "{error}");
     assert_eq!(named(&engine), before);
     assert_eq!(engine.summary().unwrap().rows, 3);
+}
+
+/// Scales and weights that change for all rows are algebra on the sums: no row that stays is read, and the evidence says so. One
+/// column lies so far from 0 that sums of its squares as they are would have lost its spread.
+#[test]
+fn scales_change_without_reading_the_rows() {
+    let rows: Vec<String> = lines(120).iter().enumerate().map(far_away).collect();
+    let fitted = |bench: &Bench, name: &str, rows: &[String], ask: fn(&mut FitRequest)| {
+        let mut asked = request(&(COLUMNS.to_owned() + &rows.concat()), "price");
+        asked.id = Some("id".into());
+        asked.ignore = ["age", "liked", "stars"].map(String::from).to_vec();
+        ask(&mut asked);
+        bench.fit(name, &asked)
+    };
+    let standard = |request: &mut FitRequest| {
+        request.steps.scale = ColumnScale::Standard;
+        request.ignore.push("words".into());
+    };
+    let extremes = |request: &mut FitRequest| {
+        request.steps.scale = ColumnScale::MinMax;
+        request.ignore.push("words".into());
+    };
+    let weights = |request: &mut FitRequest| {
+        request.text = vec!["words".into()];
+        request.ignore.clear();
+        request.words = WordSource::Learned(1000);
+        request.steps.words.weighting = Some(TermWeighting { normalised: false, ..TermWeighting::default() });
+    };
+    // The words of a row are always five, so that their columns nearly add up to the constant's: after the first request the
+    // bound passes the tolerance, and the rows are read.
+    for (ask, name, gone) in
+        [(standard as fn(&mut FitRequest), "standard", vec![40, 3, 71]), (weights, "weights", vec![40])]
+    {
+        let bench = Bench::new();
+        let mut engine = fitted(&bench, "model", &rows, ask);
+        let mut left = rows.clone();
+        for at in gone {
+            let gone = format!("r{at}");
+            left.retain(|row| !row.starts_with(&format!("{gone},")));
+            let request = by_method(&ids(&[gone.as_str()]), &Method::default());
+            let report = engine.forget(&request, &ForgetOptions::default()).unwrap();
+            assert_eq!((report.claim.as_str(), report.method.as_str()), ("exact", "exact"), "{name}");
+            assert_eq!(report.evidence.rows_read, 1, "{name}: {report:?}");
+            assert!(report.evidence.reason.as_ref().unwrap().contains("algebra"), "{report:?}");
+            assert_close(&engine, &fitted(&bench, "fresh", &left, ask));
+        }
+        // Retraining means just that.
+        let request = by_method(&ids(&["r90"]), &Method::Retrain);
+        let report = engine.forget(&request, &ForgetOptions::default()).unwrap();
+        let found = (report.method.as_str(), report.evidence.rows_read);
+        assert_eq!(found, ("retrain", left.len() - 1), "{name}");
+    }
+    // Which value is the next extreme, only the rows can tell: all are read for that, and the model is not fitted to them.
+    let bench = Bench::new();
+    let mut engine = fitted(&bench, "model", &rows, extremes);
+    let request = by_method(&ids(&["r50"]), &Method::default());
+    let report = engine.forget(&request, &ForgetOptions::default()).unwrap();
+    assert_eq!((report.method.as_str(), report.evidence.rows_read), ("exact", 120), "{report:?}");
+    let left: Vec<String> = rows.iter().filter(|row| !row.starts_with("r50,")).cloned().collect();
+    assert_close(&engine, &fitted(&bench, "fresh", &left, extremes));
+}
+
+/// The line with 10⁸ added to its size; that of row 50 is the greatest.
+fn far_away((at, line): (usize, &Line)) -> String {
+    let mut cells: Vec<String> = line.cells.split(',').map(String::from).collect();
+    let size: f64 = cells[1].parse().unwrap();
+    cells[1] = format!("{}", 1e8 + size.round() + if at == 50 { 300.0 } else { 0.0 });
+    cells.join(",")
 }
 
 #[test]

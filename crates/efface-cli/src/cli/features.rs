@@ -17,9 +17,13 @@ pub(crate) struct FeatureArguments {
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = gap, allow_hyphen_values = true)]
     pub(crate) impute: Vec<GapFilling>,
 
-    /// Weigh words by how few rows hold them, and give every text the norm 1
+    /// Weigh words by how few rows hold them
     #[arg(long)]
     pub(crate) tfidf: bool,
+
+    /// What every text is divided by after weighing: its Euclidean norm, or nothing, so that a ridge model forgets without a pass over the rows
+    #[arg(long, value_enum, value_name = "NORM", requires = "tfidf", default_value_t = NormName::L2)]
+    pub(crate) norm: NormName,
 
     /// Take 1 + ln(count) for the count of a word
     #[arg(long, requires = "tfidf")]
@@ -62,6 +66,13 @@ impl From<ScaleName> for ColumnScale {
             ScaleName::None => Self::None,
         }
     }
+}
+
+/// What texts are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum NormName {
+    L2,
+    None,
 }
 
 /// What runs are made of.

@@ -81,7 +81,7 @@ fn amended(
     progress: &dyn Progress,
 ) -> Result<Outcome<Model>> {
     if change.follows_rows(&Method::default())
-        && let Some(mut outcome) = change.refitted(gone, Some(new), progress)?
+        && let Some(mut outcome) = change.refitted(&Method::default(), gone, Some(new), progress)?
     {
         outcome.evidence.method = "amend".into();
         return Ok(outcome);

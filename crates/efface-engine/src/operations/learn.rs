@@ -56,7 +56,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
 /// The model with new rows in it, fitted anew where they give it other features.
 fn learned(change: &mut OpenedChange<'_>, new: &Rows, progress: &dyn Progress) -> Result<Outcome<Model>> {
     if change.follows_rows(&Method::default())
-        && let Some(outcome) = change.refitted(&[], Some(new), progress)?
+        && let Some(outcome) = change.refitted(&Method::default(), &[], Some(new), progress)?
     {
         return Ok(outcome);
     }

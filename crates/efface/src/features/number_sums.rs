@@ -113,6 +113,11 @@ impl NumberSums {
         }
     }
 
+    /// Whether some row has no number.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.missing > 0
+    }
+
     /// Whether the last row at an extreme has left, so that only the rows can tell the next one.
     pub(crate) fn lacks_extremes(&self, steps: &FeatureSteps) -> bool {
         steps.scale == ColumnScale::MinMax

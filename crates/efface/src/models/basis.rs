@@ -11,6 +11,7 @@
 
 use faer::Mat;
 
+use crate::features::FeatureRescale;
 use crate::linalg::{DoubleWord, two_sum, widest};
 use crate::rows::{RowRef, RowStore, Rows};
 
@@ -31,6 +32,19 @@ pub(crate) struct Basis {
     shifted: bool,
     /// An upper bound on how much a distance can grow on the way to the caller's coordinates.
     pub(crate) stretch: f64,
+}
+
+/// How an entry of every written row changes: v becomes factor·v + shift.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryMove {
+    pub(crate) factor: f64,
+    pub(crate) shift: f64,
+    /// The size of what the shift is a difference of: so much of it is rounded.
+    pub(crate) reach: f64,
+}
+
+impl EntryMove {
+    const NONE: Self = Self { factor: 1.0, shift: 0.0, reach: 0.0 };
 }
 
 impl Basis {
@@ -148,6 +162,42 @@ impl Basis {
             }
         }
         Self::transformed(features, intercept, origin, inverse_scale)
+    }
+
+    /// Coordinates of their own kind for features that all change by a factor and an offset, and how the written entries of
+    /// rows change with them; the constant's comes first. None where the new ones cannot be written.
+    pub(crate) fn rescaled(&self, rescale: &[FeatureRescale]) -> Option<(Self, Vec<EntryMove>)> {
+        let mut origins = Vec::with_capacity(self.features);
+        let mut inverse_scales = Vec::with_capacity(self.features);
+        let mut moves = vec![EntryMove::NONE; self.intercept as usize];
+        for (j, change) in rescale.iter().enumerate() {
+            let (c, s) = self.transform.as_ref().map_or((0.0, 1.0), |(c, s)| (c[j], s[j]));
+            if change.factor == 1.0 && change.offset == 0.0 {
+                origins.push(c);
+                inverse_scales.push(s);
+                moves.push(EntryMove::NONE);
+                continue;
+            }
+            // Powers of two stay such, so that what a row is written as is not rounded.
+            let new_s = s / power_of_two(change.factor);
+            let origin = change.factor * c + change.offset;
+            let new_c = if c == 0.0 { 0.0 } else { (origin * new_s).round() / new_s };
+            let found = EntryMove {
+                factor: change.factor * (new_s / s),
+                shift: (origin - new_c) * new_s,
+                reach: ((change.factor * c).abs() + change.offset.abs() + new_c.abs()) * new_s,
+            };
+            let sound = [found.factor, found.shift, found.reach, new_c].iter().all(|value| value.is_finite());
+            if !(sound && found.factor > 0.0 && new_s.is_finite() && new_s > 0.0) {
+                return None;
+            }
+            origins.push(new_c);
+            inverse_scales.push(new_s);
+            moves.push(found);
+        }
+        let is_possible = self.intercept || moves.iter().all(|change| change.shift == 0.0);
+        let basis = Self::transformed(self.features, self.intercept, origins, inverse_scales);
+        (is_possible && rescale.len() == self.features).then_some((basis, moves))
     }
 
     /// 1/s_j.

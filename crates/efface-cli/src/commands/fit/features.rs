@@ -4,7 +4,7 @@ use std::path::Path;
 
 use efface::features::{FeatureSteps, MissingNumbers, StopWords, TermWeighting, TextAnalyzer, WordSteps};
 
-use crate::cli::{FeatureArguments, FitArguments, GapFilling};
+use crate::cli::{FeatureArguments, FitArguments, GapFilling, NormName};
 use crate::failure::{Failure, Result};
 use crate::list;
 
@@ -40,8 +40,11 @@ fn words(args: &FitArguments) -> Result<WordSteps> {
     let (least, most) = asked.ngrams.unwrap_or((1, 1));
     let analyzer = TextAnalyzer::new(asked.analyzer.into(), least, most, stop_words)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let weighting =
-        asked.tfidf.then_some(TermWeighting { sublinear: asked.sublinear, ..TermWeighting::default() });
+    let weighting = asked.tfidf.then_some(TermWeighting {
+        sublinear: asked.sublinear,
+        smooth: true,
+        normalised: asked.norm == NormName::L2,
+    });
     let steps = WordSteps { analyzer, least_rows: asked.min_df, most_rows: asked.max_df, weighting };
     if args.text.is_empty() && steps != WordSteps::default() {
         return Err(Failure::usage("steps for words are asked for, and no column is read as words")

@@ -1,12 +1,13 @@
-//! Features that follow from the rows. Where rows that come or go make them others, the model is fitted anew on the features of
-//! the rows that are then there, because all of its parameters stand for other features.
+//! Features that follow from the rows. Where rows that come or go make them others, all parameters of the model stand for other
+//! features. Where these differ in scale and origin alone, the sums that ridge keeps follow by algebra; otherwise the model is
+//! fitted anew on the features of the rows that are then there.
 
 use std::collections::HashSet;
 
-use efface::features::{Encoder, UnknownName};
+use efface::features::{Encoder, FeatureMap, RescaledFeatures, UnknownName};
 use efface::{
-    Claim, Family, Fit, LogisticModel, Method, Model, Outcome, Recipe, RowId, RowStore, Rows, ShardRecipe,
-    Sisa,
+    Claim, Family, Fit, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore, Rows,
+    ShardRecipe, Sisa,
 };
 
 use super::opened::OpenedChange;
@@ -43,10 +44,11 @@ impl<'a> OpenedChange<'a> {
         !about.is_certified && (matches!(method, Method::Auto(_)) || is_exact())
     }
 
-    /// The model fitted anew, where its features are others once the rows `gone` have left and `new` ones came. None where
-    /// they stay, so that the model can be changed as it is.
+    /// The model of other features, where the rows `gone` that leave and the `new` ones make them others. None where they stay,
+    /// so that the model can be changed as it is.
     pub(crate) fn refitted(
         &mut self,
+        method: &Method,
         gone: &[RowId],
         new: Option<&Rows>,
         progress: &dyn Progress,
@@ -80,6 +82,16 @@ impl<'a> OpenedChange<'a> {
             self.renewed = after.map(|_| encoder);
             return Ok(None);
         };
+        if *method != Method::Retrain
+            && let Some((mut outcome, encoder)) = self.rescaled(&encoder, &map, gone, new)?
+            && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
+        {
+            if let Some(after) = &after {
+                outcome.evidence.rows_read += after.len();
+            }
+            self.renewed = Some(encoder);
+            return Ok(Some(outcome));
+        }
         let after = match after {
             Some(after) => after,
             None => self.rows_after(gone, new)?,
@@ -93,6 +105,40 @@ impl<'a> OpenedChange<'a> {
         outcome.evidence.learned = arriving;
         self.renewed = Some(encoder);
         Ok(Some(outcome))
+    }
+
+    /// The model by algebra on its sums, and the encoder that goes with it, where `map` gives the features of before in other
+    /// units. `counted` counts the rows as they are after the change.
+    fn rescaled(
+        &self,
+        counted: &Encoder,
+        map: &FeatureMap,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Option<(Outcome<Model>, Encoder)>> {
+        let Some(before) = &self.encoder else { return Ok(None) };
+        if self.manifest.model.recipe.family() != Family::Ridge {
+            return Ok(None);
+        }
+        let Some(RescaledFeatures { map, features }) = counted.rescaling(before, map) else {
+            return Ok(None);
+        };
+        let mut encoder = counted.clone();
+        encoder.adopt(map)?;
+        let new = new.map(|new| encoder.feature_rows(new)).transpose()?;
+        let model = self.current_model()?;
+        let Some(ridge) = model.get::<RidgeModel>() else { return Ok(None) };
+        let rows = FeatureRows::new(self.rows(), Some(&encoder));
+        let Some(Outcome { model, mut evidence }) = ridge.rescaled(&features, &rows, gone, new.as_ref())?
+        else {
+            return Ok(None);
+        };
+        evidence.reason = Some(
+            "scales or weights of the features follow from the rows and are others after this change; the kept sums were brought \
+             to them by algebra"
+                .into(),
+        );
+        Ok(Some((Outcome { model: Model::new(model), evidence }, encoder)))
     }
 
     /// The raw rows that are there after the change.

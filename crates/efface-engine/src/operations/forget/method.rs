@@ -19,7 +19,7 @@ pub(crate) fn without(
     network::check(request)?;
     let rows = change.rows();
     if change.follows_rows(&request.method)
-        && let Some(mut outcome) = change.refitted(gone, None, progress)?
+        && let Some(mut outcome) = change.refitted(&request.method, gone, None, progress)?
     {
         outcome.evidence.tolerance = request.method.tolerance().or(outcome.evidence.tolerance);
         return Ok((outcome, None));

@@ -20,6 +20,7 @@ mod leave_one_out;
 mod long_sums;
 mod methods;
 mod parts;
+mod rescaled;
 mod row_pass;
 mod settings;
 mod settle;

@@ -1,0 +1,148 @@
+//! How the features of all rows change at once when scales and weights do: by a factor and an offset each. A model that keeps
+//! sums of products can follow such a change without its rows.
+
+use super::feature_map::ColumnMap;
+use super::number_sums::NumberMap;
+use super::schema::FeatureKind;
+use super::{Encoder, FeatureMap};
+
+/// How a feature changes in every row: x becomes factor·x + offset.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FeatureRescale {
+    /// Is more than 0.
+    pub factor: f64,
+    /// Is added after the factor.
+    pub offset: f64,
+}
+
+/// A map that gives the features of another one in other units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RescaledFeatures {
+    /// The new map. Names that no row holds any more keep their features, which are 0 in every row.
+    pub map: FeatureMap,
+    /// What becomes of each feature of the old map.
+    pub features: Vec<FeatureRescale>,
+}
+
+impl FeatureRescale {
+    const NONE: Self = Self { factor: 1.0, offset: 0.0 };
+
+    /// From (x − shift)/scale to the same with another shift and scale.
+    fn between(old: (f64, f64), new: (f64, f64)) -> Option<Self> {
+        if old == new {
+            return Some(Self::NONE);
+        }
+        // A column without spread has the scale 1. Whether it is 0 everywhere or nearly so cannot be told from its scale.
+        if (old.1 == 1.0) != (new.1 == 1.0) {
+            return None;
+        }
+        Some(Self { factor: old.1 / new.1, offset: (old.0 - new.0) / new.1 })
+    }
+}
+
+impl Encoder {
+    /// How all features change from those of `before` to those of `map`, which follows from the rows that are counted now.
+    /// None where a row must be read to tell: other words are chosen, a gap is filled with another number, or the features of
+    /// a text are divided by their norm.
+    pub fn rescaling(&self, before: &Self, map: &FeatureMap) -> Option<RescaledFeatures> {
+        let mut columns = Vec::with_capacity(map.columns.len());
+        let mut features = Vec::with_capacity(before.width());
+        for (at, (old, new)) in before.map.columns.iter().zip(&map.columns).enumerate() {
+            let has_gaps = self.has_gaps(at) || before.has_gaps(at);
+            columns.push(self.rescaled_column(old, new, has_gaps, &mut features)?);
+        }
+        Some(RescaledFeatures { map: FeatureMap { columns }, features })
+    }
+
+    /// Whether a number is missing in some row of a column.
+    fn has_gaps(&self, at: usize) -> bool {
+        match (&self.columns[at].kind, &self.map.columns[at]) {
+            (FeatureKind::Number { sums, .. }, _) => sums.has_gaps(),
+            (_, ColumnMap::Values { missing, .. }) => missing.is_some(),
+            _ => false,
+        }
+    }
+
+    fn rescaled_column(
+        &self,
+        old: &ColumnMap,
+        new: &ColumnMap,
+        has_gaps: bool,
+        features: &mut Vec<FeatureRescale>,
+    ) -> Option<ColumnMap> {
+        match (old, new) {
+            (ColumnMap::Number(a), ColumnMap::Number(b)) => {
+                features.extend(rescaled_number(a, b, has_gaps)?);
+                Some(new.clone())
+            }
+            (
+                ColumnMap::Values { map: a, places, values, missing },
+                ColumnMap::Values { map: b, places: new_places, values: new_values, missing: new_missing },
+            ) if places == new_places && values == new_values && missing == new_missing => {
+                features.extend(rescaled_number(a, b, has_gaps)?);
+                Some(new.clone())
+            }
+            (ColumnMap::Run { weights, .. }, ColumnMap::Run { weights: new_weights, .. })
+                if old.width() == new.width() && weights.len() == new_weights.len() =>
+            {
+                self.rescale_words(old.width(), weights, new_weights, features)?;
+                Some(new.clone())
+            }
+            (
+                ColumnMap::Names { places, weights },
+                ColumnMap::Names { places: new_places, weights: new_weights },
+            ) if weights.is_empty() == new_weights.is_empty() => {
+                let mut kept = weights.clone();
+                let mut next = 0;
+                for (at, place) in places.iter().enumerate() {
+                    if new_places.get(next) == Some(place) {
+                        if let Some(weight) = new_weights.get(next) {
+                            kept[at] = *weight;
+                        }
+                        next += 1;
+                    } else if self.names.rows(*place) > 0 {
+                        return None;
+                    }
+                }
+                if next < new_places.len() {
+                    return None;
+                }
+                self.rescale_words(places.len(), weights, &kept, features)?;
+                Some(ColumnMap::Names { places: places.clone(), weights: kept })
+            }
+            _ => None,
+        }
+    }
+
+    /// Words whose weights change. Where texts are divided by their norm afterwards, all of their features change differently.
+    fn rescale_words(
+        &self,
+        width: usize,
+        old: &[f64],
+        new: &[f64],
+        features: &mut Vec<FeatureRescale>,
+    ) -> Option<()> {
+        if old == new {
+            features.extend(std::iter::repeat_n(FeatureRescale::NONE, width));
+            return Some(());
+        }
+        if self.steps.words.weighting.is_none_or(|weighting| weighting.normalised) {
+            return None;
+        }
+        features
+            .extend(old.iter().zip(new).map(|(old, new)| FeatureRescale { factor: new / old, offset: 0.0 }));
+        Some(())
+    }
+}
+
+/// The one or two features of a numeric column.
+fn rescaled_number(old: &NumberMap, new: &NumberMap, has_gaps: bool) -> Option<Vec<FeatureRescale>> {
+    if (has_gaps && old.fill != new.fill) || old.indicator.is_some() != new.indicator.is_some() {
+        return None;
+    }
+    let mut features = vec![FeatureRescale::between((old.shift, old.scale), (new.shift, new.scale))?];
+    if let (Some(old), Some(new)) = (old.indicator, new.indicator) {
+        features.push(FeatureRescale::between(old, new)?);
+    }
+    Some(features)
+}
