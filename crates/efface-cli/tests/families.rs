@@ -247,8 +247,36 @@ fn smoothing_is_a_setting_and_an_elastic_net_is_refused_with_the_reason() {
         2,
         &["--smoothing has no meaning for --model ridge"],
     );
-    for word in ["elastic-net", "lasso"] {
+    for (word, reason) in [
+        ("elastic-net", "has no curvature"),
+        ("lasso", "has no curvature"),
+        ("quantile", "has no curvature away from its corners"),
+        ("poisson", "without limit"),
+        ("svm", "crosses the margin"),
+    ] {
         let line = format!("fit houses.csv --target price --model {word} -o m.efface");
-        folder.fails(&line, 5, &["has no curvature", "hint: use --model ridge"]);
+        folder.fails(&line, 5, &[reason, "hint: use --model"]);
     }
+}
+
+#[test]
+fn likelihoods_and_weights_of_classes_are_settings() {
+    let folder = houses();
+    let fit = "fit houses.csv --target city --id house --ignore owner";
+    for (word, family) in [("complement", "complement naive Bayes"), ("bernoulli", "Bernoulli naive Bayes")] {
+        folder.done(&format!("{fit} --model naive-bayes --likelihood {word} -o {word}.efface"));
+        assert!(folder.done(&format!("inspect {word}.efface")).contains(family), "{word}");
+        assert_eq!(folder.json(&format!("forget {word}.efface --ids h1 --json"))["claim"], "exact", "{word}");
+    }
+    folder.done(&format!("{fit} --class-weight balanced"));
+    let report = folder.json("forget houses.efface --ids h1 --json");
+    assert_eq!((report["claim"].as_str(), report["method"].as_str()), (Some("exact"), Some("retrain")));
+    folder.fails("forget houses.efface --ids h2 --method influence", 2, &["balanced weights of classes"]);
+    folder.fails(&format!("{fit} --class-weight nowhere=2 -o m.efface"), 2, &["there is no class `nowhere`"]);
+    folder.fails(&format!("{fit} --class-weight balanced,a=2 -o m.efface"), 2, &["and not both"]);
+    folder.fails(
+        "fit houses.csv --model kmeans --clusters 2 --class-weight balanced -o m.efface",
+        2,
+        &["has no meaning"],
+    );
 }

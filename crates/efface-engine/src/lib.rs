@@ -58,6 +58,7 @@ mod operations;
 mod progress;
 mod randomness;
 
+pub use codec::class_weights::ClassWeight;
 pub use codec::manifest::{MeasuredScores, UnseenRows};
 pub use codec::network_info::{EncoderInfo, NetworkInfo, ShardInfo, VectorInfo};
 pub use efface_receipt::AuditEntry;

@@ -8,8 +8,10 @@ use efface::features::{
     ColumnScale, FeatureSteps, MissingNumbers, RowShare, StopWords, TermWeighting, TextAnalyzer, TextUnit,
     WordSource, WordSteps,
 };
-use efface::{KMeans, Logistic, Method, NotCovered, Recipe, Softmax};
-use efface_engine::{Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent, SuppressionScope};
+use efface::{BernoulliNb, ComplementNb, KMeans, Logistic, Method, NotCovered, Recipe, Softmax};
+use efface_engine::{
+    ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent, SuppressionScope,
+};
 use proptest::prelude::*;
 
 const COLUMNS: &str = "id,size,age,colour,words,price,liked,stars\n";
@@ -116,6 +118,42 @@ const PIPELINES: &[Pipeline] = &[
         request.targets = vec!["stars".into()];
         request.steps.words.weighting = Some(TermWeighting { sublinear: true, ..TermWeighting::default() });
         *request = request.clone().naive_bayes();
+    }),
+    ("logistic on balanced classes", |request| {
+        numbers(request);
+        request.targets = vec!["liked".into()];
+        request.class_weight = Some(ClassWeight::Balanced);
+        request.model = Logistic::default().tolerance(1e-10).into();
+    }),
+    ("ridge on balanced classes", |request| {
+        numbers(request);
+        request.targets = vec!["stars".into()];
+        request.classify = true;
+        request.class_weight = Some(ClassWeight::Balanced);
+        request.steps.scale = ColumnScale::Standard;
+    }),
+    ("softmax on weighted classes", |request| {
+        words(request);
+        request.targets = vec!["stars".into()];
+        request.class_weight = Some(ClassWeight::Listed(vec![("1".into(), 3.0), ("3".into(), 0.5)]));
+        request.model = Softmax::default().tolerance(1e-10).into();
+    }),
+    ("naive Bayes on balanced classes", |request| {
+        words(request);
+        request.targets = vec!["stars".into()];
+        request.class_weight = Some(ClassWeight::Balanced);
+        *request = request.clone().naive_bayes();
+    }),
+    ("Bernoulli naive Bayes on all words", |request| {
+        words(request);
+        request.words = WordSource::Learned(1000);
+        request.targets = vec!["stars".into()];
+        request.model = BernoulliNb::default().into();
+    }),
+    ("complement naive Bayes on chosen words", |request| {
+        words(request);
+        request.targets = vec!["stars".into()];
+        request.model = ComplementNb::default().into();
     }),
     // Every word is a feature, and its smoothing counts them.
     ("naive Bayes on all words", |request| {
@@ -357,6 +395,43 @@ fn far_away((at, line): (usize, &Line)) -> String {
     let size: f64 = cells[1].parse().unwrap();
     cells[1] = format!("{}", 1e8 + size.round() + if at == 50 { 300.0 } else { 0.0 });
     cells.join(",")
+}
+
+/// Balanced weights are n/(k·n_c). They are the same as a column of weights that says so, and are kept no method that leaves them.
+#[test]
+fn balanced_classes_count_alike() {
+    let bench = Bench::new();
+    let rows = "id,x,w,y\na,1,0.625,p\nb,2,0.625,p\nc,4,0.625,p\nd,3,2.5,q\ne,7,0.625,p\n";
+    let fitted = |name: &str, ask: &dyn Fn(&mut FitRequest)| {
+        let mut asked = request(rows, "y");
+        asked.id = Some("id".into());
+        asked.model = Logistic::default().tolerance(1e-10).into();
+        ask(&mut asked);
+        bench.fit(name, &asked)
+    };
+    let weighed = fitted("column", &|request| request.weight = Some("w".into()));
+    let mut balanced = fitted("balanced", &|request| {
+        request.ignore = vec!["w".into()];
+        request.class_weight = Some(ClassWeight::Balanced);
+    });
+    assert_close(&balanced, &weighed);
+    let refused = engine_error(
+        balanced.forget(&by_method(&ids(&["a"]), &Method::Influence), &ForgetOptions::default()),
+    );
+    assert!(refused.contains("balanced weights"), "{refused}");
+    let mut asked = request(rows, "x");
+    asked.class_weight = Some(ClassWeight::Balanced);
+    let wrong = engine_error(efface_engine::fit(&asked, &bench.path("wrong"), false, &Silent));
+    assert!(wrong.contains("classes"), "{wrong}");
+    let mut asked = request(rows, "y");
+    asked.model = Logistic::default().into();
+    asked.class_weight = Some(ClassWeight::Listed(vec![("r".into(), 2.0)]));
+    let wrong = engine_error(efface_engine::fit(&asked, &bench.path("wrong"), false, &Silent));
+    assert!(wrong.contains("there are p, q"), "{wrong}");
+}
+
+fn engine_error<T>(result: efface_engine::Result<T>) -> String {
+    result.map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]

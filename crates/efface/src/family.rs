@@ -14,6 +14,10 @@ pub enum Family {
     Softmax,
     /// Naive Bayes over counts.
     MultinomialNb,
+    /// Naive Bayes over the counts of all other classes.
+    ComplementNb,
+    /// Naive Bayes over what is there and what is not.
+    BernoulliNb,
     /// Naive Bayes over numbers.
     GaussianNb,
     /// Clusters.
@@ -26,11 +30,13 @@ pub enum Family {
 
 impl Family {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Ridge,
         Self::Logistic,
         Self::Softmax,
         Self::MultinomialNb,
+        Self::ComplementNb,
+        Self::BernoulliNb,
         Self::GaussianNb,
         Self::KMeans,
         Self::Sisa,
@@ -44,6 +50,8 @@ impl Family {
             Self::Logistic => "logistic",
             Self::Softmax => "softmax",
             Self::MultinomialNb => "multinomial naive Bayes",
+            Self::ComplementNb => "complement naive Bayes",
+            Self::BernoulliNb => "Bernoulli naive Bayes",
             Self::GaussianNb => "Gaussian naive Bayes",
             Self::KMeans => "k-means",
             Self::Sisa => "sisa",

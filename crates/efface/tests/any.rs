@@ -6,8 +6,8 @@ use efface::ShardRecipe;
 use efface::methods::{Auto, table};
 use efface::models::logistic::Privacy;
 use efface::{
-    Amend, Claim, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans, Logistic, Method, Model,
-    MultinomialNb, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
+    Amend, BernoulliNb, Claim, ComplementNb, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans,
+    Logistic, Method, Model, MultinomialNb, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Numbers from 0 to 7 that repeat after a long while.
@@ -41,6 +41,8 @@ fn samples() -> Vec<(Recipe, usize)> {
         (private(Privacy::descent(1.0, 1e-3, 0)), 2),
         (Recipe::new(Softmax::new(0.5)), 3),
         (Recipe::new(MultinomialNb::default()), 3),
+        (Recipe::new(ComplementNb::default()), 3),
+        (Recipe::new(BernoulliNb::default()), 3),
         (Recipe::new(GaussianNb::default()), 3),
         (Recipe::new(KMeans::quantised(3, 1.0)), 2),
         (Recipe::new(KMeans::divided(3, 1, 2)), 2),

@@ -6,8 +6,8 @@ use efface::ShardRecipe;
 use efface::eval::{Task, Trials, distance, judge, membership_inference, utility};
 use efface::synthetic::LinearProblem;
 use efface::{
-    Aggregation, Csr, Dense, Fit, GaussianNb, KMeans, KMeansModel, Logistic, Method, Model, MultinomialNb,
-    Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
+    Aggregation, BernoulliNb, ComplementNb, Csr, Dense, Fit, GaussianNb, KMeans, KMeansModel, Logistic,
+    Method, Model, MultinomialNb, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
 };
 
 /// Two classes as −1 and 1, or three as a single 1 among zeros, by the size of a linear target.
@@ -50,6 +50,8 @@ fn every_family_can_be_attacked() {
     for (recipe, rows, method) in [
         (Recipe::new(Softmax::new(1.0)), classes(160, 3, 3), "warm_start"),
         (Recipe::new(MultinomialNb::default()), counts(), "summation"),
+        (Recipe::new(ComplementNb::default()), counts(), "summation"),
+        (Recipe::new(BernoulliNb::default()), counts(), "summation"),
         (Recipe::new(GaussianNb::default()), classes(160, 3, 1), "summation"),
         (Recipe::new(Ridge::new(1.0).form(efface::Form::Rows)), classes(160, 3, 3), "exact"),
         (Recipe::new(KMeans::quantised(3, 0.5)), classes(160, 3, 1), "q_kmeans"),

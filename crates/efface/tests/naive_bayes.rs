@@ -5,8 +5,8 @@
 use efface::methods::{Retrain, Summation, contract};
 use efface::rows::RowStore;
 use efface::{
-    Amend, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb, MultinomialNb, NaiveBayes, Predict,
-    RowId, Rows,
+    Amend, BernoulliNb, ComplementNb, Csr, Dense, Error, Features, Fit, Fitted, Forget, GaussianNb,
+    MultinomialNb, NaiveBayes, Predict, RowId, Rows,
 };
 use faer::Mat;
 use proptest::prelude::*;
@@ -88,6 +88,128 @@ fn multinomial_is_that_of_scikit_learn() {
             -2.9444389791664407,
             -0.7472144018302211,
             -0.7472144018302211,
+        ],
+    );
+    assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
+}
+
+/// scikit-learn 1.9.1, `ComplementNB(alpha=0.5)` on the same rows.
+#[test]
+fn complement_is_that_of_scikit_learn() {
+    let probe: Features = Dense::new(vec![1., 2., 0., 0., 1., 4.], 3).unwrap().into();
+    let recipe = ComplementNb { alpha: 0.5 };
+    let model = recipe.fit(&eight(&COUNTS, false)).unwrap();
+    near(
+        &flat(&model.feature_log_prob()),
+        &[
+            2.1972245773362196,
+            0.7621400520468967,
+            0.8622235106038793,
+            0.9057086225436182,
+            1.9042374526547454,
+            0.8056251639866356,
+            0.8347976976229721,
+            1.0258529343856815,
+            1.5723966407537513,
+        ],
+    );
+    near(
+        &flat(&model.predict(&probe).unwrap()),
+        &[
+            3.7215046814300132,
+            4.714183527853109,
+            2.8865035663943353,
+            4.211034094462414,
+            5.1267381086012875,
+            7.315439497400686,
+        ],
+    );
+    let rows = eight(&COUNTS, true);
+    let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap();
+    near(
+        &flat(&after.model.feature_log_prob()),
+        &[
+            2.120263536200091,
+            0.8209805520698302,
+            0.8209805520698302,
+            0.9501922835498364,
+            1.2264456601779945,
+            1.1394342831883648,
+            0.5108256237659907,
+            1.7047480922384253,
+            1.5224265354444706,
+        ],
+    );
+    near(
+        &flat(&after.model.predict(&probe).unwrap()),
+        &[
+            3.7622246403397517,
+            3.4030836039058254,
+            3.920321808242841,
+            4.104902760349151,
+            5.784182792931453,
+            7.794454234016308,
+        ],
+    );
+    assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
+}
+
+/// scikit-learn 1.9.1, `BernoulliNB(alpha=0.5, binarize=1.0)` on the same rows.
+#[test]
+fn bernoulli_is_that_of_scikit_learn() {
+    let probe: Features = Dense::new(vec![1., 2., 0., 0., 1., 4.], 3).unwrap().into();
+    let recipe = BernoulliNb { alpha: 0.5, threshold: 1.0 };
+    let model = recipe.fit(&eight(&COUNTS, false)).unwrap();
+    near(
+        &flat(&model.feature_log_prob()),
+        &[
+            -0.13353139262452252,
+            -2.0794415416798357,
+            -0.9808292530117262,
+            -2.0794415416798357,
+            -0.47000362924573547,
+            -2.0794415416798357,
+            -1.791759469228055,
+            -0.6931471805599454,
+            -0.18232155679395468,
+        ],
+    );
+    near(
+        &flat(&model.predict(&probe).unwrap()),
+        &[
+            -5.609715965617134,
+            -1.7178956675065071,
+            -4.053522567701845,
+            -4.174631440327811,
+            -4.174631440327811,
+            -2.444084655267745,
+        ],
+    );
+    let rows = eight(&COUNTS, true);
+    let after = Summation.forget(&recipe.fit(&rows).unwrap(), &rows, &GONE).unwrap();
+    near(
+        &flat(&after.model.feature_log_prob()),
+        &[
+            -0.1670540846631663,
+            -1.8718021769015913,
+            -1.4663370687934272,
+            -1.3862943611198906,
+            -1.3862943611198906,
+            -1.3862943611198906,
+            -1.791759469228055,
+            -0.18232155679395468,
+            -0.18232155679395468,
+        ],
+    );
+    near(
+        &flat(&after.model.predict(&probe).unwrap()),
+        &[
+            -4.8532664786578765,
+            -3.6198865826269846,
+            -3.1214834788595516,
+            -4.352491190745387,
+            -3.6198865826269846,
+            -3.1214834788595516,
         ],
     );
     assert_eq!((after.evidence.bound, after.evidence.rows, after.evidence.rows_read), (0.0, 6, 2));
@@ -203,6 +325,14 @@ fn of_multinomial(model: &NaiveBayes<MultinomialNb>) -> Vec<f64> {
     [model.class_prior(), flat(&model.feature_log_prob())].concat()
 }
 
+fn of_complement(model: &NaiveBayes<ComplementNb>) -> Vec<f64> {
+    [model.class_prior(), flat(&model.feature_log_prob())].concat()
+}
+
+fn of_bernoulli(model: &NaiveBayes<BernoulliNb>) -> Vec<f64> {
+    [model.class_prior(), flat(&model.feature_log_prob())].concat()
+}
+
 fn of_gaussian(model: &NaiveBayes<GaussianNb>) -> Vec<f64> {
     [model.class_prior(), flat(&model.means()), flat(&model.variances())].concat()
 }
@@ -216,7 +346,7 @@ fn reload<M: serde::Serialize + serde::de::DeserializeOwned>(
 }
 
 #[test]
-fn both_keep_the_contract() {
+fn all_keep_the_contract() {
     for (kind, classes) in [("counts", 2), ("counts", 4), ("shares", 3), ("weighted", 2), ("weighted", 3)] {
         let rows = some(kind, 60, 7, classes, 11);
         let gone: Vec<RowId> = rows.ids().step_by(4).take(11).collect();
@@ -228,6 +358,32 @@ fn both_keep_the_contract() {
             rows: &rows,
             gone: &gone,
             parameters: &of_multinomial,
+            reload: &reload,
+            tolerance: 1e-13,
+            noise: 0.0,
+        };
+        contract::check(&Summation, &case).unwrap_or_else(|v| panic!("{v}"));
+        contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{v}"));
+        let complement = ComplementNb::default();
+        let case = contract::Case {
+            name: kind,
+            recipe: &complement,
+            rows: &rows,
+            gone: &gone,
+            parameters: &of_complement,
+            reload: &reload,
+            tolerance: 1e-13,
+            noise: 0.0,
+        };
+        contract::check(&Summation, &case).unwrap_or_else(|v| panic!("{v}"));
+        contract::check(&Retrain, &case).unwrap_or_else(|v| panic!("{v}"));
+        let bernoulli = BernoulliNb::default();
+        let case = contract::Case {
+            name: kind,
+            recipe: &bernoulli,
+            rows: &rows,
+            gone: &gone,
+            parameters: &of_bernoulli,
             reload: &reload,
             tolerance: 1e-13,
             noise: 0.0,

@@ -29,7 +29,7 @@ pub(crate) use keys::{
 };
 pub(crate) use network::{HeadName, NetworkArguments, PoolingName, TuningArguments};
 pub(crate) use parse::{
-    DelaySeconds, GridSize, SubjectValue, person as subject_value, time as requested_time,
+    DelaySeconds, GridSize, NamedWeight, SubjectValue, person as subject_value, time as requested_time,
 };
 pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use scoring::{EvaluateArguments, PenaltyValue, ScoringArguments};
@@ -249,6 +249,10 @@ pub(crate) struct FitArguments {
         help_heading = "Model"
     )]
     pub(crate) positive: Vec<String>,
+
+    /// What rows count for by their class: balanced, so that all classes count alike, or CLASS=W[,CLASS=W…]
+    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = parse::class_weight, help_heading = "Model")]
+    pub(crate) class_weight: Vec<NamedWeight>,
 
     /// Column that says how much each row counts
     #[arg(long, value_name = "COLUMN", help_heading = "Model")]

@@ -35,6 +35,26 @@ pub(crate) fn separator(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A word of `--class-weight`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum NamedWeight {
+    Balanced,
+    Class(String, f64),
+}
+
+/// `balanced`, or `spam=2.5`. The name of a class may hold equals signs.
+pub(crate) fn class_weight(text: &str) -> Result<NamedWeight, String> {
+    if text == "balanced" {
+        return Ok(NamedWeight::Balanced);
+    }
+    match text.rsplit_once('=').map(|(class, weight)| (class, weight.parse::<f64>())) {
+        Some((class, Ok(weight))) if weight > 0.0 && weight.is_finite() => {
+            Ok(NamedWeight::Class(class.into(), weight))
+        }
+        _ => Err("write balanced, or CLASS=W with a number above 0, as in spam=2.5".into()),
+    }
+}
+
 /// Two numbers, as in `8x4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GridSize(pub(crate) usize, pub(crate) usize);
@@ -111,6 +131,15 @@ pub(super) fn mode(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_of_classes_are_read() {
+        assert_eq!(class_weight("balanced"), Ok(NamedWeight::Balanced));
+        assert_eq!(class_weight("a=b=0.5"), Ok(NamedWeight::Class("a=b".into(), 0.5)));
+        for wrong in ["spam", "spam=0", "spam=-1", "spam=inf", "spam=x"] {
+            assert!(class_weight(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_grid_is_two_numbers() {

@@ -21,9 +21,15 @@ pub(crate) enum ModelName {
     Bilstm,
     Lstm,
     Minilm,
-    /// Refused, with the reason.
+    /// Refused, with the reason, as are those after it.
     #[value(name = "elastic-net", alias = "lasso", hide = true)]
     ElasticNet,
+    #[value(hide = true)]
+    Quantile,
+    #[value(hide = true)]
+    Poisson,
+    #[value(hide = true)]
+    Svm,
 }
 
 impl ModelName {
@@ -39,6 +45,9 @@ impl ModelName {
             Self::Lstm => "lstm",
             Self::Minilm => "minilm",
             Self::ElasticNet => "elastic-net",
+            Self::Quantile => "quantile",
+            Self::Poisson => "poisson",
+            Self::Svm => "svm",
         }
     }
 }
@@ -128,11 +137,11 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_enum, value_name = "HOW", requires = "sisa", help_heading = "Shards")]
     pub(crate) aggregate: Option<AggregateName>,
 
-    /// Features as counts or as numbers [default: numbers when a column holds some]
+    /// Features as counts (multinomial, complement), as there or not (bernoulli), or as numbers (gaussian) [default: gaussian when a column holds numbers, else multinomial]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Naive Bayes")]
     pub(crate) likelihood: Option<LikelihoodName>,
 
-    /// Smoothing: what is added to every count (multinomial, 1), or the share of the largest variance that is added to
+    /// Smoothing: what is added to every count (1), or the share of the largest variance that is added to
     /// every variance (Gaussian, 1e-9)
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Naive Bayes")]
     pub(crate) smoothing: Option<f64>,
@@ -206,6 +215,8 @@ pub(crate) enum AggregateName {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum LikelihoodName {
     Multinomial,
+    Complement,
+    Bernoulli,
     Gaussian,
 }
 

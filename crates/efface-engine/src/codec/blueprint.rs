@@ -5,6 +5,7 @@ use efface::features::{Cell, Encoder};
 use efface::{Classes, Hint};
 use serde::{Deserialize, Serialize};
 
+use super::class_weights::{AppliedClassWeights, ClassWeight, RowWeights, balanced};
 use crate::error::{Error, Result};
 use crate::file::{RowLayout, RowShape};
 
@@ -24,6 +25,8 @@ pub(crate) struct Blueprint {
     /// Columns whose dates are read as days since 1970.
     pub(crate) dates: Vec<String>,
     pub(crate) goal: TargetGoal,
+    /// What rows count for by their class; None where all count alike.
+    pub(crate) class_weights: Option<AppliedClassWeights>,
     /// How rows are kept.
     pub(crate) layout: RowLayout,
     /// Places that a row has as it is kept. What the model sees of it may be less, or more.
@@ -148,6 +151,12 @@ impl Blueprint {
             }
             _ => {}
         }
+        let classes = self.class_count().unwrap_or(0);
+        if let Some(applied) = &self.class_weights
+            && (applied.weights.len() != classes || !applied.weights.iter().all(|weight| *weight > 0.0))
+        {
+            return Some("its classes and their weights do not go together");
+        }
         match &self.goal {
             TargetGoal::Classes { names, rows, .. } if names.names().len() != rows.len() => {
                 Some("classes and their counts differ in number")
@@ -157,6 +166,64 @@ impl Blueprint {
             }
             _ => None,
         }
+    }
+}
+
+impl Blueprint {
+    /// Takes over the weights that a fit was asked for, once the rows are counted.
+    pub(crate) fn weigh_classes(&mut self, asked: Option<&ClassWeight>) -> Result<()> {
+        let Some(asked) = asked else { return Ok(()) };
+        let TargetGoal::Classes { names, rows, .. } = &self.goal else {
+            return Err(Error::request(
+                "weights of classes are for a target that has classes, and this one has numbers",
+                "leave them out, or read the target as classes",
+            ));
+        };
+        let listed = match asked {
+            ClassWeight::Balanced => {
+                self.class_weights = Some(AppliedClassWeights { balanced: true, weights: balanced(rows) });
+                return Ok(());
+            }
+            ClassWeight::Listed(listed) => listed,
+        };
+        let mut weights = vec![1.0; names.names().len()];
+        for (class, weight) in listed {
+            let key = class_key(class);
+            let Some(at) = names.names().iter().position(|name| class_key(name) == key) else {
+                let what =
+                    format!("there is no class `{class}` to weigh; there are {}", names.names().join(", "));
+                return Err(Error::request(what, "name classes that the target has"));
+            };
+            if !(weight.is_finite() && *weight > 0.0) {
+                let value = weight.to_string();
+                let range = "above 0 and finite";
+                return Err(efface::Error::Parameter { name: "class weight", value, range }.into());
+            }
+            weights[at] = *weight;
+        }
+        self.class_weights = Some(AppliedClassWeights { balanced: false, weights });
+        Ok(())
+    }
+
+    /// What rows count for by their classes; None where all count alike.
+    pub(crate) fn row_weights(&self) -> Option<RowWeights> {
+        let applied = self.class_weights.as_ref()?;
+        Some(RowWeights::new(self.classes()?, &applied.weights))
+    }
+
+    /// Whether the weights of classes follow from the rows.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.class_weights.as_ref().is_some_and(|applied| applied.balanced)
+    }
+
+    /// Works balanced weights out again for the rows that are counted now; whether they are others.
+    pub(crate) fn balance(&mut self) -> bool {
+        let TargetGoal::Classes { rows, .. } = &self.goal else { return false };
+        let Some(applied) = self.class_weights.as_mut().filter(|applied| applied.balanced) else {
+            return false;
+        };
+        let weights = balanced(rows);
+        std::mem::replace(&mut applied.weights, weights) != applied.weights
     }
 }
 

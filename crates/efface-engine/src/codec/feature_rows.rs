@@ -6,6 +6,8 @@ use efface::features::Encoder;
 use efface::{RowId, RowRef, RowStore, RowView, Rows};
 use efface_receipt::{Hash, sha256};
 
+use super::blueprint::Blueprint;
+use super::class_weights::RowWeights;
 use crate::file::{OutgoingRow, RowLayout, RowShape, StoreRows, substance_of};
 
 /// The rows of a file, with features in the place of what the file holds.
@@ -13,11 +15,14 @@ pub(crate) struct FeatureRows<'a> {
     raw: StoreRows<'a>,
     /// None where the file holds the features themselves.
     encoder: Option<Encoder>,
+    /// None where all rows count for their own weight alone.
+    weights: Option<RowWeights>,
 }
 
 impl<'a> FeatureRows<'a> {
-    pub(crate) fn new(raw: StoreRows<'a>, encoder: Option<&Encoder>) -> Self {
-        Self { raw, encoder: encoder.filter(|encoder| !encoder.is_identity()).cloned() }
+    pub(crate) fn new(raw: StoreRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
+        let encoder = encoder.filter(|encoder| !encoder.is_identity()).cloned();
+        Self { raw, encoder, weights: blueprint.row_weights() }
     }
 }
 
@@ -47,28 +52,46 @@ impl RowStore for FeatureRows<'_> {
     }
 
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> efface::Result<()> {
-        let Some(encoder) = &self.encoder else { return self.raw.visit(ids, see) };
+        let factor = |row: &RowView<'_>| self.weights.as_ref().map_or(1.0, |weights| weights.of(row.targets));
+        let Some(encoder) = &self.encoder else {
+            return self
+                .raw
+                .visit(ids, &mut |at, row| see(at, RowView { weight: row.weight * factor(&row), ..row }));
+        };
         let mut features = encoder.feature_row();
         self.raw.visit(ids, &mut |at, row| {
             let features = features.of(encoder, row.features);
-            see(at, RowView { features, ..row });
+            see(at, RowView { features, weight: row.weight * factor(&row), ..row });
         })
     }
 
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
-        let raw = self.raw.all()?;
-        match &self.encoder {
-            Some(encoder) => Ok(Cow::Owned(encoder.feature_rows(&raw)?)),
-            None => Ok(raw),
-        }
+        seen(self.raw.all()?, self.encoder.as_ref(), self.weights.as_ref())
     }
 }
 
-/// Raw rows as features.
-pub(crate) fn features<'a>(raw: &'a Rows, encoder: Option<&Encoder>) -> efface::Result<Cow<'a, Rows>> {
-    match encoder.filter(|encoder| !encoder.is_identity()) {
-        Some(encoder) => Ok(Cow::Owned(encoder.feature_rows(raw)?)),
-        None => Ok(Cow::Borrowed(raw)),
+/// Raw rows as the model sees them.
+pub(crate) fn features<'a>(
+    raw: &'a Rows,
+    encoder: Option<&Encoder>,
+    blueprint: &Blueprint,
+) -> efface::Result<Cow<'a, Rows>> {
+    let encoder = encoder.filter(|encoder| !encoder.is_identity());
+    seen(Cow::Borrowed(raw), encoder, blueprint.row_weights().as_ref())
+}
+
+fn seen<'a>(
+    raw: Cow<'a, Rows>,
+    encoder: Option<&Encoder>,
+    weights: Option<&RowWeights>,
+) -> efface::Result<Cow<'a, Rows>> {
+    let rows = match encoder {
+        Some(encoder) => Cow::Owned(encoder.feature_rows(&raw)?),
+        None => raw,
+    };
+    match weights {
+        Some(weights) => Ok(Cow::Owned(weights.weigh(rows.into_owned())?)),
+        None => Ok(rows),
     }
 }
 

@@ -2,6 +2,7 @@
 //! holds everything small.
 
 pub(crate) mod blueprint;
+pub(crate) mod class_weights;
 pub(crate) mod feature_rows;
 pub(crate) mod findings;
 pub(crate) mod manifest;

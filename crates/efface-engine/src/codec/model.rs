@@ -127,7 +127,7 @@ pub(crate) fn load(store: &ModelStore, manifest: &Manifest) -> Result<Model> {
                 let gone = file::rows::waiting_rows(connection, &manifest.outline())?;
                 Ok((gone, encoder(connection, manifest)?))
             })?;
-            let gone = feature_rows::features(&gone, encoder.as_ref())?;
+            let gone = feature_rows::features(&gone, encoder.as_ref(), &manifest.blueprint)?;
             recipe.restore(state, RowsBeside::Gone(&gone))?
         }
         None => recipe.restore(state, RowsBeside::None)?,

@@ -86,7 +86,7 @@ fn amended(
         outcome.evidence.method = "amend".into();
         return Ok(outcome);
     }
-    let new = features(new, change.encoder.as_ref())?;
+    let new = features(new, change.encoder.as_ref(), &change.manifest.blueprint)?;
     let rows = change.feature_rows();
     let model = change.current_model()?;
     if model::knows_numbers(&change.manifest) {

@@ -60,7 +60,7 @@ fn learned(change: &mut OpenedChange<'_>, new: &Rows, progress: &dyn Progress) -
     {
         return Ok(outcome);
     }
-    let new = features(new, change.encoder.as_ref())?;
+    let new = features(new, change.encoder.as_ref(), &change.manifest.blueprint)?;
     Ok(change.current_model()?.learn(&change.feature_rows(), &new)?)
 }
 

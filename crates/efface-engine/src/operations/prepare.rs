@@ -27,6 +27,10 @@ pub(crate) fn prepare_numbered(
         Some(_) if request.choose_penalty => {
             Err(Error::request("every penalty that is tried would train a network anew", "give a number"))
         }
+        Some(_) if request.class_weight.is_some() => Err(Error::request(
+            "the training of a network does not know weights of classes",
+            "leave them out, or give a column of weights",
+        )),
         Some(network) => network::prepare(request, network, progress),
         None => prepare_columns(request, first_row, progress),
     }
@@ -41,9 +45,10 @@ fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
+    blueprint.weigh_classes(request.class_weight.as_ref())?;
 
     progress.start("fitting", None);
-    let seen = features(&rows, encoder.as_ref())?;
+    let seen = features(&rows, encoder.as_ref(), &blueprint)?;
     let mut recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     let mut penalty = None;
     if request.choose_penalty {

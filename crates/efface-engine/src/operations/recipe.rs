@@ -57,6 +57,12 @@ fn whole(request: &FitRequest, blueprint: &Blueprint, encoder: Option<&Encoder>)
         }
         _ => (),
     }
+    if about.is_certified && blueprint.is_balanced() {
+        return Err(Error::request(
+            "balanced weights of classes follow from the rows, and a certificate of noise speaks of rows with fixed weights",
+            "give the weights as numbers, or leave out the noise",
+        ));
+    }
     if about.is_certified {
         // A seed that nobody can guess: noise that can be made again hides nothing.
         let seed = u64::from_le_bytes(*random_bytes::<8>()?);

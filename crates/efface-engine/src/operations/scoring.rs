@@ -132,7 +132,7 @@ fn left_out(prepared: &PreparedModel) -> Result<Option<MeasuredScores>> {
     if backbone.is_some() || !recipe.has_leave_one_out() {
         return Ok(None);
     }
-    let seen = features(rows, encoder.as_ref())?;
+    let seen = features(rows, encoder.as_ref(), blueprint)?;
     let Some(answers) = model.leave_one_out(&seen) else { return Ok(None) };
     let mut tally = match blueprint.classes() {
         Some(classes) => ScoreTally::classes(model.scores(), classes),

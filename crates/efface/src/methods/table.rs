@@ -6,7 +6,9 @@
 use std::fmt::Write;
 
 use crate::family::Family;
-use Family::{GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, Softmax};
+use Family::{
+    BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, Softmax,
+};
 
 /// One line of the table. A method that promises different things of different models has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub struct TableEntry {
 }
 
 const ALL: &[Family] = &Family::ALL;
-const BAYES: &[Family] = &[MultinomialNb, GaussianNb];
+const BAYES: &[Family] = &[MultinomialNb, ComplementNb, BernoulliNb, GaussianNb];
 
 const fn entry(
     method: &'static str,
@@ -156,7 +158,7 @@ fn models(entry: &TableEntry) -> String {
 /// What a reader of a table calls a family.
 fn short(family: Family) -> &'static str {
     match family {
-        MultinomialNb | GaussianNb => "naive Bayes",
+        MultinomialNb | ComplementNb | BernoulliNb | GaussianNb => "naive Bayes",
         Sisa => "in shards",
         family => family.name(),
     }
@@ -233,14 +235,16 @@ pub fn refusal(method: &str, family: Family) -> String {
         ("exact", Logistic | Softmax) => "there is no closed form",
         ("warm_start", Ridge) => "training is a closed form and has no start",
         ("delta_grad", Ridge) => "training is a closed form and takes no steps that could be replayed",
-        (_, MultinomialNb | GaussianNb) => "naive Bayes is its sums, with no loss to take a step on",
+        (_, MultinomialNb | ComplementNb | BernoulliNb | GaussianNb) => {
+            "naive Bayes is its sums, with no loss to take a step on"
+        }
         (_, KMeans) => "clusters are not the minimum of a smooth loss",
         _ => "it is not made for this model",
     };
     let instead = match family {
         Ridge => "exact",
         Logistic | Softmax => "newton",
-        MultinomialNb | GaussianNb => "summation",
+        MultinomialNb | ComplementNb | BernoulliNb | GaussianNb => "summation",
         KMeans => "q_kmeans or dc_kmeans, as it was fitted",
         Sisa => "sisa",
         Network => "retrain_head",

@@ -23,7 +23,7 @@ pub use family::{
 pub use form::Form;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, Softmax};
-pub use naive_bayes::{GaussianNb, MultinomialNb, NaiveBayes};
+pub use naive_bayes::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
 pub use ridge::{Ridge, RidgeModel, RidgeState, SumsAccuracy};
 pub use sisa::{Aggregation, ShardRecipe, ShardedModel, ShardedRecipe, Sisa, SisaModel};
 
@@ -33,11 +33,13 @@ use crate::family::Family;
 
 /// The families whose recipes can be read from their settings alone, a line each. A network's recipe holds its words as well
 /// and is read by its own crate.
-const REGISTRY: [RegisteredFamily; 7] = [
+const REGISTRY: [RegisteredFamily; 9] = [
     RegisteredFamily::of::<Ridge>(Family::Ridge),
     RegisteredFamily::of::<Logistic>(Family::Logistic),
     RegisteredFamily::of::<Softmax>(Family::Softmax),
     RegisteredFamily::of::<MultinomialNb>(Family::MultinomialNb),
+    RegisteredFamily::of::<ComplementNb>(Family::ComplementNb),
+    RegisteredFamily::of::<BernoulliNb>(Family::BernoulliNb),
     RegisteredFamily::of::<GaussianNb>(Family::GaussianNb),
     RegisteredFamily::of::<KMeans>(Family::KMeans),
     RegisteredFamily::of::<ShardedRecipe>(Family::Sisa),

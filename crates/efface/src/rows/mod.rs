@@ -98,6 +98,14 @@ impl Rows {
         Ok(self)
     }
 
+    /// Rows that count for a factor times what they counted for, which their targets tell.
+    pub fn weighted_by(self, factor: impl Fn(&[f64]) -> f64) -> Result<Self> {
+        let own = |slot: usize| self.weights.as_ref().map_or(1.0, |weights| weights[slot]);
+        let targets = self.targets.chunks_exact(self.outputs);
+        let weights = targets.enumerate().map(|(slot, targets)| own(slot) * factor(targets)).collect();
+        self.weighted(weights)
+    }
+
     /// Rows whose work can be stopped; copies of them listen to the same request.
     pub fn watched(mut self, stop: &Stop) -> Self {
         self.stop = Some(stop.clone());

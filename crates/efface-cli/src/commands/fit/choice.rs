@@ -1,14 +1,17 @@
 //! Which model the options ask for, and which of them belong to another one.
 
 use efface::models::logistic::{Certifier, Privacy};
-use efface::{Aggregation, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax};
-use efface_engine::Sharding;
+use efface::{
+    Aggregation, BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge,
+    Softmax,
+};
+use efface_engine::{ClassWeight, Sharding};
 
 use super::network;
 
 use crate::cli::{
     AggregateName, CertifierName, FitArguments, GridSize, LikelihoodName, ModelArguments, ModelName,
-    PenaltyValue,
+    NamedWeight, PenaltyValue,
 };
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
@@ -20,8 +23,8 @@ const CELL: f64 = 0.05;
 /// numbers.
 pub(super) fn choose(args: &FitArguments) -> Result<(Recipe, Option<Recipe>)> {
     let settings = &args.settings;
-    if args.model == ModelName::ElasticNet {
-        return Err(no_elastic_net());
+    if let Some(reason) = reason_against(args.model) {
+        return Err(not_offered(args.model, reason));
     }
     refuse_strangers(args)?;
     let naive_bayes = args.model == ModelName::NaiveBayes && settings.likelihood.is_none();
@@ -57,20 +60,24 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
             Ok(softmax.into())
         }
-        ModelName::NaiveBayes if matches!(settings.likelihood, Some(LikelihoodName::Gaussian)) => {
-            Ok(gaussian(settings).into())
-        }
-        ModelName::NaiveBayes => Ok(multinomial(settings).into()),
+        ModelName::NaiveBayes => Ok(naive_bayes(settings)),
         ModelName::KMeans => kmeans(settings).map(Into::into),
         ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => network::head(args),
-        ModelName::ElasticNet => Err(no_elastic_net()),
+        ModelName::ElasticNet | ModelName::Quantile | ModelName::Poisson | ModelName::Svm => {
+            Err(not_offered(args.model, reason_against(args.model).unwrap_or_default()))
+        }
     }
 }
 
-/// Counts, with their smoothing.
-fn multinomial(settings: &ModelArguments) -> MultinomialNb {
-    let usual = MultinomialNb::default();
-    MultinomialNb { alpha: settings.smoothing.unwrap_or(usual.alpha) }
+/// Naive Bayes of the likelihood that was named, or else over counts.
+fn naive_bayes(settings: &ModelArguments) -> Recipe {
+    let alpha = settings.smoothing.unwrap_or(MultinomialNb::default().alpha);
+    match settings.likelihood {
+        None | Some(LikelihoodName::Multinomial) => MultinomialNb { alpha }.into(),
+        Some(LikelihoodName::Complement) => ComplementNb { alpha }.into(),
+        Some(LikelihoodName::Bernoulli) => BernoulliNb { alpha, ..BernoulliNb::default() }.into(),
+        Some(LikelihoodName::Gaussian) => gaussian(settings).into(),
+    }
 }
 
 /// Numbers, with their smoothing.
@@ -79,13 +86,54 @@ fn gaussian(settings: &ModelArguments) -> GaussianNb {
     GaussianNb { var_smoothing: settings.smoothing.unwrap_or(usual.var_smoothing) }
 }
 
-/// Why there is no elastic net.
-fn no_elastic_net() -> Failure {
-    let failure = Failure::refused(
-        "an elastic net, or lasso, is not offered: where a weight becomes 0 its loss has no curvature, so that nothing bounds how \
-         far a forget is from retraining, and which weights are 0 is itself a choice that the rows made",
-    );
-    failure.hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out")
+/// What rows are to count for by their class.
+pub(super) fn class_weight(words: &[NamedWeight]) -> Result<Option<ClassWeight>> {
+    let listed: Vec<(String, f64)> = words
+        .iter()
+        .filter_map(|word| match word {
+            NamedWeight::Balanced => None,
+            NamedWeight::Class(name, weight) => Some((name.clone(), *weight)),
+        })
+        .collect();
+    match (words.len() - listed.len(), listed.is_empty()) {
+        (0, true) => Ok(None),
+        (0, false) => Ok(Some(ClassWeight::Listed(listed))),
+        (1, true) => Ok(Some(ClassWeight::Balanced)),
+        _ => Err(Failure::usage("--class-weight is balanced or numbers for classes, and not both")
+            .hint("write --class-weight balanced, or --class-weight CLASS=W")),
+    }
+}
+
+/// Why a model is not offered; None where it is.
+fn reason_against(model: ModelName) -> Option<&'static str> {
+    match model {
+        ModelName::ElasticNet => Some(
+            "where a weight becomes 0 its loss has no curvature, so that nothing bounds how far a forget is from retraining, and \
+             which weights are 0 is itself a choice that the rows made",
+        ),
+        ModelName::Quantile => Some(
+            "its loss has no curvature away from its corners, so that there is neither a Newton step nor a bound on what a forget \
+             leaves",
+        ),
+        ModelName::Poisson => Some(
+            "its curvature grows with the prediction without limit, so that the bound of classifiers does not hold for all rows",
+        ),
+        ModelName::Svm => Some(
+            "the curvature of its loss jumps where a row crosses the margin, and the bound that classifiers carry from request to \
+             request needs one that changes smoothly",
+        ),
+        _ => None,
+    }
+}
+
+/// A model that can be named and not fitted.
+fn not_offered(model: ModelName, reason: &str) -> Failure {
+    let failure = Failure::refused(format!("--model {} is not offered: {reason}", model.word()));
+    match model {
+        ModelName::Svm => failure.hint("use --model logistic, or --model ridge --classify"),
+        _ => failure
+            .hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out"),
+    }
 }
 
 /// The noise of a certified model; its seed is the engine's to draw.
@@ -204,6 +252,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--patience", network.patience.is_some(), lstm),
         ("--checkpoint", network.checkpoint.is_some(), lstm),
         ("--test, --holdout or --cv", judged, &all_but_clusters),
+        ("--class-weight", !args.class_weight.is_empty(), &all_but_clusters[..]),
         ("--hash", args.hash.is_some(), bags),
         ("--dates", !args.dates.is_empty(), bags),
         ("--vocab-file", args.vocab_file.is_some(), bags),

@@ -146,6 +146,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
     let source = open(&args.data)?;
     let sharding = choice::sharding(&args);
     let (model, model_for_numbers) = choice::choose(&args)?;
+    let class_weight = choice::class_weight(&args.class_weight)?;
     let network = network::choose(&args)?;
     let scoring = scoring(&args)?;
     if args.targets.is_empty() && !source.is_sparse() && args.model != ModelName::KMeans {
@@ -168,8 +169,9 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         words,
         max_levels: args.max_levels,
         steps,
-        classify: args.classify || !args.positive.is_empty(),
+        classify: args.classify || !args.positive.is_empty() || class_weight.is_some(),
         positive: args.positive,
+        class_weight,
         model,
         model_for_numbers,
         scoring,

@@ -131,7 +131,7 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         let numbers: Vec<RowId> = (next..).take(batch.len()).map(RowId).collect();
         next += numbers.len() as u64;
         let read = change.encoded(batch, numbers, texts.as_ref(), progress)?;
-        let rows = features(&read.rows, change.encoder.as_ref())?.into_owned();
+        let rows = features(&read.rows, change.encoder.as_ref(), &change.manifest.blueprint)?.into_owned();
         Ok((rows, read.words))
     };
     let mut gone = Vec::new();

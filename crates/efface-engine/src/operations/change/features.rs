@@ -11,7 +11,8 @@ use efface::{
 };
 
 use super::opened::OpenedChange;
-use crate::codec::feature_rows::FeatureRows;
+use crate::codec::class_weights::AppliedClassWeights;
+use crate::codec::feature_rows::{FeatureRows, features};
 use crate::error::Result;
 use crate::operations::ingest;
 use crate::operations::row_source::RowSource;
@@ -20,7 +21,7 @@ use crate::progress::Progress;
 impl<'a> OpenedChange<'a> {
     /// The rows as the model sees them.
     pub(crate) fn feature_rows(&self) -> FeatureRows<'a> {
-        FeatureRows::new(self.rows(), self.encoder.as_ref())
+        FeatureRows::new(self.rows(), self.encoder.as_ref(), &self.manifest.blueprint)
     }
 
     /// Gives the words and levels of new rows their places, so that nothing of the rows is lost when they are read.
@@ -53,37 +54,42 @@ impl<'a> OpenedChange<'a> {
         new: Option<&Rows>,
         progress: &dyn Progress,
     ) -> Result<Option<Outcome<Model>>> {
-        let Some(encoder) = &self.encoder else { return Ok(None) };
         let raw = self.rows();
         let arriving = new.map_or(0, RowStore::len);
         if gone.len() >= raw.len() + arriving {
             // The method says so, with all that belongs to it.
             return Ok(None);
         }
-        let mut encoder = encoder.clone();
-        new.iter().flat_map(|new| new.iter()).for_each(|row| encoder.learn_row(&row.features.entries()));
-        raw.visit(gone, &mut |_, row| {
-            encoder.forget_row(&row.features.entries());
-        })?;
+        let reweighted = self.reweighted(gone, new)?;
+        let mut encoder = self.encoder.clone();
         let mut after: Option<Rows> = None;
-        if encoder.lacks_extremes() {
-            let rows = self.rows_after(gone, new)?;
-            encoder.drop_extremes();
-            rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
-            after = Some(rows);
+        let mut map = None;
+        if let Some(encoder) = &mut encoder {
+            new.iter().flat_map(|new| new.iter()).for_each(|row| encoder.learn_row(&row.features.entries()));
+            raw.visit(gone, &mut |_, row| {
+                encoder.forget_row(&row.features.entries());
+            })?;
+            if encoder.lacks_extremes() {
+                let rows = self.rows_after(gone, new)?;
+                encoder.drop_extremes();
+                rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
+                after = Some(rows);
+            }
+            let allow_unused = !counts_features(&self.manifest.model.recipe);
+            map = encoder.follow(allow_unused).map_err(|error| efface::Error::Unsupported {
+                method: Method::Retrain.name(),
+                reason: format!("{error}; the model stays as it was"),
+            })?;
         }
-        let allow_unused = !counts_features(&self.manifest.model.recipe);
-        let map = encoder.follow(allow_unused).map_err(|error| efface::Error::Unsupported {
-            method: Method::Retrain.name(),
-            reason: format!("{error}; the model stays as it was"),
-        })?;
-        let Some(map) = map else {
+        if map.is_none() && reweighted.is_none() {
             // Extremes that had to be looked for are kept, although they are the old ones.
-            self.renewed = after.map(|_| encoder);
+            self.renewed = after.and(encoder);
             return Ok(None);
-        };
+        }
         if *method != Method::Retrain
-            && let Some((mut outcome, encoder)) = self.rescaled(&encoder, &map, gone, new)?
+            && reweighted.is_none()
+            && let (Some(counted), Some(map)) = (&encoder, &map)
+            && let Some((mut outcome, encoder)) = self.rescaled(counted, map, gone, new)?
             && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
         {
             if let Some(after) = &after {
@@ -96,15 +102,29 @@ impl<'a> OpenedChange<'a> {
             Some(after) => after,
             None => self.rows_after(gone, new)?,
         };
-        encoder.adopt(map)?;
+        if let (Some(encoder), Some(map)) = (&mut encoder, map) {
+            encoder.adopt(map)?;
+        }
+        self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
         progress.start("fitting anew", None);
-        let fitted = self.fitted(&encoder, &after);
+        let fitted = self.fitted(encoder.as_ref(), &after);
         progress.finish();
         let mut outcome = fitted?;
         outcome.evidence.forgotten = gone.len();
         outcome.evidence.learned = arriving;
-        self.renewed = Some(encoder);
+        self.renewed = encoder;
         Ok(Some(outcome))
+    }
+
+    /// The weights of classes after the change, where they follow from the rows and are others then.
+    fn reweighted(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Option<AppliedClassWeights>> {
+        if !self.manifest.blueprint.is_balanced() {
+            return Ok(None);
+        }
+        let mut counted = self.manifest.blueprint.clone();
+        new.iter().flat_map(|new| new.iter()).for_each(|row| counted.count(row.targets, true));
+        self.rows().visit(gone, &mut |_, row| counted.count(row.targets, false))?;
+        Ok(if counted.balance() { counted.class_weights } else { None })
     }
 
     /// The model by algebra on its sums, and the encoder that goes with it, where `map` gives the features of before in other
@@ -120,16 +140,16 @@ impl<'a> OpenedChange<'a> {
         if self.manifest.model.recipe.family() != Family::Ridge {
             return Ok(None);
         }
-        let Some(RescaledFeatures { map, features }) = counted.rescaling(before, map) else {
+        let Some(RescaledFeatures { map, features: scales }) = counted.rescaling(before, map) else {
             return Ok(None);
         };
         let mut encoder = counted.clone();
         encoder.adopt(map)?;
-        let new = new.map(|new| encoder.feature_rows(new)).transpose()?;
+        let new = new.map(|new| features(new, Some(&encoder), &self.manifest.blueprint)).transpose()?;
         let model = self.current_model()?;
         let Some(ridge) = model.get::<RidgeModel>() else { return Ok(None) };
-        let rows = FeatureRows::new(self.rows(), Some(&encoder));
-        let Some(Outcome { model, mut evidence }) = ridge.rescaled(&features, &rows, gone, new.as_ref())?
+        let rows = FeatureRows::new(self.rows(), Some(&encoder), &self.manifest.blueprint);
+        let Some(Outcome { model, mut evidence }) = ridge.rescaled(&scales, &rows, gone, new.as_deref())?
         else {
             return Ok(None);
         };
@@ -151,8 +171,8 @@ impl<'a> OpenedChange<'a> {
         Ok(after)
     }
 
-    fn fitted(&self, encoder: &Encoder, raw: &Rows) -> Result<Outcome<Model>> {
-        let rows = encoder.feature_rows(raw)?;
+    fn fitted(&self, encoder: Option<&Encoder>, raw: &Rows) -> Result<Outcome<Model>> {
+        let rows = features(raw, encoder, &self.manifest.blueprint)?;
         let model = self.manifest.model.recipe.for_single_change().fit(&rows)?;
         // A classifier that was fitted stands at its optimum, and is held to what that promises.
         let mut evidence = match model.get::<LogisticModel>() {
@@ -162,7 +182,7 @@ impl<'a> OpenedChange<'a> {
         evidence.method = Method::Retrain.name().into();
         evidence.promise = Claim::Exact;
         evidence.reason = Some(
-            "the features follow from the rows and are others after this change, so that every row was read"
+            "features, or weights of classes, follow from the rows and are others after this change, so that every row was read"
                 .into(),
         );
         evidence.rows = rows.len();
@@ -177,5 +197,6 @@ impl<'a> OpenedChange<'a> {
 fn counts_features(recipe: &Recipe) -> bool {
     let sharded = recipe.get::<Sisa<ShardRecipe>>();
     let family = sharded.map_or_else(|| recipe.family(), |shards| shards.recipe.whole().family());
-    matches!(family, Family::MultinomialNb | Family::GaussianNb)
+    use Family::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb};
+    matches!(family, MultinomialNb | ComplementNb | BernoulliNb | GaussianNb)
 }

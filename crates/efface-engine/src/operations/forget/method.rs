@@ -24,6 +24,12 @@ pub(crate) fn without(
         outcome.evidence.tolerance = request.method.tolerance().or(outcome.evidence.tolerance);
         return Ok((outcome, None));
     }
+    if change.manifest.blueprint.is_balanced() && !change.follows_rows(&request.method) {
+        return Err(Error::request(
+            "balanced weights of classes follow from the rows, and this method would leave them as they are",
+            Hint::new("use {} or {}").set(Setting::Method, "auto").set(Setting::Method, "retrain"),
+        ));
+    }
     let store = change.store();
     let manifest = &change.manifest;
     let method = &request.method;

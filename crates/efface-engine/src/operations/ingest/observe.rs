@@ -172,6 +172,7 @@ fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumn
         dates: request.dates.clone(),
         // Several targets are all numbers, so that any of the goals speaks for all.
         goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
+        class_weights: None,
         layout: layout_of(&encoder),
         stored_width: encoder.raw_width(),
         width: encoder.width(),
@@ -213,6 +214,7 @@ fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedCol
         weight: None,
         dates: Vec::new(),
         goal: if supervised { watch.finish(LABEL)? } else { TargetGoal::Nothing },
+        class_weights: None,
         layout: RowLayout::Sparse64,
         stored_width: (most - first) as usize + 1,
         width: (most - first) as usize + 1,

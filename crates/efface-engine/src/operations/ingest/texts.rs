@@ -79,6 +79,7 @@ pub(crate) fn observe(
         weight: request.weight.clone(),
         dates: Vec::new(),
         goal: watch.finish(&target)?,
+        class_weights: None,
         layout: RowLayout::WordIds,
         stored_width: max_tokens,
         width: max_tokens,

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use efface::features::{EncoderOptions, FeatureSteps, WordSource};
 use efface::{Aggregation, GaussianNb, MultinomialNb, Recipe, Ridge};
 
+use crate::codec::class_weights::ClassWeight;
 use crate::ledger::signer::KeyAccess;
 use crate::operations::row_source::RowSource;
 
@@ -48,6 +49,8 @@ pub struct FitRequest {
     /// Target values that are the positive class, all others being the negative one; implies `classify`. Equal numbers
     /// are equal however they are written.
     pub positive: Vec<String>,
+    /// What rows count for by their class; without it, all count alike.
+    pub class_weight: Option<ClassWeight>,
     /// The model; of a network, its head. Noise, where a recipe has some, is made of a secret seed that the engine draws.
     pub model: Recipe,
     /// The model in its place where a column holds numbers, as naive Bayes counts words and levels but not numbers.
@@ -94,6 +97,7 @@ impl FitRequest {
             steps: FeatureSteps::default(),
             classify: false,
             positive: Vec::new(),
+            class_weight: None,
             model: Ridge::default().into(),
             model_for_numbers: None,
             scoring: None,

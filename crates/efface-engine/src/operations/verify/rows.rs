@@ -71,7 +71,11 @@ pub(super) fn against(
         ));
     }
     let encoder = open.snapshot().map_err(fault)?.encoder;
-    let rows = FeatureRows::new(StoreRows::new(&open.store, manifest.outline()), encoder.as_ref());
+    let rows = FeatureRows::new(
+        StoreRows::new(&open.store, manifest.outline()),
+        encoder.as_ref(),
+        &manifest.blueprint,
+    );
     if manifest.network.as_ref().is_some_and(|network| network.shards.is_some()) {
         return Ok(CheckResult::Unknown("for networks in shards that would be a training of its own".into()));
     }
@@ -91,7 +95,7 @@ pub(super) fn against(
             let evidence = classifier.measured_over(&rows).map_err(fault)?;
             judge(evidence.relative_bound, manifest, tolerance, "its rows")
         }
-        Family::MultinomialNb | Family::GaussianNb => {
+        Family::MultinomialNb | Family::ComplementNb | Family::BernoulliNb | Family::GaussianNb => {
             let all = efface::RowStore::all(&rows).map_err(fault)?;
             let fresh = recipe.fit(&all).map_err(fault)?;
             let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;

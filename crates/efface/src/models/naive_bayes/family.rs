@@ -1,4 +1,4 @@
-//! The two kinds of naive Bayes as families of models.
+//! The kinds of naive Bayes as families of models.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rule::Rule;
-use super::{GaussianNb, MultinomialNb, NaiveBayes};
+use super::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
 use crate::error::Result;
 use crate::evidence::Evidence;
 use crate::family::Family;
@@ -21,7 +21,7 @@ use crate::rows::Rows;
 use crate::state::ModelState;
 use crate::traits::Forget;
 
-/// What tells the two families apart beside their likelihood.
+/// What tells the families apart beside their likelihood.
 pub trait BayesFamily: Rule + PartialEq + Serialize + DeserializeOwned + 'static {
     /// The family.
     const FAMILY: Family;
@@ -43,6 +43,31 @@ impl BayesFamily for MultinomialNb {
 
     fn in_words(&self) -> String {
         format!("smoothing {}", number_in_words(self.alpha))
+    }
+
+    fn tables(model: &NaiveBayes<Self>) -> Vec<(&'static str, Mat<f64>)> {
+        vec![("feature_log_prob", model.feature_log_prob())]
+    }
+}
+
+impl BayesFamily for ComplementNb {
+    const FAMILY: Family = Family::ComplementNb;
+
+    fn in_words(&self) -> String {
+        format!("smoothing {}", number_in_words(self.alpha))
+    }
+
+    fn tables(model: &NaiveBayes<Self>) -> Vec<(&'static str, Mat<f64>)> {
+        vec![("feature_log_prob", model.feature_log_prob())]
+    }
+}
+
+impl BayesFamily for BernoulliNb {
+    const FAMILY: Family = Family::BernoulliNb;
+
+    fn in_words(&self) -> String {
+        let alpha = number_in_words(self.alpha);
+        format!("smoothing {alpha}, features above {}", number_in_words(self.threshold))
     }
 
     fn tables(model: &NaiveBayes<Self>) -> Vec<(&'static str, Mat<f64>)> {
@@ -127,10 +152,7 @@ impl<R: BayesFamily> TakesMethods for NaiveBayes<R> {
     }
 }
 
-impl<R: BayesFamily> FamilyRecipe for R
-where
-    R: crate::traits::Fit<Model = NaiveBayes<R>>,
-{
+impl<R: BayesFamily> FamilyRecipe for R {
     fn family(&self) -> Family {
         R::FAMILY
     }

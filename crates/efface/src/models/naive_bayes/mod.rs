@@ -1,4 +1,4 @@
-//! Naive Bayes, multinomial and Gaussian: models that are nothing but sums over their rows.
+//! Naive Bayes, multinomial, complement, Bernoulli and Gaussian: models that are nothing but sums over their rows.
 //!
 //! ```text
 //! class(x) = argmax_c  log p_c + Σ_j log p(x_j | c)        p_c = W_c / Σ W
@@ -22,12 +22,17 @@
 //!
 //! Cao and Yang 2015, "Towards making systems forget with machine unlearning"; parameters as scikit-learn defines them.
 
+mod bernoulli;
+mod complement;
 mod family;
 mod gaussian;
 mod multinomial;
 mod packed_sums;
 mod tally;
 
+pub use bernoulli::BernoulliNb;
+pub use complement::ComplementNb;
+use family::BayesFamily;
 pub use gaussian::GaussianNb;
 pub use multinomial::MultinomialNb;
 use rule::Rule;
@@ -43,7 +48,7 @@ use crate::methods::{Retrain, Summation};
 use crate::rows::{Features, RowId, RowStore, RowView, Rows};
 use crate::traits::{Amend, Fit, Forget, Predict, Settled};
 
-/// What tells the two likelihoods apart. Public only in name: it cannot be implemented elsewhere.
+/// What tells the likelihoods apart. Public only in name: it cannot be implemented elsewhere.
 mod rule {
     use super::{ClassTally, Features, Mat, Result, RowView};
 
@@ -54,6 +59,14 @@ mod rule {
         fn check(&self) -> Result<()>;
         /// Whether a row can be counted.
         fn admit(&self, view: &RowView<'_>) -> Result<()>;
+        /// Hands a row over as it is counted: as it is, unless the likelihood sees something else in it.
+        fn counted(&self, view: &RowView<'_>, see: &mut dyn FnMut(&RowView<'_>)) {
+            see(view);
+        }
+        /// Whether rows are counted as they are.
+        fn counts_as_given(&self) -> bool {
+            true
+        }
         /// The joint log-likelihood of each row with each class; a class without rows may hold anything.
         fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64>;
         /// How far lost bits can have moved the parameters, and the parameters' norm.
@@ -118,16 +131,21 @@ impl<R: Rule> NaiveBayes<R> {
             recipe.admit(&view)?;
             Ok(view)
         });
-        if self.tally.rows == 0 && rows.iter().all(|view| view.weight == 1.0) {
+        if self.tally.rows == 0 && recipe.counts_as_given() && rows.iter().all(|view| view.weight == 1.0) {
             self.tally.put_first(views)?;
         } else {
-            views.try_for_each(|view| view.map(|view| self.tally.put(&view, 1.0)))?;
+            let tally = &mut self.tally;
+            views.try_for_each(|view| {
+                view.map(|view| recipe.counted(&view, &mut |row| tally.put(row, 1.0)))
+            })?;
         }
         self.tally.tidy()
     }
 
     fn take_out(&mut self, rows: &dyn RowStore, gone: &[RowId]) -> Result<()> {
-        rows.visit(gone, &mut |_, view| self.tally.put(&view, -1.0))
+        let recipe = self.recipe;
+        let tally = &mut self.tally;
+        rows.visit(gone, &mut |_, view| recipe.counted(&view, &mut |row| tally.put(row, -1.0)))
     }
 
     pub(crate) fn evidence(&self, method: &str) -> Evidence {
@@ -142,26 +160,14 @@ impl<R: Rule> NaiveBayes<R> {
     }
 }
 
-impl Fit for MultinomialNb {
-    type Model = NaiveBayes<Self>;
+impl<R: BayesFamily> Fit for R {
+    type Model = NaiveBayes<R>;
 
-    fn fit(&self, rows: &Rows) -> Result<NaiveBayes<Self>> {
+    fn fit(&self, rows: &Rows) -> Result<NaiveBayes<R>> {
         NaiveBayes::train(*self, rows)
     }
 
-    fn bytes(&self, model: &NaiveBayes<Self>) -> usize {
-        model.tally.bytes()
-    }
-}
-
-impl Fit for GaussianNb {
-    type Model = NaiveBayes<Self>;
-
-    fn fit(&self, rows: &Rows) -> Result<NaiveBayes<Self>> {
-        NaiveBayes::train(*self, rows)
-    }
-
-    fn bytes(&self, model: &NaiveBayes<Self>) -> usize {
+    fn bytes(&self, model: &NaiveBayes<R>) -> usize {
         model.tally.bytes()
     }
 }

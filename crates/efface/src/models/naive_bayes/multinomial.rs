@@ -74,31 +74,11 @@ impl Rule for MultinomialNb {
     const SQUARES: bool = false;
 
     fn check(&self) -> Result<()> {
-        if self.alpha > 0.0 && self.alpha.is_finite() {
-            return Ok(());
-        }
-        let value = self.alpha.to_string();
-        Err(Error::Parameter { name: "alpha", value, range: "above 0 and finite" })
+        check_alpha(self.alpha)
     }
 
     fn admit(&self, view: &RowView<'_>) -> Result<()> {
-        if all(&view.features, |x| x >= 0.0) {
-            return check_size(view);
-        }
-        let mut negative = None;
-        view.features.each(|j, x| {
-            if x < 0.0 {
-                negative.get_or_insert(j);
-            }
-        });
-        if let Some(column) = negative {
-            return Err(Error::Parameter {
-                name: "count",
-                value: format!("negative (row {}, column {column})", view.id),
-                range: "0 or more in a multinomial model; use the Gaussian one for signed features",
-            });
-        }
-        check_size(view)
+        admit_count(view)
     }
 
     fn joint(&self, tally: &ClassTally, features: &Features) -> Mat<f64> {
@@ -124,27 +104,82 @@ impl Rule for MultinomialNb {
         scores
     }
 
-    /// A loss of L in the counts of a class moves the logarithms by at most L/(α − L) together, and that of their total
-    /// by L/(T − L) for each of the d features; rounding the logarithms adds a few units in the last place.
     fn bound(&self, tally: &ClassTally) -> (f64, f64) {
         if tally.is_exact() {
             return (0.0, 1.0);
         }
         let table = table(self, tally);
-        let room = |value: f64, lost: f64| (value - lost).max(f64::MIN_POSITIVE);
-        let mut bound = tally.prior_bound();
-        let mut square = tally.prior().iter().map(|p| p * p).sum::<f64>();
+        let mut found = LogShareBound::new(tally);
         for (class, group) in tally.by_class().iter().enumerate() {
-            let lost = group.lost[1];
-            let total: f64 = group.first.iter().map(|sum| sum.value() + self.alpha).sum();
-            let width = tally.width as f64;
-            bound += lost / room(self.alpha, lost) + width.sqrt() * (lost / room(total, lost));
-            for j in 0..tally.width {
-                let log = table[(class, j)];
-                square += log * log;
-                bound += 4.0 * f64::EPSILON * (log.abs() + 2.0 * total.ln().abs() + width);
-            }
+            let total = group.first.iter().map(|sum| sum.value() + self.alpha).sum();
+            found.add(table.row(class).iter().copied(), self.alpha, group.lost[1], (total, group.lost[1]));
         }
-        (bound.min(f64::MAX), square.sqrt())
+        found.finish()
+    }
+}
+
+/// Whether a smoothing is one.
+pub(super) fn check_alpha(alpha: f64) -> Result<()> {
+    if alpha > 0.0 && alpha.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: "alpha", value: alpha.to_string(), range: "above 0 and finite" })
+}
+
+/// Whether the features of a row can be counts.
+pub(super) fn admit_count(view: &RowView<'_>) -> Result<()> {
+    if all(&view.features, |x| x >= 0.0) {
+        return check_size(view);
+    }
+    let mut negative = None;
+    view.features.each(|j, x| {
+        if x < 0.0 {
+            negative.get_or_insert(j);
+        }
+    });
+    if let Some(column) = negative {
+        return Err(Error::Parameter {
+            name: "count",
+            value: format!("negative (row {}, column {column})", view.id),
+            range: "0 or more in a model of counts; use the Gaussian one for signed features",
+        });
+    }
+    check_size(view)
+}
+
+/// How far lost bits can have moved logarithms of shares, class by class. A loss of L in the counts of a class moves their
+/// logarithms by at most L/(α − L) together, and a loss of M in their total T moves it by M/(T − M) for each of the d features;
+/// rounding the logarithms adds a few units in the last place.
+pub(super) struct LogShareBound {
+    bound: f64,
+    square: f64,
+    width: f64,
+}
+
+impl LogShareBound {
+    pub(super) fn new(tally: &ClassTally) -> Self {
+        let square = tally.prior().iter().map(|p| p * p).sum::<f64>();
+        Self { bound: tally.prior_bound(), square, width: tally.width as f64 }
+    }
+
+    /// A class: its logarithms, α, the loss of its counts, and its total with the loss of that.
+    pub(super) fn add(
+        &mut self,
+        logs: impl Iterator<Item = f64>,
+        alpha: f64,
+        lost: f64,
+        (total, lost_total): (f64, f64),
+    ) {
+        let room = |value: f64, lost: f64| (value - lost).max(f64::MIN_POSITIVE);
+        self.bound += lost / room(alpha, lost) + self.width.sqrt() * (lost_total / room(total, lost_total));
+        for log in logs {
+            self.square += log * log;
+            self.bound += 4.0 * f64::EPSILON * (log.abs() + 2.0 * total.ln().abs() + self.width);
+        }
+    }
+
+    /// The bound, and the norm of what it bounds.
+    pub(super) fn finish(self) -> (f64, f64) {
+        (self.bound.min(f64::MAX), self.square.sqrt())
     }
 }
