@@ -25,8 +25,9 @@ from ._errors import (
 )
 from ._persist import load
 from .auditing import Audit, Injection, audit, feature_injection
-from .bayes import GaussianNB, MultinomialNB
+from .bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from .clusters import KMeans
+from .ensembles import SisaEnsemble
 from .files import ModelFile, Receipt, Report, create, open, verify
 from .linear import LogisticRegression, Ridge, RidgeClassifier
 from .pipelines import Pipeline, PipelineEvidence, forgettable
@@ -47,6 +48,8 @@ __all__ = [
     "PCA",
     "Audit",
     "BadModelError",
+    "BernoulliNB",
+    "ComplementNB",
     "CountVectorizer",
     "DuplicateRowError",
     "Evidence",
@@ -70,6 +73,7 @@ __all__ = [
     "RidgeClassifier",
     "SimpleImputer",
     "Sisa",
+    "SisaEnsemble",
     "StandardScaler",
     "TfidfVectorizer",
     "ToleranceWarning",

@@ -15,7 +15,7 @@ from ._core import Model
 from ._errors import BadModelError
 
 # What a fit leaves behind beside the native model. A file can set nothing else.
-_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "n_iter_", "_flat")
+_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "n_iter_", "_flat", "_class_factors")
 
 
 def _known() -> dict[str, type[Forgetting]]:
@@ -27,6 +27,8 @@ def _known() -> dict[str, type[Forgetting]]:
         linear.LogisticRegression,
         bayes.GaussianNB,
         bayes.MultinomialNB,
+        bayes.ComplementNB,
+        bayes.BernoulliNB,
         clusters.KMeans,
         sisa.Sisa,
     ]
@@ -44,6 +46,9 @@ def _outline(estimator: Forgetting) -> dict[str, Any]:
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, Forgetting):
             value = _outline(value)
+        elif isinstance(value, dict):
+            # JSON would make texts of the classes that are its keys.
+            value = {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
         elif isinstance(value, np.ndarray):
             value = value.tolist()
         elif isinstance(value, np.generic):
@@ -59,11 +64,17 @@ def _build(outline: dict[str, Any]) -> Forgetting:
     name = outline["class"]
     if name not in known:
         raise BadModelError(f"the file holds a {name!r}; {', '.join(known)} can be loaded")
-    parameters = {
-        key: _build(value) if isinstance(value, dict) and "class" in value else value
-        for key, value in outline["parameters"].items()
-    }
-    return known[name](**parameters)
+    return known[name](**{key: _setting(value) for key, value in outline["parameters"].items()})
+
+
+def _setting(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return dict(value["pairs"]) if "pairs" in value else _build(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _attribute(value: Any) -> dict[str, Any]:
@@ -103,7 +114,7 @@ def write(estimator: Forgetting) -> bytes:
         for name, value in vars(estimator).items()
         if name in _ATTRIBUTES
     }
-    note = {"estimator": _outline(estimator), "attributes": attributes, "next_id": held.next_id}
+    note = {"estimator": _outline(estimator), "attributes": attributes, "next_id": held.next_id, "rows": held.outline()}
     return held.model.to_bytes(json.dumps(note))
 
 
@@ -122,7 +133,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         note = json.loads(text)
         estimator = _build(note["estimator"])
         attributes = {name: _value(entry) for name, entry in note["attributes"].items()}
-        estimator._take(model, attributes, int(note["next_id"]))
+        estimator._take(model, attributes, int(note["next_id"]), note["rows"])
     except BadModelError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as wrong:

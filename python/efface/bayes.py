@@ -37,6 +37,10 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
     def _fixes_priors(self) -> bool:
         return self._given_priors() is not None
 
+    def _priors_in_scores(self) -> Any:
+        """Priors that take the place of the learned ones in scores, where there are some."""
+        return self._fixed_priors()
+
     def _check(self, X: Any) -> None:
         """Whether the features can be what the likelihood takes them for."""
 
@@ -55,7 +59,14 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         return self
 
     def partial_fit(
-        self: B, X: Any, y: Any, classes: Any = None, row_ids: Any = None, sample_weight: Any = None
+        self: B,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        allow_forgotten: bool = False,
     ) -> B:
         """Adds rows to the model; the first call fits and should name all ``classes``."""
         if not self.__sklearn_is_fitted__():
@@ -64,7 +75,7 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         X, y = _input.features(self, X, reset=False, y=y)
         self._check(X)
         table = targets(numbers_of(y, self.classes_), len(self.classes_))
-        self._join(X, table, row_ids, _input.weights(sample_weight, X))
+        self._join(X, table, row_ids, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
@@ -92,7 +103,7 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         X = _input.features(self, X, reset=False)
         self._check(X)
         scores = held.model.predict(_input.native(X))[:, : len(self.classes_)]
-        priors = self._fixed_priors()
+        priors = self._priors_in_scores()
         if priors is not None:
             learned = held.parameters()["class_prior"][: len(self.classes_)]
             with np.errstate(divide="ignore"):
@@ -178,7 +189,48 @@ class GaussianNB(_NaiveBayes):
         return self._known("class_prior") if priors is None else priors
 
 
-class MultinomialNB(_NaiveBayes):
+class _CountedNB(_NaiveBayes):
+    """Naive Bayes whose parameters are the logarithms of shares of counts."""
+
+    alpha: float
+    fit_prior: bool
+    class_prior: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        # As scikit-learn says of its own: on numbers that are no counts it does badly.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check(self, X: Any) -> None:
+        check_non_negative(X, f"{type(self).__name__} (input X)")
+
+    def _given_priors(self) -> Any:
+        return None if self.class_prior is None else np.asarray(self.class_prior, dtype=np.float64)
+
+    def _fixes_priors(self) -> bool:
+        return self.class_prior is not None or not self.fit_prior
+
+    def _fixed_priors(self) -> Any:
+        if self.class_prior is None and not self.fit_prior:
+            return np.full(len(self.classes_), 1.0 / len(self.classes_))
+        return self._given_priors()
+
+    @property
+    def feature_log_prob_(self) -> _input.Floats:
+        """The logarithms that scores are made of, a line for each class, as scikit-learn's class has them."""
+        return self._known("feature_log_prob")
+
+    @property
+    def class_log_prior_(self) -> _input.Floats:
+        """The logarithm of the probability of each class."""
+        priors = self._fixed_priors()
+        with np.errstate(divide="ignore"):
+            return np.log(self._known("class_prior") if priors is None else priors)
+
+
+class MultinomialNB(_CountedNB):
     """Naive Bayes over counts, as scikit-learn's ``MultinomialNB``, that can forget.
 
     Parameters
@@ -205,38 +257,72 @@ class MultinomialNB(_NaiveBayes):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        # As scikit-learn says of its own: on numbers that are no counts it does badly.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _check(self, X: Any) -> None:
-        check_non_negative(X, "MultinomialNB (input X)")
-
     def _recipe(self, outputs: int) -> dict[str, Any]:
         return {"family": "multinomial_nb", "alpha": _number("alpha", self.alpha, above=0.0)}
 
-    def _given_priors(self) -> Any:
-        return None if self.class_prior is None else np.asarray(self.class_prior, dtype=np.float64)
 
-    def _fixes_priors(self) -> bool:
-        return self.class_prior is not None or not self.fit_prior
+class ComplementNB(_CountedNB):
+    """Naive Bayes over the counts of all other classes, as scikit-learn's ``ComplementNB``, that can forget.
 
-    def _fixed_priors(self) -> Any:
-        if self.class_prior is None and not self.fit_prior:
-            return np.full(len(self.classes_), 1.0 / len(self.classes_))
-        return self._given_priors()
+    The parameters are those of :class:`MultinomialNB`; priors have no say where there are two classes or more.
 
-    @property
-    def feature_log_prob_(self) -> _input.Floats:
-        """log P(feature | class)."""
-        return self._known("feature_log_prob")
+    Examples
+    --------
+    >>> from efface import ComplementNB
+    >>> model = ComplementNB().fit([[2, 0], [1, 1], [0, 3]], ["a", "a", "b"])
+    >>> model.forget([1]).claim
+    'exact'
+    """
 
-    @property
-    def class_log_prior_(self) -> _input.Floats:
-        """The logarithm of the probability of each class."""
-        priors = self._fixed_priors()
-        with np.errstate(divide="ignore"):
-            return np.log(self._known("class_prior") if priors is None else priors)
+    def __init__(self, *, alpha: float = 1.0, fit_prior: bool = True, class_prior: Any = None) -> None:
+        self.alpha = alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return {"family": "complement_nb", "alpha": _number("alpha", self.alpha, above=0.0)}
+
+    def _priors_in_scores(self) -> Any:
+        return None
+
+
+class BernoulliNB(_CountedNB):
+    """Naive Bayes over what is there and what is not, as scikit-learn's ``BernoulliNB``, that can forget.
+
+    Parameters
+    ----------
+    alpha, fit_prior, class_prior :
+        As in :class:`MultinomialNB`.
+    binarize : float, default=0.0
+        A feature is there where its value is above this; 0 or more.
+
+    Examples
+    --------
+    >>> from efface import BernoulliNB
+    >>> model = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["a", "a", "b"])
+    >>> model.forget([1]).claim
+    'exact'
+    """
+
+    def __init__(
+        self, *, alpha: float = 1.0, binarize: float = 0.0, fit_prior: bool = True, class_prior: Any = None
+    ) -> None:
+        self.alpha = alpha
+        self.binarize = binarize
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = False
+        return tags
+
+    def _check(self, X: Any) -> None:
+        """Any number is above the threshold or not."""
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return {
+            "family": "bernoulli_nb",
+            "alpha": _number("alpha", self.alpha, above=0.0),
+            "threshold": _number("binarize", self.binarize, least=0.0),
+        }

@@ -134,12 +134,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
             )
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> KMeans:
+    def partial_fit(
+        self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None, *, allow_forgotten: bool = False
+    ) -> KMeans:
         """Adds rows and finds the centres anew: a row that joins may win a place in the start."""
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, row_ids, sample_weight)
         X = _input.features(self, X, reset=False)
-        self._join(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
+        self._join(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Evidence:

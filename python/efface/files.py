@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _core
 from ._core import Evidence
@@ -81,7 +85,7 @@ class Report:
         fields = self.__dict__.get("_fields", {})
         if name in fields:
             return fields[name]
-        raise AttributeError(name)
+        raise AttributeError(f"a report has no {name!r}; it has {', '.join(sorted([*fields, 'evidence', 'receipt']))}")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -143,12 +147,16 @@ class ModelFile:
         fields, evidence = self._file.forget(ids, subject, method, tolerance, request_id, allow_missing, dry_run)
         return self._report(fields, evidence)
 
-    def learn(self, source: str | os.PathLike[str]) -> Report:
-        """Adds the rows of a file."""
+    def learn(self, source: Any) -> Report:
+        """Adds the rows of a file, or of a frame whose columns are those of the file that the model was fitted on."""
+        if not _is_path(source):
+            return self._report(*self._file.learn_rows(*self._table(source)))
         return self._report(*self._file.learn(os.fspath(source)))
 
-    def amend(self, source: str | os.PathLike[str]) -> Report:
-        """Replaces rows by those of the same id in a file."""
+    def amend(self, source: Any) -> Report:
+        """Replaces rows by those of the same id in a file or a frame."""
+        if not _is_path(source):
+            return self._report(*self._file.amend_rows(*self._table(source)))
         return self._report(*self._file.amend(os.fspath(source)))
 
     def _report(self, fields: dict[str, Any], evidence: Evidence) -> Report:
@@ -157,9 +165,59 @@ class ModelFile:
         receipt = None if logged is None else self.receipt(logged["sequence"])
         return Report(fields, evidence, receipt)
 
-    def predict(self, source: str | os.PathLike[str]) -> list[dict[str, Any]]:
-        """The scores, and for a classifier the label, of every row of a file."""
-        return self._file.predict(os.fspath(source))
+    def predict(self, source: Any) -> Any:
+        """What the model answers.
+
+        Parameters
+        ----------
+        source : path, frame, or array
+            For a file, a dict for every row comes back, with its id, scores and label. For a frame, whose columns are found by
+            name, or an array, whose columns are in the order of ``summary()["feature_columns"]``, an array: labels of a
+            classifier or clusters, else numbers, with a column for each target where there are several.
+        """
+        if _is_path(source):
+            return self._file.predict(os.fspath(source))
+        found = self._file.predict_rows(*self._table(source))
+        if found and found[0]["label"] is not None:
+            return np.array([each["label"] for each in found])
+        scores = np.array([each["scores"] for each in found], dtype=np.float64)
+        return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def predict_proba(self, source: Any) -> npt.NDArray[np.float64]:
+        """The probability of every class, a line for each row of a file, a frame or an array."""
+        found = (
+            self._file.predict(os.fspath(source))
+            if _is_path(source)
+            else self._file.predict_rows(*self._table(source))
+        )
+        if any(each["probabilities"] is None for each in found):
+            raise AttributeError(f"a model of {self.summary()['model']} has no probabilities")
+        return np.array([each["probabilities"] for each in found], dtype=np.float64)
+
+    def _table(self, source: Any) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a frame or an array."""
+        if hasattr(source, "columns"):
+            names = [str(name) for name in source.columns]
+            columns = [list(source[name]) for name in source.columns]
+            return names, [[_cell(value) for value in row] for row in zip(*columns)]
+        rows = np.asarray(source, dtype=object)
+        names = [column[0] for column in self.summary()["feature_columns"]]
+        if rows.ndim != 2 or rows.shape[1] != len(names):
+            raise ValueError(
+                f"the array has shape {rows.shape}; it must have a column for each of {', '.join(names)}, in this order"
+            )
+        return names, [[_cell(value) for value in row] for row in rows]
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """A linear model, naive Bayes of counts, or a network as ONNX, in single precision; written to `path` where one is given.
+
+        The input is a row of features as the model is fed with them; the metadata of the file name ``features`` and ``classes``, and
+        the shift and scale of numbers. The log gets a receipt of the copy, and a later forget withdraws it.
+        """
+        model = self._file.to_onnx(None if path is None else os.fspath(path))
+        if path is not None:
+            Path(path).write_bytes(model)
+        return model
 
     def receipt(self, which: int | str) -> Receipt:
         """The receipt of this number or id, with its proofs."""
@@ -221,39 +279,170 @@ def open(path: str | os.PathLike[str], *, read_only: bool = False) -> ModelFile:
     return ModelFile(path, read_only=read_only)
 
 
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _cell(value: Any) -> Any:
+    """A cell as a number, a text, or None where there is nothing."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, np.generic):
+        value = value.item()
+    # pandas and polars have marks of their own for what is missing; none of them equals itself, or is a number or a text.
+    if value is None or isinstance(value, (int, float, str)):
+        return value
+    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _share(value: int | float | None) -> dict[str, int | float] | None:
+    """A whole number of rows, or a share of them."""
+    if value is None:
+        return None
+    return {"share": value} if isinstance(value, float) else {"rows": int(value)}
+
+
 def create(
-    source: str | os.PathLike[str],
+    source: Any,
     path: str | os.PathLike[str],
     *,
     target: str | Iterable[str] = (),
     model: str = "ridge",
-    alpha: float = 1.0,
+    alpha: float | str = 1.0,
+    fit_intercept: bool = True,
+    tolerance: float | None = None,
+    smoothing: float | None = None,
+    n_clusters: int = 8,
     id: str | None = None,
     subject: str | None = None,
-    text: Iterable[str] = (),
-    ignore: Iterable[str] = (),
-    n_clusters: int = 8,
+    weight: str | None = None,
+    text: str | Iterable[str] = (),
+    categorical: str | Iterable[str] = (),
+    numeric: str | Iterable[str] = (),
+    dates: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    positive: str | Iterable[str] = (),
+    class_weight: str | Mapping[Any, float] | None = None,
+    scale: str | None = None,
+    impute: str | float | None = None,
+    indicator: bool = False,
+    tfidf: bool = False,
+    sublinear: bool = False,
+    norm: str | None = "l2",
+    ngrams: tuple[int, int] = (1, 1),
+    analyzer: str = "word",
+    stop_words: str | Iterable[str] | None = None,
+    min_df: int | float | None = None,
+    max_df: int | float | None = None,
+    vocabulary: Iterable[str] | None = None,
+    max_features: int | None = None,
+    n_hashed: int | None = None,
+    where: str | None = None,
+    delimiter: str | None = None,
+    decimal_comma: bool = False,
+    missing: Iterable[str] = (),
+    test: str | os.PathLike[str] | None = None,
+    holdout: float | None = None,
+    cv: int | None = None,
+    seed: int = 0,
+    n_shards: int | None = None,
+    n_slices: int = 1,
     overwrite: bool = False,
 ) -> ModelFile:
-    """Fits a model to the rows of a file (CSV, JSON lines, Parquet, svmlight) and writes it to `path`.
+    """Fits a model to the rows of files (CSV, JSON lines, Parquet, svmlight) and writes it to `path`. The options are those of
+    the command ``efface fit``, which ``efface help fit`` and docs/features.md describe.
 
     Parameters
     ----------
+    source : path or list of paths
     target : str or list of str
         The columns to predict; none for k-means and svmlight.
-    model : {"ridge", "ridge_classifier", "logistic", "softmax", "gaussian_nb", "multinomial_nb", "kmeans"}
-    alpha : float
-        The penalty of the linear models.
-    id, subject : str, optional
-        The columns that name a row, and the person that it belongs to.
-    text, ignore : list of str
-        Columns read as words, and columns left out.
+    model : {"ridge", "ridge_classifier", "logistic", "softmax", "naive_bayes", "gaussian_nb", "multinomial_nb", \
+"complement_nb", "bernoulli_nb", "kmeans"}
+        ``naive_bayes`` is Gaussian where a column holds numbers, else multinomial.
+    alpha : float or "auto"
+        The penalty of the linear models; ``"auto"`` chooses it by leave-one-out (ridge) or five folds.
+    id, subject, weight : str, optional
+        The columns that name a row, the person that it belongs to, and what it counts for.
+    text, categorical, numeric, dates, ignore : str or list of str
+        Columns read as words, as levels, as numbers, as days, and columns left out.
+    class_weight : "balanced" or a mapping, optional
+        What rows count for by their class.
+    scale : {"standard", "minmax"}, optional
+    impute : "mean" or a number, optional
+        What gaps in numeric columns are filled with; ``indicator`` adds a feature that says where they were.
+    tfidf, sublinear, norm, ngrams, analyzer, stop_words, min_df, max_df, vocabulary, max_features, n_hashed :
+        How texts become features, as in scikit-learn's ``TfidfVectorizer`` and ``HashingVectorizer``.
+    where, delimiter, decimal_comma, missing :
+        Which rows of the files are read, and how the files are written.
+    test, holdout, cv :
+        Rows that judge the model; ``summary()["scores"]`` has the figures.
+    n_shards, n_slices :
+        A model in shards (SISA).
     """
-    targets = [target] if isinstance(target, str) else list(target)
-    report = _core.fit_file(
-        os.fspath(source), os.fspath(path), targets, model, alpha, id, subject, list(text), list(ignore), n_clusters,
-        overwrite,
-    )  # fmt: skip
+    balanced = isinstance(class_weight, str)
+    if balanced and class_weight != "balanced":
+        raise ValueError(f"class_weight = {class_weight!r} does not exist; 'balanced', a mapping and None do")
+    if isinstance(alpha, str) and alpha != "auto":
+        raise ValueError(f"alpha = {alpha!r} does not exist; a number and 'auto' do")
+    if scale not in (None, "standard", "minmax"):
+        raise ValueError(f"scale = {scale!r} does not exist; 'standard', 'minmax' and None do")
+    if isinstance(impute, str) and impute != "mean":
+        raise ValueError(f"impute = {impute!r} does not exist; 'mean', a number and None do")
+    words: Any = "none" if stop_words is None else "english" if stop_words == "english" else None
+    options = {
+        "files": [os.fspath(each) for each in ([source] if _is_path(source) else source)],
+        "target": _listed(target),
+        "model": model,
+        "alpha": None if isinstance(alpha, str) else alpha,
+        "fit_intercept": fit_intercept,
+        "tolerance": tolerance,
+        "smoothing": smoothing,
+        "n_clusters": n_clusters,
+        "id": id,
+        "subject": subject,
+        "weight": weight,
+        "text": _listed(text),
+        "categorical": _listed(categorical),
+        "numeric": _listed(numeric),
+        "dates": _listed(dates),
+        "ignore": _listed(ignore),
+        "positive": [str(each) for each in _listed(positive)],
+        "balanced": balanced,
+        "class_weight": [(str(name), float(each)) for name, each in class_weight.items()]
+        if isinstance(class_weight, Mapping)
+        else [],
+        "scale": scale or "none",
+        "impute": None if impute is None else "mean" if impute == "mean" else "constant",
+        "fill_value": 0.0 if impute is None or isinstance(impute, str) else float(impute),
+        "indicator": indicator,
+        "tfidf": tfidf,
+        "sublinear": sublinear,
+        "norm": norm,
+        "ngrams": list(ngrams),
+        "analyzer": analyzer,
+        "stop_words": words or {"listed": _listed(stop_words or ())},
+        "min_df": _share(min_df),
+        "max_df": _share(max_df),
+        "vocabulary": None if vocabulary is None else list(vocabulary),
+        "max_features": max_features,
+        "n_hashed": n_hashed,
+        "where": where,
+        "delimiter": delimiter,
+        "decimal_comma": decimal_comma,
+        "missing": list(missing),
+        "test": None if test is None else os.fspath(test),
+        "holdout": holdout,
+        "cv": cv,
+        "seed": seed,
+        "n_shards": n_shards,
+        "n_slices": n_slices,
+    }
+    report = _core.fit_file(os.fspath(path), json.dumps(options), overwrite)
     relative = report["summary"]["relative_bound"]
     # A bound that says nothing is None there.
     bound = float("inf") if relative is None else relative

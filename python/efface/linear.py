@@ -15,6 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from . import _core, _input
 from ._base import Forgetting
 from ._core import Evidence
+from ._errors import RefusedError, warn_if_missed
 from ._labels import classes_of, numbers_of, targets
 
 L = TypeVar("L", bound="_Linear")
@@ -136,12 +137,14 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
             self._begin(X, _columns(y), row_ids, weights)
         return self
 
-    def partial_fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Ridge:
+    def partial_fit(
+        self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, allow_forgotten: bool = False
+    ) -> Ridge:
         """Adds rows to the model; the result is that of fitting all rows."""
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, row_ids, sample_weight)
         X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
-        self._join(X, _columns(y), row_ids, _input.weights(sample_weight, X))
+        self._join(X, _columns(y), row_ids, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
@@ -227,6 +230,10 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 f"one class: {classes[0]!r}"
             )
 
+    # Whether balanced weights count rows by their own weights, as scikit-learn's class of the name does.
+    _weighs_classes = False
+    class_weight: Any
+
     def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
         with self._all_or_nothing():
             X, y = _input.features(self, X, reset=True, y=y)
@@ -234,7 +241,79 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             self._check_classes(found)
             weights = _input.weights(sample_weight, X)
             self.classes_ = found
+            self.__dict__.pop("_class_factors", None)
+            if self.class_weight is not None:
+                own = np.ones(X.shape[0]) if weights is None else weights
+                self._class_factors = self._factors(numbers, own)
+                weights = own * self._class_factors[numbers]
             self._begin(X, targets(numbers, len(found), self._low), row_ids, weights)
+
+    def _factors(self, numbers: npt.NDArray[np.intp], own: _input.Floats) -> _input.Floats:
+        """What the rows of each class count for, beside their own weights."""
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(
+                    f"class_weight = {self.class_weight!r} does not exist; 'balanced', a dict and None do"
+                )
+            counted = own if self._weighs_classes else np.ones_like(own)
+            counts = np.bincount(numbers, weights=counted, minlength=len(self.classes_))
+            there = counts > 0
+            factors = np.ones(len(self.classes_))
+            factors[there] = counts.sum() / (there.sum() * counts[there])
+            return factors
+        factors = np.ones(len(self.classes_))
+        for label, weight in dict(self.class_weight).items():
+            at = np.flatnonzero(self.classes_ == label)
+            if not len(at):
+                raise ValueError(
+                    f"class_weight names the class {label!r}, which y does not have; it has "
+                    f"{', '.join(map(repr, self.classes_.tolist()))}"
+                )
+            factors[at[0]] = _number(f"class_weight[{label!r}]", weight, above=0.0)
+        return factors
+
+    def _weighed(self, numbers: npt.NDArray[np.intp], weights: _input.Floats | None) -> _input.Floats | None:
+        """Weights of new rows, with those of their classes as they are now."""
+        if self.class_weight is None:
+            return weights
+        own = np.ones(len(numbers)) if weights is None else weights
+        return np.asarray(own * self._class_factors[numbers])
+
+    def _rebalance(self, gone: _input.UInts, corrected: int = 0) -> Evidence | None:
+        """Takes rows out and works balanced weights out again for those that stay; None where weights do not follow from rows."""
+        if not isinstance(self.class_weight, str):
+            return None
+        held = self._held()
+        model = held.model
+        stays = ~np.isin(model.ids, gone)
+        scores = model.targets
+        numbers = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        own = (model.weights / self._class_factors[numbers])[stays]
+        factors = self._factors(numbers[stays], own)
+        evidence = model.refit(gone, np.ascontiguousarray(own * factors[numbers[stays]]), corrected)
+        held.left(gone)
+        self._class_factors = factors
+        warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
+        return evidence
+
+    def forget(self, row_ids: Any, method: str = "auto", **settings: Any) -> Evidence:
+        """Takes rows out of the model; see :meth:`Ridge.forget`. With ``class_weight="balanced"`` the weights of all rows change, so
+        that the rows that stay are fitted anew."""
+        if not isinstance(self.class_weight, str):
+            return super().forget(row_ids, method, **settings)
+        if method not in ("auto", "retrain"):
+            raise RefusedError(
+                f"balanced weights of classes follow from the rows, and {method} would leave them as they are; use auto or retrain"
+            )
+        held = self._held()
+        gone = self._named(held, row_ids)
+        strange = gone[~np.isin(gone, held.model.ids)]
+        if len(strange) or len(np.unique(gone)) < len(gone) or len(gone) >= held.model.rows:
+            # The native half has the words for it.
+            return super().forget(row_ids, method, **settings)
+        evidence = self._rebalance(gone)
+        assert evidence is not None
+        return evidence
 
     def fit(self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> C:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
@@ -242,7 +321,14 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         return self
 
     def partial_fit(
-        self: C, X: Any, y: Any, classes: Any = None, row_ids: Any = None, sample_weight: Any = None
+        self: C,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        allow_forgotten: bool = False,
     ) -> C:
         """Adds rows to the model; the result is that of fitting all rows.
 
@@ -252,19 +338,20 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             self._fit(X, y, classes, row_ids, sample_weight)
             return self
         X, y = _input.features(self, X, reset=False, y=y)
-        table = self._targets(y)
-        self._join(X, table, row_ids, _input.weights(sample_weight, X))
+        numbers = numbers_of(y, self.classes_)
+        weights = self._weighed(numbers, _input.weights(sample_weight, X))
+        self._join(X, targets(numbers, len(self.classes_), self._low), row_ids, weights, allow_forgotten)
+        self._rebalance(np.empty(0, dtype=np.uint64))
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected."""
         self._held()
         X, y = _input.features(self, X, reset=False, y=y)
-        table = self._targets(y)
-        return self._replace(X, table, row_ids, _input.weights(sample_weight, X))
-
-    def _targets(self, y: Any) -> _input.Floats:
-        return targets(numbers_of(y, self.classes_), len(self.classes_), self._low)
+        numbers = numbers_of(y, self.classes_)
+        weights = self._weighed(numbers, _input.weights(sample_weight, X))
+        evidence = self._replace(X, targets(numbers, len(self.classes_), self._low), row_ids, weights)
+        return self._rebalance(np.empty(0, dtype=np.uint64), X.shape[0]) or evidence
 
     def decision_function(self, X: Any) -> _input.Floats:
         """The scores: one a row for two classes, above 0 for the second; else one for each class."""
@@ -293,7 +380,8 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
 class RidgeClassifier(_LinearClassifier):
     """Ridge regression on -1 and 1, decided by the largest score, as scikit-learn's ``RidgeClassifier``.
 
-    The parameters are those of :class:`Ridge`.
+    The parameters are those of :class:`Ridge`, and ``class_weight``: ``"balanced"``, or a dict from classes to numbers, as in
+    scikit-learn. Balanced weights follow from the rows, so that a change fits the rows that are then there anew.
 
     Examples
     --------
@@ -315,7 +403,9 @@ class RidgeClassifier(_LinearClassifier):
         form: str = "auto",
         tol: float = 1e-9,
         n_jobs: int | None = None,
+        class_weight: Any = None,
     ) -> None:
+        self.class_weight = class_weight
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.form = form
@@ -354,6 +444,9 @@ class LogisticRegression(_LinearClassifier):
         the rows; what is called exact reaches 1e-6 in any case.
     n_jobs : int, optional
         Threads for passes over the rows; -1 is all cores.
+    class_weight : "balanced" or dict, optional
+        What rows count for by their class. Balanced weights follow from the rows, so that a change fits the rows that are then
+        there anew.
 
     Examples
     --------
@@ -379,7 +472,9 @@ class LogisticRegression(_LinearClassifier):
         max_iter: int = 200,
         forget_tol: float = 1e-4,
         n_jobs: int | None = None,
+        class_weight: Any = None,
     ) -> None:
+        self.class_weight = class_weight
         self.C = C
         self.penalty = penalty
         self.fit_intercept = fit_intercept
@@ -387,6 +482,8 @@ class LogisticRegression(_LinearClassifier):
         self.max_iter = max_iter
         self.forget_tol = forget_tol
         self.n_jobs = n_jobs
+
+    _weighs_classes = True
 
     def _recipe(self, outputs: int) -> dict[str, Any]:
         if self.penalty not in ("l2", None):

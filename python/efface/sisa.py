@@ -106,6 +106,8 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         fixed = getattr(self.estimator, "_fixes_priors", None)
         if fixed is not None and fixed():
             raise ValueError("shards learn the shares of the classes from their rows; leave the priors to the rows")
+        if getattr(self.estimator, "class_weight", None) is not None:
+            raise ValueError("shards would balance their classes each by itself; give sample_weight instead of class_weight")
         if "curvature" in recipe:
             recipe["curvature"] = False
         return {
@@ -135,7 +137,8 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
     def _first(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> Sisa:
         if not isinstance(self.estimator, Forgetting):
             raise TypeError(
-                f"estimator is a {type(self.estimator).__name__}; it must be an estimator of efface, such as Ridge()"
+                f"estimator is a {type(self.estimator).__name__}; it must be an estimator of efface, such as Ridge(); "
+                "SisaEnsemble takes those of scikit-learn"
             )
         with self._all_or_nothing():
             if _has_classes(self):
@@ -158,13 +161,20 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, row_ids: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        allow_forgotten: bool = False,
     ) -> Sisa:
         """Adds rows: the shards that they fall to are trained again."""
         if not self.__sklearn_is_fitted__():
             return self._first(X, y, classes, row_ids, sample_weight)
         X, table = self._checked(X, y)
-        self._join(X, table, row_ids, _input.weights(sample_weight, X))
+        self._join(X, table, row_ids, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import efface
 
@@ -76,7 +84,11 @@ def test_what_is_shown(houses):
     assert repr(report).startswith("Report(outcome='erased', method=")
     assert repr(report.receipt).startswith("Receipt(sequence=1, kind='forget', outcome='erased', removed=1, added=0, id=")
     for each in (houses, report, report.receipt):
-        assert each._repr_html_().startswith("<table>")
+        page = each._repr_html_()
+        assert page.startswith("<table>")
+        if each is report:
+            # Claim and bound are seen first, the rest is folded.
+            assert page.index("claim") < page.index("bound") < page.index("<details>")
     assert "h3" not in json.dumps(report.receipt.to_dict()) and "p3" not in report.receipt._repr_html_()
     assert report.to_dict()["forgotten"] == 1
 
@@ -92,6 +104,91 @@ def test_learn_amend_and_predict(houses, tmp_path):
     assert "coefficients" in dict(houses.parameters()["tables"])
     assert houses.settle()["bytes_after"] > 0
     assert houses.checkpoint().count("\n") >= 3
+
+
+def test_create_has_what_fit_has_and_predict_takes_tables(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({
+        "row": [f"r{at}" for at in range(80)],
+        "size": np.where(rng.random(80) < 0.1, np.nan, rng.normal(50.0, 9.0, 80)),
+        "town": rng.choice(["Ulm", "Köln", "Bonn"], 80),
+        "note": rng.choice(["very good house", "small old house", "no garden here", "good garden"], 80),
+        "part": rng.choice(["a", "b"], 80, p=[0.9, 0.1]),
+    })  # fmt: skip
+    frame["kind"] = np.where(frame["size"].fillna(50.0) + rng.normal(0, 5, 80) > 52, "large", "small")
+    table = tmp_path / "rows.csv"
+    frame.to_csv(table, index=False, sep=";")
+    settings = {
+        "target": "kind", "model": "logistic", "id": "row", "alpha": 0.5, "tolerance": 1e-8, "numeric": "size",
+        "categorical": "town", "text": "note", "scale": "standard", "impute": "mean", "indicator": True, "tfidf": True,
+        "ngrams": (1, 2), "stop_words": ["no"], "min_df": 2, "max_df": 0.9, "class_weight": "balanced",
+        "where": "part = a", "cv": 3, "delimiter": ";",
+    }  # fmt: skip
+    model = efface.create(table, tmp_path / "model.efface", **settings)
+    used = frame[frame["part"] == "a"]
+    assert model.summary()["rows"] == len(used) and model.summary()["scores"]
+    report = model.forget(["r1", "r2"], allow_missing=True)
+    assert not {each.code for each in report.evidence.not_covered} & {"feature_scale", "chosen_words"}
+    with pytest.raises(AttributeError, match="it has .*claim"):
+        _ = report.nonsense
+    # The same from scikit-learn, on the rows that are left.
+    left = used[~used["row"].isin(["r1", "r2"])]
+    theirs = make_pipeline(
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["size"]),
+            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]),
+            (TfidfVectorizer(ngram_range=(1, 2), stop_words=["no"], min_df=2, max_df=0.9), "note"),
+            sparse_threshold=0,
+        ),
+        LogisticRegression(C=2.0, class_weight="balanced", solver="newton-cholesky", tol=1e-12, max_iter=1000),
+    ).fit(left, left["kind"])
+    asked = left.drop(columns="kind")
+    assert model.predict(asked).tolist() == theirs.predict(asked).tolist()
+    assert np.allclose(model.predict_proba(asked), theirs.predict_proba(asked), atol=1e-6)
+    # An array has its columns in the order of the features; a frame may have them in any.
+    names = [column[0] for column in model.summary()["feature_columns"]]
+    assert model.predict(asked[names].to_numpy(dtype=object)).tolist() == model.predict(asked).tolist()
+    with pytest.raises(ValueError, match=f"a column for each of {', '.join(names)}"):
+        model.predict(np.zeros((2, 1)))
+    more = frame.iloc[[0]].assign(row="new", part="a")
+    assert model.learn(more).learned == 1 and model.amend(more.assign(size=70.0)).learned == 1
+    for wrong in ({"scale": "robust"}, {"class_weight": "equal"}, {"alpha": "best"}, {"impute": "median"}):
+        with pytest.raises(ValueError, match="does not exist"):
+            efface.create(table, tmp_path / "x.efface", target="kind", **wrong)
+    numbers = efface.create(
+        table, tmp_path / "n.efface", target="size", delimiter=";", where="size > 0", ignore=["row", "note", "kind"]
+    )
+    assert numbers.predict(asked.dropna()).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", ["ridge", "logistic", "softmax", "multinomial_nb", "complement_nb", "bernoulli_nb"])
+def test_onnx_answers_as_the_file_does(kind, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.integers(0, 3, size=(60, 3)), columns=["a", "b", "c"])
+    classes = 2 if kind == "logistic" else 3
+    frame["y"] = (frame["a"] + rng.integers(0, 2, 60)) % classes
+    frame["y"] = frame["y"] if kind == "ridge" else "class " + frame["y"].astype(str)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    scale = None if kind.endswith("_nb") else "standard"
+    model = efface.create(tmp_path / "rows.csv", tmp_path / "m.efface", target="y", model=kind, scale=scale)
+    model.forget(["3"])
+    session = onnxruntime.InferenceSession(model.to_onnx(tmp_path / "m.onnx"))
+    notes = session.get_modelmeta().custom_metadata_map
+    assert json.loads(notes["features"]) == ["a", "b", "c"]
+    x = frame[["a", "b", "c"]].to_numpy(dtype=float)
+    if scale is not None:
+        x = (x - json.loads(notes["feature_shift"])) / json.loads(notes["feature_scale"])
+    if kind == "bernoulli_nb":
+        x = (x > 0).astype(float)
+    found = session.run(None, {"features": x.astype(np.float32)})[0]
+    if kind == "ridge":
+        assert np.allclose(found[:, 0], model.predict(frame), atol=1e-4)
+        return
+    assert np.allclose(found, model.predict_proba(frame), atol=1e-5)
+    labels = np.array(json.loads(notes["classes"]))[found.argmax(axis=1)]
+    assert labels.tolist() == model.predict(frame).tolist()
+    assert [each.kind for each in model.receipts()] == ["fit", "forget", "export"]
 
 
 def test_files_that_are_no_models(tmp_path):

@@ -28,6 +28,11 @@ MODELS = [
     (efface.LogisticRegression(forget_tol=1e-6), MANY),
     (efface.GaussianNB(), LABELS),
     (efface.MultinomialNB(), MANY),
+    (efface.ComplementNB(), MANY),
+    (efface.BernoulliNB(), LABELS),
+    (efface.LogisticRegression(class_weight="balanced"), LABELS),
+    (efface.LogisticRegression(class_weight={0: 2.0, 2: 0.5}, forget_tol=1e-6), MANY),
+    (efface.RidgeClassifier(class_weight="balanced"), MANY),
     (efface.KMeans(n_clusters=3), None),
     (efface.Sisa(efface.Ridge(), n_shards=3), Y),
     (efface.Sisa(efface.LogisticRegression(forget_tol=1e-6), n_shards=3, n_slices=2), MANY),
@@ -36,7 +41,7 @@ MODELS = [
 
 
 def table(model):
-    return np.abs(np.round(X * 3)) if isinstance(model, efface.MultinomialNB) else X
+    return np.abs(np.round(X * 3)) if isinstance(model, (efface.MultinomialNB, efface.ComplementNB)) else X
 
 
 def of(y, which):

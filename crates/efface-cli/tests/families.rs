@@ -260,6 +260,27 @@ fn smoothing_is_a_setting_and_an_elastic_net_is_refused_with_the_reason() {
 }
 
 #[test]
+fn linear_models_and_naive_bayes_of_counts_are_exported_as_onnx() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner --target";
+    for (name, options) in [
+        ("ridge", "price --scale standard"),
+        ("classes", "city --classify"),
+        ("counts", "city --model naive-bayes --likelihood multinomial"),
+        ("there", "city --model naive-bayes --likelihood bernoulli"),
+    ] {
+        folder.done(&format!("{fit} {options} -o {name}.efface"));
+        folder.done(&format!("export {name}.efface --format onnx"));
+        let file = std::fs::read(folder.path(&format!("{name}.onnx"))).unwrap();
+        let holds = |text: &str| file.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(holds("features") && holds("scores"), "{name}");
+        assert_eq!(holds("classes"), name != "ridge", "{name}");
+    }
+    folder.done(&format!("{fit} city --model naive-bayes --likelihood gaussian -o numbers.efface"));
+    folder.fails("export numbers.efface --format onnx", 2, &["not linear in its features", "use json"]);
+}
+
+#[test]
 fn likelihoods_and_weights_of_classes_are_settings() {
     let folder = houses();
     let fit = "fit houses.csv --target city --id house --ignore owner";

@@ -334,7 +334,6 @@ fn options_of_other_models_are_refused() {
         folder.fails(&format!("{fit} {options}"), 2, &[says]);
     }
     folder.done("fit docs.csv --target topic --classify --text text");
-    folder.fails("export docs.efface --format onnx", 2, &["onnx is for networks"]);
     folder.fails("forget docs.efface --ids 1 --method retrain_head", 2, &["no network"]);
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use efface::{GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax};
+use efface::features::Cell;
 use efface_engine::{
-    Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, Silent, fit, named_method,
+    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, Silent, fit, named_method,
 };
 use efface_io::Source;
 use efface_receipt::KeyRing;
@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::create::CreateOptions;
 use crate::errors;
 use crate::evidence::{Evidence, plain};
 
@@ -115,6 +116,55 @@ impl ModelFile {
         plain(py, &found)
     }
 
+    /// The scores and labels of the rows of a table.
+    fn predict_rows<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let table = records(py, columns, rows)?;
+        let found = self.with(py, |engine| {
+            let mut found = Vec::new();
+            engine.predict(&table, &mut |prediction| {
+                found.push(prediction);
+                Ok(())
+            })?;
+            Ok(found)
+        })?;
+        plain(py, &found)
+    }
+
+    /// Adds the rows of a table.
+    fn learn_rows<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+        let table = records(py, columns, rows)?;
+        let report = self.with(py, |engine| engine.learn(&table, &Silent))?;
+        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
+    }
+
+    /// Replaces rows by the rows of the same id in a table.
+    fn amend_rows<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+        let table = records(py, columns, rows)?;
+        let report = self.with(py, |engine| engine.amend(&table, &Silent))?;
+        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
+    }
+
+    /// The model as ONNX; the log names the copy and where it goes.
+    fn to_onnx<'py>(&self, py: Python<'py>, destination: Option<String>) -> PyResult<Bound<'py, PyBytes>> {
+        let exported = self.with(py, |engine| engine.export("onnx", destination.as_deref()))?;
+        Ok(PyBytes::new(py, &exported.file.unwrap_or_default()))
+    }
+
     /// The receipt of this number or id with its proofs, as the bytes of its file.
     fn bundle<'py>(&self, py: Python<'py>, receipt: String) -> PyResult<Bound<'py, PyBytes>> {
         let bundle = self.with(py, |engine| engine.bundle(&receipt))?;
@@ -162,49 +212,45 @@ impl ModelFile {
     }
 }
 
-/// Fits a model to the rows of a file and writes it; the report.
+/// Fits a model as the options say, which are JSON, and writes it; the report.
 #[pyfunction]
-#[pyo3(signature = (source, path, target, model, penalty, id, subject, text, ignore, clusters, overwrite))]
-#[expect(clippy::too_many_arguments, reason = "Python names every one of them")]
 pub(crate) fn fit_file<'py>(
     py: Python<'py>,
-    source: PathBuf,
     path: PathBuf,
-    target: Vec<String>,
-    model: &str,
-    penalty: f64,
-    id: Option<String>,
-    subject: Option<String>,
-    text: Vec<String>,
-    ignore: Vec<String>,
-    clusters: usize,
+    options: &str,
     overwrite: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let choice = choice(model, penalty, clusters)?;
-    let mut request = FitRequest::new(self::source(py, &source)?);
-    (request.targets, request.text, request.ignore) = (target, text, ignore);
-    (request.id, request.subject) = (id, subject);
-    request.classify = model == "ridge_classifier";
-    request.model = choice;
-    let report = py.detach(|| fit(&request, &path, overwrite, &Silent));
+    let options: CreateOptions =
+        serde_json::from_str(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let report = py.detach(|| fit(&options.request()?, &path, overwrite, &Silent));
     let report = report.map_err(|error| errors::engine(py, error))?;
     plain(py, &report)
 }
 
-/// The model of that name.
-fn choice(model: &str, penalty: f64, clusters: usize) -> PyResult<Recipe> {
-    Ok(match model {
-        "ridge" | "ridge_classifier" => Ridge::new(penalty).into(),
-        "logistic" => Logistic::new(penalty).into(),
-        "softmax" => Softmax::new(penalty).into(),
-        "gaussian_nb" => GaussianNb::default().into(),
-        "multinomial_nb" => MultinomialNb::default().into(),
-        "kmeans" => KMeans::quantised(clusters, 0.05).into(),
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "there is no model '{other}'; ridge, ridge_classifier, logistic, softmax, gaussian_nb, \
-                 multinomial_nb and kmeans exist"
-            )));
+/// A cell of a table from Python: a number that is none is missing.
+fn cell(value: &Bound<'_, PyAny>) -> PyResult<Cell> {
+    if value.is_none() {
+        return Ok(Cell::Missing);
+    }
+    if let Ok(text) = value.extract::<String>() {
+        return Ok(if text.is_empty() { Cell::Missing } else { Cell::Text(text) });
+    }
+    match value.extract::<f64>() {
+        Ok(number) if number.is_nan() => Ok(Cell::Missing),
+        Ok(number) => Ok(Cell::Number(number)),
+        Err(_) => {
+            let kind = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!("a cell is a {kind}; cells are numbers, texts or None")))
         }
-    })
+    }
+}
+
+/// Rows of a table from Python.
+fn records(py: Python<'_>, columns: Vec<String>, rows: &Bound<'_, PyAny>) -> PyResult<RecordTable> {
+    let mut table = Vec::new();
+    for row in rows.try_iter()? {
+        let row: PyResult<Vec<Cell>> = row?.try_iter()?.map(|value| cell(&value?)).collect();
+        table.push(row?);
+    }
+    RecordTable::new(columns, table).map_err(|error| errors::engine(py, error))
 }

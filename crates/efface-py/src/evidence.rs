@@ -163,7 +163,9 @@ impl Evidence {
 
     fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let table = py.import("efface._html")?.getattr("table")?;
-        table.call1(("Evidence", self.to_dict(py)?))
+        let fields = self.to_dict(py)?;
+        fields.set_item("claim", self.claim())?;
+        table.call1(("Evidence", fields))
     }
 
     fn __eq__(&self, other: &Self) -> bool {

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod audit;
+mod create;
 mod engine;
 mod errors;
 mod evidence;

@@ -1,10 +1,11 @@
 //! A fitted model with its rows, as the estimators hold it.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use efface::models::MethodOnAny;
-use efface::{Fit, Fitted, Method, Predict, Recipe, RowId, RowStore, Rows, Stop};
+use efface::{Claim, Fit, Fitted, LogisticModel, Method, Predict, Recipe, RowId, RowStore, Rows, Stop};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,6 +42,27 @@ impl GuardedModel {
         gone: &[RowId],
     ) -> efface::Result<efface::Evidence> {
         self.change(|fitted| fitted.forget(&MethodOnAny { method, clear_dead_columns }, gone))
+    }
+
+    fn refit(&mut self, gone: &[RowId], weights: Vec<f64>) -> efface::Result<efface::Evidence> {
+        self.fitted.rows().check(gone)?;
+        let out: HashSet<RowId> = gone.iter().copied().collect();
+        let left = self.fitted.rows().filter(|id| !out.contains(&id)).weighted(weights)?;
+        let model = self.recipe.fit(&left)?;
+        let mut evidence = match model.get::<LogisticModel>() {
+            Some(classifier) => classifier.evidence_at_optimum(),
+            None => model.evidence(),
+        };
+        evidence.method = Method::Retrain.name().into();
+        evidence.promise = Claim::Exact;
+        evidence.reason =
+            Some("weights of classes follow from the rows and are others after this change".into());
+        evidence.forgotten = gone.len();
+        evidence.rows_read = left.len();
+        evidence.resummed = true;
+        self.fitted = Fitted::of(model, left);
+        self.changes += 1;
+        Ok(evidence)
     }
 
     fn learn(&mut self, new: &Rows) -> efface::Result<efface::Evidence> {
@@ -165,6 +187,24 @@ impl Model {
                 })
                 .collect()
         })
+    }
+
+    /// Forgets the rows of these ids, gives those that stay other weights, and fits them anew: where weights follow from all rows,
+    /// no step of a method is right. So many rows were corrected just before.
+    #[pyo3(signature = (ids, weights, corrected=0))]
+    fn refit(
+        &self,
+        py: Python<'_>,
+        ids: PyReadonlyArray1<'_, u64>,
+        weights: PyReadonlyArray1<'_, f64>,
+        corrected: usize,
+    ) -> PyResult<Evidence> {
+        let gone = input::named(ids.as_slice()?);
+        let weights = weights.as_slice()?.to_vec();
+        let mut inner = self.in_time(py, |inner| inner.refit(&gone, weights))?;
+        inner.forgotten += corrected;
+        inner.learned += corrected;
+        Ok(Evidence { inner })
     }
 
     /// Adds rows under new ids.

@@ -24,6 +24,7 @@ pub(crate) fn write(folder: &Path) -> Result {
     put("csv", "quoted", b"id,\"a \"\"b\"\"\",y\r\n\"two\nlines\",,1e5\r\n")?;
     put("jsonl", "plain", b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"y\":null,\"z\":true}\n")?;
     put("svmlight", "plain", b"1 1:0.5 4:-2e3 # why\n-1 qid:3 2:1\n")?;
+    put("condition", "plain", b"split = train and not (hours >= 20.5 or `a b` != 'it''s')")?;
     put("synonyms", "plain", b"good great fine\nbad poor\n")?;
     put("embedding", "glove", b"the 0.1 0.2\ncat -1 3e-2\n")?;
     put("embedding", "half", b"\x06the\ncat\n\x00\x3c\x00\x40\x00\x3c\x00\x40")?;

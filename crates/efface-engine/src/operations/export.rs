@@ -4,6 +4,7 @@
 use efface_receipt::{CommitmentLabel, CopyKind, CopyState, KnownCopy, RequestKind, RequestOutcome};
 
 use super::change::OpenedChange;
+use super::linear_onnx;
 use super::network;
 use super::open_model::OpenModel;
 use super::parameters;
@@ -90,7 +91,7 @@ pub(crate) fn export(model: &OpenModel, asked: &ExportAsked<'_>) -> Result<Expor
     Ok(ExportedModel { parameters, file, number, warning, receipt })
 }
 
-/// The whole file, where the format takes the encoder of a network along; None where it holds the parameters alone.
+/// The whole file, where the format takes the encoder of a network along or is ONNX; None where it holds the parameters alone.
 fn network_file(
     model: &OpenModel,
     manifest: &Manifest,
@@ -99,13 +100,10 @@ fn network_file(
     blurred: bool,
 ) -> Result<Option<Vec<u8>>> {
     let Some(encoder) = model.text_encoder(manifest)? else {
-        if format == "onnx" {
-            return Err(Error::request(
-                "onnx is for networks, whose encoder goes along",
-                "use json, safetensors or npz",
-            ));
+        if format != "onnx" {
+            return Ok(None);
         }
-        return Ok(None);
+        return linear_onnx::export(parameters, &manifest.model.recipe).map(Some);
     };
     let file = network::export(&encoder, parameters, format)?;
     let trained = manifest.network.as_ref().is_some_and(NetworkInfo::holds_rows);

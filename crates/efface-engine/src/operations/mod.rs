@@ -10,6 +10,7 @@ pub(crate) mod folder;
 pub(crate) mod forget;
 pub(crate) mod ingest;
 pub(crate) mod learn;
+mod linear_onnx;
 pub(crate) mod naming;
 pub(crate) mod network;
 pub(crate) mod open_model;

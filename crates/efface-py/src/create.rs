@@ -1,0 +1,256 @@
+//! What `efface.create` asks for: the options of the command's `fit`, by name.
+
+use std::path::PathBuf;
+
+use efface::features::{
+    ColumnScale, FeatureSteps, MissingNumbers, RowShare, StopWords, TermWeighting, TextAnalyzer, TextUnit,
+    WordSource, WordSteps,
+};
+use efface::{
+    BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax,
+};
+use efface_engine::{ClassWeight, Error, FitRequest, Result, RowSource, ScoringPlan, Sharding};
+use efface_io::{RowCondition, Source, TableDialect};
+use serde::Deserialize;
+
+/// The options of a fit; what is not named is as the command has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateOptions {
+    files: Vec<PathBuf>,
+    target: Vec<String>,
+    model: String,
+    /// None chooses the penalty by leave-one-out or folds.
+    alpha: Option<f64>,
+    fit_intercept: bool,
+    tolerance: Option<f64>,
+    smoothing: Option<f64>,
+    n_clusters: usize,
+    id: Option<String>,
+    subject: Option<String>,
+    weight: Option<String>,
+    text: Vec<String>,
+    categorical: Vec<String>,
+    numeric: Vec<String>,
+    dates: Vec<String>,
+    ignore: Vec<String>,
+    positive: Vec<String>,
+    balanced: bool,
+    class_weight: Vec<(String, f64)>,
+    scale: ScaleWord,
+    impute: Option<GapWord>,
+    fill_value: f64,
+    indicator: bool,
+    tfidf: bool,
+    sublinear: bool,
+    norm: Option<NormWord>,
+    ngrams: (usize, usize),
+    analyzer: UnitWord,
+    stop_words: StopWordList,
+    min_df: Option<RowShare>,
+    max_df: Option<RowShare>,
+    vocabulary: Option<Vec<String>>,
+    max_features: Option<usize>,
+    n_hashed: Option<u64>,
+    r#where: Option<String>,
+    delimiter: Option<char>,
+    decimal_comma: bool,
+    missing: Vec<String>,
+    test: Option<PathBuf>,
+    holdout: Option<f64>,
+    cv: Option<usize>,
+    seed: u64,
+    n_shards: Option<usize>,
+    n_slices: usize,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ScaleWord {
+    None,
+    Standard,
+    Minmax,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum GapWord {
+    Mean,
+    Constant,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum NormWord {
+    L2,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum UnitWord {
+    Word,
+    Char,
+    CharWb,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StopWordList {
+    None,
+    English,
+    Listed(Vec<String>),
+}
+
+impl CreateOptions {
+    pub(crate) fn request(self) -> Result<FitRequest> {
+        let (model, model_for_numbers) = self.recipe()?;
+        let steps = self.steps()?;
+        let dialect = self.dialect()?;
+        let open = |path: &PathBuf| -> Result<Source> {
+            Ok(Source::open(path, None)?.with_dialect(dialect.clone())?)
+        };
+        let files: Result<Vec<Source>> = self.files.iter().map(open).collect();
+        let mut source = RowSource::several(files?)?;
+        if let Some(condition) = &self.r#where {
+            let condition = RowCondition::parse(condition)
+                .map_err(|error| Error::Request { what: error.to_string(), hint: None })?;
+            source = source.matching(condition);
+        }
+        let mut request = FitRequest::new(source);
+        request.scoring = match (&self.test, self.holdout, self.cv) {
+            (Some(path), ..) => Some(ScoringPlan::Test(open(path)?.into())),
+            (_, Some(share), _) => Some(ScoringPlan::HoldOut { share, seed: self.seed }),
+            (_, _, Some(folds)) => Some(ScoringPlan::CrossValidation { folds, seed: self.seed }),
+            _ => None,
+        };
+        request.model = model;
+        request.model_for_numbers = model_for_numbers;
+        request.choose_penalty = self.alpha.is_none();
+        request.steps = steps;
+        request.words = match (self.n_hashed, self.max_features, self.vocabulary) {
+            (Some(buckets), ..) => WordSource::Hashed(buckets),
+            (_, Some(most), _) => WordSource::Learned(most),
+            (_, _, Some(words)) => WordSource::Supplied(words),
+            _ => WordSource::default(),
+        };
+        request.class_weight = match self.class_weight {
+            _ if self.balanced => Some(ClassWeight::Balanced),
+            listed if listed.is_empty() => None,
+            listed => Some(ClassWeight::Listed(listed)),
+        };
+        request.classify = self.model == "ridge_classifier" || request.class_weight.is_some();
+        request.sharding = self.n_shards.map(|shards| Sharding {
+            shards,
+            slices: self.n_slices,
+            seed: self.seed,
+            aggregation: None,
+            threads: 1,
+        });
+        request.targets = self.target;
+        request.id = self.id;
+        request.subject = self.subject;
+        request.weight = self.weight;
+        request.text = self.text;
+        request.categorical = self.categorical;
+        request.numeric = self.numeric;
+        request.dates = self.dates;
+        request.ignore = self.ignore;
+        request.positive = self.positive;
+        Ok(request)
+    }
+
+    /// The model of that name, and the one in its place where a column holds numbers.
+    fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
+        let penalty = self.alpha.unwrap_or(1.0);
+        let counts = self.smoothing.unwrap_or(1.0);
+        let usual = GaussianNb::default().var_smoothing;
+        let gaussian = GaussianNb { var_smoothing: self.smoothing.unwrap_or(usual) };
+        let recipe: Recipe = match self.model.as_str() {
+            "ridge" | "ridge_classifier" => {
+                let mut ridge = Ridge::new(penalty).intercept(self.fit_intercept);
+                ridge.tolerance = self.tolerance.unwrap_or(ridge.tolerance);
+                ridge.into()
+            }
+            "logistic" => {
+                let mut logistic = Logistic::new(penalty).intercept(self.fit_intercept);
+                logistic.tolerance = self.tolerance.unwrap_or(logistic.tolerance);
+                logistic.into()
+            }
+            "softmax" => {
+                let mut softmax = Softmax::new(penalty).intercept(self.fit_intercept);
+                softmax.tolerance = self.tolerance.unwrap_or(softmax.tolerance);
+                softmax.into()
+            }
+            "naive_bayes" => {
+                return Ok((MultinomialNb { alpha: counts }.into(), Some(gaussian.into())));
+            }
+            "gaussian_nb" => gaussian.into(),
+            "multinomial_nb" => MultinomialNb { alpha: counts }.into(),
+            "complement_nb" => ComplementNb { alpha: counts }.into(),
+            "bernoulli_nb" => BernoulliNb { alpha: counts, ..BernoulliNb::default() }.into(),
+            "kmeans" => KMeans::quantised(self.n_clusters, 0.05).seed(self.seed).into(),
+            other => {
+                return Err(Error::Request {
+                    what: format!(
+                        "there is no model '{other}'; ridge, ridge_classifier, logistic, softmax, naive_bayes, gaussian_nb, \
+                         multinomial_nb, complement_nb, bernoulli_nb and kmeans exist"
+                    ),
+                    hint: None,
+                });
+            }
+        };
+        Ok((recipe, None))
+    }
+
+    fn steps(&self) -> Result<FeatureSteps> {
+        let stop_words = match &self.stop_words {
+            StopWordList::None => StopWords::None,
+            StopWordList::English => StopWords::English,
+            StopWordList::Listed(words) => StopWords::Listed(words.clone()),
+        };
+        let unit = match self.analyzer {
+            UnitWord::Word => TextUnit::Words,
+            UnitWord::Char => TextUnit::Characters,
+            UnitWord::CharWb => TextUnit::CharactersInWords,
+        };
+        let (least, most) = self.ngrams;
+        let weighting = TermWeighting {
+            sublinear: self.sublinear,
+            smooth: true,
+            normalised: matches!(self.norm, Some(NormWord::L2)),
+        };
+        Ok(FeatureSteps {
+            scale: match self.scale {
+                ScaleWord::None => ColumnScale::None,
+                ScaleWord::Standard => ColumnScale::Standard,
+                ScaleWord::Minmax => ColumnScale::MinMax,
+            },
+            missing: match self.impute {
+                None => MissingNumbers::Refused,
+                Some(GapWord::Mean) => MissingNumbers::Mean { indicator: self.indicator },
+                Some(GapWord::Constant) => {
+                    MissingNumbers::Constant { value: self.fill_value, indicator: self.indicator }
+                }
+            },
+            words: WordSteps {
+                analyzer: TextAnalyzer::new(unit, least, most, stop_words)?,
+                least_rows: self.min_df,
+                most_rows: self.max_df,
+                weighting: self.tfidf.then_some(weighting),
+            },
+        })
+    }
+
+    fn dialect(&self) -> Result<TableDialect> {
+        let mut dialect = TableDialect { decimal_comma: self.decimal_comma, ..TableDialect::default() };
+        if let Some(delimiter) = self.delimiter {
+            let byte = u8::try_from(delimiter).ok().filter(u8::is_ascii).ok_or_else(|| Error::Request {
+                what: format!("delimiter = {delimiter:?} is no ASCII character"),
+                hint: None,
+            })?;
+            dialect.separator = Some(byte);
+        }
+        dialect.missing.extend(self.missing.iter().cloned());
+        Ok(dialect)
+    }
+}
