@@ -39,13 +39,16 @@ cargo xtask <command>
                         pipelines [DIR]: whole pipelines that forget, beside scikit-learn's refitted
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
+                        serve [SECONDS]: the service under load, beside a bare handler
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
   picture        measures the methods and draws docs/forgetting.svg, the picture of the first page
   release-check  licences, bans and sources of all dependencies, advisories, and the list of parts (SBOM)
   torture [KILLS [ROWS]]  kill -9, failing writes, markers, flipped bytes, repeated requests, latency
+  torture serve [KILLS]   kill -9 of the service under load
   verifier       compiles the verifier of receipts for browsers; the next build of the server takes it along
   service        the page in Chromium, and the API against its description
+  integrations [fides]  the files of docs/integrations against a server and their packages
   fuzz [SECONDS] every fuzz target for so long (60); installs cargo-fuzz where it is missing
 ";
 
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Some("release-check") => release::check(),
         Some("verifier") => service::build_verifier().map(drop),
         Some("service") => test::service(),
+        Some("integrations") => test::integrations(rest),
         Some("torture") => torture::run(rest),
         Some("fuzz") => test::fuzz(rest.first().map_or("60", String::as_str)),
         Some("help" | "--help" | "-h") | None => {

@@ -72,6 +72,23 @@ pub(crate) const SERVICE: Environment = Environment {
     requirements: &["playwright==1.65.0", "axe-playwright-python==0.1.8", "schemathesis==4.32.5"],
 };
 
+/// What the files of docs/integrations are for.
+pub(crate) const INTEGRATIONS: Environment = Environment {
+    folder: "venv-integrations",
+    requirements: &[
+        "apache-airflow-task-sdk==1.3.2",
+        "dagster==1.13.28",
+        "mlflow-skinny==3.17.2",
+        "sqlalchemy==2.1.8",
+        "alembic==1.20.1",
+        "PyJWT[crypto]==2.15.1",
+    ],
+};
+
+/// The same for Fides, which brings hundreds of packages.
+pub(crate) const FIDES: Environment =
+    Environment { folder: "venv-fides", requirements: &["ethyca-fides==2.78.2"] };
+
 impl Environment {
     /// Its interpreter; the environment is made on first use, and again when the requirements have changed.
     pub(crate) fn interpreter(&self) -> Result<PathBuf> {

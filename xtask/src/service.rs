@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::python::SERVICE;
+use crate::python::{Environment, FIDES, INTEGRATIONS, SERVICE};
 use crate::{root, run};
 
 /// What the verifier is compiled for: a program without files or network.
@@ -71,6 +71,36 @@ pub(crate) fn test(program: &str, verifies: bool) -> Result<()> {
         .status()
         .context("cannot start python")?;
     ensure!(status.success(), "the service failed in the browser or against its description");
+    Ok(())
+}
+
+/// The files of docs/integrations against a server and their packages, with the command at `program`.
+pub(crate) fn integrations(program: &str, with_fides: bool) -> Result<()> {
+    let mut environments: Vec<&Environment> = vec![&INTEGRATIONS];
+    if with_fides {
+        environments.push(&FIDES);
+    } else {
+        eprintln!("left out: Fides, which is 800 MB; `cargo xtask integrations fides` tries it");
+    }
+    for environment in environments {
+        let interpreter = match environment.interpreter() {
+            Ok(interpreter) => interpreter,
+            Err(error) => {
+                eprintln!("skipped: the packages of {} cannot be installed: {error:#}", environment.folder);
+                continue;
+            }
+        };
+        let home = root()?.join("target").join(environment.folder).join("home");
+        let status = Command::new(interpreter)
+            .args(["-W", "ignore", "-m", "unittest", "discover", "docs/integrations"])
+            .env("EFFACE", program)
+            .env("AIRFLOW_HOME", &home)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(root()?)
+            .status()
+            .context("cannot start python")?;
+        ensure!(status.success(), "an integration failed");
+    }
     Ok(())
 }
 

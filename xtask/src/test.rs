@@ -168,6 +168,17 @@ pub(crate) fn service() -> Result<()> {
     service_tests::test(&program("efface")?, verifies)
 }
 
+/// The files of docs/integrations against a server and their packages.
+pub(crate) fn integrations(args: &[String]) -> Result<()> {
+    let with_fides = match args {
+        [] => false,
+        [word] if word == "fides" => true,
+        _ => bail!("cargo xtask integrations takes fides or nothing, not {}", args.join(" ")),
+    };
+    build_programs()?;
+    service_tests::integrations(&program("efface")?, with_fides)
+}
+
 /// The second verifier on the shared vectors, on every machine that has Python. Where its libraries can neither be
 /// found nor fetched, that is said.
 fn verifier() -> Result<()> {

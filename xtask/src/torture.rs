@@ -7,6 +7,9 @@ use crate::root;
 /// The parts of a run that takes a few minutes; kills and rows of the large model can be chosen.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let ["serve", rest @ ..] = words.as_slice() {
+        return serve(rest.first().copied().unwrap_or("200"));
+    }
     let kills = words.first().copied().unwrap_or("500");
     ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
     let rows = words.get(1).copied().unwrap_or("1000000");
@@ -25,12 +28,29 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &["kills", kills],
         &["open", rows, "256"],
     ];
-    // Built once: what is measured is one program, whatever happens to the sources meanwhile.
-    crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-torture"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
-    let program = target.join("release/efface-torture");
+    let program = program()?;
     for part in parts {
-        crate::run(&program.to_string_lossy(), part)?;
+        crate::run(&program, part)?;
     }
     Ok(())
+}
+
+/// A server that is killed under load, again and again.
+fn serve(kills: &str) -> Result<()> {
+    ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture serve [KILLS]: {kills} is not a number");
+    crate::run(&program()?, &["serve-kills", kills])
+}
+
+/// A server under load, beside a handler that only answers.
+pub(crate) fn bench_serve(args: &[String]) -> Result<()> {
+    let seconds = args.first().map_or("60", String::as_str);
+    ensure!(seconds.parse::<u64>().is_ok(), "cargo xtask bench serve [SECONDS]: {seconds} is not a number");
+    crate::run(&program()?, &["serve-load", seconds])
+}
+
+/// Built once: what is measured is one program, whatever happens to the sources meanwhile.
+fn program() -> Result<String> {
+    crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-torture"])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
+    Ok(target.join("release/efface-torture").to_string_lossy().into_owned())
 }

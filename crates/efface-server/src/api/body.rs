@@ -12,6 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
+use super::numbers::rows_of_numbers;
 use crate::problem::{Problem, ProblemCode};
 
 /// Whole numbers up to here are numbers; larger ones would lose digits and are taken as text.
@@ -24,14 +25,43 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-        if essence.as_deref() != Some("application/json") {
-            let detail = "the header Content-Type must be application/json";
-            return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
-        }
-        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        let bytes = json_bytes(request, state).await?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// The bytes of a body that says that it is JSON.
+async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    if essence.as_deref() != Some("application/json") {
+        let detail = "the header Content-Type must be application/json";
+        return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
+    }
+    Bytes::from_request(request, state).await.map_err(unreadable)
+}
+
+/// Rows to score.
+pub(super) enum RowsToScore {
+    /// With names, as the engine takes them.
+    Named(RecordTable),
+    /// In the order of the model's columns.
+    Ordered(Vec<Vec<Cell>>),
+}
+
+impl<S: Send + Sync> FromRequest<S> for RowsToScore {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = json_bytes(request, state).await?;
+        if let Some(rows) = rows_of_numbers(&bytes) {
+            return Ok(Self::Ordered(rows));
+        }
+        match parse(&bytes)? {
+            ScoredBody { rows: Some(rows), cells: None } => Ok(Self::Named(records(rows)?)),
+            ScoredBody { rows: None, cells: Some(cells) } => Ok(Self::Ordered(ordered(cells)?)),
+            _ => Err(Problem::invalid("one of `rows` and `cells` is needed, and not both")),
+        }
     }
 }
 
@@ -69,11 +99,11 @@ pub(super) struct ScoredBody {
     /// Objects whose keys are the columns of the model and whose values are numbers, texts, booleans or null.
     #[serde(default)]
     #[schema(value_type = Option<Vec<std::collections::HashMap<String, Value>>>, min_items = 1)]
-    pub(super) rows: Option<Vec<NamedCells>>,
+    rows: Option<Vec<NamedCells>>,
     /// Arrays of numbers, texts, booleans or null, in the order of `columns` of the model.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Vec<Value>>>, min_items = 1)]
-    pub(super) cells: Option<Vec<Vec<RowCell>>>,
+    cells: Option<Vec<Vec<RowCell>>>,
 }
 
 /// The cells of an object under their names, as they stand there.
@@ -173,7 +203,7 @@ impl RowsBody {
 }
 
 /// Rows with names as the engine takes them.
-pub(super) fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
+fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
     if rows.is_empty() {
         return Err(Problem::invalid("`rows` is empty; at least one row is needed"));
     }
@@ -190,7 +220,7 @@ pub(super) fn records(rows: Vec<NamedCells>) -> Result<RecordTable, Problem> {
 }
 
 /// Rows without names as the engine takes them.
-pub(super) fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
+fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
     if rows.is_empty() {
         return Err(Problem::invalid("`cells` is empty; at least one row is needed"));
     }

@@ -22,7 +22,7 @@ use crate::app::ServiceState;
 use crate::callbacks::{self, CallbackForm, CallbackTarget};
 use crate::erasures::{self, ErasureOrder, ErasureTarget, OpenState, RowChoice};
 use crate::opendsr::OpenDsrService;
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::{Problem, ProblemCode, ProblemDetails};
 
 /// The version of the specification.
 const VERSION: &str = "2.0";
@@ -134,7 +134,7 @@ impl IntoResponse for OpenDsrProblem {
 #[utoipa::path(
     get, path = "/opendsr/v2/discovery", tag = "opendsr",
     responses((status = 200, description = "What is supported", body = DiscoveryAnswer),
-        (status = "default", description = "A problem", body = SubjectRefusal))
+        (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
 pub(super) async fn discovery(
     State(state): State<Arc<ServiceState>>,
@@ -164,7 +164,7 @@ pub(super) async fn discovery(
 #[utoipa::path(
     get, path = "/opendsr/v2/certificate.pem", tag = "opendsr",
     responses((status = 200, description = "The certificate", body = String, content_type = "application/x-pem-file"),
-        (status = "default", description = "A problem", body = SubjectRefusal))
+        (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
 pub(super) async fn certificate(State(state): State<Arc<ServiceState>>) -> Result<Response, OpenDsrProblem> {
     let service = service(&state)?;
@@ -175,7 +175,7 @@ pub(super) async fn certificate(State(state): State<Arc<ServiceState>>) -> Resul
 #[utoipa::path(
     post, path = "/opendsr/v2/requests", tag = "opendsr", security(("token" = [])), request_body = SubjectRequest,
     responses((status = 201, description = "Taken in", body = SubjectAnswer),
-        (status = "default", description = "A problem", body = SubjectRefusal))
+        (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
 pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
@@ -214,7 +214,7 @@ pub(super) async fn create(
     get, path = "/opendsr/v2/requests/{id}", tag = "opendsr", security(("token" = [])),
     params(("id" = String, Path, description = "The subject_request_id")),
     responses((status = 200, description = "Where it stands", body = SubjectAnswer),
-        (status = "default", description = "A problem", body = SubjectRefusal))
+        (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
 pub(super) async fn show(
     State(state): State<Arc<ServiceState>>,
@@ -251,7 +251,7 @@ pub(super) async fn show(
     delete, path = "/opendsr/v2/requests/{id}", tag = "opendsr", security(("token" = [])),
     params(("id" = String, Path, description = "The subject_request_id")),
     responses((status = 202, description = "Cancelled", body = SubjectAnswer),
-        (status = "default", description = "A problem", body = SubjectRefusal))
+        (status = "default", description = "A problem", content((SubjectRefusal = "application/json"), (ProblemDetails = "application/problem+json"))))
 )]
 pub(super) async fn cancel(
     State(state): State<Arc<ServiceState>>,

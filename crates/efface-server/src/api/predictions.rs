@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::body::{JsonBody, ScoredBody, ordered, records};
+use super::body::{RowsToScore, ScoredBody};
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
@@ -54,22 +54,15 @@ pub(super) async fn create(
     State(state): State<Arc<ServiceState>>,
     caller: Caller,
     NameInPath(name): NameInPath,
-    JsonBody(body): JsonBody<ScoredBody>,
+    rows: RowsToScore,
 ) -> Result<Json<PredictionList>, Problem> {
     caller.allow(Scope::Predict, Some(&name))?;
     let scorer = state.models.find(&name)?.scorer();
     let generation = scorer.generation();
     let outputs = scorer.outputs().to_vec();
-    let (count, score): (usize, ScoringTask) = match body {
-        ScoredBody { rows: Some(rows), cells: None } => {
-            let records = records(rows)?;
-            (records.len(), Box::new(move || scorer.predict_all(records)))
-        }
-        ScoredBody { rows: None, cells: Some(cells) } => {
-            let cells = ordered(cells)?;
-            (cells.len(), Box::new(move || scorer.predict_in_order(&cells)))
-        }
-        _ => return Err(Problem::invalid("one of `rows` and `cells` is needed, and not both")),
+    let (count, score): (usize, ScoringTask) = match rows {
+        RowsToScore::Named(records) => (records.len(), Box::new(move || scorer.predict_all(records))),
+        RowsToScore::Ordered(cells) => (cells.len(), Box::new(move || scorer.predict_in_order(&cells))),
     };
     let scored = if count <= AT_ONCE {
         score()
