@@ -119,19 +119,6 @@ def ids(row_ids: Any) -> UInts:
     return found
 
 
-def texts(row_ids: Any) -> list[str] | None:
-    """Row ids that are texts; None where they are not."""
-    if isinstance(row_ids, str):
-        return [row_ids]
-    if row_ids is None or type(row_ids) is int:
-        return None
-    array = np.asarray(row_ids)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "UOT":
-        return None
-    found = array.tolist()
-    return [str(each) for each in found] if all(isinstance(each, str) for each in found) else None
-
-
 def ids_for(row_ids: Any, rows: int, first: int) -> UInts:
     """The ids of new rows: those given, one for each, or the next positions."""
     if row_ids is None:

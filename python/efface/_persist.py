@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Fitted, Forgetting
+from ._base import Forgetting
 from ._core import Model
 from ._errors import BadModelError
+from ._rows import RowBook
 
 # What a fit leaves behind beside the native model. A file can set nothing else.
 _ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "n_iter_", "_flat", "_class_factors")
@@ -114,7 +115,9 @@ def write(estimator: Forgetting) -> bytes:
         for name, value in vars(estimator).items()
         if name in _ATTRIBUTES
     }
-    note = {"estimator": _outline(estimator), "attributes": attributes, "next_id": held.next_id, "rows": held.outline()}
+    kept = held.names.state(held.model.ids)
+    names = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in kept.items()}
+    note = {"estimator": _outline(estimator), "attributes": attributes, "names": names}
     return held.model.to_bytes(json.dumps(note))
 
 
@@ -133,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         note = json.loads(text)
         estimator = _build(note["estimator"])
         attributes = {name: _value(entry) for name, entry in note["attributes"].items()}
-        estimator._take(model, attributes, int(note["next_id"]), note["rows"])
+        estimator._take(model, attributes, RowBook.from_state(note["names"], model.ids))
     except BadModelError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as wrong:

@@ -14,6 +14,7 @@ from . import _input
 from ._base import Forgetting
 from ._core import Evidence
 from ._labels import classes_of, numbers_of, targets
+from ._rows import RowCall
 from .linear import _number
 
 B = TypeVar("B", bound="_NaiveBayes")
@@ -44,18 +45,20 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
     def _check(self, X: Any) -> None:
         """Whether the features can be what the likelihood takes them for."""
 
-    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> None:
         with self._all_or_nothing():
             X, y = _input.features(self, X, reset=True, y=y)
             self._check(X)
             found, numbers = classes_of(y, classes)
             self._check_priors(len(found))
             self.classes_ = found
-            self._begin(X, targets(numbers, len(found)), row_ids, _input.weights(sample_weight, X))
+            self._begin(X, targets(numbers, len(found)), call, _input.weights(sample_weight, X))
 
-    def fit(self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> B:
+    def fit(
+        self: B, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+    ) -> B:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
-        self._fit(X, y, None, row_ids, sample_weight)
+        self._fit(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
         return self
 
     def partial_fit(
@@ -66,25 +69,28 @@ class _NaiveBayes(ClassifierMixin, Forgetting):  # type: ignore[misc]
         row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        subject: Any = None,
         allow_forgotten: bool = False,
     ) -> B:
         """Adds rows to the model; the first call fits and should name all ``classes``."""
+        call = RowCall.of(X, row_ids, subject)
         if not self.__sklearn_is_fitted__():
-            self._fit(X, y, classes, row_ids, sample_weight)
+            self._fit(X, y, classes, call, sample_weight)
             return self
         X, y = _input.features(self, X, reset=False, y=y)
         self._check(X)
         table = targets(numbers_of(y, self.classes_), len(self.classes_))
-        self._join(X, table, row_ids, _input.weights(sample_weight, X), allow_forgotten)
+        self._join(X, table, call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected."""
         self._held()
+        call = RowCall.of(X, row_ids)
         X, y = _input.features(self, X, reset=False, y=y)
         self._check(X)
         table = targets(numbers_of(y, self.classes_), len(self.classes_))
-        return self._replace(X, table, row_ids, _input.weights(sample_weight, X))
+        return self._replace(X, table, call, _input.weights(sample_weight, X))
 
     def _check_priors(self, classes: int) -> None:
         priors = self._given_priors()

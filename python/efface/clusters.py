@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from . import _input
 from ._base import Forgetting
 from ._core import Evidence
+from ._rows import RowCall
 from .linear import _number, _whole
 
 
@@ -115,15 +116,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
             "scheme": scheme,
         }
 
-    def fit(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> KMeans:
-        """Finds the centres; `y` is ignored."""
+    def fit(
+        self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+    ) -> KMeans:
+        """Finds the centres; `y` is ignored. See :meth:`Ridge.fit` for the other arguments."""
+        call = RowCall.of(X, row_ids, subject)
         with self._all_or_nothing():
             X = _input.features(self, X, reset=True)
             if X.shape[0] < _whole("n_clusters", self.n_clusters):
                 raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
             weights = _input.weights(sample_weight, X)
             self._clusters = min(self.n_clusters, _distinct(X, weights, self.n_clusters))
-            self._begin(X, np.zeros((X.shape[0], 1)), row_ids, weights)
+            self._begin(X, np.zeros((X.shape[0], 1)), call, weights)
             self.n_iter_ = max(1, self._held().model.iterations)
         if self._clusters < self.n_clusters:
             warnings.warn(
@@ -135,20 +139,29 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Fo
         return self
 
     def partial_fit(
-        self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None, *, allow_forgotten: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        subject: Any = None,
+        allow_forgotten: bool = False,
     ) -> KMeans:
         """Adds rows and finds the centres anew: a row that joins may win a place in the start."""
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids, sample_weight)
+            return self.fit(X, y, row_ids, sample_weight, subject=subject)
+        call = RowCall.of(X, row_ids, subject)
         X = _input.features(self, X, reset=False)
-        self._join(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X), allow_forgotten)
+        self._join(X, np.zeros((X.shape[0], 1)), call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows and finds the centres anew."""
         self._held()
+        call = RowCall.of(X, row_ids)
         X = _input.features(self, X, reset=False)
-        return self._replace(X, np.zeros((X.shape[0], 1)), row_ids, _input.weights(sample_weight, X))
+        return self._replace(X, np.zeros((X.shape[0], 1)), call, _input.weights(sample_weight, X))
 
     def fit_predict(self, X: Any, y: Any = None, row_ids: Any = None, sample_weight: Any = None) -> Any:
         """Finds the centres and returns the cluster of each row."""

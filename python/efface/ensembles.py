@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 
 from ._errors import RefusedError
+from ._rows import ForgottenNames
 from .linear import _whole
 from .pipelines import PipelineEvidence
 from .steps import RowNames, count, join, take
@@ -66,7 +67,7 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         names = RowNames(row_ids, count(X))
         y = np.array(y)
         self._put(X.copy() if hasattr(X, "copy") else list(X), y, names, range(_whole("n_shards", self.n_shards)))
-        self._forgotten: set[Any] = set()
+        self._forgotten = ForgottenNames()
         return self
 
     def partial_fit(self, X: Any, y: Any, row_ids: Any = None, *, allow_forgotten: bool = False) -> SisaEnsemble:
@@ -74,13 +75,11 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, row_ids)
         more = RowNames(row_ids, count(X), self._names.next)
-        back = [name for name in more.names if name in self._forgotten]
-        if back and not allow_forgotten:
-            raise RefusedError(f"row id {back[0]!r} was forgotten; allow_forgotten=True takes it in again")
+        self._forgotten.check(more.names, allow_forgotten)
         names = RowNames([*self._names.names, *more.names], len(self._names.names) + len(more.names))
         touched = {self._shard_of(name) for name in more.names}
         self._put(join(self._rows, X), np.concatenate([self._targets, np.asarray(y)]), names, touched)
-        self._forgotten.difference_update(back)
+        self._forgotten.drop(more.names)
         return self
 
     def forget(self, row_ids: Any) -> PipelineEvidence:
@@ -93,7 +92,7 @@ class SisaEnsemble(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not len(left):
             raise RefusedError("no row would be left to learn from; fit anew on other rows")
         self._put(take(self._rows, left), self._targets[left], names, {self._shard_of(name) for name in forgotten})
-        self._forgotten.update(forgotten)
+        self._forgotten.add(forgotten)
         return PipelineEvidence(
             method="sisa", claim="exact", forgotten=len(gone), rows=len(left), bound=0.0, relative_bound=0.0,
             features_changed=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from . import _core
 from ._core import Evidence
 from ._errors import warn_if_missed
 from ._html import table
+from ._tables import rows_of
 
 
 class Receipt:
@@ -195,18 +196,8 @@ class ModelFile:
         return np.array([each["probabilities"] for each in found], dtype=np.float64)
 
     def _table(self, source: Any) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a frame or an array."""
-        if hasattr(source, "columns"):
-            names = [str(name) for name in source.columns]
-            columns = [list(source[name]) for name in source.columns]
-            return names, [[_cell(value) for value in row] for row in zip(*columns)]
-        rows = np.asarray(source, dtype=object)
-        names = [column[0] for column in self.summary()["feature_columns"]]
-        if rows.ndim != 2 or rows.shape[1] != len(names):
-            raise ValueError(
-                f"the array has shape {rows.shape}; it must have a column for each of {', '.join(names)}, in this order"
-            )
-        return names, [[_cell(value) for value in row] for row in rows]
+        """Columns and rows of a frame, of records or of an array."""
+        return rows_of(source, lambda: [column[0] for column in self.summary()["feature_columns"]])
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """A linear model, naive Bayes of counts, or a network as ONNX, in single precision; written to `path` where one is given.
@@ -283,27 +274,19 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def _cell(value: Any) -> Any:
-    """A cell as a number, a text, or None where there is nothing."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value)).lower()
-    if isinstance(value, np.generic):
-        value = value.item()
-    # pandas and polars have marks of their own for what is missing; none of them equals itself, or is a number or a text.
-    if value is None or isinstance(value, (int, float, str)):
-        return value
-    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)
-
-
 def _listed(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _share(value: int | float | None) -> dict[str, int | float] | None:
+def _share(name: str, value: int | float | None) -> dict[str, int | float] | None:
     """A whole number of rows, or a share of them."""
     if value is None:
         return None
-    return {"share": value} if isinstance(value, float) else {"rows": int(value)}
+    if isinstance(value, float) and 0.0 <= value <= 1.0:
+        return {"share": value}
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return {"rows": value}
+    raise ValueError(f"{name} = {value!r} is out of range; give a whole number of rows, or a share from 0.0 to 1.0")
 
 
 def create(
@@ -351,14 +334,16 @@ def create(
     seed: int = 0,
     n_shards: int | None = None,
     n_slices: int = 1,
+    encrypt: bool = False,
     overwrite: bool = False,
+    replace: bool = False,
 ) -> ModelFile:
-    """Fits a model to the rows of files (CSV, JSON lines, Parquet, svmlight) and writes it to `path`. The options are those of
+    """Fits a model to rows of files (CSV, JSON lines, Parquet, svmlight) or of memory and writes it to `path`. The options are those of
     the command ``efface fit``, which ``efface help fit`` and docs/features.md describe.
 
     Parameters
     ----------
-    source : path or list of paths
+    source : path, list of paths, frame, Arrow table, dict of columns, or list of dicts
     target : str or list of str
         The columns to predict; none for k-means and svmlight.
     model : {"ridge", "ridge_classifier", "logistic", "softmax", "naive_bayes", "gaussian_nb", "multinomial_nb", \
@@ -383,6 +368,12 @@ def create(
         Rows that judge the model; ``summary()["scores"]`` has the figures.
     n_shards, n_slices :
         A model in shards (SISA).
+    encrypt : bool
+        Whether rows and arrays are encrypted, under a key in the key file.
+    overwrite : bool
+        Whether a model at `path` is given up, and its log with it.
+    replace : bool
+        Whether the model at `path` is fitted anew on these rows while its log, keys and list of what it has forgotten go on.
     """
     balanced = isinstance(class_weight, str)
     if balanced and class_weight != "balanced":
@@ -391,11 +382,19 @@ def create(
         raise ValueError(f"alpha = {alpha!r} does not exist; a number and 'auto' do")
     if scale not in (None, "standard", "minmax"):
         raise ValueError(f"scale = {scale!r} does not exist; 'standard', 'minmax' and None do")
+    if analyzer not in ("word", "char", "char_wb"):
+        raise ValueError(f"analyzer = {analyzer!r} does not exist; 'word', 'char' and 'char_wb' do")
+    if norm not in (None, "l2"):
+        raise ValueError(f"norm = {norm!r} does not exist; 'l2' and None do")
+    if sublinear and not tfidf:
+        raise ValueError("sublinear weighs counts of words; it needs tfidf=True")
     if isinstance(impute, str) and impute != "mean":
         raise ValueError(f"impute = {impute!r} does not exist; 'mean', a number and None do")
+    several = not isinstance(source, (str, bytes)) and isinstance(source, Sequence)
+    paths = [source] if _is_path(source) else list(source) if several and all(map(_is_path, source)) else None
     words: Any = "none" if stop_words is None else "english" if stop_words == "english" else None
     options = {
-        "files": [os.fspath(each) for each in ([source] if _is_path(source) else source)],
+        "files": [os.fspath(each) for each in paths or ()],
         "target": _listed(target),
         "model": model,
         "alpha": None if isinstance(alpha, str) else alpha,
@@ -426,8 +425,8 @@ def create(
         "ngrams": list(ngrams),
         "analyzer": analyzer,
         "stop_words": words or {"listed": _listed(stop_words or ())},
-        "min_df": _share(min_df),
-        "max_df": _share(max_df),
+        "min_df": _share("min_df", min_df),
+        "max_df": _share("max_df", max_df),
         "vocabulary": None if vocabulary is None else list(vocabulary),
         "max_features": max_features,
         "n_hashed": n_hashed,
@@ -441,8 +440,10 @@ def create(
         "seed": seed,
         "n_shards": n_shards,
         "n_slices": n_slices,
+        "encrypt": encrypt,
     }
-    report = _core.fit_file(os.fspath(path), json.dumps(options), overwrite)
+    rows = rows_of(source) if paths is None else None
+    report = _core.fit_file(os.fspath(path), json.dumps(options), rows, overwrite, replace)
     relative = report["summary"]["relative_bound"]
     # A bound that says nothing is None there.
     bound = float("inf") if relative is None else relative

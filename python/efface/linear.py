@@ -17,6 +17,7 @@ from ._base import Forgetting
 from ._core import Evidence
 from ._errors import RefusedError, warn_if_missed
 from ._labels import classes_of, numbers_of, targets
+from ._rows import RowCall
 
 L = TypeVar("L", bound="_Linear")
 C = TypeVar("C", bound="_LinearClassifier")
@@ -119,32 +120,46 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
     def _recipe(self, outputs: int) -> dict[str, Any]:
         return _ridge(self)
 
-    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Ridge:
+    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> Ridge:
         """Fits the model from scratch.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_rows, n_features)
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        row_ids : array-like of int, optional
-            A name for each row; its position where none is given.
+        row_ids : array-like of int or str, "index", optional
+            A name for each row: its position where none is given, the index of a pandas frame for ``"index"``.
         sample_weight : array-like, optional
+        subject : array-like of str or int, optional
+            The person that each row belongs to; ``forget(subject=...)`` then finds all rows of one.
         """
+        call = RowCall.of(X, row_ids, subject)
         with self._all_or_nothing():
             X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
             self._flat = y.ndim == 1
             weights = _input.weights(sample_weight, X)
-            self._begin(X, _columns(y), row_ids, weights)
+            self._begin(X, _columns(y), call, weights)
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, allow_forgotten: bool = False
+        self,
+        X: Any,
+        y: Any,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        subject: Any = None,
+        allow_forgotten: bool = False,
     ) -> Ridge:
-        """Adds rows to the model; the result is that of fitting all rows."""
+        """Adds rows to the model; the result is that of fitting all rows.
+
+        A forgotten id, or a row of a forgotten subject, is refused unless ``allow_forgotten`` says otherwise.
+        """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids, sample_weight)
+            return self.fit(X, y, row_ids, sample_weight, subject=subject)
+        call = RowCall.of(X, row_ids, subject)
         X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
-        self._join(X, _columns(y), row_ids, _input.weights(sample_weight, X), allow_forgotten)
+        self._join(X, _columns(y), call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
@@ -159,8 +174,9 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
         1.0
         """
         self._held()
+        call = RowCall.of(X, row_ids)
         X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
-        return self._replace(X, _columns(y), row_ids, _input.weights(sample_weight, X))
+        return self._replace(X, _columns(y), call, _input.weights(sample_weight, X))
 
     def predict(self, X: Any) -> _input.Floats:
         """The predicted targets."""
@@ -234,7 +250,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     _weighs_classes = False
     class_weight: Any
 
-    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> None:
         with self._all_or_nothing():
             X, y = _input.features(self, X, reset=True, y=y)
             found, numbers = classes_of(y, classes)
@@ -246,7 +262,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 own = np.ones(X.shape[0]) if weights is None else weights
                 self._class_factors = self._factors(numbers, own)
                 weights = own * self._class_factors[numbers]
-            self._begin(X, targets(numbers, len(found), self._low), row_ids, weights)
+            self._begin(X, targets(numbers, len(found), self._low), call, weights)
 
     def _factors(self, numbers: npt.NDArray[np.intp], own: _input.Floats) -> _input.Floats:
         """What the rows of each class count for, beside their own weights."""
@@ -291,33 +307,35 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         own = (model.weights / self._class_factors[numbers])[stays]
         factors = self._factors(numbers[stays], own)
         evidence = model.refit(gone, np.ascontiguousarray(own * factors[numbers[stays]]), corrected)
-        held.left(gone)
+        held.names.leave(gone)
         self._class_factors = factors
         warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
         return evidence
 
-    def forget(self, row_ids: Any, method: str = "auto", **settings: Any) -> Evidence:
+    def forget(self, row_ids: Any = None, method: str = "auto", *, subject: Any = None, **settings: Any) -> Evidence:
         """Takes rows out of the model; see :meth:`Ridge.forget`. With ``class_weight="balanced"`` the weights of all rows change, so
         that the rows that stay are fitted anew."""
         if not isinstance(self.class_weight, str):
-            return super().forget(row_ids, method, **settings)
+            return super().forget(row_ids, method, subject=subject, **settings)
         if method not in ("auto", "retrain"):
             raise RefusedError(
                 f"balanced weights of classes follow from the rows, and {method} would leave them as they are; use auto or retrain"
             )
         held = self._held()
-        gone = self._named(held, row_ids)
+        gone = self._asked(held, row_ids, subject)
         strange = gone[~np.isin(gone, held.model.ids)]
         if len(strange) or len(np.unique(gone)) < len(gone) or len(gone) >= held.model.rows:
             # The native half has the words for it.
-            return super().forget(row_ids, method, **settings)
+            return super().forget(row_ids, method, subject=subject, **settings)
         evidence = self._rebalance(gone)
         assert evidence is not None
         return evidence
 
-    def fit(self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> C:
+    def fit(
+        self: C, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None
+    ) -> C:
         """Fits the model from scratch; see :meth:`Ridge.fit` for the arguments."""
-        self._fit(X, y, None, row_ids, sample_weight)
+        self._fit(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
         return self
 
     def partial_fit(
@@ -328,29 +346,32 @@ class _LinearClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        subject: Any = None,
         allow_forgotten: bool = False,
     ) -> C:
         """Adds rows to the model; the result is that of fitting all rows.
 
         The first call fits. It may name ``classes`` that have no row yet where the model can do without them.
         """
+        call = RowCall.of(X, row_ids, subject)
         if not self.__sklearn_is_fitted__():
-            self._fit(X, y, classes, row_ids, sample_weight)
+            self._fit(X, y, classes, call, sample_weight)
             return self
         X, y = _input.features(self, X, reset=False, y=y)
         numbers = numbers_of(y, self.classes_)
         weights = self._weighed(numbers, _input.weights(sample_weight, X))
-        self._join(X, targets(numbers, len(self.classes_), self._low), row_ids, weights, allow_forgotten)
+        self._join(X, targets(numbers, len(self.classes_), self._low), call, weights, allow_forgotten)
         self._rebalance(np.empty(0, dtype=np.uint64))
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows; the result is that of fitting the rows as corrected."""
         self._held()
+        call = RowCall.of(X, row_ids)
         X, y = _input.features(self, X, reset=False, y=y)
         numbers = numbers_of(y, self.classes_)
         weights = self._weighed(numbers, _input.weights(sample_weight, X))
-        evidence = self._replace(X, targets(numbers, len(self.classes_), self._low), row_ids, weights)
+        evidence = self._replace(X, targets(numbers, len(self.classes_), self._low), call, weights)
         return self._rebalance(np.empty(0, dtype=np.uint64), X.shape[0]) or evidence
 
     def decision_function(self, X: Any) -> _input.Floats:
@@ -503,8 +524,8 @@ class LogisticRegression(_LinearClassifier):
             recipe["privacy"] = None
         return recipe
 
-    def _fit(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> None:
-        super()._fit(X, y, classes, row_ids, sample_weight)
+    def _fit(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> None:
+        super()._fit(X, y, classes, call, sample_weight)
         steps = max(1, self._held().model.iterations)
         self.n_iter_ = np.array([steps], dtype=np.int32)
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline as _Pipeline
 from ._base import Forgetting
 from ._core import Evidence
 from ._errors import RefusedError
+from ._rows import ForgottenNames, index_of
 from .steps import RowNames, count, join, plain, take
 
 _STRANGERS = ("refuse", "name")
@@ -90,16 +91,14 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         """
         self._check()
         if isinstance(row_ids, str) and row_ids == "index":
-            if not hasattr(X, "index"):
-                raise TypeError('row_ids="index" takes the index of a pandas frame, and X has none')
-            row_ids = list(X.index)
+            row_ids = index_of(X)
         names = RowNames(row_ids, count(X))
         # Copies: the caller's table may change, and a row that leaves must leave for good.
         rows = X.copy() if hasattr(X, "copy") else list(X)
         targets = None if y is None else np.array(y)
         steps, _ = self._fitted_steps(self.steps, rows, targets, names)
         self._put(steps, rows, targets, names)
-        self._forgotten: set[Any] = set()
+        self._forgotten = ForgottenNames()
         return self
 
     def partial_fit(
@@ -109,15 +108,13 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         if not self._has_rows():
             return self.fit(X, y, row_ids)
         more = RowNames(row_ids, count(X), self._names.next)
-        back = [name for name in more.names if name in self._forgotten]
-        if back and not allow_forgotten:
-            raise RefusedError(f"row id {back[0]!r} was forgotten; allow_forgotten=True takes it in again")
+        self._forgotten.check(more.names, allow_forgotten)
         names = RowNames([*self._names.names, *more.names], len(self._names.names) + len(more.names))
         rows = join(self._rows, X)
         targets = None if self._targets is None else np.concatenate([self._targets, np.asarray(y)])
         steps, _ = self._fitted_steps(self.steps, rows, targets, names)
         self._put(steps, rows, targets, names)
-        self._forgotten.difference_update(back)
+        self._forgotten.drop(more.names)
         return self
 
     def forget(self, row_ids: Any, method: str = "auto", *, tolerance: float | None = None) -> PipelineEvidence:
@@ -157,7 +154,7 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
                 evidence = steps[-1][1].forget(np.empty(0, dtype=np.uint64))
         forgotten = {self._names.names[place] for place in gone}
         self._put(steps, rows, targets, names)
-        self._forgotten.update(forgotten)
+        self._forgotten.add(forgotten)
         return PipelineEvidence(
             method="retrain" if evidence is None or changed else evidence.method,
             claim="exact" if evidence is None else evidence.claim,

@@ -15,6 +15,7 @@ from . import _input
 from ._base import Forgetting
 from ._core import Evidence
 from ._labels import classes_of, numbers_of, targets
+from ._rows import RowCall
 from .clusters import seed_of
 from .linear import _columns, _threads, _whole
 
@@ -124,9 +125,9 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         low = getattr(self.estimator, "_low", 0.0)
         return targets(numbers_of(y, self.classes_), len(self.classes_), low)
 
-    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None) -> Sisa:
+    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> Sisa:
         """Deals the rows to shards by their ids and trains each; see :meth:`Ridge.fit` for the arguments."""
-        return self._first(X, y, None, row_ids, sample_weight)
+        return self._first(X, y, None, RowCall.of(X, row_ids, subject), sample_weight)
 
     def _check(self, X: Any) -> None:
         """Whether the estimator takes such features."""
@@ -134,7 +135,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         if check is not None:
             check(X)
 
-    def _first(self, X: Any, y: Any, classes: Any, row_ids: Any, sample_weight: Any) -> Sisa:
+    def _first(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> Sisa:
         if not isinstance(self.estimator, Forgetting):
             raise TypeError(
                 f"estimator is a {type(self.estimator).__name__}; it must be an estimator of efface, such as Ridge(); "
@@ -157,7 +158,7 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
                 self._flat = y.ndim == 1
             if X.shape[0] < _whole("n_shards", self.n_shards):
                 raise ValueError(f"n_samples={X.shape[0]} should be >= n_shards={self.n_shards}.")
-            self._begin(X, table, row_ids, _input.weights(sample_weight, X))
+            self._begin(X, table, call, _input.weights(sample_weight, X))
         return self
 
     def partial_fit(
@@ -168,20 +169,23 @@ class Sisa(MetaEstimatorMixin, Forgetting):  # type: ignore[misc]
         row_ids: Any = None,
         sample_weight: Any = None,
         *,
+        subject: Any = None,
         allow_forgotten: bool = False,
     ) -> Sisa:
         """Adds rows: the shards that they fall to are trained again."""
+        call = RowCall.of(X, row_ids, subject)
         if not self.__sklearn_is_fitted__():
-            return self._first(X, y, classes, row_ids, sample_weight)
+            return self._first(X, y, classes, call, sample_weight)
         X, table = self._checked(X, y)
-        self._join(X, table, row_ids, _input.weights(sample_weight, X), allow_forgotten)
+        self._join(X, table, call, _input.weights(sample_weight, X), allow_forgotten)
         return self
 
     def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
         """Replaces the content of rows; their shards are trained again."""
         self._held()
+        call = RowCall.of(X, row_ids)
         X, table = self._checked(X, y)
-        return self._replace(X, table, row_ids, _input.weights(sample_weight, X))
+        return self._replace(X, table, call, _input.weights(sample_weight, X))
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, _input.Floats]:
         if _has_classes(self):

@@ -6,7 +6,10 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import sklearn.linear_model
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -189,6 +192,72 @@ def test_onnx_answers_as_the_file_does(kind, tmp_path):
     labels = np.array(json.loads(notes["classes"]))[found.argmax(axis=1)]
     assert labels.tolist() == model.predict(frame).tolist()
     assert [each.kind for each in model.receipts()] == ["fit", "forget", "export"]
+
+
+def test_frames_records_and_arrays_are_rows(houses):
+    frame = pd.DataFrame({"house": ["h90", "h91"], "owner": ["p9", "p9"], "rooms": [2, 3], "area": [9.0, 4.0], "price": [170, 210]})
+    expected = houses.predict(frame)
+    assert expected.shape == (2,) and expected.dtype == np.float64
+    same = [
+        frame.to_dict("records"),
+        {name: frame[name].tolist() for name in frame},
+        pl.from_pandas(frame),
+        pa.Table.from_pandas(frame),
+        frame[["rooms", "area"]].to_numpy(),
+        [[2, 9.0], [3, 4.0]],
+    ]
+    for rows in same:
+        assert np.array_equal(houses.predict(rows), expected)
+    with pytest.raises(TypeError, match="give the path"):
+        houses.predict(3)
+    with pytest.raises(ValueError, match="1 and 2 rows"):
+        houses.predict({"rooms": [1, 2], "area": [1]})
+    assert houses.learn(frame).learned == 2
+    assert houses.amend(frame.assign(price=[180, 220])).outcome == "done"
+    assert houses.forget(["h90"]).forgotten == 1
+
+
+def test_a_frame_is_fitted_whole_and_anew(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(10.0, 3.0, size=(60, 3)), columns=list("abc"))
+    frame["y"] = frame["a"] - frame["b"] + rng.normal(size=60)
+    frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(60), unit="D")
+    frame["split"] = np.where(np.arange(60) < 50, "train", "test")
+    frame.loc[3, "b"] = np.nan
+    model = efface.create(
+        frame, tmp_path / "m.efface", target="y", ignore="split", dates="day", where="split = train", scale="standard",
+        impute="mean", alpha=0.5, holdout=0.2, encrypt=True,
+    )  # fmt: skip
+    assert model.summary()["scores"]
+    text = pd.DataFrame({"t": ["good day", "bad day", "good work", "bad work"] * 5, "y": [1.0, 0.0] * 10})
+    text["n"] = [f"n{at}" for at in range(20)]
+    path = tmp_path / "t.efface"
+    settings = {"target": "y", "id": "n", "text": "t", "tfidf": True, "ngrams": (1, 2), "fit_intercept": False}
+    words = efface.create(text, path, stop_words=["day"], min_df=2, max_df=0.9, **settings)
+    theirs = make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), stop_words=["day"], min_df=2, max_df=0.9),
+        sklearn.linear_model.Ridge(solver="cholesky", fit_intercept=False),
+    ).fit(text["t"], text["y"])
+    assert np.allclose(words.predict(text), theirs.predict(text["t"]), atol=1e-10)
+    words.forget(["n0", "n1"])
+    again = theirs.fit(text["t"][2:], text["y"][2:])
+    assert np.allclose(words.predict(text), again.predict(text["t"]), atol=1e-10)
+    # The log goes on, and what was forgotten stays so.
+    with pytest.raises(efface.RefusedError, match="forgotten"):
+        efface.create(text, path, replace=True, **settings)
+    newer = efface.create(text[2:], path, replace=True, **settings)
+    assert [each.kind for each in newer.receipts()] == ["fit", "forget", "refit"]
+    for wrong, message in [
+        ({"analyzer": "line"}, "'word', 'char' and 'char_wb' do"),
+        ({"norm": "l1"}, "'l2' and None do"),
+        ({"min_df": 2.5}, "min_df = 2.5"),
+        ({"sublinear": True}, "needs tfidf"),
+        ({"target": "nothing"}, "nothing"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            efface.create(frame, tmp_path / "x.efface", **{"target": "y", **wrong})
+    with pytest.raises(TypeError, match="no names for its columns"):
+        efface.create(np.zeros((3, 2)), tmp_path / "x.efface", target="y")
 
 
 def test_files_that_are_no_models(tmp_path):

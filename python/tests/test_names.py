@@ -30,7 +30,6 @@ FRAME = pd.DataFrame(X, columns=list("abcd"), index=NAMES)
         (lambda: efface.LogisticRegression(forget_tol=1e-8), MANY),
         (efface.GaussianNB, MANY),
         (lambda: efface.RidgeClassifier(class_weight="balanced"), MANY),
-        (lambda: efface.Sisa(efface.Ridge(), n_shards=3), Y),
     ],
 )
 def test_rows_are_named_by_the_index_of_a_frame(made, y, tmp_path):

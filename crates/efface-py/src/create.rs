@@ -9,7 +9,7 @@ use efface::features::{
 use efface::{
     BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax,
 };
-use efface_engine::{ClassWeight, Error, FitRequest, Result, RowSource, ScoringPlan, Sharding};
+use efface_engine::{ClassWeight, Error, FitRequest, RecordTable, Result, RowSource, ScoringPlan, Sharding};
 use efface_io::{RowCondition, Source, TableDialect};
 use serde::Deserialize;
 
@@ -62,6 +62,7 @@ pub(crate) struct CreateOptions {
     seed: u64,
     n_shards: Option<usize>,
     n_slices: usize,
+    encrypt: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -102,15 +103,18 @@ enum StopWordList {
 }
 
 impl CreateOptions {
-    pub(crate) fn request(self) -> Result<FitRequest> {
+    /// The request, on rows in memory where there are some.
+    pub(crate) fn request(self, rows: Option<RecordTable>) -> Result<FitRequest> {
         let (model, model_for_numbers) = self.recipe()?;
         let steps = self.steps()?;
         let dialect = self.dialect()?;
         let open = |path: &PathBuf| -> Result<Source> {
             Ok(Source::open(path, None)?.with_dialect(dialect.clone())?)
         };
-        let files: Result<Vec<Source>> = self.files.iter().map(open).collect();
-        let mut source = RowSource::several(files?)?;
+        let mut source = match rows {
+            Some(rows) => RowSource::Records(rows),
+            None => RowSource::several(self.files.iter().map(open).collect::<Result<Vec<Source>>>()?)?,
+        };
         if let Some(condition) = &self.r#where {
             let condition = RowCondition::parse(condition)
                 .map_err(|error| Error::Request { what: error.to_string(), hint: None })?;
@@ -156,6 +160,7 @@ impl CreateOptions {
         request.dates = self.dates;
         request.ignore = self.ignore;
         request.positive = self.positive;
+        request.encrypt = self.encrypt;
         Ok(request)
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use efface::features::Cell;
 use efface_engine::{
-    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, Silent, fit, named_method,
+    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, Silent, fit, named_method, refit,
 };
 use efface_io::Source;
 use efface_receipt::KeyRing;
@@ -212,17 +212,25 @@ impl ModelFile {
     }
 }
 
-/// Fits a model as the options say, which are JSON, and writes it; the report.
+/// Fits a model as the options say, which are JSON, and writes it; the report. The rows are those of the files that the options
+/// name, unless there are some here. With `replace` the log of the model at `path` goes on.
 #[pyfunction]
+#[pyo3(signature = (path, options, rows, overwrite, replace))]
 pub(crate) fn fit_file<'py>(
     py: Python<'py>,
     path: PathBuf,
     options: &str,
+    rows: Option<(Vec<String>, Bound<'py, PyAny>)>,
     overwrite: bool,
+    replace: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options: CreateOptions =
         serde_json::from_str(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let report = py.detach(|| fit(&options.request()?, &path, overwrite, &Silent));
+    let rows = rows.map(|(columns, rows)| records(py, columns, &rows)).transpose()?;
+    let report = py.detach(|| {
+        let request = options.request(rows)?;
+        if replace { refit(&request, &path, &Silent) } else { fit(&request, &path, overwrite, &Silent) }
+    });
     let report = report.map_err(|error| errors::engine(py, error))?;
     plain(py, &report)
 }
