@@ -67,6 +67,11 @@ impl CallbackReceiver {
         tokio::time::timeout(Duration::from_secs(20), self.came.recv()).await.unwrap().unwrap()
     }
 
+    /// What has come, if anything has.
+    pub(crate) fn try_next(&mut self) -> Option<ReceivedCallback> {
+        self.came.try_recv().ok()
+    }
+
     /// Whether nothing has come.
     pub(crate) fn is_untouched(&mut self) -> bool {
         self.came.try_recv().is_err()
