@@ -43,7 +43,6 @@ pub(super) struct ChangeWorker {
 impl ChangeWorker {
     /// Works until nobody can send orders any more, and then finishes those that were sent.
     pub(super) fn run(mut self, orders: &Receiver<ChangeOrder>) {
-        yield_to_predictions();
         // An order that was taken out of the queue while a group was gathered, and is of another kind.
         let mut next = None;
         loop {
@@ -110,17 +109,6 @@ impl ChangeWorker {
         }
     }
 }
-
-/// Lets threads that answer requests go first where processors are few: a change takes milliseconds, a prediction
-/// microseconds.
-#[cfg(target_os = "linux")]
-fn yield_to_predictions() {
-    // On Linux a priority is that of a thread. Without it everything works, only less evenly.
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 10);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn yield_to_predictions() {}
 
 fn send(answer: ChangeAnswer, report: Result<ChangeReport, Error>) {
     // Whoever asked may have gone away; what was done is done.
