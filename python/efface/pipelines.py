@@ -117,6 +117,20 @@ class Pipeline(_Pipeline):  # type: ignore[misc]
         self._forgotten.drop(more.names)
         return self
 
+    def amend(self, X: Any, y: Any = None, *, row_ids: Any) -> Pipeline:
+        """Replaces the content of rows; the pipeline is then that of the rows as corrected, which stand behind the others."""
+        if not self._has_rows():
+            raise NotFittedError("This Pipeline instance is not fitted yet. Call 'fit' before 'amend'.")
+        corrected = RowNames(index_of(X) if isinstance(row_ids, str) and row_ids == "index" else row_ids, count(X))
+        names, left = self._names.without(self._names.places(corrected.names))
+        together = RowNames([*names.names, *corrected.names], len(names.names) + len(corrected.names))
+        together.next = max(together.next, names.next)
+        rows = join(take(self._rows, left), X)
+        targets = None if self._targets is None else np.concatenate([self._targets[left], np.asarray(y)])
+        steps, _ = self._fitted_steps(self.steps, rows, targets, together)
+        self._put(steps, rows, targets, together)
+        return self
+
     def forget(self, row_ids: Any, method: str = "auto", *, tolerance: float | None = None) -> PipelineEvidence:
         """Takes rows out of every step.
 
