@@ -150,15 +150,11 @@ class ModelFile:
 
     def learn(self, source: Any) -> Report:
         """Adds the rows of a file, or of a frame whose columns are those of the file that the model was fitted on."""
-        if not _is_path(source):
-            return self._report(*self._file.learn_rows(*self._table(source)))
-        return self._report(*self._file.learn(os.fspath(source)))
+        return self._report(*self._file.learn(self._rows(source)))
 
     def amend(self, source: Any) -> Report:
         """Replaces rows by those of the same id in a file or a frame."""
-        if not _is_path(source):
-            return self._report(*self._file.amend_rows(*self._table(source)))
-        return self._report(*self._file.amend(os.fspath(source)))
+        return self._report(*self._file.amend(self._rows(source)))
 
     def _report(self, fields: dict[str, Any], evidence: Evidence) -> Report:
         warn_if_missed(evidence.tolerance_missed, evidence.relative_bound, evidence.tolerance, 3)
@@ -176,9 +172,9 @@ class ModelFile:
             name, or an array, whose columns are in the order of ``summary()["feature_columns"]``, an array: labels of a
             classifier or clusters, else numbers, with a column for each target where there are several.
         """
+        found = self._file.predict(self._rows(source))
         if _is_path(source):
-            return self._file.predict(os.fspath(source))
-        found = self._file.predict_rows(*self._table(source))
+            return found
         if found and found[0]["label"] is not None:
             return np.array([each["label"] for each in found])
         scores = np.array([each["scores"] for each in found], dtype=np.float64)
@@ -186,17 +182,15 @@ class ModelFile:
 
     def predict_proba(self, source: Any) -> npt.NDArray[np.float64]:
         """The probability of every class, a line for each row of a file, a frame or an array."""
-        found = (
-            self._file.predict(os.fspath(source))
-            if _is_path(source)
-            else self._file.predict_rows(*self._table(source))
-        )
+        found = self._file.predict(self._rows(source))
         if any(each["probabilities"] is None for each in found):
             raise AttributeError(f"a model of {self.summary()['model']} has no probabilities")
         return np.array([each["probabilities"] for each in found], dtype=np.float64)
 
-    def _table(self, source: Any) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a frame, of records or of an array."""
+    def _rows(self, source: Any) -> Any:
+        """A path, or the columns and rows of a frame, of records or of an array."""
+        if _is_path(source):
+            return os.fspath(source)
         return rows_of(source, lambda: [column[0] for column in self.summary()["feature_columns"]])
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:

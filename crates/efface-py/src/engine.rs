@@ -1,11 +1,12 @@
 //! Model files: the engine from Python.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use efface::features::Cell;
 use efface_engine::{
-    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, Silent, fit, named_method, refit,
+    Engine, ForgetOptions, ForgetRequest, RecordTable, RowSelection, RowSource, Silent, fit, named_method,
+    refit,
 };
 use efface_io::Source;
 use efface_receipt::KeyRing;
@@ -34,8 +35,23 @@ impl ModelFile {
     }
 }
 
-fn source(py: Python<'_>, path: &Path) -> PyResult<Source> {
-    Source::open(path, None).map_err(|error| errors::engine(py, error.into()))
+/// Rows that Python hands over: a file, or the names of columns and the cells of rows.
+#[derive(FromPyObject)]
+enum GivenRows<'py> {
+    Table(Vec<String>, Bound<'py, PyAny>),
+    Path(PathBuf),
+}
+
+impl GivenRows<'_> {
+    fn source(self, py: Python<'_>) -> PyResult<RowSource> {
+        match self {
+            Self::Table(columns, rows) => Ok(records(py, columns, &rows)?.into()),
+            Self::Path(path) => {
+                let source = Source::open(&path, None).map_err(|error| errors::engine(py, error.into()))?;
+                Ok(source.into())
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -88,23 +104,23 @@ impl ModelFile {
         Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }
 
-    /// Adds the rows of a file.
-    fn learn<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
-        let source = source(py, &path)?;
+    /// Adds rows.
+    fn learn<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+        let source = rows.source(py)?;
         let report = self.with(py, |engine| engine.learn(&source, &Silent))?;
         Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }
 
-    /// Replaces rows by the rows of the same id in a file.
-    fn amend<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
-        let source = source(py, &path)?;
+    /// Replaces rows by rows of the same id.
+    fn amend<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
+        let source = rows.source(py)?;
         let report = self.with(py, |engine| engine.amend(&source, &Silent))?;
         Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }
 
-    /// The scores and labels of the rows of a file.
-    fn predict<'py>(&self, py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        let source = source(py, &path)?;
+    /// The scores and labels of rows.
+    fn predict<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let source = rows.source(py)?;
         let found = self.with(py, |engine| {
             let mut found = Vec::new();
             engine.predict(&source, &mut |prediction| {
@@ -114,49 +130,6 @@ impl ModelFile {
             Ok(found)
         })?;
         plain(py, &found)
-    }
-
-    /// The scores and labels of the rows of a table.
-    fn predict_rows<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<String>,
-        rows: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let table = records(py, columns, rows)?;
-        let found = self.with(py, |engine| {
-            let mut found = Vec::new();
-            engine.predict(&table, &mut |prediction| {
-                found.push(prediction);
-                Ok(())
-            })?;
-            Ok(found)
-        })?;
-        plain(py, &found)
-    }
-
-    /// Adds the rows of a table.
-    fn learn_rows<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<String>,
-        rows: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
-        let table = records(py, columns, rows)?;
-        let report = self.with(py, |engine| engine.learn(&table, &Silent))?;
-        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
-    }
-
-    /// Replaces rows by the rows of the same id in a table.
-    fn amend_rows<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<String>,
-        rows: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Evidence)> {
-        let table = records(py, columns, rows)?;
-        let report = self.with(py, |engine| engine.amend(&table, &Silent))?;
-        Ok((plain(py, &report)?, Evidence { inner: report.evidence }))
     }
 
     /// The model as ONNX; the log names the copy and where it goes.
