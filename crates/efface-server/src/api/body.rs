@@ -12,7 +12,6 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
-use super::numbers::rows_of_numbers;
 use crate::problem::{Problem, ProblemCode};
 
 /// Whole numbers up to here are numbers; larger ones would lose digits and are taken as text.
@@ -25,20 +24,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = json_bytes(request, state).await?;
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+        if essence.as_deref() != Some("application/json") {
+            let detail = "the header Content-Type must be application/json";
+            return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
         parse(&bytes).map(Self)
     }
-}
-
-/// The bytes of a body that says that it is JSON.
-async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-    if essence.as_deref() != Some("application/json") {
-        let detail = "the header Content-Type must be application/json";
-        return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
-    }
-    Bytes::from_request(request, state).await.map_err(unreadable)
 }
 
 /// Rows to score.
@@ -53,11 +47,8 @@ impl<S: Send + Sync> FromRequest<S> for RowsToScore {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = json_bytes(request, state).await?;
-        if let Some(rows) = rows_of_numbers(&bytes) {
-            return Ok(Self::Ordered(rows));
-        }
-        match parse(&bytes)? {
+        let JsonBody(body) = JsonBody::from_request(request, state).await?;
+        match body {
             ScoredBody { rows: Some(rows), cells: None } => Ok(Self::Named(records(rows)?)),
             ScoredBody { rows: None, cells: Some(cells) } => Ok(Self::Ordered(ordered(cells)?)),
             _ => Err(Problem::invalid("one of `rows` and `cells` is needed, and not both")),

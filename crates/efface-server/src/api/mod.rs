@@ -7,7 +7,6 @@ mod erasures;
 mod guard;
 mod ledger;
 mod models;
-mod numbers;
 mod opendsr;
 mod operation;
 mod path;
