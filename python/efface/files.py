@@ -318,6 +318,14 @@ def create(
     vocabulary: Iterable[str] | None = None,
     max_features: int | None = None,
     n_hashed: int | None = None,
+    target_encode: str | Iterable[str] = (),
+    target_smoothing: float = 10.0,
+    polynomial: int | None = None,
+    interactions: bool = False,
+    fourier: int | None = None,
+    fourier_scale: float = 1.0,
+    pca: int | None = None,
+    svd: int | None = None,
     where: str | None = None,
     delimiter: str | None = None,
     decimal_comma: bool = False,
@@ -356,6 +364,11 @@ def create(
         What gaps in numeric columns are filled with; ``indicator`` adds a feature that says where they were.
     tfidf, sublinear, norm, ngrams, analyzer, stop_words, min_df, max_df, vocabulary, max_features, n_hashed :
         How texts become features, as in scikit-learn's ``TfidfVectorizer`` and ``HashingVectorizer``.
+    target_encode, target_smoothing :
+        Columns whose levels become mean targets, drawn towards the mean of all rows as if that were so many rows more.
+    polynomial, interactions, fourier, fourier_scale, pca, svd :
+        What the features of all columns become: products of up to so many, so many random Fourier features by ``seed``, or so
+        many components. One of the four.
     where, delimiter, decimal_comma, missing :
         Which rows of the files are read, and how the files are written.
     test, holdout, cv :
@@ -424,6 +437,14 @@ def create(
         "vocabulary": None if vocabulary is None else list(vocabulary),
         "max_features": max_features,
         "n_hashed": n_hashed,
+        "target_encode": _listed(target_encode),
+        "target_smoothing": target_smoothing,
+        "polynomial": polynomial,
+        "interactions": interactions,
+        "fourier": fourier,
+        "fourier_scale": fourier_scale,
+        "pca": pca,
+        "svd": svd,
         "where": where,
         "delimiter": delimiter,
         "decimal_comma": decimal_comma,

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 import sklearn.linear_model
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler, TargetEncoder
 
 import efface
 
@@ -306,3 +307,33 @@ def test_a_file_in_the_way_is_not_overwritten(houses, tmp_path):
         efface.create(tmp_path / "houses.csv", houses.path, target="price", id="house")
     again = efface.create(tmp_path / "houses.csv", houses.path, target="price", id="house", overwrite=True)
     assert again.summary()["rows"] == 40
+
+
+@pytest.mark.parametrize("step", ["polynomial", "interactions", "pca", "svd", "target"])
+def test_features_of_all_columns_are_those_of_scikit_learn(step, tmp_path):
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(2.0, [1.0, 2.0, 3.0, 5.0], size=(60, 4)), columns=list("abcd"))
+    frame["town"] = rng.choice(["Ulm", "Köln", "Bonn", "Kiel"], 60)
+    frame["y"] = frame["a"] * frame["b"] - frame["d"] + rng.normal(size=60)
+    numbers = list("abcd")
+    options, theirs = {
+        "polynomial": ({"polynomial": 3}, PolynomialFeatures(3, include_bias=False)),
+        "interactions": ({"polynomial": 2, "interactions": True}, PolynomialFeatures(2, interaction_only=True)),
+        "pca": ({"pca": 2}, PCA(2)),
+        "svd": ({"svd": 3}, TruncatedSVD(3, algorithm="arpack")),
+        "target": (
+            {"target_encode": "town", "target_smoothing": 4.0},
+            make_column_transformer((TargetEncoder(smooth=4.0), ["town"]), remainder="passthrough"),
+        ),
+    }[step]
+    columns = [*numbers, "town"] if step == "target" else numbers
+    ignored = [] if step == "target" else ["town"]
+    table = frame.assign(row=range(60))
+    model = efface.create(table, tmp_path / "m.efface", target="y", id="row", alpha=0.3, ignore=ignored, **options)
+    model.forget([str(row) for row in range(10)])
+    left = frame.iloc[10:]
+    # The plain encoding: scikit-learn's own fit_transform cross-fits mean targets.
+    features = theirs.fit(left[columns], left["y"]).transform(left[columns])
+    ridge = sklearn.linear_model.Ridge(alpha=0.3, solver="cholesky").fit(features, left["y"])
+    assert np.allclose(model.predict(left[columns]), ridge.predict(features), rtol=1e-9, atol=1e-9)
+    assert not {each.code for each in model.forget(["11"]).evidence.not_covered} & {"feature_components", "feature_scale"}

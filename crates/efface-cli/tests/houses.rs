@@ -299,6 +299,12 @@ fn features_forget_with_their_rows() {
         "--text text --numeric size --impute mean,indicator --scale standard --analyzer char_wb --ngrams 2,3",
         "--ignore text --impute constant=-1 --scale minmax",
         "--ignore text --impute indicator",
+        "--text text --numeric size --impute mean --scale standard --vocab 6 --polynomial 2",
+        "--text text --numeric size --impute mean --vocab 9 --polynomial 3 --interactions",
+        "--text text --tfidf --fourier 25 --fourier-scale 0.7 --seed 3",
+        "--text text --numeric size --impute mean --scale standard --tfidf --vocab 20 --pca 5",
+        "--text text --svd 6",
+        "--target-encode text --impute mean --target-smoothing 3",
     ] {
         let folder = Folder::new();
         folder.write("all.csv", reviews(0..40));
@@ -336,6 +342,8 @@ fn steps_that_make_no_sense_are_refused() {
     let folder = Folder::new();
     folder.write("all.csv", reviews(0..10));
     folder.write("rows.svmlight", "1 1:2\n2 2:1\n");
+    // Four corners of a square vary as much along either side.
+    folder.write("even.csv", "a,b,y\n1,1,1\n1,-1,2\n-1,1,3\n-1,-1,4\n");
     for (words, code, said) in [
         ("fit all.csv --target stars --text text --ngrams 2,1", 2, "runs of 2 to 1"),
         (
@@ -349,6 +357,20 @@ fn steps_that_make_no_sense_are_refused() {
         ("fit all.csv --target stars --text text --sublinear", 2, "--tfidf"),
         ("fit rows.svmlight --scale standard", 2, "svmlight lines have no columns"),
         ("fit all.csv --target stars --text text --min-df 99", 3, "no word of column `text` is left"),
+        ("fit all.csv --target stars --text text --polynomial 1", 3, "it must be 2 to 4"),
+        ("fit all.csv --target stars --text text --pca 2 --svd 2", 2, "cannot be used with"),
+        ("fit all.csv --target stars --text text --pca 0", 3, "1 or more"),
+        ("fit all.csv --target stars --text text --pca 4000", 3, "ask for at most 9"),
+        ("fit all.csv --target stars --text text --fourier 5 --fourier-scale 0", 3, "above 0"),
+        ("fit all.csv --target stars --text text --interactions", 2, "--polynomial"),
+        ("fit all.csv --target stars --target-encode nowhere", 4, "there is no column `nowhere`"),
+        ("fit all.csv --target stars --target-encode text --text text", 2, "choose one"),
+        (
+            "fit all.csv --model kmeans --clusters 2 --ignore stars --target-encode text",
+            2,
+            "k-means has no target",
+        ),
+        ("fit even.csv --target y --pca 1", 3, "as much along direction 2 as along direction 1"),
     ] {
         let ended = folder.run(words);
         assert!(ended.err.contains(said), "{words}: {ended:?}");

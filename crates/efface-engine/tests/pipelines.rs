@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use efface::features::{
-    ColumnScale, FeatureSteps, MissingNumbers, RowShare, StopWords, TermWeighting, TextAnalyzer, TextUnit,
-    WordSource, WordSteps,
+    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords, TargetEncoding,
+    TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
 use efface::{BernoulliNb, ComplementNb, KMeans, Logistic, Method, NotCovered, Recipe, Softmax};
 use efface_engine::{
@@ -60,6 +60,7 @@ fn all_steps(request: &mut FitRequest) {
             most_rows: Some(RowShare::Share(0.9)),
             weighting: Some(TermWeighting::default()),
         },
+        ..FeatureSteps::default()
     };
     request.text = vec!["words".into()];
     request.numeric = vec!["size".into(), "age".into()];
@@ -154,6 +155,64 @@ const PIPELINES: &[Pipeline] = &[
         words(request);
         request.targets = vec!["stars".into()];
         request.model = ComplementNb::default().into();
+    }),
+    ("ridge on products of everything", |request| {
+        all_steps(request);
+        request.words = WordSource::Learned(8);
+        request.steps.expansion = FeatureExpansion::Polynomial { degree: 2, interactions: false };
+    }),
+    ("logistic on interactions", |request| {
+        numbers(request);
+        request.ignore = vec!["words".into()];
+        request.steps.scale = ColumnScale::Standard;
+        request.steps.expansion = FeatureExpansion::Polynomial { degree: 3, interactions: true };
+        request.targets = vec!["liked".into()];
+        request.model = Logistic::default().tolerance(1e-10).into();
+    }),
+    ("ridge on random waves of everything", |request| {
+        all_steps(request);
+        request.steps.expansion = FeatureExpansion::Fourier { features: 20, scale: 3.0, seed: 5 };
+    }),
+    ("ridge on principal components", |request| {
+        all_steps(request);
+        request.steps.expansion = FeatureExpansion::Components { count: 4, centred: true };
+    }),
+    ("ridge on principal components of numbers", |request| {
+        numbers(request);
+        request.steps.scale = ColumnScale::Standard;
+        request.steps.expansion = FeatureExpansion::Components { count: 1, centred: true };
+    }),
+    ("logistic on singular vectors", |request| {
+        words(request);
+        request.steps.expansion = FeatureExpansion::Components { count: 3, centred: false };
+        request.targets = vec!["liked".into()];
+        request.model = Logistic::default().tolerance(1e-10).into();
+    }),
+    ("naive Bayes on principal components", |request| {
+        numbers(request);
+        request.steps.scale = ColumnScale::Standard;
+        request.steps.expansion = FeatureExpansion::Components { count: 2, centred: true };
+        request.targets = vec!["stars".into()];
+        *request = request.clone().naive_bayes();
+    }),
+    ("ridge on mean targets", |request| {
+        numbers(request);
+        request.ignore = vec!["words".into()];
+        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 2.0 });
+    }),
+    ("logistic on mean targets alone", |request| {
+        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 2.0 });
+        request.ignore = ["words", "size", "age"].map(String::from).to_vec();
+        request.targets = vec!["liked".into()];
+        request.model = Logistic::default().tolerance(1e-10).into();
+    }),
+    ("softmax on mean targets of three classes", |request| {
+        numbers(request);
+        request.ignore = vec!["words".into()];
+        request.steps.scale = ColumnScale::Standard;
+        request.steps.target_means = Some(TargetEncoding { columns: vec!["colour".into()], smoothing: 0.0 });
+        request.targets = vec!["stars".into()];
+        request.model = Softmax::default().tolerance(1e-10).into();
     }),
     // Every word is a feature, and its smoothing counts them.
     ("naive Bayes on all words", |request| {

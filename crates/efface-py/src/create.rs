@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use efface::features::{
-    ColumnScale, FeatureSteps, MissingNumbers, RowShare, StopWords, TermWeighting, TextAnalyzer, TextUnit,
-    WordSource, WordSteps,
+    ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords, TargetEncoding,
+    TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
 use efface::{
     BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax,
@@ -47,6 +47,14 @@ pub(crate) struct CreateOptions {
     ngrams: (usize, usize),
     analyzer: UnitWord,
     stop_words: StopWordList,
+    target_encode: Vec<String>,
+    target_smoothing: f64,
+    polynomial: Option<u32>,
+    interactions: bool,
+    fourier: Option<usize>,
+    fourier_scale: f64,
+    pca: Option<usize>,
+    svd: Option<usize>,
     min_df: Option<RowShare>,
     max_df: Option<RowShare>,
     vocabulary: Option<Vec<String>>,
@@ -243,7 +251,34 @@ impl CreateOptions {
                 most_rows: self.max_df,
                 weighting: self.tfidf.then_some(weighting),
             },
+            target_means: (!self.target_encode.is_empty()).then(|| TargetEncoding {
+                columns: self.target_encode.clone(),
+                smoothing: self.target_smoothing,
+            }),
+            expansion: self.expansion()?,
         })
+    }
+
+    /// What becomes of the features of all columns together.
+    fn expansion(&self) -> Result<FeatureExpansion> {
+        let components = |count, centred| FeatureExpansion::Components { count, centred };
+        let scale = self.fourier_scale;
+        let asked = [
+            self.polynomial
+                .map(|degree| FeatureExpansion::Polynomial { degree, interactions: self.interactions }),
+            self.fourier.map(|features| FeatureExpansion::Fourier { features, scale, seed: self.seed }),
+            self.pca.map(|count| components(count, true)),
+            self.svd.map(|count| components(count, false)),
+        ];
+        let asked: Vec<FeatureExpansion> = asked.into_iter().flatten().collect();
+        match asked.as_slice() {
+            [] => Ok(FeatureExpansion::None),
+            [one] => Ok(*one),
+            _ => Err(Error::Request {
+                what: "two of polynomial, fourier, pca and svd are asked for; choose one".into(),
+                hint: None,
+            }),
+        }
     }
 
     fn dialect(&self) -> Result<TableDialect> {

@@ -195,6 +195,65 @@ pub enum FeatureError {
         /// The columns needed.
         width: u64,
     },
+    /// A setting of a step is outside of its range.
+    #[error("{name} is {value}; it must be {range}")]
+    Expansion {
+        /// What was set.
+        name: &'static str,
+        /// To what.
+        value: String,
+        /// The accepted range.
+        range: &'static str,
+    },
+    /// Random waves of so many features would need too much memory.
+    #[error(
+        "{waves} Fourier features of {features} features need {} random numbers, more than {limit}; ask for fewer of either",
+        *features as u64 * *waves as u64
+    )]
+    TooManyWaves {
+        /// The features of the columns.
+        features: usize,
+        /// The features asked for.
+        waves: usize,
+        /// The most numbers.
+        limit: u64,
+    },
+    /// There are more features than components are worked out of.
+    #[error(
+        "components are worked out from the products of up to {limit} features, and the columns have {features}; use a smaller \
+         vocabulary, fewer hash buckets or fewer columns"
+    )]
+    TooManyProducts {
+        /// The features of the columns.
+        features: usize,
+        /// The most of them.
+        limit: usize,
+    },
+    /// The rows have fewer directions than were asked for.
+    #[error(
+        "{count} components are asked for, and the rows differ in {distinct} directions; ask for at most {distinct}"
+    )]
+    TooManyComponents {
+        /// The components asked for.
+        count: usize,
+        /// The directions that there are.
+        distinct: usize,
+    },
+    /// The rows do not say which direction is the last.
+    #[error(
+        "the rows vary as much along direction {} as along direction {count}, so that they do not say which {count} components are \
+         meant; ask for one more or one less",
+        count + 1
+    )]
+    NoGap {
+        /// The components asked for.
+        count: usize,
+    },
+    /// The products of features overflow.
+    #[error(
+        "the products of the features are not finite, so that they have no components; scale the columns first"
+    )]
+    NoDirections,
     /// A stored encoder does not make sense.
     #[error("the stored encoder is damaged: {0}")]
     Damaged(String),

@@ -29,6 +29,8 @@ pub enum NotCovered {
         /// The column.
         column: String,
     },
+    /// The components of all columns follow from rows that are gone.
+    FeatureComponents,
     /// An approximate step left something in the parameters.
     ApproximateStep,
     /// The model in memory remembers a run of gradient descent.
@@ -90,6 +92,7 @@ impl NotCovered {
             Self::ColumnKind { column: column() },
             Self::ChosenWords { column: column(), words: 1000 },
             Self::FeatureScale { column: column() },
+            Self::FeatureComponents,
             Self::ApproximateStep,
             Self::DescentPath,
             Self::DeadColumns { norm: 1e-3 },
@@ -116,6 +119,7 @@ impl NotCovered {
             Self::ColumnKind { .. } => "column_kind",
             Self::ChosenWords { .. } => "chosen_words",
             Self::FeatureScale { .. } => "feature_scale",
+            Self::FeatureComponents => "feature_components",
             Self::ApproximateStep => "approximate_step",
             Self::DescentPath => "descent_path",
             Self::DeadColumns { .. } => "dead_columns",
@@ -153,6 +157,10 @@ impl fmt::Display for NotCovered {
                 f,
                 "the scale or the weights of column `{column}`: they follow from rows that are gone too, and this method \
                  keeps the features as they are; auto and retrain make them anew"
+            ),
+            Self::FeatureComponents => f.write_str(
+                "the components of the columns: they follow from rows that are gone too, and this method keeps the features as \
+                 they are; auto and retrain work them out anew",
             ),
             Self::ApproximateStep => f.write_str(
                 "what an approximate step leaves of the rows in the parameters, at most as much as the bound allows: \

@@ -48,6 +48,39 @@ pub(crate) struct FeatureArguments {
     /// Leave out words in more rows than this
     #[arg(long, value_name = "ROWS", value_parser = share)]
     pub(crate) max_df: Option<RowShare>,
+
+    /// Columns whose levels become the mean of their targets, drawn towards the mean of all rows; as scikit-learn's TargetEncoder
+    /// gives for new rows
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    pub(crate) target_encode: Vec<String>,
+
+    /// How many rows the mean of all targets counts for beside those of a level
+    #[arg(long, value_name = "ROWS", requires = "target_encode", default_value_t = 10.0)]
+    pub(crate) target_smoothing: f64,
+
+    /// Add the products of up to N features: 2 to 4
+    #[arg(long, value_name = "N", group = "expansion")]
+    pub(crate) polynomial: Option<u32>,
+
+    /// Multiply different features alone, without squares
+    #[arg(long, requires = "polynomial")]
+    pub(crate) interactions: bool,
+
+    /// Take N random Fourier features, which approximate a Gaussian kernel and follow from --seed
+    #[arg(long, value_name = "N", group = "expansion")]
+    pub(crate) fourier: Option<usize>,
+
+    /// The distance at which rows are still alike to Fourier features
+    #[arg(long, value_name = "S", requires = "fourier", default_value_t = 1.0)]
+    pub(crate) fourier_scale: f64,
+
+    /// Take the first K principal components of the features
+    #[arg(long, value_name = "K", group = "expansion")]
+    pub(crate) pca: Option<usize>,
+
+    /// Take the first K singular vectors of the features, whose origin is 0 and not the mean
+    #[arg(long, value_name = "K", group = "expansion")]
+    pub(crate) svd: Option<usize>,
 }
 
 /// How numeric columns are scaled.

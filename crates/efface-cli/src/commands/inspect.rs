@@ -153,6 +153,9 @@ fn features(summary: &ModelSummary) -> String {
     if columns.len() > SHOWN {
         named.push(format!("and {} more columns", columns.len() - SHOWN));
     }
+    if let Some((words, _)) = &summary.feature_expansion {
+        named.push(format!("made into {words}"));
+    }
     let detail = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
     format!("{}, {kind}{detail}", summary.features)
 }

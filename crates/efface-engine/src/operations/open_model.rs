@@ -94,7 +94,7 @@ impl OpenModel {
             };
             if let (Some(encoder), Some(_)) = (&mut encoder, &manifest.waiting) {
                 for (_, row) in file::rows::waiting(connection, &manifest.outline())? {
-                    encoder.forget_row(&row.features.as_ref().entries());
+                    encoder.forget_row(&row.features.as_ref().entries(), &row.targets);
                 }
             }
             Ok(ModelSnapshot { manifest, encoder })

@@ -38,7 +38,7 @@ pub(crate) fn prepare_numbered(
 
 /// The rows of a file of columns or indices, and a model of them.
 fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress) -> Result<PreparedModel> {
-    let ObservedColumns { mut blueprint, encoder, remarks } = ingest::observe(request, progress)?;
+    let ObservedColumns { mut blueprint, mut encoder, remarks } = ingest::observe(request, progress)?;
     let reader = RowReader::new(None, encoder.as_ref());
     let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
@@ -48,6 +48,10 @@ fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress
     blueprint.weigh_classes(request.class_weight.as_ref())?;
 
     progress.start("fitting", None);
+    if let Some(encoder) = &mut encoder {
+        encoder.complete(&rows, blueprint.class_count() == Some(2))?;
+        blueprint.follow(encoder);
+    }
     let seen = features(&rows, encoder.as_ref(), &blueprint)?;
     let mut recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     let mut penalty = None;

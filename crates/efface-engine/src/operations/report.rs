@@ -154,6 +154,9 @@ pub struct ModelSummary {
     pub subjects: usize,
     /// Name, kind and number of features of each column.
     pub feature_columns: Vec<(String, String, usize)>,
+    /// What is made of the features of all columns together, and how many features that gives; None where they stay as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature_expansion: Option<(String, usize)>,
     /// Whether rows are kept as index–value pairs.
     pub sparse: bool,
     /// Rows ever forgotten.

@@ -192,9 +192,10 @@ impl Scorer {
         };
         let mut buffer = ScoreBuffer::new(loaded);
         let mut entries = Vec::new();
+        let binding = encoder.bind_in_order();
         for (position, cells) in (0..).zip(rows) {
             let line = position + 1;
-            let gaps = encoder.encode_in_order(cells, line, &mut entries)?;
+            let gaps = binding.encode(cells, line, &mut entries)?;
             let example = EncodedExample {
                 line,
                 position,

@@ -32,6 +32,11 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
     let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
+    let feature_expansion = encoder.as_ref().and_then(Encoder::describe_expansion);
+    let features = match &feature_expansion {
+        Some((_, features)) => *features,
+        None => feature_columns.iter().map(|(_, _, width)| width).sum(),
+    };
     let layout = manifest.blueprint.layout;
     // Rows of words are as long as their texts, which nobody would call dense.
     let stored_sparse = layout.is_sparse() || layout == RowLayout::WordIds;
@@ -51,7 +56,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         version: manifest.version,
         format: crate::FORMAT,
         rows: manifest.rows as usize,
-        features: feature_columns.iter().map(|(_, _, width)| width).sum(),
+        features,
         outputs,
         classes: blueprint.classes().map(|classes| classes.names().to_vec()),
         lambda: about.lambda,
@@ -66,6 +71,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         subject: blueprint.subject,
         subjects,
         feature_columns,
+        feature_expansion,
         forgotten: manifest.forgotten as usize,
         unscrubbed: waiting.as_ref().map_or(0, |waiting| waiting.rows.len()),
         unscrubbed_since: waiting.map(|waiting| clock::stamp(waiting.since)),

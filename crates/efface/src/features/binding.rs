@@ -19,6 +19,18 @@ impl Encoder {
     pub fn bind(&self, columns: &[String]) -> Result<ColumnBinding<'_>, FeatureError> {
         ColumnBinding::new(self, columns)
     }
+
+    /// Rows whose cells are in the order of the table that the encoder was built on.
+    pub fn bind_own(&self) -> ColumnBinding<'_> {
+        let positions = self.columns.iter().map(|column| column.position).collect();
+        ColumnBinding { encoder: self, positions, table_width: self.table_width }
+    }
+
+    /// Rows whose cells are in the order of [`columns`](Self::columns), and no others.
+    pub fn bind_in_order(&self) -> ColumnBinding<'_> {
+        let positions: Vec<usize> = (0..self.columns.len()).collect();
+        ColumnBinding { encoder: self, table_width: positions.len(), positions }
+    }
 }
 
 impl<'a> ColumnBinding<'a> {
@@ -38,7 +50,7 @@ impl<'a> ColumnBinding<'a> {
         Ok(Self { encoder, positions, table_width: columns.len() })
     }
 
-    /// As [`Encoder::encode`], with cells in the order of the bound table.
+    /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out.
     pub fn encode(
         &self,
         cells: &[Cell],
@@ -48,7 +60,7 @@ impl<'a> ColumnBinding<'a> {
         self.encoder.encode_bound(self.row(cells, line), out)
     }
 
-    /// As [`Encoder::encode_raw`], with cells in the order of the bound table.
+    /// Replaces `out` by the raw form of one row, sorted by place, each once, zeros left out.
     pub fn encode_raw(
         &self,
         cells: &[Cell],

@@ -31,7 +31,7 @@ pub struct EncoderBuilder {
 enum ColumnWatch {
     Ignored,
     Numeric(NumberSums),
-    Levels(HashMap<Box<str>, u64>),
+    Levels { levels: HashMap<Box<str>, u64>, as_means: bool },
     Learning(VocabularyLearner),
     Supplied { words: Vocabulary, documents: Vec<u64> },
     Hashed { hashed: HashedWords, documents: Vec<u64> },
@@ -51,6 +51,7 @@ impl EncoderBuilder {
     /// A builder for a table with these columns.
     pub fn new(columns: &[String], options: EncoderOptions) -> Result<Self, FeatureError> {
         let plans = options.plan(columns)?;
+        options.steps.check()?;
         let steps = options.steps;
         let weighted = steps.words.weighting.is_some();
         let (learned_words, settled) = match options.words {
@@ -70,7 +71,9 @@ impl EncoderBuilder {
         let watch = |plan: ColumnPlan| match plan {
             ColumnPlan::Ignore => ColumnWatch::Ignored,
             ColumnPlan::Numeric => ColumnWatch::Numeric(NumberSums::default()),
-            ColumnPlan::Categorical => ColumnWatch::Levels(HashMap::new()),
+            ColumnPlan::Categorical | ColumnPlan::Means => {
+                ColumnWatch::Levels { levels: HashMap::new(), as_means: plan == ColumnPlan::Means }
+            }
             ColumnPlan::Text => match &settled {
                 Some(settled) => settled.clone(),
                 None => ColumnWatch::Learning(learner.clone()),
@@ -107,7 +110,7 @@ impl EncoderBuilder {
             match watch {
                 ColumnWatch::Ignored => {}
                 ColumnWatch::Numeric(sums) => sums.learn(check_number(cell, line, column, gaps)?, steps),
-                ColumnWatch::Levels(levels) => {
+                ColumnWatch::Levels { levels, .. } => {
                     if !tally(levels, cell, self.max_words) {
                         return Err(FeatureError::TooManyForcedLevels {
                             column: column.clone(),
@@ -163,9 +166,9 @@ impl EncoderBuilder {
             let kind = match watch {
                 ColumnWatch::Ignored => continue,
                 ColumnWatch::Numeric(sums) => FeatureKind::Number { base, sums },
-                ColumnWatch::Levels(levels) => {
+                ColumnWatch::Levels { levels, as_means } => {
                     parts.names.extend(counted(column, levels));
-                    FeatureKind::Levels { inferred: false }
+                    FeatureKind::Levels { inferred: false, as_means }
                 }
                 ColumnWatch::Learning(learner) => {
                     parts.names.extend(learner.into_tallies().map(|(name, rows, total)| CountedName {
@@ -183,7 +186,7 @@ impl EncoderBuilder {
                 ColumnWatch::Inferring(inferring) => match inferring.levels(&name, gaps)? {
                     Some(levels) => {
                         parts.names.extend(counted(column, levels));
-                        FeatureKind::Levels { inferred: true }
+                        FeatureKind::Levels { inferred: true, as_means: false }
                     }
                     None => FeatureKind::Number { base, sums: inferring.sums },
                 },

@@ -3,25 +3,61 @@
 use super::feature_map::ColumnMap;
 use super::number_sums::NumberSums;
 use super::schema::{FeatureKind, MISSING, level_number};
+use super::target_means::TargetSums;
 use super::vocabulary::keep_commonest;
 use super::{Encoder, FeatureError, FeatureMap};
 use crate::not_covered::NotCovered;
+use crate::rows::{RowStore, Rows};
 
 impl Encoder {
-    /// A raw row is new: its numbers, levels and words count.
-    pub fn learn_row(&mut self, raw: &[(u32, f64)]) {
+    /// A raw row is new: its numbers, levels and words count, and its targets behind them.
+    pub fn learn_row(&mut self, raw: &[(u32, f64)], targets: &[f64]) {
         self.rows += 1;
-        self.count(raw, true);
+        self.count(raw, targets, true);
     }
 
     /// A raw row is gone: its numbers, levels and words count no more, and names that no row holds any more are erased.
     /// Returns how many were erased just now.
-    pub fn forget_row(&mut self, raw: &[(u32, f64)]) -> usize {
+    pub fn forget_row(&mut self, raw: &[(u32, f64)], targets: &[f64]) -> usize {
         self.rows = self.rows.saturating_sub(1);
-        self.count(raw, false)
+        self.count(raw, targets, false)
     }
 
-    fn count(&mut self, raw: &[(u32, f64)], come: bool) -> usize {
+    /// The last step of a fit: takes note of what raw rows say as a whole and with their targets, which are −1 and 1 where there
+    /// are two classes.
+    ///
+    /// # Errors
+    /// Components are asked for that these rows do not have.
+    pub fn complete(&mut self, rows: &Rows, two_classes: bool) -> Result<(), FeatureError> {
+        if self.steps.target_means.is_some() {
+            self.target_sums = TargetSums::new(rows.outputs(), two_classes);
+            for row in rows.iter() {
+                self.count_targets(&row.features.entries(), row.targets, true);
+            }
+            self.map = self.map_now()?;
+            self.index_map()?;
+        }
+        if let Some(map) = self.with_components(None, rows, true)? {
+            self.adopt(map)?;
+        }
+        Ok(())
+    }
+
+    /// Counts targets behind the levels whose features are means of them.
+    fn count_targets(&mut self, raw: &[(u32, f64)], targets: &[f64], come: bool) {
+        let is_mean = |place: &u32| {
+            let column = self.names.column(*place).and_then(|column| self.columns.get(column as usize));
+            column.is_some_and(|column| matches!(column.kind, FeatureKind::Levels { as_means: true, .. }))
+        };
+        let places: Vec<u32> = raw.iter().map(|(place, _)| *place).filter(is_mean).collect();
+        self.target_sums.count(places.into_iter(), targets, come);
+    }
+
+    fn count(&mut self, raw: &[(u32, f64)], targets: &[f64], come: bool) -> usize {
+        self.components_waiting = self.has_components();
+        if self.steps.target_means.is_some() {
+            self.count_targets(raw, targets, come);
+        }
         let numbers = self.numbers_of(raw);
         for (column, number) in self.columns.iter_mut().zip(numbers) {
             match &mut column.kind {
@@ -44,7 +80,11 @@ impl Encoder {
             if come {
                 self.names.learn(place, count);
             } else {
-                erased += usize::from(self.names.forget(place, count));
+                let is_erased = self.names.forget(place, count);
+                if is_erased {
+                    self.target_sums.drop_level(place);
+                }
+                erased += usize::from(is_erased);
             }
         }
         erased
@@ -78,7 +118,8 @@ impl Encoder {
         }
     }
 
-    /// The map that follows from the rows that are counted now; None where the present one gives the same features. With
+    /// The map of the columns that follows from the rows that are counted now; None where the present one gives the same features.
+    /// Components are not part of it, see [`with_components`](Self::with_components). With
     /// `allow_unused`, names that no row holds any more do not count: their features are unused until a map is made anew,
     /// which is all the same to a model that gives them the weight 0, and not to one that counts its features.
     ///
@@ -100,7 +141,7 @@ impl Encoder {
             }
             let now = self.column_map(at);
             let is_live = |place| self.names.rows(place) > 0;
-            let one = |map: ColumnMap| FeatureMap { columns: vec![map] };
+            let one = |map: ColumnMap| FeatureMap { columns: vec![map], components: None };
             if one(old.clone()).is_as(&one(now.clone()), is_live) {
                 continue;
             }
@@ -117,13 +158,19 @@ impl Encoder {
                 found.push(NotCovered::FeatureScale { column: name() });
             }
         }
+        if self.components_waiting {
+            found.push(NotCovered::FeatureComponents);
+        }
         found
     }
 
     /// The map that follows from what is counted.
     pub(super) fn map_now(&self) -> Result<FeatureMap, FeatureError> {
-        let map = FeatureMap { columns: (0..self.columns.len()).map(|at| self.column_map(at)).collect() };
-        if map.columns.iter().any(|column| column.width() > 0) {
+        let columns = (0..self.columns.len()).map(|at| self.column_map(at)).collect();
+        let map = FeatureMap { columns, components: None };
+        // The features of mean targets are known once the targets are.
+        let has_features = |map: &ColumnMap| map.width() > 0 || matches!(map, ColumnMap::Means { .. });
+        if map.columns.iter().any(has_features) {
             return Ok(map);
         }
         match self.columns.iter().find(|column| column.is_text()) {
@@ -144,6 +191,7 @@ impl Encoder {
             FeatureKind::Number { sums, .. } => ColumnMap::Number(sums.map(&self.steps)),
             FeatureKind::Supplied { words, documents, .. } => run(words.len() as u32, documents),
             FeatureKind::Hashed { hashed, documents, .. } => run(hashed.buckets(), documents),
+            FeatureKind::Levels { as_means: true, .. } => self.mean_map(at),
             FeatureKind::Levels { .. } => self.level_map(at),
             FeatureKind::Words { most } => {
                 let places = self.chosen_words(at as u32, *most);
@@ -168,6 +216,21 @@ impl Encoder {
         let mut places: Vec<u32> = words.into_iter().map(|(place, ..)| place).collect();
         places.sort_unstable();
         places
+    }
+
+    /// The mean targets of every level.
+    fn mean_map(&self, at: usize) -> ColumnMap {
+        let smoothing = self.steps.target_means.as_ref().map_or(0.0, |means| means.smoothing);
+        let mut levels: Vec<(u32, u64)> =
+            self.names.of_column(at as u32).map(|(place, _, rows, _)| (place, rows)).collect();
+        levels.sort_unstable();
+        let mean =
+            |(place, rows): &(u32, u64)| self.target_sums.level_means(*place, *rows, self.rows, smoothing);
+        ColumnMap::Means {
+            means: levels.iter().map(mean).collect(),
+            places: levels.into_iter().map(|(place, _)| place).collect(),
+            other: self.target_sums.means(self.rows),
+        }
     }
 
     /// One feature for each level; or one number, where the rows decided that the column is one-hot and all values that are
@@ -202,7 +265,7 @@ impl Encoder {
 
     /// Whether the rows decided that a column is one-hot, and all values that are left are numbers or missing.
     fn is_left_with_numbers(&self, at: usize) -> bool {
-        let FeatureKind::Levels { inferred: true } = self.columns[at].kind else { return false };
+        let FeatureKind::Levels { inferred: true, .. } = self.columns[at].kind else { return false };
         let mut live = self.names.of_column(at as u32).peekable();
         live.peek().is_some() && live.all(|(_, name, ..)| name == MISSING || level_number(name).is_some())
     }

@@ -29,21 +29,23 @@ fn build(header: &[&str], rows: &[Vec<Cell>], options: &EncoderOptions) -> Resul
 /// The features of a row by name.
 fn features(encoder: &Encoder, row: &[Cell]) -> BTreeMap<String, f64> {
     let mut out = Vec::new();
-    encoder.encode(row, 1, &mut out).unwrap();
-    out.into_iter().map(|(feature, value)| (encoder.name(feature).unwrap().into_owned(), value)).collect()
+    encoder.bind_own().encode(row, 1, &mut out).unwrap();
+    out.into_iter()
+        .map(|(feature, value)| (encoder.column_feature_name(feature).unwrap().into_owned(), value))
+        .collect()
 }
 
 /// Takes rows out of an encoder as an engine does.
 fn forget(encoder: &mut Encoder, gone: &[Vec<Cell>], left: &[Vec<Cell>]) -> Result<(), FeatureError> {
     let mut raw = Vec::new();
     for row in gone {
-        encoder.encode_raw(row, 1, &mut raw)?;
-        encoder.forget_row(&raw);
+        encoder.bind_own().encode_raw(row, 1, &mut raw)?;
+        encoder.forget_row(&raw, &[]);
     }
     if encoder.lacks_extremes() {
         encoder.drop_extremes();
         for row in left {
-            encoder.encode_raw(row, 1, &mut raw)?;
+            encoder.bind_own().encode_raw(row, 1, &mut raw)?;
             encoder.see_extremes(&raw);
         }
     }
@@ -119,14 +121,14 @@ fn features_that_are_kept_as_they_were_are_said() {
         EncoderOptions { text: names(&["t"]), words: WordSource::Learned(2), ..EncoderOptions::default() };
     let mut encoder = build(&["t"], &rows, &options).unwrap();
     let mut raw = Vec::new();
-    encoder.encode_raw(&rows[0], 1, &mut raw).unwrap();
-    encoder.forget_row(&raw);
+    encoder.bind_own().encode_raw(&rows[0], 1, &mut raw).unwrap();
+    encoder.forget_row(&raw, &[]);
     assert_eq!(encoder.not_covered(), [NotCovered::ChosenWords { column: "t".into(), words: 2 }]);
     options.steps.words.weighting = Some(TermWeighting::default());
     options.words = WordSource::Learned(9);
     let mut encoder = build(&["t"], &rows, &options).unwrap();
-    encoder.encode_raw(&rows[0], 1, &mut raw).unwrap();
-    encoder.forget_row(&raw);
+    encoder.bind_own().encode_raw(&rows[0], 1, &mut raw).unwrap();
+    encoder.forget_row(&raw, &[]);
     assert_eq!(encoder.not_covered(), [NotCovered::FeatureScale { column: "t".into() }]);
 }
 
@@ -148,8 +150,8 @@ fn new_names_get_places_and_become_features() {
     let unknown = encoder.bind(&names(&["t"])).unwrap().unknown_names(&new, 1).unwrap();
     encoder.admit(&unknown).unwrap();
     let mut raw = Vec::new();
-    encoder.encode_raw(&new, 1, &mut raw).unwrap();
-    encoder.learn_row(&raw);
+    encoder.bind_own().encode_raw(&new, 1, &mut raw).unwrap();
+    encoder.learn_row(&raw, &[]);
     let map = encoder.follow(true).unwrap().unwrap();
     encoder.adopt(map).unwrap();
     let all = [rows, vec![new]].concat();
@@ -178,7 +180,7 @@ fn any_steps() -> impl Strategy<Value = FeatureSteps> {
             let (unit, shortest, longest) = runs;
             let analyzer = TextAnalyzer::new(unit, shortest, longest, StopWords::None).unwrap();
             let words = WordSteps { analyzer, least_rows: least, most_rows: most, weighting };
-            FeatureSteps { scale, missing, words }
+            FeatureSteps { scale, missing, words, ..FeatureSteps::default() }
         },
     )
 }

@@ -9,10 +9,12 @@ use std::borrow::Cow;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use super::expansion::PreparedExpansion;
 use super::feature_map::ColumnMap;
 use super::named_places::{CountedName, NamedPlaces};
 use super::schema::{FeatureKind, MISSING};
-use super::{FeatureColumn, FeatureError, FeatureMap, FeatureSteps};
+use super::target_means::TargetSums;
+use super::{FeatureColumn, FeatureError, FeatureExpansion, FeatureMap, FeatureSteps};
 use crate::random::seeded;
 
 /// Turns rows into features. Built by an [`EncoderBuilder`](super::EncoderBuilder); can be stored.
@@ -27,12 +29,19 @@ pub struct Encoder {
     pub(super) rows: u64,
     pub(super) names: NamedPlaces,
     pub(super) map: FeatureMap,
+    /// The targets behind levels whose features are means of them; empty where there are none.
+    pub(super) target_sums: TargetSums,
+    /// Whether rows came or went since the components of all columns were worked out.
+    pub(super) components_waiting: bool,
     /// The first feature of each column, and at the end the number of all features.
     #[serde(skip)]
     pub(super) offsets: Vec<u32>,
     /// What becomes of each name, by its place from that of the first name on.
     #[serde(skip)]
     pub(super) targets: Vec<PlaceTarget>,
+    /// What makes features of those of all columns.
+    #[serde(skip)]
+    pub(super) expansion: PreparedExpansion,
 }
 
 /// What becomes of a name in a raw row.
@@ -48,6 +57,11 @@ pub(super) enum PlaceTarget {
     /// The number of such a column is missing.
     Gap {
         column: usize,
+    },
+    /// The level of a column whose features are mean targets, by its place in the list of them.
+    Level {
+        column: usize,
+        at: usize,
     },
 }
 
@@ -71,13 +85,26 @@ struct StoredEncoder {
     rows: u64,
     names: NamedPlaces,
     map: FeatureMap,
+    target_sums: TargetSums,
+    components_waiting: bool,
 }
 
 impl TryFrom<StoredEncoder> for Encoder {
     type Error = FeatureError;
 
     fn try_from(stored: StoredEncoder) -> Result<Self, FeatureError> {
-        let StoredEncoder { columns, table_width, steps, fixed_kinds, rows, names, map } = stored;
+        let StoredEncoder {
+            columns,
+            table_width,
+            steps,
+            fixed_kinds,
+            rows,
+            names,
+            map,
+            target_sums,
+            components_waiting,
+        } = stored;
+        steps.check()?;
         let damaged = |what: &str| Err(FeatureError::Damaged(what.into()));
         if columns.iter().any(|column| column.position >= table_width) {
             return damaged("a column lies outside the table");
@@ -106,8 +133,11 @@ impl TryFrom<StoredEncoder> for Encoder {
             rows,
             names,
             map,
+            target_sums,
+            components_waiting,
             offsets: Vec::new(),
             targets: Vec::new(),
+            expansion: PreparedExpansion::None,
         };
         encoder.index_map()?;
         Ok(encoder)
@@ -138,6 +168,9 @@ fn fits(column: &FeatureColumn, map: &ColumnMap) -> bool {
         (FeatureKind::Levels { .. }, ColumnMap::Values { places, values, .. }) => {
             places.len() == values.len() && places.is_sorted_by(|a, b| a < b)
         }
+        (FeatureKind::Levels { as_means: true, .. }, ColumnMap::Means { places, means, other }) => {
+            places.len() == means.len() && means.iter().all(|means| means.len() == other.len())
+        }
         _ => false,
     };
     counts && sound
@@ -165,9 +198,12 @@ impl Encoder {
             fixed_kinds,
             rows,
             names: NamedPlaces::new(fixed, names)?,
-            map: FeatureMap { columns: Vec::new() },
+            map: FeatureMap::default(),
+            target_sums: TargetSums::default(),
+            components_waiting: false,
             offsets: Vec::new(),
             targets: Vec::new(),
+            expansion: PreparedExpansion::None,
         };
         encoder.map = encoder.map_now()?;
         encoder.index_map()?;
@@ -176,12 +212,13 @@ impl Encoder {
 
     /// Takes a map over that [`follow`](Self::follow) gave.
     pub fn adopt(&mut self, map: FeatureMap) -> Result<(), FeatureError> {
+        self.components_waiting = self.components_waiting && map.components.is_none();
         self.map = map;
         self.index_map()
     }
 
     /// Makes what follows from the map.
-    fn index_map(&mut self) -> Result<(), FeatureError> {
+    pub(super) fn index_map(&mut self) -> Result<(), FeatureError> {
         self.offsets = self.map.offsets().map_err(|width| FeatureError::TooWide { width })?;
         let first = self.names.first();
         let mut targets = vec![PlaceTarget::Nothing; (self.names.end() - first) as usize];
@@ -208,10 +245,16 @@ impl Encoder {
                         set(*place, PlaceTarget::Gap { column })?;
                     }
                 }
+                ColumnMap::Means { places, .. } => {
+                    for (at, place) in places.iter().enumerate() {
+                        set(*place, PlaceTarget::Level { column, at })?;
+                    }
+                }
                 ColumnMap::Number(_) | ColumnMap::Run { .. } => {}
             }
         }
         self.targets = targets;
+        self.expansion = self.prepare_expansion()?;
         Ok(())
     }
 
@@ -235,11 +278,6 @@ impl Encoder {
         self.columns.iter().zip(&self.map.columns).map(describe).collect()
     }
 
-    /// The number of features, erased ones included.
-    pub fn width(&self) -> usize {
-        self.offsets.last().map_or(0, |&width| width as usize)
-    }
-
     /// The number of places in a raw row.
     pub fn raw_width(&self) -> usize {
         self.names.end() as usize
@@ -248,10 +286,11 @@ impl Encoder {
     /// Whether features are raw rows as they are.
     pub fn is_identity(&self) -> bool {
         !self.steps.missing.is_filled()
+            && self.steps.expansion == FeatureExpansion::None
             && self.map.columns.iter().all(|map| match map {
                 ColumnMap::Number(map) => map.is_identity(),
                 ColumnMap::Run { .. } => self.steps.words.weighting.is_none(),
-                ColumnMap::Names { .. } | ColumnMap::Values { .. } => false,
+                ColumnMap::Names { .. } | ColumnMap::Values { .. } | ColumnMap::Means { .. } => false,
             })
     }
 
@@ -269,13 +308,18 @@ impl Encoder {
     pub fn is_counted(&self) -> bool {
         self.has_counted_raw_rows()
             && self.steps.words.weighting.is_none()
-            && !self.map.columns.iter().any(|map| matches!(map, ColumnMap::Values { .. }))
+            && self.steps.expansion == FeatureExpansion::None
+            && !self
+                .map
+                .columns
+                .iter()
+                .any(|map| matches!(map, ColumnMap::Values { .. } | ColumnMap::Means { .. }))
     }
 
-    /// The name of a feature: the column for a number, `column=level` for a level, `column:word` for a word and
-    /// `column#7` for a hash bucket; `word` and `#7` when the words of one column are all there is. None for an erased
-    /// or impossible one.
-    pub fn name(&self, feature: u32) -> Option<Cow<'_, str>> {
+    /// The name of a feature of a column: the column for a number, `column=level` for a level, `mean(column)` for mean targets,
+    /// `column:word` for a word and `column#7` for a hash bucket; `word` and `#7` when the words of one column are all there is.
+    /// None for an erased or impossible one.
+    pub(super) fn column_feature_name(&self, feature: u32) -> Option<Cow<'_, str>> {
         let at = self.offsets.partition_point(|&offset| offset <= feature).checked_sub(1)?;
         let map = self.map.columns.get(at)?;
         let local = feature - self.offsets[at];
@@ -287,6 +331,8 @@ impl Encoder {
                 Cow::Owned(format!("{name}={MISSING}"))
             }
             (_, ColumnMap::Number(_) | ColumnMap::Values { .. }) => Cow::Borrowed(name),
+            (_, ColumnMap::Means { other, .. }) if other.len() == 1 => Cow::Owned(format!("mean({name})")),
+            (_, ColumnMap::Means { .. }) => Cow::Owned(format!("mean({name}){}", local + 1)),
             (FeatureKind::Levels { .. }, ColumnMap::Names { places, .. }) => {
                 Cow::Owned(format!("{name}={}", self.names.name(places[local as usize])?))
             }
@@ -299,21 +345,28 @@ impl Encoder {
 
     /// The features that have a name, in the order of the table and within a column in that of the alphabet.
     pub fn named_features(&self) -> Vec<(u32, String)> {
-        let mut named = Vec::with_capacity(self.width());
+        let mut named = Vec::with_capacity(self.column_width());
         for (map, offsets) in self.map.columns.iter().zip(self.offsets.windows(2)) {
             let start = named.len();
             let features = offsets[0]..offsets[1];
-            named.extend(features.filter_map(|feature| Some((feature, self.name(feature)?.into_owned()))));
+            named.extend(
+                features
+                    .filter_map(|feature| Some((feature, self.column_feature_name(feature)?.into_owned()))),
+            );
             if matches!(map, ColumnMap::Names { .. }) {
                 named[start..].sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
             }
         }
-        named
+        self.expanded_names(named)
     }
 
     /// Shift and scale of each feature, erased ones included: what a model sees is (x − shift) / scale. A weight of a word is a
-    /// scale of its own; that a text is then given the norm 1 is not part of it. None where every feature is as it is.
+    /// scale of its own; that a text is then given the norm 1 is not part of it. None where every feature is as it is, and where
+    /// what a model sees is made of the features of all columns, which then have no scale of their own.
     pub fn scales(&self) -> Option<Vec<(f64, f64)>> {
+        if self.steps.expansion != FeatureExpansion::None {
+            return None;
+        }
         let scales: Vec<(f64, f64)> = self.map.columns.iter().flat_map(ColumnMap::scales).collect();
         scales.iter().any(|scale| *scale != (0.0, 1.0)).then_some(scales)
     }
@@ -322,7 +375,8 @@ impl Encoder {
     pub fn is_sparse(&self) -> bool {
         let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });
         let levels: usize = self.map.columns.iter().filter(is_names).map(ColumnMap::width).sum();
-        levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text)
+        !self.expansion.is_dense()
+            && (levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text))
     }
 }
 

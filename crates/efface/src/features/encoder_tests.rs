@@ -25,7 +25,7 @@ fn build(header: &[&str], rows: &[&[&str]], options: EncoderOptions) -> Result<E
 }
 
 fn all_names(encoder: &Encoder) -> Vec<Option<String>> {
-    (0..encoder.width() as u32).map(|j| encoder.name(j).map(Into::into)).collect()
+    (0..encoder.width() as u32).map(|j| encoder.column_feature_name(j).map(Into::into)).collect()
 }
 
 const HEADER: [&str; 4] = ["id", "size", "colour", "note"];
@@ -49,20 +49,24 @@ fn kinds_names_and_values() {
     let expected =
         ["size", "colour=(missing)", "colour=blue", "colour=red", "note:bad", "note:good", "note:value"];
     assert_eq!(all_names(&encoder), expected.map(|n| Some(n.to_string())));
-    assert_eq!((encoder.width(), encoder.name(7), encoder.name(u32::MAX)), (7, None, None));
+    assert_eq!(
+        (encoder.width(), encoder.column_feature_name(7), encoder.column_feature_name(u32::MAX)),
+        (7, None, None)
+    );
     assert_eq!(
         encoder.columns().iter().map(|c| c.kind()).collect::<Vec<_>>(),
         ["numeric", "one-hot", "words"]
     );
     let mut out = vec![(99, 9.0)];
-    let encoded = encoder.encode(&cells(ROWS[0]), 2, &mut out).unwrap();
+    let encoded = encoder.bind_own().encode(&cells(ROWS[0]), 2, &mut out).unwrap();
     assert_eq!(
         (out.as_slice(), encoded),
         (&[(0, 2.5), (3, 1.0), (5, 2.0), (6, 1.0)][..], EncodingGaps::default())
     );
-    encoder.encode(&cells(ROWS[1]), 3, &mut out).unwrap();
+    encoder.bind_own().encode(&cells(ROWS[1]), 3, &mut out).unwrap();
     assert_eq!(out, [(1, 1.0), (4, 1.0)], "zero is left out, missing is a level");
-    let encoded = encoder.encode(&cells(&["", "1", "green", "good new words"]), 4, &mut out).unwrap();
+    let encoded =
+        encoder.bind_own().encode(&cells(&["", "1", "green", "good new words"]), 4, &mut out).unwrap();
     assert_eq!(out, [(0, 1.0), (5, 1.0)]);
     assert_eq!(encoded, EncodingGaps { unknown_levels: 1, unknown_words: 2 });
 }
@@ -80,7 +84,7 @@ fn kinds_are_inferred() {
     let mut out = Vec::new();
     let row = [text("nan"), Cell::Number(1.0), Cell::Number(3.0), text("x")];
     assert_eq!(
-        encoder.encode(&row, 2, &mut out),
+        encoder.bind_own().encode(&row, 2, &mut out),
         Err(FeatureError::NotFinite { line: 2, column: "csv".into() }),
         "what parses stays numeric and is refused with its line"
     );
@@ -145,11 +149,11 @@ fn words_alone_have_bare_names() {
     let learned = build(&HEADER, &ROWS, one(WordSource::Learned(2))).unwrap();
     assert_eq!(all_names(&learned), [Some("bad".to_string()), Some("good".into())]);
     let hashed = build(&HEADER, &ROWS, one(WordSource::Hashed(8))).unwrap();
-    assert_eq!((hashed.name(7).as_deref(), hashed.width()), (Some("#7"), 8));
+    assert_eq!((hashed.column_feature_name(7).as_deref(), hashed.width()), (Some("#7"), 8));
     let two = EncoderOptions { numeric: names(&["size"]), ..one(WordSource::Hashed(8)) };
-    assert_eq!(build(&HEADER, &ROWS, two).unwrap().name(8).as_deref(), Some("note#7"));
+    assert_eq!(build(&HEADER, &ROWS, two).unwrap().column_feature_name(8).as_deref(), Some("note#7"));
     let supplied = build(&HEADER, &[], one(WordSource::Supplied(names(&["value", "bad"])))).unwrap();
-    assert_eq!(supplied.name(0).as_deref(), Some("value"));
+    assert_eq!(supplied.column_feature_name(0).as_deref(), Some("value"));
     for encoder in [learned, hashed, supplied] {
         assert!(encoder.is_sparse());
     }
@@ -180,15 +184,18 @@ fn forgetting_a_row_erases_the_names_it_alone_held() {
     let before = encoder.clone();
     assert_eq!(encoder.not_covered(), Vec::<NotCovered>::new());
     let mut row = Vec::new();
-    encoder.encode_raw(&cells(ROWS[0]), 2, &mut row).unwrap();
-    encoder.learn_row(&row);
-    assert_eq!(encoder.forget_row(&row), 0);
+    encoder.bind_own().encode_raw(&cells(ROWS[0]), 2, &mut row).unwrap();
+    encoder.learn_row(&row, &[]);
+    assert_eq!(encoder.forget_row(&row, &[]), 0);
     assert_eq!(encoder, before, "learning and forgetting one row changes nothing");
-    assert_eq!(encoder.forget_row(&row), 3);
-    assert_eq!((encoder.name(3), encoder.name(5), encoder.width()), (None, None, 7));
+    assert_eq!(encoder.forget_row(&row, &[]), 3);
+    assert_eq!(
+        (encoder.column_feature_name(3), encoder.column_feature_name(5), encoder.width()),
+        (None, None, 7)
+    );
     let shown = format!("{encoder:?}");
     assert!(["\"red\"", "\"good\"", "\"value\""].iter().all(|name| !shown.contains(name)), "{shown}");
-    let encoded = encoder.encode(&cells(ROWS[0]), 2, &mut row).unwrap();
+    let encoded = encoder.bind_own().encode(&cells(ROWS[0]), 2, &mut row).unwrap();
     assert_eq!(
         (row.as_slice(), encoded),
         (&[(0, 2.5)][..], EncodingGaps { unknown_levels: 1, unknown_words: 3 })
@@ -223,15 +230,15 @@ proptest! {
         let mut raw = Vec::new();
         for row in &rows {
             let [t, l, n] = row.clone();
-            prop_assert_eq!(encoder.encode(row, 1, &mut straight), Ok(EncodingGaps::default()));
+            prop_assert_eq!(encoder.bind_own().encode(row, 1, &mut straight), Ok(EncodingGaps::default()));
             let binding = encoder.bind(&names(&["number", "text", "level"])).unwrap();
             binding.encode(&[n, t, l], 1, &mut bound).unwrap();
             prop_assert_eq!(&straight, &bound);
             prop_assert!(straight.is_sorted_by(|a, b| a.0 < b.0));
-            encoder.encode_raw(row, 1, &mut raw).unwrap();
+            encoder.bind_own().encode_raw(row, 1, &mut raw).unwrap();
             all.push(raw.clone());
         }
-        all.iter().for_each(|row| { encoder.forget_row(row); });
+        all.iter().for_each(|row| { encoder.forget_row(row, &[]); });
         prop_assert_eq!(all_names(&encoder).into_iter().flatten().collect::<Vec<_>>(), ["number"]);
     }
 }

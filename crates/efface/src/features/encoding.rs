@@ -7,52 +7,9 @@ use super::encoder::PlaceTarget;
 use super::feature_map::ColumnMap;
 use super::schema::{EncodingGaps, FeatureKind, MISSING, finite_number, text};
 use super::vocabulary::sum_duplicates;
-use super::{Cell, Encoder, FeatureError};
+use super::{Encoder, FeatureError};
 
 impl Encoder {
-    /// Replaces `out` by the features of one row: sorted by feature, each once, zeros left out. Cells are in the order
-    /// of the table that the encoder was built on; [`bind`](Self::bind) for any other.
-    pub fn encode(
-        &self,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        let positions = self.positions();
-        let row = BoundRow { cells, positions: &positions, table_width: self.table_width, line };
-        self.encode_bound(row, out)
-    }
-
-    /// The same for cells in the order of [`columns`](Self::columns) and no others.
-    pub fn encode_in_order(
-        &self,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        let positions: Vec<usize> = (0..self.columns.len()).collect();
-        let row = BoundRow { cells, positions: &positions, table_width: positions.len(), line };
-        self.encode_bound(row, out)
-    }
-
-    /// Replaces `out` by the raw form of one row, sorted by place, each once, zeros left out. Cells are in the order of the
-    /// table that the encoder was built on; [`bind`](Self::bind) for any other.
-    pub fn encode_raw(
-        &self,
-        cells: &[Cell],
-        line: u64,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        let positions = self.positions();
-        let row = BoundRow { cells, positions: &positions, table_width: self.table_width, line };
-        self.encode_raw_bound(row, out)
-    }
-
-    /// Where the columns stand in the table that the encoder was built on.
-    fn positions(&self) -> Vec<usize> {
-        self.columns.iter().map(|column| column.position).collect()
-    }
-
     pub(super) fn encode_bound(
         &self,
         row: BoundRow<'_>,
@@ -172,7 +129,7 @@ impl Encoder {
                 match self.target(place) {
                     PlaceTarget::Value { column, value } => numbers[column] = Some(value),
                     PlaceTarget::Gap { column } => numbers[column] = None,
-                    PlaceTarget::Nothing | PlaceTarget::Feature(_) => {}
+                    PlaceTarget::Nothing | PlaceTarget::Feature(_) | PlaceTarget::Level { .. } => {}
                 }
                 continue;
             }
@@ -219,6 +176,10 @@ impl Encoder {
                     let run = raw[start..].iter().take_while(|(place, _)| *place < base + width);
                     out.extend(run.map(|&(place, value)| (feature + (place - base), value)));
                 }
+                ColumnMap::Means { other, .. } => {
+                    let level = self.level_means(raw, at).unwrap_or(other);
+                    out.extend((feature..).zip(level.iter().copied()).filter(|(_, mean)| *mean != 0.0));
+                }
                 ColumnMap::Names { .. } => {}
             }
         }
@@ -230,6 +191,16 @@ impl Encoder {
         }
         out.sort_unstable_by_key(|(feature, _)| *feature);
         self.weigh(out);
+        self.expansion.expand(out);
+    }
+
+    /// The mean targets of the level that a raw row has in a column; None where the level is not known.
+    fn level_means(&self, raw: &[(u32, f64)], column: usize) -> Option<&Vec<f64>> {
+        let ColumnMap::Means { means, .. } = &self.map.columns[column] else { return None };
+        raw.iter().find_map(|(place, _)| match self.target(*place) {
+            PlaceTarget::Level { column: found, at } if found == column => means.get(at),
+            _ => None,
+        })
     }
 
     /// Gives counts of words their weights.

@@ -3,13 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::directions::FeatureComponents;
 use super::number_sums::NumberMap;
 
 /// Which raw places become which features, and how.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FeatureMap {
     pub(crate) columns: Vec<ColumnMap>,
+    /// The directions of the features of all columns, where steps ask for them and the rows were seen as a whole.
+    pub(crate) components: Option<FeatureComponents>,
 }
 
 /// How one column of the table becomes features, which follow those of the columns before it.
@@ -24,6 +26,8 @@ pub(crate) enum ColumnMap {
     Names { places: Vec<u32>, weights: Vec<f64> },
     /// All values that are left are numbers, so that the column is one feature: the value of each place.
     Values { map: NumberMap, places: Vec<u32>, values: Vec<f64>, missing: Option<u32> },
+    /// The mean targets of the levels at these places, a list for each, and those of any other level.
+    Means { places: Vec<u32>, means: Vec<Vec<f64>>, other: Vec<f64> },
 }
 
 impl ColumnMap {
@@ -33,6 +37,7 @@ impl ColumnMap {
             Self::Number(map) | Self::Values { map, .. } => map.width(),
             Self::Run { width, .. } => *width as usize,
             Self::Names { places, .. } => places.len(),
+            Self::Means { other, .. } => other.len(),
         }
     }
 
@@ -45,7 +50,7 @@ impl ColumnMap {
             Self::Run { weights, .. } | Self::Names { weights, .. } if !weights.is_empty() => {
                 weights.iter().map(|weight| (0.0, 1.0 / weight)).collect()
             }
-            Self::Run { .. } | Self::Names { .. } => vec![(0.0, 1.0); self.width()],
+            Self::Run { .. } | Self::Names { .. } | Self::Means { .. } => vec![(0.0, 1.0); self.width()],
         }
     }
 
@@ -71,13 +76,14 @@ impl ColumnMap {
             (Self::Values { map: a, .. }, Self::Values { map: b, .. }) => a != b,
             (Self::Run { weights: a, .. }, Self::Run { weights: b, .. })
             | (Self::Names { weights: a, .. }, Self::Names { weights: b, .. }) => a != b,
+            (Self::Means { .. }, Self::Means { .. }) => self != now,
             _ => false,
         }
     }
 }
 
 impl FeatureMap {
-    /// Whether this map gives the features that `now` gives, apart from names that no row holds.
+    /// Whether the columns of this map give the features that those of `now` give, apart from names that no row holds.
     pub(crate) fn is_as(&self, now: &Self, is_live: impl Fn(u32) -> bool) -> bool {
         self.columns.len() == now.columns.len()
             && self.columns.iter().zip(&now.columns).all(|(old, new)| old.is_as(new, &is_live))

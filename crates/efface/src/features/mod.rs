@@ -6,6 +6,8 @@
 //! ([`Encoder::learn_row`], [`Encoder::forget_row`]), so that after a forget [`Encoder::follow`] gives the features of an
 //! encoder that never saw the row.
 //!
+//! What the features of all columns become together ([`FeatureExpansion`]) is the last step: products, random waves, components.
+//!
 //! A [`TextAugmenter`] makes new texts from old ones with a table of [`Synonyms`].
 
 mod analyzer;
@@ -15,12 +17,17 @@ mod bound_row;
 mod builder;
 mod cell;
 mod choice;
+mod components;
+mod directions;
 mod encoder;
 mod encoding;
 mod exact_sum;
+mod expanding;
+mod expansion;
 mod feature_map;
 mod feature_rows;
 mod hashing;
+mod monomials;
 mod named_places;
 mod number_sums;
 mod options;
@@ -29,8 +36,10 @@ mod schema;
 mod steps;
 mod stop_words;
 mod synonyms;
+mod target_means;
 mod tokens;
 mod vocabulary;
+mod waves;
 
 pub use crate::feature_error::FeatureError;
 pub use analyzer::{LONGEST_RUN, StopWords, TextAnalyzer, TextUnit};
@@ -39,6 +48,7 @@ pub use binding::ColumnBinding;
 pub use bound_row::UnknownName;
 pub use builder::EncoderBuilder;
 pub use cell::Cell;
+pub use components::MOST_PRODUCTS;
 pub use encoder::Encoder;
 pub use feature_map::FeatureMap;
 pub use feature_rows::FeatureRow;
@@ -46,7 +56,11 @@ pub use hashing::HashedWords;
 pub use options::{EncoderOptions, WordSource};
 pub use rescaling::{FeatureRescale, RescaledFeatures};
 pub use schema::{EncodingGaps, FeatureColumn};
-pub use steps::{ColumnScale, FeatureSteps, MissingNumbers, RowShare, TermWeighting, WordSteps};
+pub use steps::{
+    ColumnScale, FeatureExpansion, FeatureSteps, HIGHEST_DEGREE, MOST_WAVES, MissingNumbers, RowShare,
+    TermWeighting, WordSteps,
+};
 pub use synonyms::Synonyms;
+pub use target_means::TargetEncoding;
 pub use tokens::tokens;
 pub use vocabulary::{MAX_DISTINCT_WORDS, Vocabulary, VocabularyLearner};

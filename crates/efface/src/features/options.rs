@@ -75,6 +75,8 @@ pub(crate) enum ColumnPlan {
     Ignore,
     Text,
     Categorical,
+    /// Levels whose features are their mean targets.
+    Means,
     Numeric,
     Infer,
 }
@@ -89,9 +91,12 @@ impl EncoderOptions {
             }
         }
         let mut plans: Vec<Option<(ColumnPlan, &'static str)>> = vec![None; columns.len()];
+        let no_columns = Vec::new();
+        let as_means = self.steps.target_means.as_ref().map_or(&no_columns, |means| &means.columns);
         for (names, plan, what) in [
             (&self.text, ColumnPlan::Text, "text"),
             (&self.categorical, ColumnPlan::Categorical, "categorical"),
+            (as_means, ColumnPlan::Means, "mean target"),
             (&self.numeric, ColumnPlan::Numeric, "numeric"),
             (&self.ignored, ColumnPlan::Ignore, "ignored (target, id, subject, weight or left out)"),
         ] {

@@ -4,7 +4,7 @@
 use super::feature_map::ColumnMap;
 use super::number_sums::NumberMap;
 use super::schema::FeatureKind;
-use super::{Encoder, FeatureMap};
+use super::{Encoder, FeatureExpansion, FeatureMap};
 
 /// How a feature changes in every row: x becomes factor·x + offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,15 +43,18 @@ impl FeatureRescale {
 impl Encoder {
     /// How all features change from those of `before` to those of `map`, which follows from the rows that are counted now.
     /// None where a row must be read to tell: other words are chosen, a gap is filled with another number, or the features of
-    /// a text are divided by their norm.
+    /// a text are divided by their norm, or what a model sees is made of the features of all columns.
     pub fn rescaling(&self, before: &Self, map: &FeatureMap) -> Option<RescaledFeatures> {
+        if self.steps.expansion != FeatureExpansion::None {
+            return None;
+        }
         let mut columns = Vec::with_capacity(map.columns.len());
         let mut features = Vec::with_capacity(before.width());
         for (at, (old, new)) in before.map.columns.iter().zip(&map.columns).enumerate() {
             let has_gaps = self.has_gaps(at) || before.has_gaps(at);
             columns.push(self.rescaled_column(old, new, has_gaps, &mut features)?);
         }
-        Some(RescaledFeatures { map: FeatureMap { columns }, features })
+        Some(RescaledFeatures { map: FeatureMap { columns, components: None }, features })
     }
 
     /// Whether a number is missing in some row of a column.

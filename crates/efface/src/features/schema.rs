@@ -38,6 +38,8 @@ pub(crate) enum FeatureKind {
     Levels {
         /// The rows decided that the column is one-hot, not the user.
         inferred: bool,
+        /// The feature of a level is the mean of its targets.
+        as_means: bool,
     },
     /// Words, whose names have places of their own; so many of them become features.
     Words { most: usize },
@@ -76,10 +78,11 @@ impl FeatureColumn {
         &self.name
     }
 
-    /// `numeric`, `one-hot`, `words` or `hashed words`.
+    /// `numeric`, `one-hot`, `mean target`, `words` or `hashed words`.
     pub fn kind(&self) -> &'static str {
         match self.kind {
             FeatureKind::Number { .. } => "numeric",
+            FeatureKind::Levels { as_means: true, .. } => "mean target",
             FeatureKind::Levels { .. } => "one-hot",
             FeatureKind::Words { .. } | FeatureKind::Supplied { .. } => "words",
             FeatureKind::Hashed { .. } => "hashed words",

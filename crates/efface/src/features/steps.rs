@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureError, TextAnalyzer};
+use super::{FeatureError, TargetEncoding, TextAnalyzer};
 
 /// The steps between raw cells and features.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -14,6 +14,24 @@ pub struct FeatureSteps {
     pub missing: MissingNumbers,
     /// How texts become words, and words numbers.
     pub words: WordSteps,
+    /// Columns whose levels become mean targets, where there are any.
+    pub target_means: Option<TargetEncoding>,
+    /// What becomes of the features of all columns together.
+    pub expansion: FeatureExpansion,
+}
+
+impl FeatureSteps {
+    /// Refuses settings outside of their ranges.
+    pub(crate) fn check(&self) -> Result<(), FeatureError> {
+        if let Some(TargetEncoding { smoothing, .. }) = &self.target_means
+            && !(smoothing.is_finite() && *smoothing >= 0.0)
+        {
+            let name = "the smoothing of mean targets";
+            let range = "a finite number, 0 or more";
+            return Err(FeatureError::Expansion { name, value: smoothing.to_string(), range });
+        }
+        self.expansion.check()
+    }
 }
 
 /// How numeric columns are scaled.
@@ -135,5 +153,73 @@ impl TermWeighting {
     /// A count as it enters the product with the weight of its word.
     pub(crate) fn term(self, count: f64) -> f64 {
         if self.sublinear { count.ln() + 1.0 } else { count }
+    }
+}
+
+/// What becomes of the features of all columns together.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeatureExpansion {
+    /// They stay as they are.
+    #[default]
+    None,
+    /// Every product of up to `degree` of them, as scikit-learn's `PolynomialFeatures(include_bias=False)`.
+    Polynomial {
+        /// 2 to 4.
+        degree: u32,
+        /// Whether products of different features alone are made, without squares.
+        interactions: bool,
+    },
+    /// √(2/D)·cos(w·x + b) for D random w and b, whose products approximate the kernel exp(−‖x − y‖²/(2·scale²)), as
+    /// scikit-learn's `RBFSampler` (Rahimi and Recht 2007). The seed and the names of the features fix w and b.
+    Fourier {
+        /// The number D of new features.
+        features: usize,
+        /// The distance at which rows are still alike.
+        scale: f64,
+        /// Fixes all that is random.
+        seed: u64,
+    },
+    /// The directions in which the rows differ most.
+    Components {
+        /// How many.
+        count: usize,
+        /// Whether the mean of the rows is their origin, as in scikit-learn's `PCA`, or 0, as in its `TruncatedSVD`.
+        centred: bool,
+    },
+}
+
+/// The highest degree of a polynomial.
+pub const HIGHEST_DEGREE: u32 = 4;
+
+/// The most random waves.
+pub const MOST_WAVES: usize = 100_000;
+
+impl FeatureExpansion {
+    /// Refuses settings outside of their ranges.
+    pub(crate) fn check(&self) -> Result<(), FeatureError> {
+        let refuse = |name, value: String, range| Err(FeatureError::Expansion { name, value, range });
+        match *self {
+            Self::Polynomial { degree, .. } if !(2..=HIGHEST_DEGREE).contains(&degree) => {
+                refuse("the degree of a polynomial", degree.to_string(), "2 to 4")
+            }
+            Self::Fourier { features, .. } if !(1..=MOST_WAVES).contains(&features) => {
+                refuse("the number of Fourier features", features.to_string(), "1 to 100000")
+            }
+            Self::Fourier { scale, .. } if !(scale.is_finite() && scale > 0.0) => {
+                refuse("the scale of Fourier features", scale.to_string(), "a finite number above 0")
+            }
+            Self::Components { count: 0, .. } => refuse(
+                "the number of components",
+                "0".into(),
+                "1 or more, and at most the number of features",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the new features follow from all rows.
+    pub(crate) fn has_components(&self) -> bool {
+        matches!(self, Self::Components { .. })
     }
 }

@@ -31,14 +31,14 @@ impl DemoData {
         let mut features = Csr::<f32>::new(width);
         let mut targets = Vec::with_capacity(reviews.len());
         let mut entries = Vec::new();
+        let binding = encoder.bind_own();
         for (line, (review, cells)) in (1..).zip(reviews.iter().zip(&cells)) {
-            encoder.encode(cells, line, &mut entries).map_err(efface::Error::from)?;
+            binding.encode(cells, line, &mut entries).map_err(efface::Error::from)?;
             features.push(&entries)?;
             targets.push(if review.stars >= 4 { 1.0 } else { -1.0 });
         }
-        let planted =
-            (0..width as u32).find(|&feature| encoder.name(feature).as_deref() == Some(PLANTED_WORD));
-        let planted = planted.ok_or_else(|| {
+        let planted = encoder.named_features().into_iter().find(|(_, name)| name == PLANTED_WORD);
+        let (planted, _) = planted.ok_or_else(|| {
             let failure =
                 Failure::usage(format!("the {vocabulary} commonest words leave out `{PLANTED_WORD}`"));
             failure.hint("give more with --vocab; 1500 is enough")

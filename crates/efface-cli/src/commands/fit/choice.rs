@@ -213,6 +213,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     let sharded = settings.sisa.is_some();
     let ridge = [ModelName::Ridge, ModelName::Bilstm, ModelName::Lstm, ModelName::Minilm].as_slice();
     let clusters = [ModelName::KMeans].as_slice();
+    let draws = args.scoring.draws() || args.features.fourier.is_some();
     let seeded = [ModelName::KMeans, ModelName::Bilstm, ModelName::Lstm].as_slice();
     let bags =
         [ModelName::Ridge, ModelName::Logistic, ModelName::Softmax, ModelName::NaiveBayes, ModelName::KMeans]
@@ -232,7 +233,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--clusters", settings.clusters.is_some(), clusters),
         ("--cell", settings.cell.is_some(), clusters),
         ("--tree", settings.tree.is_some(), clusters),
-        ("--seed", settings.seed.is_some() && !sharded && !args.scoring.draws(), seeded),
+        ("--seed", settings.seed.is_some() && !sharded && !draws, seeded),
         ("--head", network.head.is_some(), networks),
         ("--max-tokens", network.max_tokens.is_some(), networks),
         ("--encoder", network.encoder.is_some(), [ModelName::Minilm].as_slice()),

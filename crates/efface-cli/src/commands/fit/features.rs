@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use efface::features::{FeatureSteps, MissingNumbers, StopWords, TermWeighting, TextAnalyzer, WordSteps};
+use efface::features::{
+    FeatureExpansion, FeatureSteps, MissingNumbers, StopWords, TargetEncoding, TermWeighting, TextAnalyzer,
+    WordSteps,
+};
 
 use crate::cli::{FeatureArguments, FitArguments, GapFilling, NormName};
 use crate::failure::{Failure, Result};
@@ -10,7 +13,32 @@ use crate::list;
 
 pub(super) fn steps(args: &FitArguments) -> Result<FeatureSteps> {
     let asked = &args.features;
-    Ok(FeatureSteps { scale: asked.scale.into(), missing: missing(asked)?, words: words(args)? })
+    let target_means = (!asked.target_encode.is_empty())
+        .then(|| TargetEncoding { columns: asked.target_encode.clone(), smoothing: asked.target_smoothing });
+    Ok(FeatureSteps {
+        scale: asked.scale.into(),
+        missing: missing(asked)?,
+        words: words(args)?,
+        target_means,
+        expansion: expansion(args),
+    })
+}
+
+/// What becomes of the features of all columns together; the options exclude each other.
+fn expansion(args: &FitArguments) -> FeatureExpansion {
+    let asked = &args.features;
+    if let Some(degree) = asked.polynomial {
+        return FeatureExpansion::Polynomial { degree, interactions: asked.interactions };
+    }
+    if let Some(features) = asked.fourier {
+        let seed = args.settings.seed.unwrap_or(0);
+        return FeatureExpansion::Fourier { features, scale: asked.fourier_scale, seed };
+    }
+    match (asked.pca, asked.svd) {
+        (Some(count), _) => FeatureExpansion::Components { count, centred: true },
+        (None, Some(count)) => FeatureExpansion::Components { count, centred: false },
+        (None, None) => FeatureExpansion::None,
+    }
 }
 
 fn missing(asked: &FeatureArguments) -> Result<MissingNumbers> {

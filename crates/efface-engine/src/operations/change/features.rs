@@ -65,9 +65,11 @@ impl<'a> OpenedChange<'a> {
         let mut after: Option<Rows> = None;
         let mut map = None;
         if let Some(encoder) = &mut encoder {
-            new.iter().flat_map(|new| new.iter()).for_each(|row| encoder.learn_row(&row.features.entries()));
+            for row in new.iter().flat_map(|new| new.iter()) {
+                encoder.learn_row(&row.features.entries(), row.targets);
+            }
             raw.visit(gone, &mut |_, row| {
-                encoder.forget_row(&row.features.entries());
+                encoder.forget_row(&row.features.entries(), row.targets);
             })?;
             if encoder.lacks_extremes() {
                 let rows = self.rows_after(gone, new)?;
@@ -76,13 +78,22 @@ impl<'a> OpenedChange<'a> {
                 after = Some(rows);
             }
             let allow_unused = !counts_features(&self.manifest.model.recipe);
-            map = encoder.follow(allow_unused).map_err(|error| efface::Error::Unsupported {
+            let refused = |error| efface::Error::Unsupported {
                 method: Method::Retrain.name(),
                 reason: format!("{error}; the model stays as it was"),
-            })?;
+            };
+            map = encoder.follow(allow_unused).map_err(refused)?;
+            if encoder.has_components() {
+                let rows = match after {
+                    Some(rows) => rows,
+                    None => self.rows_after(gone, new)?,
+                };
+                map = encoder.with_components(map, &rows, false).map_err(refused)?;
+                after = Some(rows);
+            }
         }
         if map.is_none() && reweighted.is_none() {
-            // Extremes that had to be looked for are kept, although they are the old ones.
+            // Extremes and components that had to be looked for are kept, although they are the old ones.
             self.renewed = after.and(encoder);
             return Ok(None);
         }

@@ -177,7 +177,7 @@ impl<'a> OpenedChange<'a> {
     fn count_arrivals(&mut self, new: &Rows) {
         for row in new.iter() {
             if let Some(encoder) = &mut self.encoder {
-                encoder.learn_row(&row.features.entries());
+                encoder.learn_row(&row.features.entries(), row.targets);
             }
             self.manifest.blueprint.count(row.targets, true);
         }
@@ -190,7 +190,7 @@ impl<'a> OpenedChange<'a> {
         for &row in gone {
             let (departing, stored) = self.leaving(row)?;
             if let Some(encoder) = &mut self.encoder {
-                dropped += encoder.forget_row(&stored.features.as_ref().entries());
+                dropped += encoder.forget_row(&stored.features.as_ref().entries(), &stored.targets);
             }
             self.manifest.blueprint.count(&stored.targets, false);
             leaving.push(departing);

@@ -51,6 +51,12 @@ fn check(request: &FitRequest) -> Result<()> {
                 .name(Setting::Ignore),
         ));
     }
+    if !request.model.describe().task.has_targets() && request.steps.target_means.is_some() {
+        return Err(Error::request(
+            "mean targets of levels are features, and k-means has no target",
+            "name the columns as categories instead",
+        ));
+    }
     let columns = [&request.targets, &request.text, &request.categorical, &request.numeric, &request.ignore];
     let roles = [&request.id, &request.subject, &request.weight];
     if request.source.is_sparse() {
