@@ -11,7 +11,7 @@ use crate::{root, run};
 /// What the verifier is compiled for: a program without files or network.
 const TARGET: &str = "wasm32-wasip1";
 
-/// Bytes of the verifier that a browser loads, at most, compressed as servers and proxies send it.
+/// Bytes of the verifier that a browser loads, at most: the server sends it compressed.
 const MOST_BYTES: usize = 300 << 10;
 
 /// Compiles the verifier; the next build of the server takes it along. False where the compiler's target cannot be had.
@@ -30,13 +30,14 @@ pub(crate) fn build_verifier() -> Result<bool> {
     let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut packed, &bytes)?;
-    let packed = packed.finish()?.len();
-    eprintln!("efface-verifier.wasm: {} bytes, {packed} compressed", bytes.len());
-    ensure!(packed <= MOST_BYTES, "the verifier is {packed} bytes compressed; {MOST_BYTES} are allowed");
-    let kept = folder.join("efface-verifier.wasm");
+    let packed = packed.finish()?;
+    let length = packed.len();
+    eprintln!("efface-verifier.wasm: {} bytes, {length} compressed", bytes.len());
+    ensure!(length <= MOST_BYTES, "the verifier is {length} bytes compressed; {MOST_BYTES} are allowed");
+    let kept = folder.join("efface-verifier.wasm.gz");
     // An unchanged file keeps its time, so that the server is not built again.
-    if std::fs::read(&kept).ok().as_deref() != Some(&bytes) {
-        std::fs::write(&kept, bytes).with_context(|| format!("cannot write {}", kept.display()))?;
+    if std::fs::read(&kept).ok().as_deref() != Some(&packed) {
+        std::fs::write(&kept, packed).with_context(|| format!("cannot write {}", kept.display()))?;
     }
     Ok(true)
 }

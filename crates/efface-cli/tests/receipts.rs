@@ -130,6 +130,8 @@ fn an_evidence_pack_shows_what_was_done_and_names_nobody() {
             }
         }
         folder.done("verify receipts-2.cose --key keys.txt");
+        let told = folder.done("verify pack.zip --key model.pub");
+        assert!(told.contains("forget: erased"), "{told}");
         for part in
             ["EDPB Opinion 28/2024", "forget: erased", "2 left, 0 joined", "1 withdrawn", "2026-03-02T09:15"]
         {
@@ -137,6 +139,38 @@ fn an_evidence_pack_shows_what_was_done_and_names_nobody() {
         }
     }
     folder.fails("evidence houses.efface --receipt 2 -o houses.efface --force", 5, &["houses.efface"]);
+    folder.fails("verify pack.zip", 2, &["public key", "hint: "]);
+    folder.write("forged.zip", with_more_rows(&folder.path("pack.zip")));
+    folder.fails("verify forged.zip --key model.pub", 5, &["receipts/2.cose"]);
+    let whole = std::fs::read(folder.path("pack.zip")).unwrap();
+    folder.write("short.zip", &whole[..whole.len() / 2]);
+    folder.fails("verify short.zip --key model.pub", 3, &["ZIP"]);
+    // A pack of another log brings its own keys along, which nobody asked for.
+    folder.done("fit houses.csv --target price --id house -o other.efface");
+    folder.done("evidence other.efface --receipt 0 -o other.zip");
+    folder.fails("verify other.zip --key model.pub", 5, &[]);
+}
+
+/// A pack whose receipts say that more rows left. The number stands there in plain JSON.
+#[allow(clippy::unwrap_used, reason = "part of a test")]
+fn with_more_rows(pack: &std::path::Path) -> Vec<u8> {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(pack).unwrap()).unwrap();
+    let mut forged = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for at in 0..archive.len() {
+        let mut entry = archive.by_index(at).unwrap();
+        let name = entry.name().unwrap().into_owned();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+        let rows = b"\"removed\":2";
+        if let Some(place) = bytes.windows(rows.len()).position(|window| window == rows) {
+            bytes[place + rows.len() - 1] = b'3';
+        }
+        let options =
+            zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        forged.start_file(name, options).unwrap();
+        std::io::Write::write_all(&mut forged, &bytes).unwrap();
+    }
+    forged.finish().unwrap().into_inner()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The doors to a model file: one method for each thing that can be asked.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -215,7 +216,16 @@ impl Engine {
 
     /// Shows every receipt, oldest first, with its bytes in the log.
     pub fn receipts(&self, see: &mut dyn FnMut(&SignedReceipt, &[u8]) -> Result<()>) -> Result<()> {
-        receipts::each(&self.model, see)
+        receipts::each(&self.model, 0..u64::MAX, see).map(|_| ())
+    }
+
+    /// Shows the receipts of these numbers, as far as the log has them; gives how many it has.
+    pub fn receipts_between(
+        &self,
+        numbers: Range<u64>,
+        see: &mut dyn FnMut(&SignedReceipt, &[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        receipts::each(&self.model, numbers, see)
     }
 
     /// The receipt of this number or id, with all that is needed to check it.

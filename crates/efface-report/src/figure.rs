@@ -208,6 +208,16 @@ impl Figure {
         measured.map(|known| &known.name).position(|known| known == name).unwrap_or(5)
     }
 
+    /// What it shows, in words.
+    pub fn caption(&self) -> String {
+        self.caption.plain()
+    }
+
+    /// Its panels as SVG, for pages that have a style of their own for its classes.
+    pub fn drawings(&self) -> Vec<String> {
+        self.panels.iter().map(|panel| svg::panel(self, panel)).collect()
+    }
+
     pub(crate) fn html(&self) -> String {
         let mut out = format!(
             "<figure class=\"plot\" id=\"{id}\"><figcaption>{caption} <a class=\"csv\" href=\"{id}.csv\">CSV</a></figcaption>\n",
@@ -224,9 +234,7 @@ impl Figure {
         }
         let class = if self.panels.len() > 1 { "panels" } else { "panels one" };
         out.push_str(&format!("<div class=\"{class}\">\n"));
-        for panel in &self.panels {
-            out.push_str(&svg::panel(self, panel));
-        }
+        out.push_str(&self.drawings().concat());
         out.push_str("</div>\n");
         for note in &self.notes {
             out.push_str(&format!("<p class=\"below\">{}</p>\n", note.html()));

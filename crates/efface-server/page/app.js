@@ -8,6 +8,7 @@ let token = "";
 let models = [];
 let asked = null;
 let lastReceipt = null;
+let watching;
 
 /** Calls the API; a problem becomes an error whose message can be shown. */
 async function call(path, { method = "GET", body, key, accept = "application/json" } = {}) {
@@ -73,18 +74,57 @@ async function loadModels() {
       element("td", number(model.forgotten), { class: "number" }),
       element("td", number(model.bound), { class: "number" }),
       element("td", number(model.exports_in_use), { class: "number" }),
-      element("td", model.changed_at),
+      element("td", time(model.changed_at)),
+      element("td", policy(model.policy), { class: "words" }),
     );
     return row;
   });
   byId("model-rows").replaceChildren(...rows);
-  for (const select of [byId("model"), byId("log-model")]) {
+  for (const select of [byId("model"), byId("log-model"), byId("audit-model")]) {
     const chosen = select.value;
     select.replaceChildren(...models.map((model) => element("option", model.name, { value: model.name })));
     if (models.some((model) => model.name === chosen)) select.value = chosen;
   }
   byId("model").append(element("option", "all models", { value: "" }));
-  await Promise.all([loadWaiting(), loadLog()]);
+  await Promise.all([loadWaiting(), loadLog(), loadAudit()]);
+}
+
+const time = (text) => text.slice(0, 19).replace("T", " ");
+
+/** When forgotten rows are overwritten, and when parameters may be published. */
+function policy(rules) {
+  if (!rules) return "unknown";
+  const overwritten = rules.settle_after > 1 ? `rows are overwritten after ${rules.settle_after} or ${rules.settle_within_seconds} s` : "rows are overwritten at once";
+  return rules.minimum_batch > 1 ? `${overwritten}; exports wait for ${rules.minimum_batch} requests` : overwritten;
+}
+
+/** A link that fetches with the token, which a plain link cannot carry, and saves what came. */
+function fileLink(text, path, name, accept) {
+  const link = element("a", text, { href: path });
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    attempt(async () => {
+      const address = URL.createObjectURL(await (await call(path, { accept })).blob());
+      element("a", "", { href: address, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    });
+  });
+  return link;
+}
+
+/** Links to what shows that a receipt is in the log. `named` says which receipt, for those who hear the page. */
+function receiptFiles(id, named) {
+  const path = `/v1/receipts/${encodeURIComponent(id)}`;
+  const link = (text, rest, name, accept) => {
+    const made = fileLink(text, path + rest, name, accept);
+    made.append(element("span", ` of ${named}`, { class: "spoken" }));
+    return made;
+  };
+  return [
+    link("Receipt", "", `${id}.cose`, "application/cose"),
+    link("Proofs of inclusion and consistency", "/proofs", `${id}.proofs.json`, "application/json"),
+    link("Evidence pack", "/evidence", `${id}.evidence.zip`, "application/zip"),
+  ];
 }
 
 async function loadWaiting() {
@@ -115,18 +155,50 @@ async function loadLog() {
   const page = await callJson(`/v1/log/receipts?model=${encodeURIComponent(model)}&from=${from}&limit=200`);
   const items = page.receipts.toReversed().map((receipt) => {
     const item = element("li");
-    const time = receipt.times.received_at;
+    const received = receipt.times.received_at;
     item.append(
-      element("time", time.slice(0, 19).replace("T", " "), { datetime: time }),
+      element("time", time(received), { datetime: received }),
       `${receipt.sequence}: ${receipt.kind}, ${receipt.outcome.replace("_", " ")}` + (receipt.rows.removed ? `, ${receipt.rows.removed} rows` : ""),
     );
+    const files = element("span", undefined, { class: "files" });
+    files.append(...receiptFiles(receipt.id, `receipt ${receipt.sequence}`));
+    item.append(files);
     return item;
   });
   byId("timeline").replaceChildren(...items);
   let sum = 0;
   plot(byId("plot-forgotten"), page.receipts.map((receipt) => (sum += receipt.rows.removed ?? 0)), String);
   const bounds = page.receipts.map((receipt) => receipt.bound?.distance).filter((value) => value > 0);
-  plot(byId("plot-bound"), bounds.map(Math.log10), (power) => `1e${Math.round(power)}`);
+  plot(byId("plot-bound"), bounds.map(Math.log10), (power) => (10 ** power).toExponential(1));
+  const waits = page.receipts.filter((receipt) => receipt.times.forgotten_at);
+  plot(byId("plot-latency"), waits.map(({ times }) => Date.parse(times.forgotten_at) - Date.parse(times.received_at)), String);
+}
+
+async function loadAudit() {
+  const model = byId("audit-model").value;
+  if (!model) return;
+  const audit = await callJson(`/v1/models/${encodeURIComponent(model)}/audit`).catch((error) => {
+    if (error.status === 404) return null;
+    throw error;
+  });
+  byId("audit-told").textContent = audit
+    ? `On record since ${time(audit.recorded_at)}, receipt ${audit.receipt}.`
+    : "No audit is on record. The command makes one: efface audit MODEL --sample 20 --record";
+  const pictures = (audit?.figures ?? []).map(({ caption, svg }) => {
+    const figure = element("figure", undefined, { class: "drawn" });
+    // Parsing runs no script, and the content security policy allows none of its own.
+    figure.append(element("figcaption", caption), new DOMParser().parseFromString(svg, "text/html").querySelector("svg"));
+    return figure;
+  });
+  byId("audit-pictures").replaceChildren(...pictures);
+  const rows = (audit?.results ?? []).map((result) => {
+    const row = element("tr");
+    const passed = result.passed === undefined || result.passed === null ? "a measurement" : result.passed ? "yes" : "no";
+    row.append(element("th", result.test, { scope: "row" }), element("td", number(result.value), { class: "number" }), element("td", passed));
+    return row;
+  });
+  byId("audit-rows").replaceChildren(...rows);
+  byId("audit-table").hidden = rows.length === 0;
 }
 
 /** Draws values from left to right, with the least and the largest written at the side. */
@@ -134,13 +206,13 @@ function plot(svg, values, label) {
   const space = "http://www.w3.org/2000/svg";
   svg.setAttribute("viewBox", "0 0 400 140");
   svg.replaceChildren();
-  if (values.length < 2) return;
+  if (values.length === 0) return;
   const least = Math.min(...values);
   const most = Math.max(...values);
-  const x = (at) => 50 + (340 * at) / (values.length - 1);
+  const x = (at) => 50 + (340 * at) / (values.length - 1 || 1);
   const y = (value) => 125 - (110 * (value - least)) / (most - least || 1);
   const line = document.createElementNS(space, "path");
-  line.setAttribute("d", values.map((value, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join(""));
+  line.setAttribute("d", values.map((value, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("") + (values.length === 1 ? "h4" : ""));
   svg.append(line);
   for (const value of least === most ? [least] : [least, most]) {
     const text = document.createElementNS(space, "text");
@@ -184,14 +256,26 @@ function show(answer) {
   byId("outcome").hidden = false;
   facts(byId("outcome-facts"), summary(answer));
   lastReceipt = answer.models.find((part) => part.receipt) ?? null;
-  byId("check").hidden = byId("download").hidden = lastReceipt === null;
-  if (lastReceipt) {
-    attempt(async () => {
-      const blob = await (await call(lastReceipt.receipt.url, { accept: "application/cose" })).blob();
-      byId("download").href = URL.createObjectURL(blob);
-      byId("download").download = `${lastReceipt.receipt.id}.cose`;
-    });
-  }
+  byId("check").hidden = lastReceipt === null;
+  const items = answer.models.filter((part) => part.receipt).map((part) => {
+    const item = element("li");
+    item.append(...receiptFiles(part.receipt.id, `the receipt of ${part.model}`));
+    return item;
+  });
+  byId("outcome-files").replaceChildren(...items);
+  watch(answer);
+}
+
+/** Asks again until a request that is being done, or waits for somebody, is done. */
+function watch(answer) {
+  clearTimeout(watching);
+  if (answer.status !== "running" && answer.status !== "awaiting_approval") return;
+  watching = setTimeout(async () => {
+    const now = await callJson(`/v1/erasures/${encodeURIComponent(answer.id)}`).catch(() => answer);
+    if (now.status === answer.status) return watch(answer);
+    show(now);
+    if (now.status === "done") attempt(loadModels);
+  }, 1000);
 }
 
 async function judge(keys, bytes) {
@@ -253,4 +337,5 @@ byId("verification").addEventListener("submit", (event) => {
   });
 });
 byId("log-model").addEventListener("change", () => attempt(loadLog));
+byId("audit-model").addEventListener("change", () => attempt(loadAudit));
 attempt(loadModels);

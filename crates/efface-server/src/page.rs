@@ -15,7 +15,7 @@ use crate::problem::{Problem, ProblemCode};
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The verifier of receipts, a WebAssembly program; None where it was not there when the server was built.
+/// The verifier of receipts, a WebAssembly program packed by gzip, which every browser that has WebAssembly takes; None where it was not there when the server was built.
 #[cfg(browser_verifier)]
 const VERIFIER: Option<&[u8]> = Some(include_bytes!(env!("EFFACE_VERIFIER_WASM")));
 #[cfg(not(browser_verifier))]
@@ -42,7 +42,10 @@ fn asset(kind: &'static str, bytes: &'static [u8]) -> MethodRouter<Arc<ServiceSt
 
 async fn verifier() -> Response {
     match VERIFIER {
-        Some(bytes) => with_policy(([(header::CONTENT_TYPE, "application/wasm")], bytes).into_response()),
+        Some(bytes) => {
+            let headers = [(header::CONTENT_TYPE, "application/wasm"), (header::CONTENT_ENCODING, "gzip")];
+            with_policy((headers, bytes).into_response())
+        }
         None => {
             let detail = "this server was built without the verifier for browsers";
             Problem::new(ProblemCode::NotFound, detail).into_response()

@@ -7,7 +7,12 @@ mod common;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use common::{ask, fit_houses, get, open_server, post, settings, token};
-use efface_receipt::{KeyRing, verify_bytes};
+use efface_engine::Engine;
+use efface_evidence::PackFiles;
+use efface_receipt::{
+    AuditEntry, ConsistencyProof, InclusionProof, KeyRing, LogCheckpoint, LogHead, ReceiptBundle, leaf_hash,
+    verify_bytes,
+};
 use efface_server::{Scope, Server};
 use serde_json::{Value, json};
 
@@ -51,6 +56,60 @@ async fn an_erasure_gives_a_receipt_that_verifies_with_the_key_of_the_log() {
         (asked["status"].as_str(), asked["models"][0]["outcome"].as_str()),
         (Some("done"), Some("erased"))
     );
+}
+
+#[tokio::test]
+async fn what_shows_an_erasure_to_others_holds_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = open_server(folder.path()).await.router();
+    let none = get(&router, "/v1/models/houses/audit", None).await;
+    assert_eq!((none.status, none.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    let body = json!({"subject": "o3"});
+    let done = post(&router, "/v1/models/houses/erasures", &body, Some("case-1"), None).await.json();
+    let url = done["models"][0]["receipt"]["url"].as_str().unwrap().to_owned();
+    // An audit that another process puts on record.
+    let entry = |test: &str, value| AuditEntry {
+        test: test.into(),
+        passed: None,
+        value: Some(value),
+        threshold: None,
+        trials: None,
+    };
+    let results = [entry("l2_distance/auto", 2e-15), entry("feature_injection/auto", 0.0)];
+    Engine::open(&folder.path().join("houses.efface")).unwrap().record_audit(&results).unwrap();
+
+    let audit = get(&router, "/v1/models/houses/audit", None).await.json();
+    assert_eq!(audit["results"][0]["test"], "l2_distance/auto");
+    let pictures = audit["figures"].as_array().unwrap();
+    assert_eq!(pictures.len(), 2);
+    assert!(pictures.iter().all(|picture| picture["svg"].as_str().unwrap().starts_with("<svg ")));
+
+    let keys = get(&router, "/v1/log/keys", None).await.json();
+    let keys = KeyRing::parse(keys["keys"][0].as_str().unwrap()).unwrap();
+    let proofs = get(&router, &format!("{url}/proofs"), None).await.json();
+    let head = LogCheckpoint::verify(proofs["checkpoint"].as_str().unwrap(), &keys).unwrap();
+    assert_eq!(head.size, 3);
+    let wanted = Request::get(&url).header(header::ACCEPT, "application/cose").body(Body::empty()).unwrap();
+    let bundle = ReceiptBundle::parse(&ask(&router, wanted).await.bytes).unwrap();
+    let leaf = bundle.signed.to_bytes().unwrap();
+    assert_eq!(proofs["leaf"], leaf_hash(&leaf).to_string());
+    let inclusion: InclusionProof = serde_json::from_value(proofs["inclusion"].clone()).unwrap();
+    inclusion.verify(&leaf, &head.root).unwrap();
+    let consistency: ConsistencyProof = serde_json::from_value(proofs["consistency"].clone()).unwrap();
+    let previous: LogHead = serde_json::from_value(proofs["previous"].clone()).unwrap();
+    consistency.verify(&previous.root, &head.root).unwrap();
+
+    let pack = get(&router, &format!("{url}/evidence"), None).await;
+    assert_eq!(pack.headers[header::CONTENT_TYPE], "application/zip");
+    assert_eq!(pack.headers[header::CONTENT_DISPOSITION], "attachment; filename=\"evidence-1.zip\"");
+    let files = PackFiles::read(std::io::Cursor::new(pack.bytes)).unwrap();
+    let names: Vec<&str> = files.receipts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["receipts/1.cose", "receipts/2.cose"], "the receipt and the audit since");
+    for (_, bytes) in &files.receipts {
+        assert_eq!(verify_bytes(bytes, &keys).unwrap().checkpoint.root, head.root);
+    }
+    let unknown = get(&router, &format!("/v1/receipts/{}/evidence", "0".repeat(32)), None).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

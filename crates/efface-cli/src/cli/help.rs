@@ -226,13 +226,14 @@ Examples:
 
 pub(super) const VERIFY: &str = "\
 A receipt is checked offline, with the public key alone: its signature, its place in the log, the
-head of the log. Of a model, commitments, hashes, log, training set and distance bound are computed
+head of the log; so is every receipt of an evidence pack. Of a model, commitments, hashes, log, training set and distance bound are computed
 anew from what is stored; sums and bound also from the rows, where the model is small or with --rows.
 What could not be checked is listed as not known.
 
 Examples:
   efface keys reviews.efface > reviews.pub
   efface verify receipt.cose --key reviews.pub
+  efface verify pack.zip --key reviews.pub
   efface verify reviews.efface --key reviews.pub";
 
 pub(super) const EVIDENCE: &str = "\

@@ -481,7 +481,7 @@ pub(crate) struct LogArguments {
 #[derive(Debug, Args)]
 #[command(after_help = help::VERIFY)]
 pub(crate) struct VerifyArguments {
-    /// Receipt or model file
+    /// Receipt, evidence pack or model file
     pub(crate) file: PathBuf,
 
     /// Compute a model from its rows again, however many there are

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use efface_engine::{Error, random_nonce};
+use efface_evidence::readable_receipt;
 use efface_receipt::{MAX_BUNDLE_BYTES, Receipt, ReceiptBundle, SignedReceipt, TimeStamp, stamp_request};
 
 use crate::cli::{ReceiptAction, ReceiptArguments};
@@ -78,8 +79,7 @@ fn write(path: &Path, bytes: &[u8], inputs: &[&PathBuf], terminal: &Terminal) ->
 
 /// The JSON of a receipt, laid out for people.
 pub(super) fn readable(receipt: &Receipt) -> Result<String> {
-    serde_json::to_string_pretty(receipt)
-        .map_err(|cause| Failure::internal(format!("a receipt is no JSON: {cause}")))
+    readable_receipt(receipt).map_err(|cause| Failure::internal(format!("a receipt is no JSON: {cause}")))
 }
 
 /// As much of a file as a receipt can have.

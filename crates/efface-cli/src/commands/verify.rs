@@ -1,16 +1,20 @@
-//! `efface verify`: a receipt against a public key, without a model; or a model against its own log.
+//! `efface verify`: a receipt or an evidence pack against a public key, without a model; or a model against its own log.
 
 use std::path::Path;
 
 use efface_engine::Error;
-use efface_receipt::{KeyRing, Receipt, ReceiptBundle, Time, WitnessedHead, verify_bytes};
+use efface_evidence::{PackFiles, is_zip};
+use efface_receipt::{
+    KeyRing, LogCheckpoint, Receipt, ReceiptBundle, Time, VerifiedReceipt, WitnessQuorum, WitnessedHead,
+    verify_bytes,
+};
 use serde_json::json;
 
 use super::receipt::{read, told as told_stamp};
 use super::witness;
 use crate::cli::VerifyArguments;
 use crate::failure::{Failure, Result};
-use crate::report::{pairs, table};
+use crate::report::{count, pairs, table};
 use crate::terminal::Terminal;
 
 /// How SQLite files, and so models, begin.
@@ -35,6 +39,9 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
         let failure = Failure::usage("a receipt is checked against a public key");
         return Err(failure.hint("name a file of keys with --key; `efface keys MODEL` prints them"));
     };
+    if is_zip(&bytes) {
+        return pack(&args.file, &keys, quorum.as_ref(), terminal);
+    }
     let verified = verify_bytes(&bytes, &keys).map_err(Error::from)?;
     let mut witnessed = Vec::new();
     if let Some(quorum) = &quorum {
@@ -60,6 +67,56 @@ pub(crate) fn run(args: &VerifyArguments, terminal: &Terminal) -> Result {
     }));
     terminal.result(&pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value))))?;
     terminal.message("verified: signature, place in the log and head of the log hold");
+    tell_witnesses(&witnessed, terminal);
+    Ok(())
+}
+
+/// Every receipt of an evidence pack, and that all of them stand in the log whose head the pack holds. The keys that lie in
+/// the pack are not looked at.
+fn pack(path: &Path, keys: &KeyRing, quorum: Option<&WitnessQuorum>, terminal: &Terminal) -> Result {
+    let file = std::fs::File::open(path).map_err(|cause| Failure::file(path, "read", &cause))?;
+    let PackFiles { receipts, checkpoint } = PackFiles::read(std::io::BufReader::new(file))?;
+    let head = LogCheckpoint::verify(&checkpoint, keys).map_err(Error::from)?;
+    let mut verified = Vec::with_capacity(receipts.len());
+    for (name, bytes) in &receipts {
+        let receipt = verify_bytes(bytes, keys).map_err(|fault| {
+            let mut failure = Failure::from(Error::from(fault));
+            failure.message = format!("{name:?}: {}", failure.message);
+            failure
+        })?;
+        if receipt.checkpoint != head {
+            return Err(Failure::data(format!(
+                "{name:?} is proved against another head than checkpoint.txt"
+            ))
+            .hint("ask for the pack again: all of it is made at one moment"));
+        }
+        verified.push(receipt);
+    }
+    let witnessed = quorum.map(|quorum| quorum.verify(&checkpoint)).transpose().map_err(Error::from)?;
+    let witnessed = witnessed.unwrap_or_default();
+    if terminal.json() {
+        let receipts: Vec<&Receipt> = verified.iter().map(|verified| &verified.receipt).collect();
+        return terminal.object(&json!({
+            "verified": true,
+            "log": {"origin": head.origin, "size": head.size, "root": head.root},
+            "witnesses": witnessed,
+            "receipts": receipts,
+        }));
+    }
+    let line = |VerifiedReceipt { receipt, .. }: &VerifiedReceipt| {
+        let what = format!("{}: {}", receipt.kind.name(), receipt.outcome.name());
+        vec![receipt.sequence.to_string(), receipt.id.clone(), what, receipt.rows.removed.to_string()]
+    };
+    terminal.result(&table(
+        &["number", "receipt", "what", "rows out"],
+        verified.iter().map(line),
+        &[0, 3],
+    ))?;
+    let receipts = count(verified.len(), "receipt");
+    terminal.message(&format!(
+        "verified: {receipts} of {}, each with its signature and its place in the log of {}",
+        head.origin, head.size
+    ));
     tell_witnesses(&witnessed, terminal);
     Ok(())
 }

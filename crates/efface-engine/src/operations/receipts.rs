@@ -1,5 +1,7 @@
 //! The log for its readers: receipts, proofs, the signed head.
 
+use std::ops::Range;
+
 use efface_receipt::{
     CommitmentLabel, CommitmentOpening, ConsistencyProof, Hash, ReceiptBundle, SignedReceipt, WitnessQuorum,
 };
@@ -8,18 +10,19 @@ use super::open_model::OpenModel;
 use crate::error::{Error, Result};
 use crate::ledger::{self, LedgerHead, founding, requests};
 
-/// Shows every receipt, oldest first, with its bytes in the log.
+/// Shows the receipts of these numbers, oldest first, with their bytes in the log; gives how many receipts the log has.
 pub(crate) fn each(
     model: &OpenModel,
+    numbers: Range<u64>,
     see: &mut dyn FnMut(&SignedReceipt, &[u8]) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let _transaction = model.store.begin(false)?;
     let ledger = ledger(model)?;
-    for sequence in 0..ledger.size {
+    for sequence in numbers.start..numbers.end.min(ledger.size) {
         let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
         see(&parse(model, &bytes)?, &bytes)?;
     }
-    Ok(())
+    Ok(ledger.size)
 }
 
 /// The receipt of this number or this id, with all that is needed to check it.

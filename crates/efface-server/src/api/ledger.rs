@@ -116,10 +116,12 @@ pub(super) async fn receipts(
     let from = place(query.from)?;
     let name = model.name().to_owned();
     let (size, receipts) = blocking(model, move |engine| {
-        let size = engine.summary()?.receipts;
-        let end = from.saturating_add(limit).min(size);
-        let read = |place: u64| Ok(engine.bundle(&place.to_string())?.signed.receipt);
-        Ok((size, (from..end).map(read).collect::<Result<Vec<_>, Error>>()?))
+        let mut receipts = Vec::new();
+        let size = engine.receipts_between(from..from.saturating_add(limit), &mut |signed, _| {
+            receipts.push(signed.receipt.clone());
+            Ok(())
+        })?;
+        Ok((size, receipts))
     })
     .await?;
     Ok(Json(ReceiptPage { model: name, size, receipts }))
@@ -138,24 +140,9 @@ pub(super) async fn receipt(
     NameInPath(id): NameInPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    caller.allow(Scope::Audit, None)?;
     let form = wanted_form(&headers)?;
-    let unknown = || Problem::new(ProblemCode::NotFound, "no log holds a receipt of that id");
-    if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(unknown());
-    }
-    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
-    let found = tokio::task::spawn_blocking(move || -> Result<Option<(String, ReceiptBundle)>, Error> {
-        for model in seen {
-            match model.ask(|engine| engine.bundle(&id)) {
-                Ok(bundle) => return Ok(Some((model.name().to_owned(), bundle))),
-                Err(Error::UnknownReceipt { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    });
-    let (model, bundle) = found.await.map_err(stopped)??.ok_or_else(unknown)?;
+    let (model, bundle) = find_bundle(&state, &caller, id).await?;
+    let model = model.name().to_owned();
     let bytes = bundle.to_bytes().map_err(Error::from)?;
     let mut response = match form {
         ReceiptForm::Cose => {
@@ -168,6 +155,32 @@ pub(super) async fn receipt(
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     Ok(response)
+}
+
+/// The receipt of an id, in whichever log that the caller may see.
+pub(super) async fn find_bundle(
+    state: &ServiceState,
+    caller: &Caller,
+    id: String,
+) -> Result<(Arc<ServedModel>, ReceiptBundle), Problem> {
+    caller.allow(Scope::Audit, None)?;
+    let unknown = || Problem::new(ProblemCode::NotFound, "no log holds a receipt of that id");
+    if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(unknown());
+    }
+    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+    let found =
+        tokio::task::spawn_blocking(move || -> Result<Option<(Arc<ServedModel>, ReceiptBundle)>, Error> {
+            for model in seen {
+                match model.ask(|engine| engine.bundle(&id)) {
+                    Ok(bundle) => return Ok(Some((model, bundle))),
+                    Err(Error::UnknownReceipt { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None)
+        });
+    found.await.map_err(stopped)??.ok_or_else(unknown)
 }
 
 /// Gives the signed head of a log, a C2SP checkpoint.
@@ -272,7 +285,7 @@ fn log_of(state: &ServiceState, caller: &Caller, asked: Option<&str>) -> Result<
 }
 
 /// Asks a model where blocking does no harm.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     model: Arc<ServedModel>,
     question: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -280,7 +293,7 @@ async fn blocking<T: Send + 'static>(
     answer.map_err(Problem::from)
 }
 
-fn stopped(_: tokio::task::JoinError) -> Problem {
+pub(super) fn stopped(_: tokio::task::JoinError) -> Problem {
     Problem::new(ProblemCode::Internal, "the thread that reads the log has stopped")
 }
 

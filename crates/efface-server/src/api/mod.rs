@@ -4,6 +4,7 @@ mod body;
 mod callbacks;
 mod data_deletions;
 mod erasures;
+mod evidence;
 mod guard;
 mod ledger;
 mod models;
@@ -68,6 +69,9 @@ fn paths() -> (Router<Arc<ServiceState>>, Router<Arc<ServiceState>>, utoipa::ope
         .routes(routes!(predictions::create))
         .routes(routes!(ledger::receipts))
         .routes(routes!(ledger::receipt))
+        .routes(routes!(evidence::proofs))
+        .routes(routes!(evidence::pack))
+        .routes(routes!(evidence::audit))
         .routes(routes!(ledger::checkpoint))
         .routes(routes!(ledger::keys))
         .routes(routes!(ledger::consistency))

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use efface_engine::{Engine, ReleasePolicy};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::ledger::stopped;
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
@@ -51,6 +53,9 @@ pub(super) struct ModelOverview {
     exports_withdrawn: u64,
     /// The public key of its log.
     public_key: String,
+    /// When forgotten rows are overwritten and when parameters may be published; null where the file does not tell now.
+    #[schema(value_type = Option<Object>)]
+    policy: Option<ReleasePolicy>,
     /// When it was fitted.
     created_at: String,
     /// When it last changed.
@@ -58,6 +63,7 @@ pub(super) struct ModelOverview {
 }
 
 impl ModelOverview {
+    /// Blocks: the policy is read from the file.
     fn of(model: &ServedModel) -> Self {
         let facts = model.summary();
         Self {
@@ -79,6 +85,7 @@ impl ModelOverview {
             exports_in_use: facts.exports.0,
             exports_withdrawn: facts.exports.1,
             public_key: facts.public_key.clone(),
+            policy: model.ask(Engine::policy).ok(),
             created_at: facts.created_at.clone(),
             changed_at: facts.changed_at.clone(),
         }
@@ -102,8 +109,9 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<Json<ModelList>, Problem> {
     caller.allow(Scope::Audit, None)?;
-    let seen = state.models.all().into_iter().filter(|model| caller.sees(model.name()));
-    Ok(Json(ModelList { models: seen.map(|model| ModelOverview::of(&model)).collect() }))
+    let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+    let look = move || seen.iter().map(|model| ModelOverview::of(model)).collect();
+    Ok(Json(ModelList { models: tokio::task::spawn_blocking(look).await.map_err(stopped)? }))
 }
 
 /// Shows a model.
@@ -119,5 +127,6 @@ pub(super) async fn show(
     NameInPath(name): NameInPath,
 ) -> Result<Json<ModelOverview>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
-    Ok(Json(ModelOverview::of(&*state.models.find(&name)?)))
+    let model = state.models.find(&name)?;
+    Ok(Json(tokio::task::spawn_blocking(move || ModelOverview::of(&model)).await.map_err(stopped)?))
 }

@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use efface_engine::{Engine, KeyAccess, ModelSummary, Scorer};
+use efface_evidence::latest_audit;
+use efface_receipt::Receipt;
 
 use super::worker::{ChangeOrder, ChangeWorker};
 use crate::metrics::ServiceMetrics;
@@ -21,8 +23,16 @@ pub(crate) struct ServedModel {
     path: PathBuf,
     current: Arc<CurrentModel>,
     reader: Mutex<Engine>,
+    audit: Mutex<SeenAudits>,
     orders: Mutex<Option<SyncSender<ChangeOrder>>>,
     worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How far the log was searched for audits, and the newest one there.
+#[derive(Debug, Default)]
+struct SeenAudits {
+    size: u64,
+    newest: Option<Receipt>,
 }
 
 /// What predictions use, replaced in one step after every change: nobody who predicts waits for a forget.
@@ -118,6 +128,7 @@ impl ServedModel {
             path: path.to_owned(),
             current,
             reader: Mutex::new(reader),
+            audit: Mutex::default(),
             orders: Mutex::new(Some(orders)),
             worker: Mutex::new(Some(worker)),
         })
@@ -140,6 +151,22 @@ impl ServedModel {
     /// Asks the file something; blocks, and is to be called where that does no harm.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&Engine) -> T) -> T {
         question(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The newest audit on record. Blocks; receipts that were seen before are not read again.
+    pub(crate) fn newest_audit(&self) -> Result<Option<Receipt>, efface_engine::Error> {
+        let mut seen = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+        let (newer, size) = self.ask(|engine| latest_audit(engine, seen.size))?;
+        // A log that is shorter than before was put back from a copy, and is searched from its beginning.
+        if size < seen.size {
+            *seen = SeenAudits::default();
+            let (newest, size) = self.ask(|engine| latest_audit(engine, 0))?;
+            *seen = SeenAudits { size, newest };
+        } else {
+            seen.size = size;
+            seen.newest = newer.or_else(|| seen.newest.take());
+        }
+        Ok(seen.newest.clone())
     }
 
     /// Hands a change to the thread that makes them.

@@ -2,9 +2,8 @@
 
 use efface::eval::{Attack, KlomQuantiles, Utility};
 use efface_engine::{AuditReport, StateReport};
-use efface_report::{
-    Axis, Figure, Number, Page, ReportTable, RichText, Section, Series, Style, TableCell, TableColumn,
-};
+use efface_evidence::{AuditMark, audit_figures, coin_figure};
+use efface_report::{Number, Page, ReportTable, RichText, Section, Style, TableCell, TableColumn};
 
 const SHORT: Style = Style::Digits(2);
 const AUC: Style = Style::Fixed(3);
@@ -168,7 +167,10 @@ fn nearness(report: &AuditReport) -> Section {
          forgotten rows have, as a share of what it was before; 0 is perfect. Exact methods set the weight of a column that no row has any more to 0 \
          because they count its rows: what their algebra had left there is shown as cleared.",
     );
-    Section::new("How near to retraining").add(table)
+    // What attackers can tell is drawn with its intervals, which the results for a receipt do not have.
+    let mut results = report.results();
+    results.retain(|result| !result.test.starts_with("u_lira"));
+    audit_figures(&results).into_iter().fold(Section::new("How near to retraining").add(table), Section::add)
 }
 
 fn attacks(report: &AuditReport) -> Section {
@@ -190,11 +192,8 @@ fn attacks(report: &AuditReport) -> Section {
         "unpaired-klom",
         "Unpaired KLoM: the margins of models and of other, retrained models, in nats",
     );
-    const MEASURED: &str = "U-LiRA on forgotten rows";
-    let mut series = Series::new(MEASURED).apart();
-    // A line from the first state to the last, beside which the intervals are read.
-    let mut coin = Series::new("a coin, 0.5").reference(MEASURED);
-    for (at, exposure) in membership.exposures.iter().enumerate() {
+    let mut marks = Vec::new();
+    for exposure in &membership.exposures {
         table.row([
             exposure.state.clone().into(),
             auc(&exposure.forgotten),
@@ -209,21 +208,22 @@ fn attacks(report: &AuditReport) -> Section {
         let unpaired = &exposure.unpaired_klom;
         apart.row(klom_row(&exposure.state, &unpaired.forgotten, &unpaired.retained));
         let found = &exposure.forgotten;
-        coin = coin.point(at as f64, 0.5, 0.0);
-        series = series.range(at as f64, found.auc, found.auc_interval.low, found.auc_interval.high);
+        let interval = &found.auc_interval;
+        marks.push(AuditMark {
+            state: exposure.state.clone(),
+            value: found.auc,
+            low: interval.low,
+            high: interval.high,
+        });
     }
     table.note("Intervals are 95 %, from leaving out pairs of oracles. A rate is left out where there were too few games to see it.");
     margins.note("Of retrain it is 0: a model against itself.");
     apart.note("Of retrain it is what chance alone gives. Estimates from histograms are in audit.json.");
-    let names = membership.exposures.iter().map(|exposure| exposure.state.clone());
-    let figure = Figure::new("u-lira", "U-LiRA on forgotten rows, with 95 % intervals; 0.5 is a coin")
-        .axes(Axis::names("state", names), Axis::linear("AUC").include(0.5))
-        .series(series)
-        .series(coin);
     let text = RichText::new("Measured on ")
         .number("oracles", Number::count(membership.oracles))
         .and(" models, each fitted on a random share of the rows, with a random half of the forgotten ones, which it then forgot.");
-    Section::new("Who can tell").add(text).add(table).add(figure).add(margins).add(apart)
+    let section = Section::new("Who can tell").add(text).add(table);
+    coin_figure(&marks).into_iter().fold(section, Section::add).add(margins).add(apart)
 }
 
 fn klom_table(name: &str, title: &str) -> ReportTable {

@@ -3,9 +3,10 @@
 use efface_receipt::{AuditEntry, CopyState, Receipt, ReceiptClaim, RequestId};
 use efface_report::{Page, ReportTable, RichText, Section, TableColumn};
 
-use super::{EvidencePack, settles};
+use crate::audit_figure::audit_figures;
+use crate::pack::{EvidencePack, settles};
 
-pub(super) fn page(pack: &EvidencePack) -> Page {
+pub(crate) fn page(pack: &EvidencePack) -> Page {
     let origin = pack.asked.first().map_or("", |bundle| bundle.signed.receipt.origin.as_str());
     let mut page = Page::new("Evidence of forgetting")
         .subtitle(format!("Log {origin}. This page names no person, no row and no request."))
@@ -125,7 +126,9 @@ fn tests(pack: &EvidencePack) -> Section {
             table.row(audit_row(entry, receipt.sequence).map(|text| text.as_str().into()));
         }
     }
-    section.add(table)
+    // The newest audit is drawn: older ones are in the table.
+    let newest = pack.audits.last().map_or(&[][..], |bundle| &bundle.signed.receipt.audit);
+    audit_figures(newest).into_iter().fold(section.add(table), Section::add)
 }
 
 fn audit_row(entry: &AuditEntry, sequence: u64) -> [String; 5] {
@@ -212,10 +215,13 @@ fn checking(pack: &EvidencePack) -> Section {
     let first = pack.asked.first().map_or(0, |bundle| bundle.signed.receipt.sequence);
     Section::new("How to check it")
         .add(
-            RichText::new("With efface: ")
-                .code(format!("efface verify receipts/{first}.cose --key keys.txt"))
+            RichText::new("With efface, the whole pack: ")
+                .code("efface verify pack.zip")
+                .and(", or one receipt: ")
+                .code(format!("efface verify receipts/{first}.cose"))
+                .and(", each with the file of keys that you were given before")
                 .and(". With the second verifier, which shares no code with it: ")
-                .code(format!("verify.py bundle keys.txt receipts/{first}.cose"))
+                .code(format!("verify.py bundle KEYS receipts/{first}.cose"))
                 .and(". The files are COSE_Sign1 statements with COSE receipts (RFC 9942), which other tools read too."),
         )
         .note("Compare keys.txt with the key that you were given before: a pack that brings its own key shows that it agrees with itself, and no more.")
