@@ -99,7 +99,8 @@ impl Server {
                 return Err(insecure("there is no file of tokens"));
             }
         }
-        let tokens = settings.tokens.as_deref().map(TokenStore::open).transpose()?;
+        let tokens = settings.tokens.as_deref();
+        let tokens = tokens.map(|path| TokenStore::with_clock(path, settings.clock.clone())).transpose()?;
         if let (Some(tokens), Some(path)) = (&tokens, &settings.tokens)
             && tokens.is_empty()
         {
@@ -110,8 +111,10 @@ impl Server {
         let opendsr = settings.opendsr.clone().map(|opendsr| OpenDsrService::open(&folder, opendsr));
         let opendsr = opendsr.transpose()?;
         let signer = opendsr.as_ref().map(|service| service.signer.clone());
-        let callbacks =
-            settings.callbacks.clone().map(|callbacks| CallbackDesk::open(&folder, callbacks, signer));
+        let callbacks = settings
+            .callbacks
+            .clone()
+            .map(|callbacks| CallbackDesk::open(&folder, callbacks, signer, settings.clock.clone()));
         let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?, opendsr));
         refresh(&state).map_err(|cause| ServeError::Folder { path: folder.clone(), cause })?;
         let resumed = erasures::resume(&state).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use efface_engine::KeyAccess;
 
 use crate::callbacks::CallbackHost;
+use crate::clock::ServiceClock;
 
 /// What a server is told when it starts.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct ServerSettings {
     pub callbacks: Option<CallbackSettings>,
     /// How OpenDSR is spoken; None where it is not.
     pub opendsr: Option<OpenDsrSettings>,
+    /// The clock.
+    pub clock: ServiceClock,
 }
 
 impl ServerSettings {
@@ -48,6 +51,7 @@ impl ServerSettings {
             approval_above: None,
             callbacks: None,
             opendsr: None,
+            clock: ServiceClock::default(),
         }
     }
 }

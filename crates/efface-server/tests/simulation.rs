@@ -1,5 +1,6 @@
 //! The way of a request, simulated by seeds: servers that die between any two steps, clients that hang up, disks that are full,
-//! receivers that fail. Whatever happened, what was acknowledged is there once, is told, and nothing is left over.
+//! clocks that jump forward and back, receivers that fail or never answer. Whatever happened, what was acknowledged is there
+//! once, is told, and nothing is left over; tokens end by the clock.
 //!
 //! A seed that fails is named; `EFFACE_SEED=7 cargo test -p efface-server --test simulation` plays it again.
 
@@ -14,8 +15,8 @@ use std::time::Duration;
 use axum::Router;
 use common::receiver::CallbackReceiver;
 use common::wire::RunningServer;
-use common::{Asked, fit_houses, get, post, settings};
-use efface_server::{CallbackSettings, Server, ServerSettings};
+use common::{Asked, fit_houses, get, post, settings, token};
+use efface_server::{CallbackSettings, Scope, Server, ServerSettings, TokenGrant, TokenStore};
 use serde_json::{Value, json};
 
 const ROWS: usize = 80;
@@ -35,6 +36,10 @@ struct SimulatedWorld {
     dice: SeededDice,
     settings: ServerSettings,
     url: String,
+    /// The token of all requests, and one that ends after a day.
+    lasting: String,
+    passing: String,
+    passing_ends: u64,
     next_row: usize,
     /// Receipts of requests that were answered by 200, by key.
     acknowledged: BTreeMap<String, String>,
@@ -77,17 +82,32 @@ impl SimulatedWorld {
         runtime.shutdown_background();
     }
 
+    /// Somebody sets the clock.
+    fn jump(&mut self) {
+        let hour = 3_600_000;
+        let jumps = [10_000, hour, 72 * hour, 9000 * hour];
+        let length = jumps[self.dice.below(4) as usize];
+        self.settings.clock.jump(if self.dice.below(2) == 0 { length } else { -length });
+    }
+
     async fn step(&mut self, router: &Router) {
         let path = "/v1/models/houses/erasures";
-        let choice = self.dice.below(10);
-        if choice >= 8 {
+        let choice = self.dice.below(13);
+        if choice >= 11 {
+            self.jump();
+            let asked = get(router, "/v1/models", Some(&self.passing)).await.status.as_u16();
+            let is_over = self.settings.clock.seconds() >= self.passing_ends;
+            assert_eq!(asked, if is_over { 401 } else { 200 }, "a token ends by the clock");
+            return;
+        }
+        if choice >= 9 {
             // Somebody sends an old request again.
             let known: Vec<String> = self.acknowledged.keys().chain(&self.unsure).cloned().collect();
             if known.is_empty() {
                 return;
             }
             let key = known[self.dice.below(known.len() as u64) as usize].clone();
-            let answer = post(router, path, &self.body(&key), Some(&key), None).await;
+            let answer = post(router, path, &self.body(&key), Some(&key), Some(&self.lasting)).await;
             return self.heard(&key, &answer);
         }
         if self.next_row >= ROWS - 10 {
@@ -98,7 +118,7 @@ impl SimulatedWorld {
         let body = self.body(&key);
         match choice {
             0..4 => {
-                let answer = post(router, path, &body, Some(&key), None).await;
+                let answer = post(router, path, &body, Some(&key), Some(&self.lasting)).await;
                 self.heard(&key, &answer);
             }
             4 | 5 => {
@@ -107,7 +127,7 @@ impl SimulatedWorld {
                 self.unsure.insert(key.clone());
                 let asked = tokio::select! {
                     biased;
-                    answer = post(router, path, &body, Some(&key), None) => Some(answer),
+                    answer = post(router, path, &body, Some(&key), Some(&self.lasting)) => Some(answer),
                     () = yield_often(patience) => None,
                 };
                 if let Some(answer) = asked {
@@ -115,10 +135,13 @@ impl SimulatedWorld {
                 }
             }
             _ => {
-                // The disk is full for one of the folders.
-                let folder = self.settings.folder.join(if choice == 6 { "inbox" } else { "outbox" });
-                let broken = FullDisk::of(&folder);
-                let answer = post(router, path, &body, Some(&key), None).await;
+                // The disk has no room for one of the folders, or for the journal of the model.
+                let place = ["inbox", "outbox", "houses.efface-journal"][choice as usize - 6];
+                let place = self.settings.folder.join(place);
+                let broken = FullDisk::of(&place);
+                let answer = post(router, path, &body, Some(&key), Some(&self.lasting)).await;
+                // A model that cannot be written acknowledges nothing.
+                assert!(choice != 8 || broken.had || answer.status.is_server_error(), "{}", answer.json());
                 self.heard(&key, &answer);
                 broken.heal();
             }
@@ -132,42 +155,72 @@ async fn yield_often(times: u64) {
     }
 }
 
-/// A folder in whose place a file lies, so that nothing can be written into it.
+/// A place where nothing can be written: a file lies in the place of a folder, or a folder in the place of a journal.
 struct FullDisk<'a> {
-    folder: &'a Path,
+    place: &'a Path,
     had: bool,
 }
 
 impl<'a> FullDisk<'a> {
-    fn of(folder: &'a Path) -> Self {
-        let had = std::fs::rename(folder, folder.with_extension("away")).is_ok();
-        std::fs::write(folder, "").unwrap();
-        Self { folder, had }
+    fn of(place: &'a Path) -> Self {
+        if place.extension().is_some() {
+            // A journal that an earlier life left behind is not in the way: the model is whole only with it.
+            let had = std::fs::create_dir(place).is_err();
+            return Self { place, had };
+        }
+        let had = std::fs::rename(place, place.with_extension("away")).is_ok();
+        std::fs::write(place, "").unwrap();
+        Self { place, had }
     }
 
     fn heal(self) {
-        std::fs::remove_file(self.folder).unwrap();
+        if self.place.extension().is_some() {
+            if !self.had {
+                std::fs::remove_dir(self.place).unwrap();
+            }
+            return;
+        }
+        std::fs::remove_file(self.place).unwrap();
         if self.had {
-            std::fs::rename(self.folder.with_extension("away"), self.folder).unwrap();
+            std::fs::rename(self.place.with_extension("away"), self.place).unwrap();
         }
     }
+}
+
+fn passing_token(folder: &Path, ends: u64) -> String {
+    let store = TokenStore::open(&folder.join("tokens.json")).unwrap();
+    let grant = TokenGrant {
+        name: "for a day".into(),
+        scopes: vec![Scope::Audit],
+        models: None,
+        expires_at: Some(ends),
+    };
+    store.create(grant).unwrap().text.to_string()
 }
 
 fn simulate(seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     fit_houses(folder.path(), "houses", ROWS);
     let outside = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let mut receiver =
-        outside.block_on(CallbackReceiver::start(&["HTTP/1.1 500 Oh", "HTTP/1.1 503 Oh", "HTTP/1.1 200 OK"]));
+    let answers = ["", "HTTP/1.1 500 Oh", "", "HTTP/1.1 503 Oh", "HTTP/1.1 200 OK"];
+    let mut receiver = outside.block_on(CallbackReceiver::start(&answers));
     let host = format!("http://127.0.0.1:{}", receiver.port);
     let mut settings = settings(folder.path());
     let mut callbacks = CallbackSettings::new(vec![host.parse().unwrap()]);
     callbacks.allow_private = true;
+    callbacks.patience = Duration::from_millis(200);
     settings.callbacks = Some(callbacks);
+    settings.tokens = Some(folder.path().join("tokens.json"));
+    let passing_ends = settings.clock.seconds() + 86_400;
+    let lasting = token(folder.path(), &[Scope::Admin], None);
+    let passing = passing_token(folder.path(), passing_ends);
     let mut world = SimulatedWorld {
         dice: SeededDice(seed),
         settings: settings.clone(),
         url: format!("{host}/"),
+        lasting: lasting.clone(),
+        passing,
+        passing_ends,
         next_row: 0,
         acknowledged: BTreeMap::new(),
         unsure: BTreeSet::new(),
@@ -180,32 +233,41 @@ fn simulate(seed: u64) {
         let router = Server::start(settings.clone()).await.unwrap().router();
         let asking = async {
             while let Some(key) = world.unsure.first().cloned() {
-                let answer =
-                    post(&router, "/v1/models/houses/erasures", &world.body(&key), Some(&key), None).await;
+                let answer = post(
+                    &router,
+                    "/v1/models/houses/erasures",
+                    &world.body(&key),
+                    Some(&key),
+                    Some(&lasting),
+                )
+                .await;
                 world.heard(&key, &answer);
                 tokio::task::yield_now().await;
             }
-            while get(&router, "/v1/erasures", None).await.json()["erasures"] != json!([]) {
+            while get(&router, "/v1/erasures", Some(&lasting)).await.json()["erasures"] != json!([]) {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(60), asking).await.expect("a request is never done");
-        let rows = get(&router, "/v1/models/houses", None).await.json()["rows"].as_u64().unwrap() as usize;
+        let rows =
+            get(&router, "/v1/models/houses", Some(&lasting)).await.json()["rows"].as_u64().unwrap() as usize;
         assert_eq!(rows, ROWS - world.acknowledged.len(), "rows and requests do not agree");
     });
-    // A last server delivers; receivers that failed are called again.
+    // A last server delivers. Receivers that failed are called again when their wait is over by the clock, which jumps; somebody
+    // who asks for one of the callbacks makes the server look at the clock, as it does by itself every half minute.
     outside.block_on(async {
         let server = RunningServer::start(settings).await;
+        let as_admin = format!("HTTP/1.1\r\nAuthorization: Bearer {lasting}");
         let mut told = BTreeSet::new();
         let telling = async {
             while told.len() < world.acknowledged.len() {
-                let list = server.ask("GET /v1/callbacks HTTP/1.1", "").await;
+                world.jump();
+                let list = server.ask(&format!("GET /v1/callbacks {as_admin}"), "").await;
                 let list: Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
-                for callback in list["callbacks"].as_array().unwrap() {
-                    if callback["attempts"].as_u64() > Some(0) {
-                        let id = callback["id"].as_str().unwrap();
-                        server.ask(&format!("POST /v1/callbacks/{id}/retry HTTP/1.1"), "").await;
-                    }
+                let tried = |callback: &&Value| callback["attempts"].as_u64() > Some(0);
+                if let Some(callback) = list["callbacks"].as_array().unwrap().iter().find(tried) {
+                    let id = callback["id"].as_str().unwrap();
+                    server.ask(&format!("POST /v1/callbacks/{id}/retry {as_admin}"), "").await;
                 }
                 while let Some(came) = receiver.try_next() {
                     let event: Value = serde_json::from_str(&came.body).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use efface_engine::files;
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::token::{NewToken, TokenGrant, TokenRecord, parts};
+use crate::clock::ServiceClock;
 
 /// The largest file of tokens that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -63,6 +64,7 @@ pub struct TokenStore {
     known: RwLock<KnownTokens>,
     /// Secrets that were hashed slowly, for the metrics: a rise is somebody who guesses.
     hashes: Counter,
+    clock: ServiceClock,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +80,13 @@ impl TokenStore {
     /// # Errors
     /// The file cannot be read, or holds something else.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
-        let store = Self { path: path.to_owned(), known: RwLock::default(), hashes: Counter::default() };
+        Self::with_clock(path, ServiceClock::default())
+    }
+
+    /// The same, with tokens that end by this clock.
+    pub(crate) fn with_clock(path: &Path, clock: ServiceClock) -> Result<Self, TokenError> {
+        let known = RwLock::default();
+        let store = Self { path: path.to_owned(), known, hashes: Counter::default(), clock };
         store.reload()?;
         Ok(store)
     }
@@ -146,7 +154,7 @@ impl TokenStore {
         let shown = known.shown.get(id)?;
         let same: bool = digest(secret).ct_eq(shown).into();
         let record = known.records.get(id).filter(|_| same)?;
-        (!record.is_expired(now())).then(|| record.clone())
+        (!record.is_expired(self.clock.seconds())).then(|| record.clone())
     }
 
     /// The token that a text is, hashed slowly; None for what is none. Takes tens of milliseconds.
@@ -159,7 +167,7 @@ impl TokenStore {
         let Some(record) = self.read_lock().records.get(id).cloned() else { return Ok(None) };
         self.hashes.inc();
         let opens = record.opens_with(secret)?;
-        if !opens || record.is_expired(now()) {
+        if !opens || record.is_expired(self.clock.seconds()) {
             return Ok(None);
         }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -212,11 +220,6 @@ impl TokenStore {
 
 fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::path::NameInPath;
 use super::time::parse_time;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
-use crate::callbacks::{self, CallbackForm, CallbackTarget};
+use crate::callbacks::{CallbackForm, CallbackTarget};
 use crate::erasures::{self, ErasureOrder, ErasureTarget, OpenState, RowChoice};
 use crate::opendsr::OpenDsrService;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
@@ -199,7 +199,7 @@ pub(super) async fn create(
         return Err(Problem::new(ProblemCode::Refused, "a request of this id was cancelled").into());
     }
     accept(&state, order, Duration::ZERO).await?;
-    let now = callbacks::now();
+    let now = state.settings.clock.milliseconds();
     let answer = SubjectAnswer {
         expected_completion_time: time(now.saturating_add(millis(EXPECTED))),
         received_time: time(now),
@@ -225,7 +225,8 @@ pub(super) async fn show(
     let service = service(&state)?;
     let id = id.to_ascii_lowercase();
     let mut answer = SubjectAnswer::about(&caller, id.clone());
-    answer.expected_completion_time = time(callbacks::now().saturating_add(millis(EXPECTED)));
+    answer.expected_completion_time =
+        time(state.settings.clock.milliseconds().saturating_add(millis(EXPECTED)));
     answer.request_status = Some(match state.open.state(&id) {
         Some(OpenState::AwaitingApproval { .. }) => "pending",
         Some(OpenState::Running) => "in_progress",
@@ -263,7 +264,10 @@ pub(super) async fn cancel(
     let id = id.to_ascii_lowercase();
     erasures::withdraw(&state, &id).await?;
     service.remember_cancelled(&id)?;
-    let answer = SubjectAnswer { received_time: time(callbacks::now()), ..SubjectAnswer::about(&caller, id) };
+    let answer = SubjectAnswer {
+        received_time: time(state.settings.clock.milliseconds()),
+        ..SubjectAnswer::about(&caller, id)
+    };
     signed(service, StatusCode::ACCEPTED, &answer)
 }
 

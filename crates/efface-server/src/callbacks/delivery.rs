@@ -37,6 +37,8 @@ pub(crate) struct CallbackDelivery {
     pub(crate) attempts: u32,
     /// When it is tried next, in milliseconds since 1970; None for one that is given up.
     pub(crate) next_at: Option<u64>,
+    /// How long it waits for that, in milliseconds. A longer time cannot be left, unless the clock was put back.
+    pub(crate) wait: u64,
     pub(crate) last_failure: Option<String>,
 }
 
@@ -67,13 +69,28 @@ impl CallbackDelivery {
         }
         // No full stop in it: it is signed together with the time and the body, with stops in between.
         let id = format!("msg_{}", &data_encoding::HEXLOWER.encode(&digest.finalize())[..32]);
-        Self { id, target, body, created_at: now, attempts: 0, next_at: Some(now), last_failure: None }
+        Self {
+            id,
+            target,
+            body,
+            created_at: now,
+            attempts: 0,
+            next_at: Some(now),
+            wait: 0,
+            last_failure: None,
+        }
     }
 
-    /// Whether it is to be tried now. A time further away than any wait was written by a clock that has been put back since.
+    /// Whether it is to be tried now.
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        let longest = WAITS.iter().max().map_or(0, |seconds| seconds * 1000 * 2);
-        self.next_at.is_some_and(|at| at <= now || at > now.saturating_add(longest))
+        self.time_left(now) == Some(0)
+    }
+
+    /// Milliseconds until it is tried; None for one that is given up. A time further away than the wait was written by a clock
+    /// that has been put back since.
+    pub(crate) fn time_left(&self, now: u64) -> Option<u64> {
+        let left = self.next_at?.saturating_sub(now);
+        Some(if left > self.wait { 0 } else { left })
     }
 
     /// An attempt failed: when the next one is, or none.
@@ -81,16 +98,19 @@ impl CallbackDelivery {
         self.attempts = self.attempts.saturating_add(1);
         self.last_failure = Some(failure.reason);
         let wait = WAITS.get(self.attempts as usize - 1).filter(|_| !failure.is_final);
-        self.next_at = wait.map(|seconds| {
+        let wait = wait.map(|seconds| {
             let asked = failure.retry_after.map_or(0, |after| after.as_secs()).min(86_400);
             let wait = 1000 * (*seconds).max(asked);
-            now.saturating_add(wait).saturating_add(self.spread(wait / 10))
+            wait.saturating_add(self.spread(wait / 10))
         });
+        self.wait = wait.unwrap_or(0);
+        self.next_at = wait.map(|wait| now.saturating_add(wait));
     }
 
     /// Somebody wants it to be tried again.
     pub(crate) fn revive(&mut self, now: u64) {
         self.attempts = 0;
+        self.wait = 0;
         self.next_at = Some(now);
     }
 
@@ -152,10 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_back_by_years_stops_no_delivery() {
+    fn a_clock_that_is_put_back_stops_no_delivery() {
         let year = 365 * 86_400_000;
         let mut delivery = delivery("https://a.example/");
         delivery.failed(50 * year, DeliveryFailure::passing("no connection"));
-        assert!(delivery.is_due(49 * year));
+        assert!(!delivery.is_due(50 * year) && delivery.is_due(49 * year));
+        assert!(delivery.is_due(50 * year - 10_000), "ten seconds back, for a wait of five");
+        delivery.revive(50 * year);
+        assert!(delivery.is_due(50 * year - 1));
     }
 }

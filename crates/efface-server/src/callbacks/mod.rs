@@ -10,7 +10,7 @@ mod signer;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, header};
@@ -23,6 +23,7 @@ pub(crate) use delivery::{CallbackDelivery, CallbackForm, CallbackTarget, Delive
 use sender::CallbackSender;
 use signer::CallbackSigner;
 
+use crate::clock::ServiceClock;
 use crate::problem::{Problem, ProblemCode};
 use crate::server::ServeError;
 use crate::settings::CallbackSettings;
@@ -49,6 +50,7 @@ pub(crate) struct CallbackDesk {
     sender: CallbackSender,
     kept: Mutex<KeptDeliveries>,
     changed: Notify,
+    clock: ServiceClock,
 }
 
 #[derive(Default)]
@@ -63,6 +65,7 @@ impl CallbackDesk {
         models: &Path,
         settings: CallbackSettings,
         certificate: Option<Arc<CertificateSigner>>,
+        clock: ServiceClock,
     ) -> Result<Self, ServeError> {
         let key = models.join(KEY_FILE);
         let signer = CallbackSigner::open(&key).map_err(|cause| ServeError::Folder { path: key, cause })?;
@@ -79,7 +82,7 @@ impl CallbackDesk {
             outbox.all().map_err(|cause| ServeError::Folder { path: folder, cause })?;
         let all = kept.into_iter().map(|delivery| (delivery.id.clone(), delivery)).collect();
         let kept = Mutex::new(KeptDeliveries { all, in_flight: HashSet::new() });
-        Ok(Self { settings, outbox, signer, certificate, sender, kept, changed: Notify::new() })
+        Ok(Self { settings, outbox, signer, certificate, sender, kept, changed: Notify::new(), clock })
     }
 
     /// The public key that receivers check signatures with.
@@ -109,7 +112,7 @@ impl CallbackDesk {
     /// Tries a callback again, from the first wait on.
     pub(crate) fn retry(&self, id: &str) -> Result<(), Problem> {
         let mut delivery = self.find(id)?;
-        delivery.revive(now());
+        delivery.revive(self.clock.milliseconds());
         self.put(delivery).map_err(storage)
     }
 
@@ -140,7 +143,7 @@ impl CallbackDesk {
 
     /// Callbacks to send now, which are in flight from here on.
     fn take_due(&self, most: usize) -> Vec<CallbackDelivery> {
-        let now = now();
+        let now = self.clock.milliseconds();
         let mut kept = self.lock();
         let due =
             |delivery: &&CallbackDelivery| delivery.is_due(now) && !kept.in_flight.contains(&delivery.id);
@@ -153,8 +156,8 @@ impl CallbackDesk {
     fn next_due(&self) -> Option<Duration> {
         let kept = self.lock();
         let waiting = kept.all.values().filter(|delivery| !kept.in_flight.contains(&delivery.id));
-        let next = waiting.filter_map(|delivery| delivery.next_at).min()?;
-        Some(Duration::from_millis(next.saturating_sub(now())))
+        let now = self.clock.milliseconds();
+        waiting.filter_map(|delivery| delivery.time_left(now)).min().map(Duration::from_millis)
     }
 
     async fn deliver(self: Arc<Self>, mut delivery: CallbackDelivery) {
@@ -164,7 +167,7 @@ impl CallbackDesk {
         let recorded = tokio::task::spawn_blocking(move || match outcome {
             Ok(()) => desk.arrived(&delivery.id),
             Err(failure) => {
-                delivery.failed(now(), failure);
+                delivery.failed(desk.clock.milliseconds(), failure);
                 tracing::warn!(
                     callback = delivery.id,
                     attempts = delivery.attempts,
@@ -209,7 +212,7 @@ impl CallbackDesk {
             .header(header::USER_AGENT, concat!("efface/", env!("CARGO_PKG_VERSION")));
         match delivery.target.form {
             CallbackForm::StandardWebhook => {
-                let seconds = now() / 1000;
+                let seconds = self.clock.seconds();
                 let signature = self.signer.signature(&delivery.id, seconds, &delivery.body);
                 let signature = signature.map_err(|fault| DeliveryFailure::passing(fault.to_string()))?;
                 request = request
@@ -243,12 +246,6 @@ impl CallbackDesk {
     fn lock(&self) -> MutexGuard<'_, KeptDeliveries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn storage(error: std::io::Error) -> Problem {

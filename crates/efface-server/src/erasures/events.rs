@@ -4,7 +4,8 @@ use efface_receipt::Time;
 use serde_json::{Value, json};
 
 use super::{ErasureOrder, ModelAnswer};
-use crate::callbacks::{self, CallbackDelivery, CallbackForm};
+use crate::callbacks::{CallbackDelivery, CallbackForm};
+use crate::clock::ServiceClock;
 
 /// What became of a request.
 pub(crate) enum ErasureEvent<'a> {
@@ -25,8 +26,8 @@ impl ErasureEvent<'_> {
     }
 
     /// The callbacks that tell it to everyone who asked for that.
-    pub(crate) fn deliveries(&self, order: &ErasureOrder) -> Vec<CallbackDelivery> {
-        let now = callbacks::now();
+    pub(crate) fn deliveries(&self, order: &ErasureOrder, clock: &ServiceClock) -> Vec<CallbackDelivery> {
+        let now = clock.milliseconds();
         let name = self.name();
         let told = order.callbacks.iter().map(|target| {
             let body = match target.form {

@@ -110,7 +110,8 @@ pub(crate) async fn submit(
             let is_done =
                 outcome.as_ref().is_ok_and(|answers| answers.iter().any(|model| model.answer.is_ok()));
             let event = if is_done { outcome.as_deref().ok().map(ErasureEvent::Done) } else { None };
-            let deliveries = event.map_or_else(Vec::new, |event| event.deliveries(&order));
+            let deliveries =
+                event.map_or_else(Vec::new, |event| event.deliveries(&order, &state.settings.clock));
             left = conclude(&state, &order.id, deliveries).await.err();
         }
         let _ = tell.send(outcome.map(Submitted::Done));
@@ -155,7 +156,7 @@ pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), 
     let found = state.open.lock().get(id).cloned();
     match found {
         Some((OpenState::AwaitingApproval { .. }, order)) => {
-            let deliveries = ErasureEvent::Withdrawn.deliveries(&order);
+            let deliveries = ErasureEvent::Withdrawn.deliveries(&order, &state.settings.clock);
             let failed = |_| Problem::new(ProblemCode::ModelUnusable, "callbacks cannot be written down");
             conclude(state, id, deliveries).await.map_err(failed)
         }
@@ -221,7 +222,7 @@ async fn finish(
     loop {
         match &outcome {
             Ok(answers) if !answers.iter().any(is_passing) => {
-                let deliveries = ErasureEvent::Done(answers).deliveries(&order);
+                let deliveries = ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
                 return conclude_later(state, &order.id, deliveries).await;
             }
             // Models that are gone cannot answer; the request stays written down for the day they come back.

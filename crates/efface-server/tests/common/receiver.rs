@@ -30,7 +30,8 @@ pub(crate) struct CallbackReceiver {
 }
 
 impl CallbackReceiver {
-    /// Answers one request after the other with these heads, the last of them for ever.
+    /// Answers one request after the other with these heads, the last of them for ever. An empty one is no answer: the
+    /// connection stays open until the sender has waited long enough.
     pub(crate) async fn start(answers: &[&str]) -> Self {
         Self::start_with(answers, None).await
     }
@@ -90,6 +91,10 @@ async fn answer_one(
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let received = ReceivedCallback { head: head.to_owned(), body: body.to_owned() };
             let length = received.header("content-length").map_or(0, |length| length.parse().unwrap());
+            if received.body.len() >= length && answer.is_empty() {
+                let _ = stream.read(&mut part).await;
+                return;
+            }
             if received.body.len() >= length {
                 stream.write_all(format!("{answer}\r\nContent-Length: 0\r\n\r\n").as_bytes()).await.unwrap();
                 tell.send(received).unwrap_or_default();
