@@ -115,7 +115,9 @@ fn unit_tests() -> Result<()> {
 }
 
 fn integration_tests() -> Result<()> {
-    crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())
+    crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())?;
+    // Spans for OpenTelemetry are no part of the usual build.
+    crate::run("cargo", &["test", "--package", "efface-server", "--features", "otel", "--test", "telemetry"])
 }
 
 /// The examples that the pages name.

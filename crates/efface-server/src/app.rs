@@ -12,6 +12,7 @@ use crate::opendsr::OpenDsrService;
 use crate::registry::ModelRegistry;
 use crate::settings::ServerSettings;
 use crate::storage::JsonFolder;
+use crate::telemetry::RequestTracer;
 
 /// Tokens that are hashed at the same time, at most.
 const HASHING: usize = 2;
@@ -36,6 +37,8 @@ pub(crate) struct ServiceState {
     pub(crate) rates: RateLimiter,
     pub(crate) hashing: Semaphore,
     pub(crate) metrics: Arc<ServiceMetrics>,
+    /// None where no spans are sent.
+    pub(crate) tracer: Option<RequestTracer>,
 }
 
 impl ServiceState {
@@ -44,6 +47,7 @@ impl ServiceState {
         tokens: Option<TokenStore>,
         callbacks: Option<CallbackDesk>,
         opendsr: Option<OpenDsrService>,
+        tracer: Option<RequestTracer>,
     ) -> Self {
         let metrics =
             Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
@@ -57,6 +61,7 @@ impl ServiceState {
             rates: RateLimiter::new(settings.limits.requests_per_second),
             hashing: Semaphore::new(HASHING),
             metrics,
+            tracer,
             settings,
         }
     }

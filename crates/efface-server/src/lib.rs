@@ -22,6 +22,7 @@ mod registry;
 mod server;
 mod settings;
 mod storage;
+mod telemetry;
 mod tls;
 
 pub use access::{NewToken, Scope, TokenError, TokenGrant, TokenRecord, TokenStore};

@@ -13,6 +13,7 @@ use crate::app::ServiceState;
 use crate::callbacks::CallbackDesk;
 use crate::opendsr::OpenDsrService;
 use crate::settings::ServerSettings;
+use crate::telemetry::RequestTracer;
 use crate::{api, erasures, listener, tls};
 
 /// How often the folder and the file of tokens are looked at.
@@ -66,6 +67,14 @@ pub enum ServeError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Spans cannot be sent.
+    #[error("spans cannot be sent to {endpoint}: {problem}")]
+    Collector {
+        /// Where they should go.
+        endpoint: String,
+        /// What is wrong with that.
+        problem: String,
+    },
     /// The requests that an earlier server accepted cannot be read.
     #[error("the requests that wait in {} cannot be read: {problem}", path.display())]
     Inbox {
@@ -115,7 +124,8 @@ impl Server {
             .callbacks
             .clone()
             .map(|callbacks| CallbackDesk::open(&folder, callbacks, signer, settings.clock.clone()));
-        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?, opendsr));
+        let tracer = settings.collector.as_deref().map(RequestTracer::new).transpose()?;
+        let state = Arc::new(ServiceState::new(settings, tokens, callbacks.transpose()?, opendsr, tracer));
         refresh(&state).map_err(|cause| ServeError::Folder { path: folder.clone(), cause })?;
         let resumed = erasures::resume(&state).await;
         let resumed =
@@ -158,8 +168,14 @@ impl Server {
             calling.abort();
         }
         let state = self.state;
-        // A model closes when its last change is done, which blocks.
-        if tokio::task::spawn_blocking(move || state.models.close()).await.is_err() {
+        // A model closes when its last change is done, and the last spans leave; both block.
+        let close = move || {
+            state.models.close();
+            if let Some(tracer) = &state.tracer {
+                tracer.close();
+            }
+        };
+        if tokio::task::spawn_blocking(close).await.is_err() {
             tracing::error!("the models could not be closed");
         }
     }

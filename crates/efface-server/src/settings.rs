@@ -32,6 +32,9 @@ pub struct ServerSettings {
     pub callbacks: Option<CallbackSettings>,
     /// How OpenDSR is spoken; None where it is not.
     pub opendsr: Option<OpenDsrSettings>,
+    /// The collector of OpenTelemetry that spans of requests are sent to, as in `http://127.0.0.1:4318`; for that the crate
+    /// needs its feature `otel`.
+    pub collector: Option<String>,
     /// The clock.
     pub clock: ServiceClock,
 }
@@ -51,6 +54,7 @@ impl ServerSettings {
             approval_above: None,
             callbacks: None,
             opendsr: None,
+            collector: None,
             clock: ServiceClock::default(),
         }
     }

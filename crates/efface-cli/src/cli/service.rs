@@ -95,6 +95,10 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) log_json: bool,
 
+    /// Collector of OpenTelemetry that spans of requests go to, as in http://127.0.0.1:4318; needs a build with the feature otel
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
+
     /// Serve a model of generated reviews in a temporary folder
     #[arg(long, conflicts_with = "folder")]
     pub(crate) demo: bool,

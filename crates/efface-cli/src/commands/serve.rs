@@ -50,6 +50,7 @@ fn settings(args: &ServeArguments, folder: &Path, terminal: &Terminal) -> Result
     settings.allow_insecure = args.insecure;
     settings.access = terminal.access().clone();
     settings.approval_above = args.approval_above;
+    settings.collector.clone_from(&args.otlp_endpoint);
     if !args.callback_hosts.is_empty() {
         let mut callbacks = CallbackSettings::new(args.callback_hosts.clone());
         callbacks.allow_private = args.callback_private;

@@ -95,9 +95,14 @@ pub(super) async fn observe(
     // The pattern and not the path: a path may hold the name of a row or a person.
     let path = request.extensions().get::<MatchedPath>().map_or("other", |path| path.as_str()).to_owned();
     let number = request_number();
+    let tracer = state.tracer.as_ref();
+    let span = tracer.map(|tracer| tracer.begin(&method, &path, request.headers()));
     let mut response = next.run(request).await;
     let status = response.status().as_u16();
     state.metrics.request(&path, status, started.elapsed());
+    if let Some(span) = span {
+        span.end(status);
+    }
     let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     tracing::info!(request = number, %method, path, status, micros, "request");
     let headers = response.headers_mut();
