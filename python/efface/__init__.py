@@ -29,7 +29,7 @@ from .bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from .clusters import KMeans
 from .ensembles import SisaEnsemble
 from .files import ModelFile, Receipt, Report, create, open, verify
-from .linear import LogisticRegression, Ridge, RidgeClassifier
+from .linear import LinearSVC, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
 from .pipelines import Pipeline, PipelineEvidence, forgettable
 from .sisa import Sisa
 from .steps import (
@@ -56,6 +56,7 @@ __all__ = [
     "GaussianNB",
     "Injection",
     "KMeans",
+    "LinearSVC",
     "LogisticRegression",
     "MiniLM",
     "MinMaxScaler",
@@ -69,6 +70,7 @@ __all__ = [
     "Receipt",
     "RefusedError",
     "Report",
+    "PoissonRegressor",
     "Ridge",
     "RidgeClassifier",
     "SimpleImputer",

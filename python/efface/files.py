@@ -348,7 +348,7 @@ def create(
     source : path, list of paths, frame, Arrow table, dict of columns, or list of dicts
     target : str or list of str
         The columns to predict; none for k-means and svmlight.
-    model : {"ridge", "ridge_classifier", "logistic", "softmax", "naive_bayes", "gaussian_nb", "multinomial_nb", \
+    model : {"ridge", "ridge_classifier", "logistic", "softmax", "svm", "poisson", "naive_bayes", "gaussian_nb", "multinomial_nb", \
 "complement_nb", "bernoulli_nb", "kmeans"}
         ``naive_bayes`` is Gaussian where a column holds numbers, else multinomial.
     alpha : float or "auto"

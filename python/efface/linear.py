@@ -1,4 +1,4 @@
-"""Linear models: ridge regression, its classifier face, and logistic regression."""
+"""Linear models: ridge and Poisson regression, the classifier face of ridge, logistic regression, and linear SVMs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ._labels import classes_of, numbers_of, targets
 from ._rows import RowCall
 
 L = TypeVar("L", bound="_Linear")
+R = TypeVar("R", bound="_LinearRegressor")
 C = TypeVar("C", bound="_LinearClassifier")
 
 Array = npt.NDArray[Any]
@@ -69,7 +70,89 @@ class _Linear(Forgetting):
         return model
 
 
-class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
+class _LinearRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
+    """Numbers by scores."""
+
+    #: Whether there may be several targets.
+    _several = True
+
+    def fit(self: R, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> R:
+        """Fits the model from scratch.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        row_ids : array-like of int or str, "index", optional
+            A name for each row: its position where none is given, the index of a pandas frame for ``"index"``.
+        sample_weight : array-like, optional
+        subject : array-like of str or int, optional
+            The person that each row belongs to; ``forget(subject=...)`` then finds all rows of one.
+        """
+        call = RowCall.of(X, row_ids, subject)
+        with self._all_or_nothing():
+            X, y = _input.features(self, X, reset=True, y=y, multi_output=self._several, y_numeric=True)
+            self._flat = y.ndim == 1
+            weights = _input.weights(sample_weight, X)
+            self._begin(X, _columns(y), call, weights)
+        return self
+
+    def partial_fit(
+        self: R,
+        X: Any,
+        y: Any,
+        row_ids: Any = None,
+        sample_weight: Any = None,
+        *,
+        subject: Any = None,
+        allow_forgotten: bool = False,
+    ) -> R:
+        """Adds rows to the model; the result is that of fitting all rows.
+
+        A forgotten id, or a row of a forgotten subject, is refused unless ``allow_forgotten`` says otherwise.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, row_ids, sample_weight, subject=subject)
+        call = RowCall.of(X, row_ids, subject)
+        X, y = _input.features(self, X, reset=False, y=y, multi_output=self._several, y_numeric=True)
+        self._join(X, _columns(y), call, _input.weights(sample_weight, X), allow_forgotten)
+        return self
+
+    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
+        """Replaces the content of rows; the result is that of fitting the rows as corrected.
+
+        >>> import numpy as np
+        >>> from efface import Ridge
+        >>> model = Ridge(alpha=1e-6).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 20.0])
+        >>> model.amend([[2.0]], [2.0], row_ids=[2]).learned
+        1
+        >>> float(np.round(model.coef_[0], 3))
+        1.0
+        """
+        self._held()
+        call = RowCall.of(X, row_ids)
+        X, y = _input.features(self, X, reset=False, y=y, multi_output=self._several, y_numeric=True)
+        return self._replace(X, _columns(y), call, _input.weights(sample_weight, X))
+
+    def predict(self, X: Any) -> _input.Floats:
+        """The predicted targets."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+    @property
+    def coef_(self) -> _input.Floats:
+        """The coefficients, of shape (n_features,) or (n_targets, n_features)."""
+        coef: _input.Floats = self._held().parameters()["coef"]
+        return coef[0] if self._flat else coef
+
+    @property
+    def intercept_(self) -> Any:
+        """The constant, or one for each target; 0 without one."""
+        intercept = self._held().parameters()["intercept"]
+        return float(intercept[0]) if self._flat else intercept
+
+
+class Ridge(MultiOutputMixin, _LinearRegressor):  # type: ignore[misc]
     """Least squares with a quadratic penalty, as scikit-learn's ``Ridge``, that can forget.
 
     Minimises ``||y - Xw||^2 + alpha * ||w||^2``. Forgetting is exact: the parameters afterwards are those of fitting the
@@ -119,81 +202,6 @@ class Ridge(MultiOutputMixin, RegressorMixin, _Linear):  # type: ignore[misc]
 
     def _recipe(self, outputs: int) -> dict[str, Any]:
         return _ridge(self)
-
-    def fit(self, X: Any, y: Any, row_ids: Any = None, sample_weight: Any = None, *, subject: Any = None) -> Ridge:
-        """Fits the model from scratch.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        row_ids : array-like of int or str, "index", optional
-            A name for each row: its position where none is given, the index of a pandas frame for ``"index"``.
-        sample_weight : array-like, optional
-        subject : array-like of str or int, optional
-            The person that each row belongs to; ``forget(subject=...)`` then finds all rows of one.
-        """
-        call = RowCall.of(X, row_ids, subject)
-        with self._all_or_nothing():
-            X, y = _input.features(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
-            self._flat = y.ndim == 1
-            weights = _input.weights(sample_weight, X)
-            self._begin(X, _columns(y), call, weights)
-        return self
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        row_ids: Any = None,
-        sample_weight: Any = None,
-        *,
-        subject: Any = None,
-        allow_forgotten: bool = False,
-    ) -> Ridge:
-        """Adds rows to the model; the result is that of fitting all rows.
-
-        A forgotten id, or a row of a forgotten subject, is refused unless ``allow_forgotten`` says otherwise.
-        """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, row_ids, sample_weight, subject=subject)
-        call = RowCall.of(X, row_ids, subject)
-        X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
-        self._join(X, _columns(y), call, _input.weights(sample_weight, X), allow_forgotten)
-        return self
-
-    def amend(self, X: Any, y: Any, row_ids: Any, sample_weight: Any = None) -> Evidence:
-        """Replaces the content of rows; the result is that of fitting the rows as corrected.
-
-        >>> import numpy as np
-        >>> from efface import Ridge
-        >>> model = Ridge(alpha=1e-6).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 20.0])
-        >>> model.amend([[2.0]], [2.0], row_ids=[2]).learned
-        1
-        >>> float(np.round(model.coef_[0], 3))
-        1.0
-        """
-        self._held()
-        call = RowCall.of(X, row_ids)
-        X, y = _input.features(self, X, reset=False, y=y, multi_output=True, y_numeric=True)
-        return self._replace(X, _columns(y), call, _input.weights(sample_weight, X))
-
-    def predict(self, X: Any) -> _input.Floats:
-        """The predicted targets."""
-        scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
-
-    @property
-    def coef_(self) -> _input.Floats:
-        """The coefficients, of shape (n_features,) or (n_targets, n_features)."""
-        coef: _input.Floats = self._held().parameters()["coef"]
-        return coef[0] if self._flat else coef
-
-    @property
-    def intercept_(self) -> Any:
-        """The constant, or one for each target; 0 without one."""
-        intercept = self._held().parameters()["intercept"]
-        return float(intercept[0]) if self._flat else intercept
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """The model as ONNX, from ``features`` to ``scores``, in single precision; written to `path` where one is given."""
@@ -550,3 +558,128 @@ class LogisticRegression(_LinearClassifier):
             coef = np.vstack([np.zeros_like(coef), coef])
             intercept = np.append(0.0, intercept)
         return self._onnx(coef, intercept, "softmax", path)
+
+
+def _penalised(estimator: Any, family: str, penalty: float) -> dict[str, Any]:
+    """The recipe of a model of a convex loss with a penalty."""
+    return {
+        "family": family,
+        "lambda": penalty,
+        "intercept": bool(estimator.fit_intercept),
+        "tolerance": _number("forget_tol", estimator.forget_tol, above=0.0),
+        "max_iterations": _whole("max_iter", estimator.max_iter),
+    }
+
+
+class LinearSVC(_LinearClassifier):
+    """A linear support vector machine with the squared hinge loss, as scikit-learn's ``LinearSVC(loss="squared_hinge", dual=False)``,
+    that can forget.
+
+    Minimises ``C * sum of max(0, 1 - y * score)^2 + (||w||^2 + b^2) / 2``; three classes or more have a score each, against all
+    others. The penalty makes the loss strongly convex, so that the gradient over it bounds the distance to retraining. ``forget``
+    takes Newton steps over the rows that are left, from where the model stands.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The inverse of the penalty, above 0 and finite.
+    fit_intercept : bool, default=True
+        Whether to fit a constant, which is penalised as in scikit-learn.
+    max_iter : int, default=200
+        Newton steps before giving up with :class:`~efface.NotConvergedError`.
+    forget_tol : float, default=1e-6
+        The relative distance bound that a change must reach.
+    class_weight : "balanced" or dict, optional
+        What rows count for by their class.
+
+    Examples
+    --------
+    >>> from efface import LinearSVC
+    >>> model = LinearSVC().fit([[0.0], [1.0], [4.0], [5.0]], ["no", "no", "yes", "yes"])
+    >>> model.forget([0]).claim
+    'exact'
+    >>> model.predict([[4.5]])
+    array(['yes'], dtype='<U3')
+    """
+
+    _weighs_classes = True
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int = 200,
+        forget_tol: float = 1e-6,
+        class_weight: Any = None,
+    ) -> None:
+        self.class_weight = class_weight
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.forget_tol = forget_tol
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return _penalised(self, "linear_svm", 1.0 / _number("C", self.C, above=0.0))
+
+    def _fit(self, X: Any, y: Any, classes: Any, call: RowCall, sample_weight: Any) -> None:
+        super()._fit(X, y, classes, call, sample_weight)
+        self.n_iter_ = max(1, self._held().model.iterations)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
+        """The scores as ONNX, from ``features`` to ``scores``; see :meth:`Ridge.to_onnx`."""
+        known = self._held().parameters()
+        return self._onnx(known["coef"], known["intercept"], "none", path)
+
+
+class PoissonRegressor(_LinearRegressor):
+    """Poisson regression with a logarithmic link, as scikit-learn's ``PoissonRegressor``, that can forget.
+
+    Minimises ``mean of exp(score) - y * score, by weight, + alpha / 2 * ||w||^2``; the constant is not penalised. The gradient over the
+    penalty bounds the distance to retraining.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The penalty, above 0: bounds divide by it.
+    fit_intercept : bool, default=True
+    max_iter : int, default=200
+        Newton steps before giving up with :class:`~efface.NotConvergedError`.
+    forget_tol : float, default=1e-6
+        The relative distance bound that a change must reach.
+
+    Examples
+    --------
+    >>> from efface import PoissonRegressor
+    >>> model = PoissonRegressor(alpha=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [1, 2, 4, 90])
+    >>> model.forget([3]).claim
+    'exact'
+    >>> float(model.predict([[1.0]])[0].round(2))
+    2.04
+    """
+
+    _several = False
+
+    def __init__(
+        self, alpha: float = 1.0, *, fit_intercept: bool = True, max_iter: int = 200, forget_tol: float = 1e-6
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.forget_tol = forget_tol
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _recipe(self, outputs: int) -> dict[str, Any]:
+        return _penalised(self, "poisson", _number("alpha", self.alpha, above=0.0))
+
+    def _begin(self, X: Any, targets: _input.Floats, call: RowCall, weights: _input.Floats | None) -> None:
+        super()._begin(X, targets, call, weights)
+        self.n_iter_ = max(1, self._held().model.iterations)
+
+    def predict(self, X: Any) -> _input.Floats:
+        """The predicted means."""
+        return np.asarray(np.exp(self._scores(X)[:, 0]))

@@ -9,7 +9,7 @@ import io
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import linear_model, naive_bayes
+from sklearn import linear_model, naive_bayes, svm
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -167,3 +167,34 @@ def test_no_penalty():
     theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-10, solver="newton-cholesky").fit(X, y)
     near(efface.LogisticRegression(C=np.inf).fit(X, y), theirs, 1e-5)
     near(efface.LogisticRegression(penalty=None).fit(X, y), theirs, 1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_linear_svm(classes, intercept):
+    rng = np.random.default_rng(classes)
+    X = rng.normal(size=(300, 6))
+    y = np.digitize(X @ rng.normal(size=6) + rng.normal(size=300), [0.0, 1.0][: classes - 1])
+    weights = rng.uniform(0.5, 2.0, size=300)
+    ours = efface.LinearSVC(C=0.3, fit_intercept=intercept).fit(X, y, sample_weight=weights)
+    ours.forget(range(10))
+    theirs = svm.LinearSVC(C=0.3, dual=False, fit_intercept=intercept, tol=1e-12, max_iter=100_000)
+    theirs.fit(X[10:], y[10:], sample_weight=weights[10:])
+    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    assert np.allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_poisson(intercept):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 5))
+    y = rng.poisson(np.exp(X @ [0.5, -0.3, 0.0, 0.2, 0.1] + 0.4))
+    weights = rng.uniform(0.5, 2.0, size=400)
+    ours = efface.PoissonRegressor(alpha=0.05, fit_intercept=intercept).fit(X, y, sample_weight=weights)
+    evidence = ours.forget(range(10))
+    theirs = linear_model.PoissonRegressor(alpha=0.05, fit_intercept=intercept, solver="newton-cholesky", tol=1e-12)
+    theirs.fit(X[10:], y[10:], sample_weight=weights[10:])
+    assert evidence.claim == "exact"
+    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-8)
+    assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-7)

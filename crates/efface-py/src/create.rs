@@ -7,7 +7,8 @@ use efface::features::{
     TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
 use efface::{
-    BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, Softmax,
+    BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, PoissonRegression,
+    Recipe, Ridge, Softmax,
 };
 use efface_engine::{ClassWeight, Error, FitRequest, RecordTable, Result, RowSource, ScoringPlan, Sharding};
 use efface_io::{RowCondition, Source, TableDialect};
@@ -194,6 +195,16 @@ impl CreateOptions {
                 softmax.tolerance = self.tolerance.unwrap_or(softmax.tolerance);
                 softmax.into()
             }
+            "svm" => {
+                let mut svm = LinearSvm::new(penalty).intercept(self.fit_intercept);
+                svm.tolerance = self.tolerance.unwrap_or(svm.tolerance);
+                svm.into()
+            }
+            "poisson" => {
+                let mut poisson = PoissonRegression::new(penalty).intercept(self.fit_intercept);
+                poisson.tolerance = self.tolerance.unwrap_or(poisson.tolerance);
+                poisson.into()
+            }
             "naive_bayes" => {
                 return Ok((MultinomialNb { alpha: counts }.into(), Some(gaussian.into())));
             }
@@ -205,7 +216,7 @@ impl CreateOptions {
             other => {
                 return Err(Error::Request {
                     what: format!(
-                        "there is no model '{other}'; ridge, ridge_classifier, logistic, softmax, naive_bayes, gaussian_nb, \
+                        "there is no model '{other}'; ridge, ridge_classifier, logistic, softmax, svm, poisson, naive_bayes, gaussian_nb, \
                          multinomial_nb, complement_nb, bernoulli_nb and kmeans exist"
                     ),
                     hint: None,

@@ -139,7 +139,7 @@ pub enum Error {
     )]
     Separable,
     /// A target is not a class.
-    #[error("row {row}: its targets are not those of a class; {expected}")]
+    #[error("row {row}: its targets are not those of this model; {expected}")]
     NotAClass {
         /// The row.
         row: RowId,

@@ -12,6 +12,10 @@ pub enum Family {
     Logistic,
     /// Logistic loss, three classes or more.
     Softmax,
+    /// Squared hinge loss: a linear support vector machine.
+    LinearSvm,
+    /// Poisson loss with a logarithmic link.
+    Poisson,
     /// Naive Bayes over counts.
     MultinomialNb,
     /// Naive Bayes over the counts of all other classes.
@@ -30,10 +34,12 @@ pub enum Family {
 
 impl Family {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Ridge,
         Self::Logistic,
         Self::Softmax,
+        Self::LinearSvm,
+        Self::Poisson,
         Self::MultinomialNb,
         Self::ComplementNb,
         Self::BernoulliNb,
@@ -49,6 +55,8 @@ impl Family {
             Self::Ridge => "ridge",
             Self::Logistic => "logistic",
             Self::Softmax => "softmax",
+            Self::LinearSvm => "linear SVM",
+            Self::Poisson => "Poisson regression",
             Self::MultinomialNb => "multinomial naive Bayes",
             Self::ComplementNb => "complement naive Bayes",
             Self::BernoulliNb => "Bernoulli naive Bayes",

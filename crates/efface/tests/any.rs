@@ -7,7 +7,8 @@ use efface::methods::{Auto, table};
 use efface::models::logistic::Privacy;
 use efface::{
     Amend, BernoulliNb, Claim, ComplementNb, Dense, Error, Evidence, Family, Fit, GaussianNb, KMeans,
-    Logistic, Method, Model, MultinomialNb, Predict, Recipe, Ridge, RowId, Rows, Sisa, Softmax,
+    LinearSvm, Logistic, Method, Model, MultinomialNb, PoissonRegression, Predict, Recipe, Ridge, RowId,
+    Rows, Sisa, Softmax,
 };
 
 /// Numbers from 0 to 7 that repeat after a long while.
@@ -40,6 +41,9 @@ fn samples() -> Vec<(Recipe, usize)> {
         (private(Privacy::removal(1.0, 1e-3, 0)), 2),
         (private(Privacy::descent(1.0, 1e-3, 0)), 2),
         (Recipe::new(Softmax::new(0.5)), 3),
+        (Recipe::new(LinearSvm::new(0.5)), 2),
+        (Recipe::new(LinearSvm::new(0.5)), 3),
+        (Recipe::new(PoissonRegression::new(0.1)), 3),
         (Recipe::new(MultinomialNb::default()), 3),
         (Recipe::new(ComplementNb::default()), 3),
         (Recipe::new(BernoulliNb::default()), 3),
@@ -49,6 +53,8 @@ fn samples() -> Vec<(Recipe, usize)> {
         (sisa(Recipe::new(Ridge::new(0.5))), 2),
         (sisa(Recipe::new(Softmax::new(0.5))), 3),
         (sisa(Recipe::new(GaussianNb::default())), 3),
+        (sisa(Recipe::new(LinearSvm::new(0.5))), 2),
+        (sisa(Recipe::new(PoissonRegression::new(0.1))), 3),
     ]
 }
 

@@ -64,6 +64,8 @@ The models:
   ridge        numbers, or classes with --classify; forgets exactly, in closed form
   logistic     two classes; forgets to a distance that it bounds, or certified with --epsilon
   softmax      three classes or more; likewise
+  svm          classes; squared hinge loss; forgets exactly, by Newton steps over the rows that stay
+  poisson      counts; logarithmic link; likewise
   naive-bayes  classes; counts, what is there, or numbers (--likelihood); forgets exactly, by subtracting
   kmeans       --clusters K groups of like rows, no target; forgets exactly: a lattice or a tree
                keeps most of the work from depending on any one row

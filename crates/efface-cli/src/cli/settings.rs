@@ -15,21 +15,19 @@ pub(crate) enum ModelName {
     Ridge,
     Logistic,
     Softmax,
+    Svm,
+    Poisson,
     NaiveBayes,
     #[value(name = "kmeans")]
     KMeans,
     Bilstm,
     Lstm,
     Minilm,
-    /// Refused, with the reason, as are those after it.
+    /// Refused, with the reason, as is the one after it.
     #[value(name = "elastic-net", alias = "lasso", hide = true)]
     ElasticNet,
     #[value(hide = true)]
     Quantile,
-    #[value(hide = true)]
-    Poisson,
-    #[value(hide = true)]
-    Svm,
 }
 
 impl ModelName {
@@ -55,25 +53,25 @@ impl ModelName {
 /// Settings that are not for every model; one that is given for another model is refused.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// Strength of the penalty λ/2 ‖θ‖², or auto: the best of 0.001 to 10000 by leave-one-out (ridge) or five folds [default: 1]
-    #[arg(long, value_name = "λ", allow_hyphen_values = true, value_parser = super::scoring::penalty, help_heading = "Ridge, logistic, softmax")]
+    /// Strength of the penalty λ/2 ‖θ‖² (poisson: of every row), or auto: the best of 0.001 to 10000 by leave-one-out (ridge) or five folds [default: 1]
+    #[arg(long, value_name = "λ", allow_hyphen_values = true, value_parser = super::scoring::penalty, help_heading = "Linear models")]
     pub(crate) lambda: Option<PenaltyValue>,
 
     /// No constant term
-    #[arg(long, help_heading = "Ridge, logistic, softmax")]
+    #[arg(long, help_heading = "Linear models")]
     pub(crate) no_intercept: bool,
 
     /// What ridge keeps in order to forget fast, see below [default: auto]
-    #[arg(long, value_enum, value_name = "FORM", help_heading = "Ridge, logistic, softmax")]
+    #[arg(long, value_enum, value_name = "FORM", help_heading = "Linear models")]
     pub(crate) curvature: Option<CurvatureName>,
 
     /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
-    /// (logistic and softmax, 1e-4)
-    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Ridge, logistic, softmax")]
+    /// (logistic and softmax, 1e-4; svm and poisson, 1e-6)
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Linear models")]
     pub(crate) tolerance: Option<f64>,
 
     /// Threads for the large products, or for shards [default: all cores]
-    #[arg(long, value_name = "N", help_heading = "Ridge, logistic, softmax")]
+    #[arg(long, value_name = "N", help_heading = "Linear models")]
     pub(crate) threads: Option<usize>,
 
     /// Train with noise, so that forgetting is certified (ε, δ); logistic only

@@ -54,7 +54,7 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
     // A class without rows has the prior 0, and no probability.
     let priors = || parameters.vector("class_prior").iter().map(|prior| prior.max(f64::MIN_POSITIVE).ln());
     Ok(match recipe.family() {
-        Family::Ridge => {
+        Family::Ridge | Family::LinearSvm => {
             LinearForm { weights: coefficients, constants: intercept, activation: OnnxActivation::None }
         }
         // softmax(0, s) is (1 − p, p): a column for each class.
@@ -94,7 +94,7 @@ fn linear_form(parameters: &Parameters, recipe: &Recipe) -> Result<LinearForm> {
         }
         family => {
             let what = format!(
-                "onnx is for networks, linear models and naive Bayes of counts; {} is not linear in its features",
+                "onnx is for networks, models that are linear in their features and naive Bayes of counts, and not for {}",
                 family.name()
             );
             return Err(Error::request(what, "use json, safetensors or npz"));

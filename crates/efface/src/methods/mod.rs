@@ -10,11 +10,13 @@
 //! | `exact` | ridge | exact | O(k²d) to O(kd²) | curvature, d² | Cook and Weisberg 1982 |
 //! | `newton` | ridge | exact | O(kd²) | factor, d² | Cao et al. 2022, eq. 3 |
 //! | `newton` | logistic, softmax | approximate | O(k(dc)²) | 3(dc)² | Cao et al. 2022, eq. 3 |
+//! | `newton` | SVM, Poisson | approximate | O(nd²) a step | the rows | Cao et al. 2022, eq. 3 |
 //! | `influence` | ridge, logistic, softmax | approximate | O((dc)²) | curvature, (dc)² | Koh and Liang 2017 |
 //! | `projection_residual` | ridge, logistic, softmax | approximate | O(k²d) and H_D | H_D, from curvature | Izzo et al. 2021, Cao et al. 2022 |
 //! | `summation` | ridge | exact | O(kd² + d³) | sums, d² | Cao and Yang 2015 |
 //! | `summation` | naive Bayes | exact | O(ks) | sums, cd | Cao and Yang 2015 |
 //! | `warm_start` | logistic, softmax | exact | a few passes over the rows | the rows | Tsai et al. 2014 |
+//! | `warm_start` | SVM, Poisson | exact | a few steps, O(nd²) each | the rows | Tsai et al. 2014 |
 //! | `delta_grad` | logistic, softmax | approximate | T/5 passes; T more at first | 2Tdc, T steps of descent | Wu et al. 2020 |
 //! | `certified` | logistic with ε | certified | O(kd²) | curvature, d² | Guo et al. 2020 |
 //! | `descent_to_delete` | logistic with ε | certified | up to 500 passes, then training | the rows | Neel et al. 2021 |

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use crate::family::Family;
 use Family::{
-    BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Network, Ridge, Sisa, Softmax,
+    BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, Network, Poisson,
+    Ridge, Sisa, Softmax,
 };
 
 /// One line of the table. A method that promises different things of different models has several.
@@ -28,6 +29,7 @@ pub struct TableEntry {
 }
 
 const ALL: &[Family] = &Family::ALL;
+const PENALISED: &[Family] = &[LinearSvm, Poisson];
 const BAYES: &[Family] = &[MultinomialNb, ComplementNb, BernoulliNb, GaussianNb];
 
 const fn entry(
@@ -39,7 +41,7 @@ const fn entry(
     TableEntry { method, models, claim, cost, memory, paper }
 }
 
-static TABLE: [TableEntry; 20] = [
+static TABLE: [TableEntry; 22] = [
     entry("retrain", ALL, "exact", ["a fit, O(nd²) for ridge", "the rows", "by definition"]),
     entry(
         "retrain_head",
@@ -68,6 +70,7 @@ static TABLE: [TableEntry; 20] = [
     entry("exact", &[Ridge], "exact", ["O(k²d) to O(kd²)", "curvature, d²", "Cook and Weisberg 1982"]),
     entry("newton", &[Ridge], "exact", ["O(kd²)", "factor, d²", "Cao et al. 2022, eq. 3"]),
     entry("newton", &[Logistic, Softmax], "approximate", ["O(k(dc)²)", "3(dc)²", "Cao et al. 2022, eq. 3"]),
+    entry("newton", PENALISED, "approximate", ["O(nd²) a step", "the rows", "Cao et al. 2022, eq. 3"]),
     entry(
         "influence",
         &[Ridge, Logistic, Softmax],
@@ -88,6 +91,7 @@ static TABLE: [TableEntry; 20] = [
         "exact",
         ["a few passes over the rows", "the rows", "Tsai et al. 2014"],
     ),
+    entry("warm_start", PENALISED, "exact", ["a few steps, O(nd²) each", "the rows", "Tsai et al. 2014"]),
     entry(
         "delta_grad",
         &[Logistic, Softmax],
@@ -160,6 +164,8 @@ fn short(family: Family) -> &'static str {
     match family {
         MultinomialNb | ComplementNb | BernoulliNb | GaussianNb => "naive Bayes",
         Sisa => "in shards",
+        LinearSvm => "SVM",
+        Poisson => "Poisson",
         family => family.name(),
     }
 }
@@ -228,22 +234,26 @@ pub fn refusal(method: &str, family: Family) -> String {
         ("certified" | "descent_to_delete", _) => {
             "only a logistic model can be fitted with the noise that it needs"
         }
-        ("summation", Logistic | Softmax) => "the loss is not a sum of fixed statistics",
+        ("summation", Logistic | Softmax | LinearSvm | Poisson) => {
+            "the loss is not a sum of fixed statistics"
+        }
         ("summation", _) => {
             "sums follow from clusters and clusters from sums, so that there is nothing to subtract from"
         }
-        ("exact", Logistic | Softmax) => "there is no closed form",
+        ("exact", Logistic | Softmax | LinearSvm | Poisson) => "there is no closed form",
         ("warm_start", Ridge) => "training is a closed form and has no start",
         ("delta_grad", Ridge) => "training is a closed form and takes no steps that could be replayed",
         (_, MultinomialNb | ComplementNb | BernoulliNb | GaussianNb) => {
             "naive Bayes is its sums, with no loss to take a step on"
         }
+        (_, LinearSvm | Poisson) => "this model keeps no curvature, and its bounds need none",
         (_, KMeans) => "clusters are not the minimum of a smooth loss",
         _ => "it is not made for this model",
     };
     let instead = match family {
         Ridge => "exact",
         Logistic | Softmax => "newton",
+        LinearSvm | Poisson => "warm_start",
         MultinomialNb | ComplementNb | BernoulliNb | GaussianNb => "summation",
         KMeans => "q_kmeans or dc_kmeans, as it was fitted",
         Sisa => "sisa",

@@ -9,6 +9,7 @@ pub mod kmeans;
 pub mod logistic;
 mod long_sum;
 pub mod naive_bayes;
+pub mod penalised;
 mod projection;
 pub(crate) mod request;
 pub mod ridge;
@@ -24,6 +25,7 @@ pub use form::Form;
 pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, Softmax};
 pub use naive_bayes::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
+pub use penalised::{LinearSvm, PenalisedModel, PoissonRegression};
 pub use ridge::{Ridge, RidgeModel, RidgeState, SumsAccuracy};
 pub use sisa::{Aggregation, ShardRecipe, ShardedModel, ShardedRecipe, Sisa, SisaModel};
 
@@ -33,10 +35,12 @@ use crate::family::Family;
 
 /// The families whose recipes can be read from their settings alone, a line each. A network's recipe holds its words as well
 /// and is read by its own crate.
-const REGISTRY: [RegisteredFamily; 9] = [
+const REGISTRY: [RegisteredFamily; 11] = [
     RegisteredFamily::of::<Ridge>(Family::Ridge),
     RegisteredFamily::of::<Logistic>(Family::Logistic),
     RegisteredFamily::of::<Softmax>(Family::Softmax),
+    RegisteredFamily::of::<LinearSvm>(Family::LinearSvm),
+    RegisteredFamily::of::<PoissonRegression>(Family::Poisson),
     RegisteredFamily::of::<MultinomialNb>(Family::MultinomialNb),
     RegisteredFamily::of::<ComplementNb>(Family::ComplementNb),
     RegisteredFamily::of::<BernoulliNb>(Family::BernoulliNb),

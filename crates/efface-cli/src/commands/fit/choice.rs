@@ -2,8 +2,8 @@
 
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
-    Aggregation, BernoulliNb, ComplementNb, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge,
-    Softmax,
+    Aggregation, BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb,
+    PoissonRegression, Recipe, Ridge, Softmax,
 };
 use efface_engine::{ClassWeight, Sharding};
 
@@ -60,10 +60,20 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
             Ok(softmax.into())
         }
+        ModelName::Svm => {
+            let mut svm = LinearSvm::new(settings.penalty()).intercept(!settings.no_intercept);
+            svm.tolerance = settings.tolerance.unwrap_or(svm.tolerance);
+            Ok(svm.into())
+        }
+        ModelName::Poisson => {
+            let mut poisson = PoissonRegression::new(settings.penalty()).intercept(!settings.no_intercept);
+            poisson.tolerance = settings.tolerance.unwrap_or(poisson.tolerance);
+            Ok(poisson.into())
+        }
         ModelName::NaiveBayes => Ok(naive_bayes(settings)),
         ModelName::KMeans => kmeans(settings).map(Into::into),
         ModelName::Bilstm | ModelName::Lstm | ModelName::Minilm => network::head(args),
-        ModelName::ElasticNet | ModelName::Quantile | ModelName::Poisson | ModelName::Svm => {
+        ModelName::ElasticNet | ModelName::Quantile => {
             Err(not_offered(args.model, reason_against(args.model).unwrap_or_default()))
         }
     }
@@ -115,13 +125,6 @@ fn reason_against(model: ModelName) -> Option<&'static str> {
             "its loss has no curvature away from its corners, so that there is neither a Newton step nor a bound on what a forget \
              leaves",
         ),
-        ModelName::Poisson => Some(
-            "its curvature grows with the prediction without limit, so that the bound of classifiers does not hold for all rows",
-        ),
-        ModelName::Svm => Some(
-            "the curvature of its loss jumps where a row crosses the margin, and the bound that classifiers carry from request to \
-             request needs one that changes smoothly",
-        ),
         _ => None,
     }
 }
@@ -129,11 +132,7 @@ fn reason_against(model: ModelName) -> Option<&'static str> {
 /// A model that can be named and not fitted.
 fn not_offered(model: ModelName, reason: &str) -> Failure {
     let failure = Failure::refused(format!("--model {} is not offered: {reason}", model.word()));
-    match model {
-        ModelName::Svm => failure.hint("use --model logistic, or --model ridge --classify"),
-        _ => failure
-            .hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out"),
-    }
+    failure.hint("use --model ridge; --lambda auto chooses the penalty, and --ignore leaves columns out")
 }
 
 /// The noise of a certified model; its seed is the engine's to draw.
@@ -198,13 +197,17 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ModelName::Lstm,
         ModelName::Minilm,
     ];
-    let linear = all.as_slice();
+    let on_threads = all.as_slice();
     let lstm = &all[3..5];
     let networks = &all[3..];
+    let linear: Vec<ModelName> = all.iter().copied().chain([ModelName::Svm, ModelName::Poisson]).collect();
+    let linear = linear.as_slice();
     let shards = [
         ModelName::Ridge,
         ModelName::Logistic,
         ModelName::Softmax,
+        ModelName::Svm,
+        ModelName::Poisson,
         ModelName::NaiveBayes,
         ModelName::Bilstm,
         ModelName::Lstm,
@@ -215,9 +218,16 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     let clusters = [ModelName::KMeans].as_slice();
     let draws = args.scoring.draws() || args.features.fourier.is_some();
     let seeded = [ModelName::KMeans, ModelName::Bilstm, ModelName::Lstm].as_slice();
-    let bags =
-        [ModelName::Ridge, ModelName::Logistic, ModelName::Softmax, ModelName::NaiveBayes, ModelName::KMeans]
-            .as_slice();
+    let bags = [
+        ModelName::Ridge,
+        ModelName::Logistic,
+        ModelName::Softmax,
+        ModelName::Svm,
+        ModelName::Poisson,
+        ModelName::NaiveBayes,
+        ModelName::KMeans,
+    ]
+    .as_slice();
     let judged = args.scoring.draws() || args.scoring.test.is_some();
     let all_but_clusters: Vec<ModelName> = linear.iter().copied().chain([ModelName::NaiveBayes]).collect();
     let list = [
@@ -225,7 +235,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--no-intercept", settings.no_intercept, linear),
         ("--curvature", settings.curvature.is_some(), ridge),
         ("--tolerance", settings.tolerance.is_some(), linear),
-        ("--threads", settings.threads.is_some() && !sharded, linear),
+        ("--threads", settings.threads.is_some() && !sharded, on_threads),
         ("--epsilon", settings.epsilon.is_some(), [ModelName::Logistic].as_slice()),
         ("--sisa", sharded, shards),
         ("--likelihood", settings.likelihood.is_some(), [ModelName::NaiveBayes].as_slice()),

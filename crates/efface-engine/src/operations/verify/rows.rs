@@ -95,7 +95,12 @@ pub(super) fn against(
             let evidence = classifier.measured_over(&rows).map_err(fault)?;
             judge(evidence.relative_bound, manifest, tolerance, "its rows")
         }
-        Family::MultinomialNb | Family::ComplementNb | Family::BernoulliNb | Family::GaussianNb => {
+        Family::MultinomialNb
+        | Family::ComplementNb
+        | Family::BernoulliNb
+        | Family::GaussianNb
+        | Family::LinearSvm
+        | Family::Poisson => {
             let all = efface::RowStore::all(&rows).map_err(fault)?;
             let fresh = recipe.fit(&all).map_err(fault)?;
             let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;

@@ -46,7 +46,7 @@ impl Forget<LogisticModel> for Auto {
 }
 
 impl Auto {
-    fn check(&self) -> Result<()> {
+    pub(in crate::models) fn check(&self) -> Result<()> {
         match self.tolerance {
             Some(tolerance) if !(tolerance > 0.0 && tolerance.is_finite()) => {
                 let value = tolerance.to_string();

@@ -27,6 +27,6 @@ impl Forget<LogisticModel> for WarmStart {
             work.train()?;
             work.tighten(model.settings().exact_tolerance())
         };
-        model.open(self.name(), rows, gone)?.step(train, Claim::Exact)
+        model.open(Forget::<LogisticModel>::name(self), rows, gone)?.step(train, Claim::Exact)
     }
 }
