@@ -46,6 +46,7 @@ mod row_id;
 pub mod rows;
 pub mod scores;
 pub mod state;
+pub mod statistics;
 pub mod synthetic;
 pub mod traits;
 
@@ -63,4 +64,5 @@ pub use models::{
 pub use not_covered::NotCovered;
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
 pub use state::{ModelState, StateArray};
+pub use statistics::{ColumnGrid, ColumnReach, ColumnView, LinearStatistics, StatisticsSpec};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

@@ -23,7 +23,7 @@ const LAYERS: &[LayeredCrate] = &[
         layers: &[
             &["error", "feature_error", "hint", "random", "row_id"],
             &["linalg", "rows", "not_covered"],
-            &["features", "family", "evidence", "state", "synthetic"],
+            &["features", "family", "evidence", "state", "statistics", "synthetic"],
             &["traits"],
             &["methods"],
             &["models"],

@@ -114,6 +114,21 @@ impl Basis {
         Self::transformed(features, intercept, origin, inverse_scale)
     }
 
+    /// Chooses c and s from the mean and the spread of every column over rows of this total weight.
+    pub(crate) fn of_moments(
+        columns: impl ExactSizeIterator<Item = (f64, f64)>,
+        intercept: bool,
+        lambda: f64,
+        weight: f64,
+    ) -> Self {
+        let least = (lambda / weight).sqrt();
+        let scale = |size: f64| power_of_two(size.max(least));
+        let features = columns.len();
+        let (origin, inverse_scale) =
+            columns.map(|(mean, spread)| centre(mean, spread, intercept, &scale)).unzip();
+        Self::transformed(features, intercept, origin, inverse_scale)
+    }
+
     fn choose_sparse(rows: &Rows, features: usize, intercept: bool) -> Self {
         let mut square = vec![0.0; features];
         for row in rows.iter() {
@@ -203,6 +218,11 @@ impl Basis {
     /// 1/s_j.
     pub(crate) fn inverse_scale(&self, feature: usize) -> f64 {
         self.transform.as_ref().map_or(1.0, |(_, s)| s[feature])
+    }
+
+    /// c_j.
+    pub(crate) fn origin(&self, feature: usize) -> f64 {
+        self.transform.as_ref().map_or(0.0, |(c, _)| c[feature])
     }
 
     /// c_j/s_j, which is exact.

@@ -14,6 +14,7 @@ mod curvature;
 mod dead;
 mod dense;
 mod family;
+mod from_statistics;
 mod gather;
 mod gathered;
 mod leave_one_out;

@@ -1,0 +1,133 @@
+//! A ridge model from sums that were made elsewhere, without its rows.
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::build::{BuiltBody, RidgeFrame, RowsIfNeeded};
+use super::sums::RidgeSums;
+use super::{Basis, Form, Ridge, RidgeModel, RidgePenalty};
+use crate::error::{Error, Result};
+use crate::linalg::{DoubleWord, UNIT, mirror_lower};
+use crate::statistics::{CentredMoments, LinearStatistics};
+
+impl Ridge {
+    /// The model of the rows behind these sums. It holds none of them: whoever forgets takes the rows out of the statistics and
+    /// fits again, which takes as long whatever the number of rows. O(d³/3).
+    ///
+    /// # Errors
+    /// There are no rows, they do not determine the parameters, or the form needs rows.
+    pub fn fit_statistics(&self, statistics: &LinearStatistics) -> Result<RidgeModel> {
+        self.fit_statistics_with(statistics, &|| Ok(None))
+    }
+
+    /// The same with rows that can be read where the sums cannot tell enough.
+    pub(crate) fn fit_statistics_with(
+        &self,
+        statistics: &LinearStatistics,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<RidgeModel> {
+        self.check()?;
+        let form = match self.form {
+            Form::Auto => Form::Factor,
+            form @ (Form::Factor | Form::Inverse) => form,
+            other => {
+                let range = "auto, factor or inverse: a model of sums keeps no rows";
+                return Err(Error::Parameter { name: "form", value: format!("{other:?}"), range });
+            }
+        };
+        if statistics.rows() == 0 {
+            return Err(Error::NoRows);
+        }
+        let features = statistics.spec().features().len();
+        let moments = statistics.moments();
+        if moments.weight.value() <= 0.0 {
+            return Err(Error::NoWeight);
+        }
+        let basis = if self.as_given {
+            Basis::plain(features, self.intercept)
+        } else {
+            let columns = (0..features).map(|j| (moments.mean(j), moments.spread(j)));
+            Basis::of_moments(columns, self.intercept, self.lambda, moments.weight.value())
+        };
+        let penalty = RidgePenalty::new(&basis, self.lambda);
+        let sums = RidgeSums::of_moments(&moments, &basis, &penalty.values, statistics.rows());
+        let frame = RidgeFrame { settings: *self, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+        let BuiltBody { body, theta, .. } = frame.build(form, sums, None, rows)?;
+        Ok(frame.model(theta, statistics.rows() as usize, body))
+    }
+}
+
+impl RidgeSums {
+    /// The sums in the coordinates of a basis, from those of the columns as they are.
+    fn of_moments(moments: &CentredMoments, basis: &Basis, penalty: &[f64], rows: u64) -> Self {
+        let features = basis.features;
+        let outputs = moments.origin.len() - features;
+        let first = usize::from(basis.intercept);
+        let mut sums = Self::zero(basis.width(), outputs);
+        let mut low = Mat::zeros(basis.width(), basis.width());
+        let centre: Vec<f64> = (0..features).map(|j| basis.origin(j)).collect();
+        let scale: Vec<f64> = (0..features).map(|j| basis.inverse_scale(j)).collect();
+        let mut put = |i: usize, j: usize, value: DoubleWord, scale: f64| {
+            // Scales are powers of two: nothing is rounded.
+            sums.a[(i, j)] = value.high * scale;
+            low[(i, j)] = value.low * scale;
+        };
+        if first == 1 {
+            put(0, 0, moments.weight, 1.0);
+            for i in 0..features {
+                put(1 + i, 0, moments.sum_about(i, centre[i]), scale[i]);
+            }
+        }
+        for j in 0..features {
+            for i in j..features {
+                let product = moments.product_about(i, j, (centre[i], centre[j]));
+                put(first + i, first + j, product, scale[i] * scale[j]);
+            }
+        }
+        for output in 0..outputs {
+            let target = features + output;
+            sums.target_spread += moments.product_about(target, target, (0.0, 0.0)).value().max(0.0);
+            if first == 1 {
+                sums.b[(0, output)] = moments.sum_about(target, 0.0).value();
+            }
+            for j in 0..features {
+                let product = moments.product_about(target, j, (0.0, centre[j]));
+                sums.b[(first + j, output)] = product.value() * scale[j];
+            }
+        }
+        sums.target_spread = sums.target_spread.sqrt();
+        for j in 0..features {
+            let at = first + j;
+            let is_constant = sums.a[(at, at)] == 0.0;
+            // About another point than zero, every row may have the feature.
+            sums.support[at] = if is_constant {
+                0
+            } else if centre[j] == 0.0 {
+                moments.support[j]
+            } else {
+                rows
+            };
+            sums.spread[at] = moments.reach[j] * scale[j];
+        }
+        if first == 1 {
+            sums.support[0] = rows;
+        }
+        for (j, penalty) in penalty.iter().enumerate() {
+            let sum = DoubleWord { high: sums.a[(j, j)], low: low[(j, j)] }.plus(DoubleWord::new(*penalty));
+            sums.a[(j, j)] = sum.high;
+            low[(j, j)] = sum.low;
+        }
+        mirror_lower(sums.a.as_mut());
+        // Second words say something only where sums are exact.
+        if moments.is_exact {
+            mirror_lower(low.as_mut());
+            sums.low = Some(low);
+        }
+        let last_digits = if moments.is_exact { 0.0 } else { 8.0 * UNIT };
+        sums.charge = moments.charge + last_digits;
+        sums.b_charge = moments.charge + 8.0 * UNIT;
+        sums.note();
+        sums
+    }
+}
