@@ -57,6 +57,7 @@ mod ledger;
 mod operations;
 mod progress;
 mod randomness;
+mod statistics;
 
 pub use codec::class_weights::ClassWeight;
 pub use codec::manifest::{MeasuredScores, UnseenRows};
@@ -96,6 +97,7 @@ pub use operations::subject_index::{IndexReport, index_folder};
 pub use operations::verify::FileCheck;
 pub use progress::{Progress, Silent};
 pub use randomness::random_nonce;
+pub use statistics::Statistics;
 
 /// The version of the file format that this library reads and writes.
 pub const FORMAT: u32 = 8;

@@ -35,6 +35,7 @@ const LAYERS: &[LayeredCrate] = &[
         depth: usize::MAX,
         layers: &[
             &["clock", "error", "progress", "randomness"],
+            &["statistics"],
             &["file"],
             &["ledger"],
             &["codec"],
