@@ -32,6 +32,7 @@ from .files import ModelFile, Receipt, Report, create, open, verify
 from .linear import LinearSVC, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
 from .pipelines import Pipeline, PipelineEvidence, forgettable
 from .sisa import Sisa
+from .statistics import Statistics, StatisticsRidge
 from .steps import (
     PCA,
     CountVectorizer,
@@ -77,6 +78,8 @@ __all__ = [
     "Sisa",
     "SisaEnsemble",
     "StandardScaler",
+    "Statistics",
+    "StatisticsRidge",
     "TfidfVectorizer",
     "ToleranceWarning",
     "TruncatedSVD",

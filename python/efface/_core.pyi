@@ -175,3 +175,46 @@ def injection(
     gone: npt.NDArray[np.uint64],
     methods: list[str],
 ) -> dict[str, Any]: ...
+
+class Statistics:
+    def __init__(
+        self,
+        features: list[str],
+        targets: list[str],
+        grids: list[tuple[float, float]] | None,
+        key: bytes | None,
+        threads: int,
+    ) -> None: ...
+    def change_columns(
+        self,
+        columns: list[npt.NDArray[np.float64]],
+        ids: list[str] | None,
+        weights: npt.NDArray[np.float64] | None,
+        remove: bool,
+    ) -> None: ...
+    def change_tables(
+        self,
+        features: npt.NDArray[np.float64],
+        targets: npt.NDArray[np.float64],
+        ids: list[str] | None,
+        weights: npt.NDArray[np.float64] | None,
+        remove: bool,
+    ) -> None: ...
+    def merge(self, other: Statistics) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes, key: bytes | None, threads: int) -> Statistics: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def features(self) -> list[str]: ...
+    @property
+    def targets(self) -> list[str]: ...
+    @property
+    def is_exact(self) -> bool: ...
+    def training_set(self) -> str | None: ...
+    def ridge(
+        self, alpha: float, fit_intercept: bool, tolerance: float
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, float]: ...
+
+def column_grids(bounds: list[tuple[float, float]]) -> list[tuple[float, float]]: ...

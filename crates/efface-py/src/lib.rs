@@ -14,6 +14,7 @@ mod onnx;
 mod parameters;
 mod receipt;
 mod state;
+mod statistics;
 mod work;
 
 use pyo3::prelude::*;
@@ -28,6 +29,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<evidence::NotCovered>()?;
     module.add_class::<engine::ModelFile>()?;
     module.add_class::<minilm::MiniLm>()?;
+    module.add_class::<statistics::Statistics>()?;
+    module.add_function(wrap_pyfunction!(statistics::column_grids, module)?)?;
     module.add_function(wrap_pyfunction!(receipt::verify_bundle, module)?)?;
     module.add_function(wrap_pyfunction!(receipt::read_receipt, module)?)?;
     module.add_function(wrap_pyfunction!(engine::fit_file, module)?)?;
