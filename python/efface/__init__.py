@@ -12,6 +12,7 @@
 True
 """
 
+from . import engines
 from ._core import Evidence, __version__, methods
 from ._errors import (
     BadModelError,
@@ -88,6 +89,7 @@ __all__ = [
     "__version__",
     "audit",
     "create",
+    "engines",
     "feature_injection",
     "forgettable",
     "load",

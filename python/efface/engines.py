@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import __version__
+from ._core import __version__
 from .statistics import Ranges, Statistics, merged_ranges
 
 __all__ = ["arrow", "daft", "dask", "duckdb", "polars", "ray", "spark"]

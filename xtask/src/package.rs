@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use crate::python::{Environment, PACKAGE};
+use crate::python::{ENGINES, Environment, PACKAGE};
 use crate::root;
 
 /// Builds the wheel and installs it. The tests take the profile of `cargo test`, whose dependencies are built already.
@@ -48,6 +48,23 @@ pub(crate) fn test() -> Result<()> {
     let cache = cache.to_string_lossy();
     let config = ["-m", "mypy", "--strict", "--config-file", "python/pyproject.toml", "--cache-dir"];
     run(&python, &[&config[..], &[&cache, "python/efface", "python/examples"]].concat(), "")
+}
+
+/// The same sums on every engine that there is an adapter for; `bench` measures them beside each other.
+pub(crate) fn engines(args: &[String]) -> Result<()> {
+    match args.first().map(String::as_str) {
+        None => {
+            let python = install(&ENGINES, false)?;
+            run(&python, &["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/engines"], "")
+        }
+        Some("bench") => {
+            let python = install(&ENGINES, true)?;
+            let mut line = vec!["python/engines/bench.py"];
+            line.extend(args[1..].iter().map(String::as_str));
+            run(&python, &line, "")
+        }
+        Some(other) => bail!("cargo xtask engines takes bench or nothing, not {other}"),
+    }
 }
 
 /// Fit and forget beside scikit-learn, and what a call costs over Rust.

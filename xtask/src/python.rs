@@ -42,6 +42,7 @@ pub(crate) const PACKAGE: Environment = Environment {
         "polars==2.0.0; python_version < '3.11'",
         "pyarrow==26.0.1; python_version >= '3.11'",
         "pyarrow==25.0.1; python_version < '3.11'",
+        "duckdb==2.0.0",
         "pytest==9.2.0",
         "hypothesis==6.170.15; python_version >= '3.11'",
         "hypothesis==6.168.5; python_version < '3.11'",
@@ -50,6 +51,26 @@ pub(crate) const PACKAGE: Environment = Environment {
         "onnxruntime==1.31.1; python_version >= '3.11'",
         "onnxruntime==1.23.2; python_version < '3.11'",
         "mlflow-skinny==3.17.2; python_version >= '3.11'",
+    ],
+};
+
+/// The engines that sums can run on.
+pub(crate) const ENGINES: Environment = Environment {
+    folder: "venv-engines",
+    requirements: &[
+        "maturin==1.16.0",
+        "numpy==2.4.6",
+        "scikit-learn==1.9.1",
+        "pandas==3.1.1",
+        "pyarrow==25.0.1",
+        "pytest==9.2.0",
+        "polars==2.1.0",
+        "duckdb==2.0.0",
+        "pysail==0.7.2",
+        "pyspark-client==4.2.0",
+        "ray[data]==2.60.0",
+        "dask[dataframe]==2026.8.0",
+        "daft==0.7.26",
     ],
 };
 

@@ -198,12 +198,18 @@ impl Statistics {
                 if !odd.is_empty() || !is_sorted || leaves.len() as u64 != sums.rows() {
                     return Err(fault("their rows are not those of their sums").into());
                 }
-                let mut rows =
-                    RowCommitments { salt: None, salt_mark: Hash(*mark), leaves: leaves.iter().copied().collect() };
+                let mut rows = RowCommitments {
+                    salt: None,
+                    salt_mark: Hash(*mark),
+                    leaves: leaves.iter().copied().collect(),
+                };
                 if let Some(key) = key {
                     let keyed = RowCommitments::new(key);
                     if keyed.salt_mark != rows.salt_mark {
-                        return Err(Error::request("the key is not the one of these statistics", "give that one"));
+                        return Err(Error::request(
+                            "the key is not the one of these statistics",
+                            "give that one",
+                        ));
                     }
                     rows.salt = keyed.salt;
                 }

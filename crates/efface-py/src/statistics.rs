@@ -37,9 +37,8 @@ impl Statistics {
     ) -> PyResult<Self> {
         let spec = StatisticsSpec::new(features, targets).and_then(|spec| match grids {
             None => Ok(spec),
-            Some(grids) => {
-                spec.exact(grids.into_iter().map(|(origin, largest)| ColumnGrid { origin, largest }).collect())
-            }
+            Some(grids) => spec
+                .exact(grids.into_iter().map(|(origin, largest)| ColumnGrid { origin, largest }).collect()),
         });
         let spec = spec.map_err(|error| errors::core(py, error))?;
         let inner = EngineStatistics::new(spec, secret(key)?.as_ref());
@@ -75,7 +74,9 @@ impl Statistics {
             let width = table.shape()[1];
             let values = table.as_slice()?;
             for column in 0..width {
-                views.push(ColumnView::of_table(values, width, column).map_err(|error| errors::core(py, error))?);
+                views.push(
+                    ColumnView::of_table(values, width, column).map_err(|error| errors::core(py, error))?,
+                );
             }
         }
         self.change(py, views, ids, weights, remove)
