@@ -39,6 +39,8 @@ class EffaceClient:
                 raise TimeoutError(f"the erasure {key} is still running")
             time.sleep(0.5)
             answer = self.ask("GET", f"/v1/erasures/{key}")
+        if answer["status"] != "done":
+            raise RuntimeError(f"the erasure {key} is not done: {answer['status']}")
         failed = [model["model"] for model in answer["models"] if model.get("problem")]
         if failed:
             raise RuntimeError(f"the erasure {key} was not done in {', '.join(failed)}")

@@ -152,9 +152,13 @@ class Integrations(unittest.TestCase):
         secret = ec.generate_private_key(ec.SECP384R1())
         form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         public = secret.public_key().public_bytes(*form).decode()
-        handler = TranscendHandler(public, self.receiver.url, "key", self.client)
-        event = {"type": "ERASURE", "extras": {"profile": {"identifier": "p5"}, "request": {"id": "77"}}}
-        body = json.dumps(event).encode()
+        handler = TranscendHandler(public, self.receiver.url, "key", self.client, "inner")
+
+        def event(person):
+            extras = {"profile": {"identifier": person, "type": "email"}, "request": {"link": "https://app.transcend.io/privacy-requests/77"}}
+            return json.dumps({"type": "ERASURE", "coreIdentifier": {"value": "somebody"}, "extras": extras}).encode()
+
+        body = event("p5")
         before = self.rows()
         headers = {"x-sombra-token": jwt.encode({}, ec.generate_private_key(ec.SECP384R1()), "ES384"), "x-transcend-nonce": "n"}
         self.assertEqual(handler.handle(headers, body), 401, "a webhook that somebody else signed")
@@ -164,8 +168,14 @@ class Integrations(unittest.TestCase):
         self.assertEqual(handler.handle(headers, body), 200)
         self.assertEqual(self.rows(), before - 5)
         method, path, told, report = self.receiver.came[-1]
-        self.assertEqual((method, path, {name.lower(): value for name, value in told.items()}["x-transcend-nonce"]), ("PUT", "/v1/data-silo", "n"))
-        self.assertEqual(len(json.loads(report)["profiles"][0]["profileData"]["efface_receipts"]), 1)
+        told = {name.lower(): value for name, value in told.items()}
+        self.assertEqual((method, path, told["x-transcend-nonce"], told["x-sombra-authorization"]), ("PUT", "/v1/data-silo", "n", "Bearer inner"))
+        self.assertEqual(json.loads(report), {})
+        # The same webhook again has no second effect; another identifier of the same request is another erasure.
+        self.assertEqual(handler.handle(headers, body), 200)
+        self.assertEqual(self.rows(), before - 5)
+        self.assertEqual(handler.handle(headers, event("p9")), 200)
+        self.assertEqual(self.rows(), before - 10)
 
     @needs("fides")
     def test_the_connector_of_fides_is_valid_and_its_request_erases(self):

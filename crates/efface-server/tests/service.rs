@@ -113,6 +113,32 @@ async fn what_shows_an_erasure_to_others_holds_together() {
 }
 
 #[tokio::test]
+async fn packed_numbers_have_the_scores_of_the_same_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = open_server(folder.path()).await.router();
+    let path = "/v1/models/houses/predictions";
+    let columns = get(&router, "/v1/models/houses", None).await.json()["columns"].clone();
+    assert_eq!(columns, json!(["rooms", "area"]));
+    let cells = json!({"cells": [[3, 80.5], [4, 61]]});
+    let expected = post(&router, path, &cells, None, None).await.json();
+    let packed = |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|it| it.to_le_bytes()).collect() };
+    let send = async |bytes: Vec<u8>| {
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/octet-stream");
+        ask(&router, request.body(Body::from(bytes)).unwrap()).await
+    };
+    let found = send(packed(&[3.0, 80.5, 4.0, 61.0])).await;
+    assert_eq!(found.json(), expected);
+    for bytes in [Vec::new(), packed(&[3.0]), packed(&[3.0, 80.5])[..15].to_vec()] {
+        let refused = send(bytes).await;
+        assert_eq!((refused.status, refused.code().as_str()), (StatusCode::BAD_REQUEST, "invalid_request"));
+    }
+    for number in [f64::NAN, f64::INFINITY] {
+        let refused = send(packed(&[3.0, number])).await;
+        assert_eq!(refused.code(), "invalid_rows", "{}", refused.json());
+    }
+}
+
+#[tokio::test]
 async fn a_dry_run_changes_nothing_and_says_what_would_happen() {
     let folder = tempfile::tempdir().unwrap();
     let router = open_server(folder.path()).await.router();

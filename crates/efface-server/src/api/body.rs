@@ -24,9 +24,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-        if essence.as_deref() != Some("application/json") {
+        if !is_of_type(&request, JSON) {
             let detail = "the header Content-Type must be application/json";
             return Err(Problem::new(ProblemCode::UnsupportedMedia, detail));
         }
@@ -35,18 +33,34 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+const JSON: &str = "application/json";
+
+/// Numbers as they lie in memory: no text has to be read.
+pub(super) const PACKED: &str = "application/octet-stream";
+
+fn is_of_type(request: &Request, wanted: &str) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    essence.is_some_and(|essence| essence.eq_ignore_ascii_case(wanted))
+}
+
 /// Rows to score.
 pub(super) enum RowsToScore {
     /// With names, as the engine takes them.
     Named(RecordTable),
     /// In the order of the model's columns.
     Ordered(Vec<Vec<Cell>>),
+    /// Numbers in the order of the model's columns, row after row, each as eight bytes of IEEE 754, the lowest first.
+    Packed(Bytes),
 }
 
 impl<S: Send + Sync> FromRequest<S> for RowsToScore {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if is_of_type(&request, PACKED) {
+            return Ok(Self::Packed(Bytes::from_request(request, state).await.map_err(unreadable)?));
+        }
         let JsonBody(body) = JsonBody::from_request(request, state).await?;
         match body {
             ScoredBody { rows: Some(rows), cells: None } => Ok(Self::Named(records(rows)?)),
@@ -222,6 +236,23 @@ fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
         cells.into_iter().enumerate().map(cell).collect()
     };
     rows.into_iter().enumerate().map(row).collect()
+}
+
+/// Packed rows of a model of so many columns, as the engine takes them. NaN is a cell that is missing.
+pub(super) fn unpacked(bytes: &[u8], columns: usize) -> Result<Vec<Vec<Cell>>, Problem> {
+    let row = 8 * columns;
+    if columns == 0 || bytes.is_empty() || !bytes.len().is_multiple_of(row) {
+        let found = bytes.len();
+        return Err(Problem::invalid(format!(
+            "the body has {found} bytes; rows of {columns} columns have {row} bytes each"
+        )));
+    }
+    let cell = |bytes: &[u8; 8]| {
+        let number = f64::from_le_bytes(*bytes);
+        if number.is_nan() { Cell::Missing } else { Cell::Number(number) }
+    };
+    let cells = |row: &[u8]| row.as_chunks::<8>().0.iter().map(cell).collect();
+    Ok(bytes.chunks_exact(row).map(cells).collect())
 }
 
 fn no_cell(row: usize, place: &str) -> Problem {

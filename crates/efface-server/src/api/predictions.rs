@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::body::{RowsToScore, ScoredBody};
+use super::body::{RowsToScore, ScoredBody, unpacked};
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
@@ -46,7 +46,8 @@ pub(super) struct RowPrediction {
 #[utoipa::path(
     post, path = "/v1/models/{model}/predictions", tag = "predictions", security(("token" = [])),
     params(("model" = String, Path, description = "The name of the model")),
-    request_body = ScoredBody,
+    request_body(content((ScoredBody = "application/json"), (Vec<u8> = "application/octet-stream")),
+        description = "As application/octet-stream: numbers in the order of the model's columns, row after row, each eight bytes of IEEE 754 with the lowest first; NaN is a missing cell"),
     responses((status = 200, description = "The scores", body = PredictionList),
         (status = "default", description = "A problem", body = ProblemDetails, content_type = "application/problem+json"))
 )]
@@ -63,6 +64,14 @@ pub(super) async fn create(
     let (count, score): (usize, ScoringTask) = match rows {
         RowsToScore::Named(records) => (records.len(), Box::new(move || scorer.predict_all(records))),
         RowsToScore::Ordered(cells) => (cells.len(), Box::new(move || scorer.predict_in_order(&cells))),
+        RowsToScore::Packed(bytes) => {
+            let Some(columns) = scorer.columns().map(|columns| columns.len()) else {
+                let detail = "the model reads no columns that have an order; name the cells of a row";
+                return Err(Problem::invalid(detail));
+            };
+            let cells = unpacked(&bytes, columns)?;
+            (cells.len(), Box::new(move || scorer.predict_in_order(&cells)))
+        }
     };
     let scored = if count <= AT_ONCE {
         score()

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use crate::NotCovered;
 use crate::features::{
-    Cell, Encoder, EncoderBuilder, EncoderOptions, EncodingGaps, FeatureError, WordSource,
+    Cell, ColumnScale, Encoder, EncoderBuilder, EncoderOptions, EncodingGaps, FeatureError, FeatureSteps,
+    MissingNumbers, WordSource,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -69,6 +70,29 @@ fn kinds_names_and_values() {
         encoder.bind_own().encode(&cells(&["", "1", "green", "good new words"]), 4, &mut out).unwrap();
     assert_eq!(out, [(0, 1.0), (5, 1.0)]);
     assert_eq!(encoded, EncodingGaps { unknown_levels: 1, unknown_words: 2 });
+}
+
+#[test]
+fn rows_of_numbers_take_the_short_way_to_the_same_features() {
+    let rows: [&[&str]; 4] = [&["1", "0"], &["", "-3.5"], &["4", "2"], &["0", "1e3"]];
+    for scale in [ColumnScale::None, ColumnScale::Standard, ColumnScale::MinMax] {
+        let missing = MissingNumbers::Mean { indicator: true };
+        let steps = FeatureSteps { scale, missing, ..FeatureSteps::default() };
+        let options = EncoderOptions { numeric: names(&["a", "b"]), steps, ..EncoderOptions::default() };
+        let encoder = build(&["a", "b"], &rows, options).unwrap();
+        let binding = encoder.bind_own();
+        for row in rows {
+            let mut short = Vec::new();
+            binding.encode(&cells(row), 1, &mut short).unwrap();
+            let mut raw = Vec::new();
+            binding.encode_raw(&cells(row), 1, &mut raw).unwrap();
+            let mut long = Vec::new();
+            encoder.features_of(&raw, &mut long);
+            assert_eq!(short, long, "{scale:?} {row:?}");
+        }
+        assert!(binding.encode(&cells(&["1"]), 1, &mut Vec::new()).is_err());
+        assert!(binding.encode(&cells(&["1", "inf"]), 1, &mut Vec::new()).is_err());
+    }
 }
 
 #[test]

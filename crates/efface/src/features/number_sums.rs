@@ -61,6 +61,20 @@ impl NumberMap {
     pub(crate) fn width(&self) -> usize {
         1 + usize::from(self.indicator.is_some())
     }
+
+    /// Appends the features of a number, or of one that is missing, from `feature` on; zeros are left out.
+    pub(crate) fn append(&self, number: Option<f64>, feature: u32, out: &mut Vec<(u32, f64)>) {
+        let value = (number.unwrap_or(self.fill) - self.shift) / self.scale;
+        if value != 0.0 {
+            out.push((feature, value));
+        }
+        if let Some((shift, scale)) = self.indicator {
+            let value = (f64::from(u8::from(number.is_none())) - shift) / scale;
+            if value != 0.0 {
+                out.push((feature + 1, value));
+            }
+        }
+    }
 }
 
 impl NumberSums {

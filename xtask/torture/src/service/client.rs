@@ -26,8 +26,10 @@ impl HttpClient {
     }
 
     pub(super) fn post(&mut self, path: &str, key: Option<&str>, body: &[u8]) -> Result<HttpAnswer> {
+        // JSON begins with a brace, which packed numbers of these tests do not.
+        let kind = if body.starts_with(b"{") { "json" } else { "octet-stream" };
         let mut head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}\r\nContent-Length: {}\r\n",
             body.len()
         );
         if let Some(key) = key {
