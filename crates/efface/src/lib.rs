@@ -62,7 +62,7 @@ pub use models::{
     Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
 };
 pub use not_covered::NotCovered;
-pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
+pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare};
 pub use state::{ModelState, StateArray};
 pub use statistics::{ColumnGrid, ColumnReach, ColumnView, LinearStatistics, StatisticsSpec};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

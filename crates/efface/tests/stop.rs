@@ -4,7 +4,8 @@
 
 use efface::ShardRecipe;
 use efface::{
-    Dense, Error, Fit, GaussianNb, KMeans, Logistic, MultinomialNb, Recipe, Ridge, RowId, Rows, Sisa, Stop,
+    Dense, Error, Family, Fit, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, Recipe, Ridge, RowId,
+    Rows, Sisa, Stop,
 };
 
 fn rows(stop: &Stop) -> Rows {
@@ -41,5 +42,23 @@ fn a_fit_that_is_asked_to_stop_stops() {
         assert_eq!(forgotten.unwrap_err(), Error::Stopped, "{recipe:?}");
         stop.reset();
         assert_eq!(model.forget(&"retrain".parse().unwrap(), &rows, &[RowId(3)]).unwrap().evidence.rows, 599);
+    }
+}
+
+#[test]
+fn a_fit_tells_how_far_it_is() {
+    let numbers: Vec<f64> = (0..4000).map(|at| f64::from(at * 7919 % 1009) / 500.0 - 1.0).collect();
+    let targets: Vec<f64> =
+        numbers.chunks(4).map(|row| if row[0] + row[1] > 0.1 { 1.0 } else { -1.0 }).collect();
+    let rows = Rows::new(Dense::new(numbers, 4).unwrap(), targets, 1).unwrap();
+    for recipe in
+        [Recipe::new(Logistic::new(0.1)), Recipe::new(LinearSvm::new(0.1)), Recipe::new(Ridge::new(0.1))]
+    {
+        let stop = Stop::default();
+        recipe.fit(&rows.clone().watched(&stop)).unwrap();
+        let far = stop.progress();
+        let counts_passes = recipe.family() != Family::Ridge;
+        assert_eq!(far.passes > 0, counts_passes, "{recipe:?}: {far:?}");
+        assert!(far.share > 0.2 && far.share <= 1.0, "{recipe:?}: {far:?}");
     }
 }

@@ -35,3 +35,4 @@ pub(crate) mod signing_keys;
 pub(crate) mod subject_index;
 pub(crate) mod summary;
 pub(crate) mod verify;
+pub(crate) mod watched_fit;

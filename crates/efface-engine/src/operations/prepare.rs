@@ -1,13 +1,14 @@
 //! From a request to a model that is not in a file yet.
 
 use efface::scores::choose_penalty;
-use efface::{Fit, RowId};
+use efface::{RowId, Stop};
 
 use super::ingest::{self, ObservedColumns, ReadPurpose, RowReader};
 use super::network;
 use super::prepared::PreparedModel;
 use super::recipe;
 use super::request::FitRequest;
+use super::watched_fit;
 use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -44,6 +45,7 @@ fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress
     batch.number(0);
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
+    let rows = rows.watched(&Stop::default());
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
     blueprint.weigh_classes(request.class_weight.as_ref())?;
 
@@ -60,7 +62,7 @@ fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress
         recipe = chosen;
         penalty = Some(choice);
     }
-    let model = recipe.for_single_change().fit(&seen)?;
+    let model = watched_fit::fit(&recipe.for_single_change(), &seen, "fitting", progress)?;
     drop(seen);
     Ok(PreparedModel {
         blueprint,

@@ -11,7 +11,7 @@ mod store;
 pub(crate) use features::every;
 pub use features::{Csr, Dense, Features, Real, RowRef, WordIds};
 pub(crate) use index::RowIndex;
-pub use stop::Stop;
+pub use stop::{Stop, WorkShare};
 pub use store::{RowStore, RowView};
 
 use std::borrow::Cow;

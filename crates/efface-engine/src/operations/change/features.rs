@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use efface::features::{Encoder, FeatureMap, RescaledFeatures, UnknownName};
 use efface::{
-    Claim, Family, Fit, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore, Rows,
-    ShardRecipe, Sisa,
+    Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore, Rows,
+    ShardRecipe, Sisa, Stop,
 };
 
 use super::opened::OpenedChange;
@@ -16,6 +16,7 @@ use crate::codec::feature_rows::{FeatureRows, features};
 use crate::error::Result;
 use crate::operations::ingest;
 use crate::operations::row_source::RowSource;
+use crate::operations::watched_fit;
 use crate::progress::Progress;
 
 impl<'a> OpenedChange<'a> {
@@ -118,7 +119,7 @@ impl<'a> OpenedChange<'a> {
         }
         self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
         progress.start("fitting anew", None);
-        let fitted = self.fitted(encoder.as_ref(), &after);
+        let fitted = self.fitted(encoder.as_ref(), &after.watched(&Stop::default()), progress);
         progress.finish();
         let mut outcome = fitted?;
         outcome.evidence.forgotten = gone.len();
@@ -182,9 +183,15 @@ impl<'a> OpenedChange<'a> {
         Ok(after)
     }
 
-    fn fitted(&self, encoder: Option<&Encoder>, raw: &Rows) -> Result<Outcome<Model>> {
+    fn fitted(
+        &self,
+        encoder: Option<&Encoder>,
+        raw: &Rows,
+        progress: &dyn Progress,
+    ) -> Result<Outcome<Model>> {
         let rows = features(raw, encoder, &self.manifest.blueprint)?;
-        let model = self.manifest.model.recipe.for_single_change().fit(&rows)?;
+        let recipe = self.manifest.model.recipe.for_single_change();
+        let model = watched_fit::fit(&recipe, &rows, "fitting anew", progress)?;
         // A classifier that was fitted stands at its optimum, and is held to what that promises.
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),

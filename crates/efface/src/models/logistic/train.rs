@@ -93,7 +93,10 @@ pub(crate) fn train(
         if size <= limits.gradient {
             break;
         }
-        objective.sample.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
+        if let Some(stop) = &objective.sample.stop {
+            stop.go_on()?;
+            stop.note_training(passes, first, size, limits.gradient.max(floor_at(&place.theta)));
+        }
         if place.margin > 0.0 && objective.has_no_penalty() {
             return Err(Error::Separable);
         }

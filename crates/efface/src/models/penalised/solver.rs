@@ -185,9 +185,14 @@ impl<'a, L: PenalisedLoss> OutputProblem<'a, L> {
         if !place.loss.is_finite() || !place.hidden.is_finite() {
             return Err(Error::Overflow);
         }
+        let first = norm(&place.gradient);
         let mut steps = 0;
         while steps < most && norm(&place.gradient) > 0.0 {
-            self.all.go_on()?;
+            if let Some(stop) = self.all.stop() {
+                stop.go_on()?;
+                // A step is a pass for the curvature and one for the gradient where it leads.
+                stop.note_training(1 + 2 * steps, first, norm(&place.gradient), place.hidden);
+            }
             let direction = self.direction(&place)?;
             let Some(next) = self.downhill(&place, &direction) else { break };
             steps += 1;

@@ -149,7 +149,10 @@ impl<'a> SumsSweep<'a> {
             if waiting.len() == self.block {
                 self.add_block(&waiting);
                 waiting.clear();
-                rows.go_on()?;
+                if let Some(stop) = rows.stop() {
+                    stop.go_on()?;
+                    stop.note_part(self.block as f64 / rows.slot_count() as f64);
+                }
             }
         }
         self.add_block(&waiting);
