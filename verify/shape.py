@@ -140,7 +140,7 @@ RECEIPT = record(
     training_set=record(before=optional(STATE), after=STATE), parameters=record(before=optional(HASH), after=HASH),
     method=optional(TEXT), efface=TEXT, settings=settings, seed=optional(SEED), claim=optional(tagged),
     bound=optional(record(distance=optional(SIZE), relative=optional(SIZE), source=one_of("measured", "carried"))),
-    audit=list_of(AUDIT), not_covered=list_of(UNCOVERED), copies=list_of(COPY), release=optional(RELEASE),
+    audit=list_of(AUDIT), not_covered=list_of(UNCOVERED), kept_beside=list_of(UNCOVERED), copies=list_of(COPY), release=optional(RELEASE),
     settles=optional(record(first=COUNT, last=COUNT)),
     keys=optional(KEYS), key_id=hexadecimal(8),
     previous=optional(record(size=COUNT, root=HASH)),

@@ -294,12 +294,12 @@ def test_hints_name_arguments_and_no_flags(houses, tmp_path):
 
 
 def test_what_is_not_covered_has_a_code(houses):
-    codes = [what.code for what in houses.forget("h3").evidence.not_covered]
-    assert "forgotten_ids" in codes
-    (what,) = [what for what in houses.forget("h4").evidence.not_covered if what.code == "forgotten_ids"]
+    evidence = houses.forget("h3").evidence
+    assert evidence.not_covered == [] and "forgotten_ids" in [what.code for what in evidence.kept_beside]
+    (what,) = [what for what in houses.forget("h4").evidence.kept_beside if what.code == "forgotten_ids"]
     assert str(what) == what.detail and what.detail.startswith("that a row of a given id")
     receipt = houses.receipts()[-1].to_dict()
-    assert {"code": what.code, "detail": what.detail} in receipt["not_covered"]
+    assert {"code": what.code, "detail": what.detail} in receipt["kept_beside"]
 
 
 def test_a_file_in_the_way_is_not_overwritten(houses, tmp_path):

@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use efface::{Certificate, NotCovered};
+use efface::{Certificate, Evidence, NotCovered};
 
 /// Longer values are broken into lines of this many characters.
 const WIDTH: u16 = 100;
@@ -67,9 +67,28 @@ pub(crate) fn duration(seconds: u64) -> String {
     whole.map_or_else(|| format!("{seconds}s"), |(unit, letter)| format!("{}{letter}", seconds / unit))
 }
 
-/// The codes of what a forget could not take out, in one line.
-pub(crate) fn not_covered_codes(all: &[NotCovered]) -> String {
-    all.iter().map(NotCovered::code).collect::<Vec<_>>().join(", ")
+/// What a change left, a line for each list, or whole sentences.
+pub(crate) fn left_behind(evidence: &Evidence, explain: bool) -> Vec<String> {
+    let lists = left_lists(&evidence.not_covered, &evidence.kept_beside, explain);
+    lists.into_iter().map(|(name, what)| format!("{name}: {what}")).collect()
+}
+
+/// The two lists under their names: what answers may still depend on, and what is kept beside them.
+pub(crate) fn left_lists(
+    not_covered: &[NotCovered],
+    kept_beside: &[NotCovered],
+    explain: bool,
+) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for (name, list) in [("not covered", not_covered), ("kept beside", kept_beside)] {
+        if explain {
+            lines.extend(list.iter().map(|what| (name, what.to_string())));
+        } else if !list.is_empty() {
+            let codes: Vec<&str> = list.iter().map(NotCovered::code).collect();
+            lines.push((name, format!("{} (--explain)", codes.join(", "))));
+        }
+    }
+    lines
 }
 
 /// A small distance: two digits and a power of ten; `unknown` when there is no number.

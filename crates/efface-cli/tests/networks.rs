@@ -155,8 +155,9 @@ fn words_of_forgotten_rows_go_with_a_retraining_and_noise_reaches_no_encoder() {
     };
     // A row that waits: what is said of it does not promise that its words go with it.
     let report = folder.json("forget docs.efface --ids m1 --json");
+    let kept = report["evidence"]["kept_beside"].to_string();
+    assert!(kept.contains("the next settle erases them") && !kept.contains("they alone held"), "{kept}");
     let left = report["evidence"]["not_covered"].to_string();
-    assert!(left.contains("the next settle erases them") && !left.contains("they alone held"), "{left}");
     assert!(left.contains("stay in the file by name"), "{left}");
     folder.done("settle docs.efface");
     assert!(!found("anne") && found("markerone"));
@@ -418,4 +419,38 @@ fn a_slice_of_the_news() {
     let report = folder.json("forget train.efface --ids 0,1,2,3,4,5,6,7,8,9 --json");
     assert!(report["evidence"]["relative_bound"].as_f64().unwrap() < 1e-9);
     assert!(right().abs_diff(before) <= 4);
+}
+
+/// A nightly refit of a network: its log goes on, and what was forgotten does not come back.
+#[test]
+fn a_network_is_fitted_anew_in_its_place() {
+    let folder = folder();
+    let fit = format!("--model bilstm {COLUMNS} {TINY}");
+    folder.done(&format!("fit docs.csv {fit}"));
+    folder.done("forget docs.efface --ids d17");
+    folder.write("again.csv", texts(0, 60));
+    let refused = folder.run(&format!("fit again.csv {fit} --replace docs.efface"));
+    assert!(refused.code == 5 && refused.err.contains("row d17 was forgotten"), "{refused:?}");
+    let left: Vec<String> =
+        texts(0, 70).lines().filter(|line| !line.starts_with("d17,")).map(String::from).collect();
+    folder.write("tonight.csv", left.join("\n"));
+    folder.done(&format!("fit tonight.csv {fit} --replace docs.efface"));
+    let page = folder.json("inspect docs.efface --json");
+    assert_eq!((&page["rows"], &page["receipts"]), (&69.into(), &3.into()), "{page}");
+    assert!(hits(&folder, "docs.efface") > 50);
+    folder.done("verify docs.efface --rows");
+    // The new encoder and the new rows go on as those of any network do.
+    let report = folder.json("forget docs.efface --ids d65 --method retrain --json");
+    assert_eq!(report["claim"], "exact", "{report}");
+    folder.fails("forget docs.efface --ids d17", 4, &["it was forgotten on"]);
+
+    // A model without an encoder takes the place of one that has it, and leaves nothing of it behind.
+    let left: Vec<&String> = left.iter().filter(|line| !line.starts_with("d65,")).collect();
+    folder.write("tonight.csv", left.iter().map(|line| line.as_str()).collect::<Vec<_>>().join("\n"));
+    let words = format!("fit tonight.csv --model softmax {COLUMNS} --replace docs.efface");
+    folder.done(&words);
+    let page = folder.json("inspect docs.efface --json");
+    assert!(page["network"].is_null() && page["rows"] == 68, "{page}");
+    folder.done("verify docs.efface --rows");
+    folder.done("forget docs.efface --ids d3");
 }

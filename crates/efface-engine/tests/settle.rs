@@ -46,7 +46,7 @@ fn what_is_forgotten_is_out_of_everything_before_it_is_scrubbed() {
     let report = forget(&mut engine, &all[40].id);
     forget(&mut twin, &all[40].id);
     assert!(
-        !report.scrubbed && report.evidence.not_covered.iter().any(|what| what.code() == "awaiting_settle")
+        !report.scrubbed && report.evidence.kept_beside.iter().any(|what| what.code() == "awaiting_settle")
     );
     assert_eq!((report.rows, report.features_dropped), (41, 1));
     // The first step leaves the row's bytes, and says so.

@@ -64,6 +64,11 @@ fn request(pack: &EvidencePack, receipt: &Receipt) -> Section {
         let parts = receipt.not_covered.iter().map(|part| RichText::new(part.detail.clone()));
         section = section.add("What this request could not take out, as the receipt lists it:").list(parts);
     }
+    if !receipt.kept_beside.is_empty() {
+        let parts = receipt.kept_beside.iter().map(|part| RichText::new(part.detail.clone()));
+        section =
+            section.add("What is kept beside the model, on which none of its answers depends:").list(parts);
+    }
     section
 }
 

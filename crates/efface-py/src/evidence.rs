@@ -138,6 +138,12 @@ impl Evidence {
         self.inner.not_covered.iter().map(NotCovered::new).collect()
     }
 
+    /// What is kept beside the model although none of its answers depends on it.
+    #[getter]
+    fn kept_beside(&self) -> Vec<NotCovered> {
+        self.inner.kept_beside.iter().map(NotCovered::new).collect()
+    }
+
     /// Everything, as plain values. A bound that is not known is ``inf``.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dict = plain(py, &self.inner)?;

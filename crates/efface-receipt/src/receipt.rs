@@ -68,6 +68,8 @@ pub struct Receipt {
     pub audit: Vec<AuditEntry>,
     /// What this request could not take out.
     pub not_covered: Vec<UncoveredPart>,
+    /// What is kept beside the model although none of its answers depends on it.
+    pub kept_beside: Vec<UncoveredPart>,
     /// Versions and exports that the engine knows of.
     pub copies: Vec<KnownCopy>,
     /// How the new parameters may be published; null when nothing new is to be published.
@@ -278,6 +280,7 @@ impl Receipt {
         texts.extend(self.reason.as_deref().map(|text| ("reason", text)));
         texts.extend(self.method.as_deref().map(|text| ("method", text)));
         texts.extend(self.not_covered.iter().map(|part| ("not_covered", part.detail.as_str())));
+        texts.extend(self.kept_beside.iter().map(|part| ("kept_beside", part.detail.as_str())));
         texts.extend(self.audit.iter().map(|audit| ("audit", audit.test.as_str())));
         if let Some(RequestId::Given(text)) = &self.request_id {
             texts.push(("request_id", text));
@@ -297,9 +300,11 @@ impl Receipt {
                 });
             }
         }
-        if self.not_covered.iter().any(|part| !is_code(&part.code)) {
-            let problem = "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
-            return Err(ReceiptFault::Contradiction { field: "not_covered", problem });
+        for (field, parts) in [("not_covered", &self.not_covered), ("kept_beside", &self.kept_beside)] {
+            if parts.iter().any(|part| !is_code(&part.code)) {
+                let problem = "a code has 1 to 64 characters of a-z, 0-9 and _, and begins with a letter";
+                return Err(ReceiptFault::Contradiction { field, problem });
+            }
         }
         let assumptions = match &self.claim {
             Some(ReceiptClaim::Certified { assumptions, .. }) => assumptions.len(),
@@ -309,6 +314,7 @@ impl Receipt {
         for (what, size) in [
             ("audit", self.audit.len()),
             ("not_covered", self.not_covered.len()),
+            ("kept_beside", self.kept_beside.len()),
             ("copies", self.copies.len()),
             ("settings", self.settings.len()),
             ("claim.assumptions", assumptions),

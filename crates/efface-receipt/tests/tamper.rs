@@ -338,7 +338,7 @@ fn receipts_written_together_account_for_every_row() {
 fn contradictions_are_not_signed() {
     let log = log();
     type StateChange = fn(&mut Receipt);
-    let changes: [(&str, StateChange); 20] = [
+    let changes: [(&str, StateChange); 21] = [
         ("schema", |r| r.schema = "efface.receipt/2".to_owned()),
         ("id", |r| r.id = "x".to_owned()),
         ("outcome", |r| r.outcome = RequestOutcome::Done),
@@ -357,6 +357,7 @@ fn contradictions_are_not_signed() {
         ("long", |r| r.not_covered = vec![uncovered("x", &"x".repeat(2000))]),
         ("no code", |r| r.not_covered = vec![uncovered("", "x")]),
         ("code", |r| r.not_covered = vec![uncovered("Chosen words", "x")]),
+        ("code of what is kept", |r| r.kept_beside = vec![uncovered("Blocks", "x")]),
         ("previous", |r| r.previous = None),
         ("keys", |r| r.keys = Some(first_keys(&secret(), None))),
     ];

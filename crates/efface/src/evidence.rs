@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::not_covered::NotCovered;
+use crate::not_covered::{LeftBehind, NotCovered};
 
 /// The tolerance of families whose arithmetic is a closed form of their rows, where the recipe has no setting for it.
 pub(crate) const CLOSED_FORM_TOLERANCE: f64 = 1e-9;
@@ -158,6 +158,9 @@ pub struct Evidence {
     /// What this request cannot take out of the model. The method fills in what it left itself, and the engine adds what
     /// follows from how the features were made.
     pub not_covered: Vec<NotCovered>,
+    /// What is kept beside the model although no answer of it depends on it: on purpose, as the list of what must not come back, or
+    /// where no program reaches, as blocks beneath a file system.
+    pub kept_beside: Vec<NotCovered>,
 }
 
 impl Evidence {
@@ -168,6 +171,13 @@ impl Evidence {
             Claim::Exact if !self.is_within_tolerance() => Claim::Approximate,
             promise => promise,
         }
+    }
+
+    /// Takes note of what is left: what answers may still depend on, and what is kept beside them.
+    pub fn set_left_behind(&mut self, left: impl IntoIterator<Item = NotCovered>) {
+        let LeftBehind { not_covered, kept_beside } = left.into_iter().collect();
+        self.not_covered = not_covered;
+        self.kept_beside = kept_beside;
     }
 
     /// Whether there was a tolerance to stay within, and the bound is above it or says nothing.

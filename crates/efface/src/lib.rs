@@ -61,7 +61,7 @@ pub use models::{
     Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes, PenalisedModel, PoissonRegression, Recipe,
     Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
 };
-pub use not_covered::NotCovered;
+pub use not_covered::{LeftBehind, NotCovered};
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare};
 pub use state::{ModelState, StateArray};
 pub use statistics::{ColumnGrid, ColumnReach, ColumnView, LinearStatistics, StatisticsSpec};

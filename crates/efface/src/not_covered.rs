@@ -113,6 +113,20 @@ impl NotCovered {
         ]
     }
 
+    /// Whether an answer of the model may still depend on rows that are gone because of it. The others are kept in the file on
+    /// purpose, or lie where no program reaches, and no answer reads them.
+    pub fn reaches_answers(&self) -> bool {
+        !matches!(
+            self,
+            Self::KeptCurvature
+                | Self::ColumnUnits
+                | Self::AwaitingSettle { .. }
+                | Self::ForgottenIds
+                | Self::StorageBlocks
+                | Self::OlderCopies { .. }
+        )
+    }
+
     /// The name that stays the same from version to version.
     pub fn code(&self) -> &'static str {
         match self {
@@ -138,6 +152,29 @@ impl NotCovered {
             Self::OlderCopies { .. } => "older_copies",
             Self::UnknownBudget => "unknown_budget",
         }
+    }
+}
+
+/// What a request left, sorted by whether an answer may still depend on rows that are gone.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LeftBehind {
+    /// What answers may still depend on.
+    pub not_covered: Vec<NotCovered>,
+    /// What is kept beside them.
+    pub kept_beside: Vec<NotCovered>,
+}
+
+impl FromIterator<NotCovered> for LeftBehind {
+    /// Each thing once: a method and an encoder may report the same one.
+    fn from_iter<I: IntoIterator<Item = NotCovered>>(all: I) -> Self {
+        let mut left = Self::default();
+        for what in all {
+            let list = if what.reaches_answers() { &mut left.not_covered } else { &mut left.kept_beside };
+            if !list.contains(&what) {
+                list.push(what);
+            }
+        }
+        left
     }
 }
 

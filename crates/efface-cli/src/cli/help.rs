@@ -89,7 +89,7 @@ are for programs that keep a model open.
 
 --replace MODEL is for refits by night: the new fit takes the place of the model in one step, at the end.
 Forgets go on while it runs; a fit that would bring back what was forgotten, before or meanwhile, is
-refused. A network begins a log of its own: --force --discard-log.
+refused. Networks are fitted anew in the same way.
 
 --test, --holdout and --cv say how good the model is beside the best constant answer, and store it with
 the model (`efface inspect`) until its rows change; a model that is worse is warned of. A held-out row is

@@ -13,7 +13,7 @@ use super::forget::request;
 use crate::cli::{ForgetArguments, IndexArguments};
 use crate::failure::{Failure, Result};
 use crate::output::{self, OutputFile};
-use crate::report::{count, table};
+use crate::report::{count, left_behind, table};
 use crate::terminal::Terminal;
 
 pub(crate) fn forget(args: ForgetArguments, terminal: &Terminal) -> Result {
@@ -73,12 +73,12 @@ fn tell(args: &ForgetArguments, answers: &[FolderAnswer], terminal: &Terminal) -
         vec![answer.model.clone(), told(answer, args.dry_run), rows, receipt]
     });
     terminal.result(&table(&["model", "answer", "rows", "receipt"], lines, &[2]))?;
-    let not_covered: std::collections::BTreeSet<String> = answers
+    let left: std::collections::BTreeSet<String> = answers
         .iter()
         .filter_map(|answer| answer.report.as_ref())
-        .flat_map(|report| report.evidence.not_covered.iter().map(ToString::to_string))
+        .flat_map(|report| left_behind(&report.evidence, true))
         .collect();
-    not_covered.iter().for_each(|what| terminal.note(&format!("not covered: {what}")));
+    left.iter().for_each(|line| terminal.note(line));
     let elsewhere =
         answers.iter().filter(|answer| matches!(answer.outcome, FolderOutcome::NoSuchColumn)).count();
     if elsewhere > 0 {

@@ -13,7 +13,7 @@ use crate::cli::ForgetArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 use crate::output::OutputFile;
-use crate::report::{certificate, count, not_covered_codes};
+use crate::report::{certificate, count, left_behind};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
@@ -73,12 +73,7 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
         let hold = if report.withdrawn == 1 { "it still holds" } else { "they still hold" };
         terminal.note(&format!("{} withdrawn: {hold} the rows", count(report.withdrawn, "export")));
     }
-    let left = &report.evidence.not_covered;
-    if args.explain {
-        left.iter().for_each(|what| terminal.note(&format!("not covered: {what}")));
-    } else if !left.is_empty() {
-        terminal.note(&format!("not covered: {} (--explain)", not_covered_codes(left)));
-    }
+    left_behind(&report.evidence, args.explain).iter().for_each(|line| terminal.note(line));
     tell_receipt(&report, terminal);
     within_tolerance(&report)
 }

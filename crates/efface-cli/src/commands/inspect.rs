@@ -5,7 +5,7 @@ use efface_engine::{EncoderInfo, ModelSummary, NetworkInfo};
 use super::evaluate;
 use crate::cli::InspectArguments;
 use crate::failure::Result;
-use crate::report::{bytes, certificate, count, distance, not_covered_codes, pairs};
+use crate::report::{bytes, certificate, count, distance, left_lists, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(args: &InspectArguments, terminal: &Terminal) -> Result {
@@ -82,11 +82,7 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
     ));
     lines.push(("created", summary.created_at.clone()));
     lines.push(("changed", summary.changed_at.clone()));
-    if explain {
-        lines.extend(summary.not_covered.iter().map(|what| ("not covered", what.to_string())));
-    } else if !summary.not_covered.is_empty() {
-        lines.push(("not covered", format!("{} (--explain)", not_covered_codes(&summary.not_covered))));
-    }
+    lines.extend(left_lists(&summary.not_covered, &summary.kept_beside, explain));
     pairs(lines.into_iter().map(|(name, value)| (name.to_owned(), value)))
 }
 

@@ -10,7 +10,7 @@ use crate::cli::{
     BackupArguments, KeysArguments, PolicyArguments, RestoreArguments, SettleArguments, passphrase,
 };
 use crate::failure::{Failure, Result};
-use crate::report::{bytes, count, duration, pairs};
+use crate::report::{bytes, count, duration, left_behind, pairs};
 use crate::terminal::Terminal;
 
 pub(crate) fn keys(args: &KeysArguments, terminal: &Terminal) -> Result {
@@ -182,7 +182,7 @@ pub(crate) fn restore(args: &RestoreArguments, terminal: &Terminal) -> Result {
             "{lost} that were learned or corrected since the copy was made are lost: learn them again"
         ));
     }
-    report.evidence.not_covered.iter().for_each(|what| terminal.note(&format!("not covered: {what}")));
+    left_behind(&report.evidence, true).iter().for_each(|line| terminal.note(line));
     Ok(())
 }
 

@@ -166,6 +166,7 @@ fn told(receipt: &Receipt) -> Vec<(&'static str, String)> {
     }
     lines.extend(receipt.reason.iter().map(|text| ("reason", text.clone())));
     lines.extend(receipt.not_covered.iter().map(|part| ("not covered", part.detail.clone())));
+    lines.extend(receipt.kept_beside.iter().map(|part| ("kept beside", part.detail.clone())));
     lines
 }
 

@@ -23,6 +23,7 @@ impl MethodFindings {
             claim,
             bound: DistanceBound::new(evidence.bound, evidence.relative_bound, source),
             not_covered,
+            kept_beside: evidence.kept_beside.clone(),
         }
     }
 }

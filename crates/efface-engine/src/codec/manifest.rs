@@ -116,7 +116,7 @@ pub(crate) struct ModelHead {
     /// What stands behind a model that was trained with noise.
     pub(crate) certificate: Option<Certificate>,
     /// What the method of the last change could not take out of the model.
-    pub(crate) not_covered: Vec<NotCovered>,
+    pub(crate) left_behind: Vec<NotCovered>,
 }
 
 /// What is stored of a model: its head lies in an array of its own, beside these.

@@ -46,7 +46,7 @@ pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> Mod
         certificate: evidence.certificate.clone().filter(|c| {
             [c.epsilon, c.delta, c.noise, c.budget, c.used, c.left].iter().all(|value| value.is_finite())
         }),
-        not_covered: evidence.not_covered.clone(),
+        left_behind: evidence.not_covered.iter().chain(&evidence.kept_beside).cloned().collect(),
     }
 }
 
@@ -231,9 +231,9 @@ pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
     manifest.model.recipe.describe().knows_row_numbers || in_shards(manifest)
 }
 
-/// What a forget cannot take out of a model.
-pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<NotCovered> {
-    let mut found = manifest.model.not_covered.clone();
+/// What a forget cannot take out of a model, or out of the file that keeps it. Some of it may be in the list twice.
+pub(crate) fn left_behind(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<NotCovered> {
+    let mut found = manifest.model.left_behind.clone();
     found.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
     found.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
     found.extend(manifest.penalty.as_ref().map(|_| NotCovered::ChosenPenalty));
@@ -251,12 +251,5 @@ pub(crate) fn not_covered(manifest: &Manifest, encoder: Option<&Encoder>, scaled
     if scaled {
         found.push(NotCovered::ColumnUnits);
     }
-    // A method and the encoder may report the same thing.
-    let mut once: Vec<NotCovered> = Vec::with_capacity(found.len());
-    for what in found {
-        if !once.contains(&what) {
-            once.push(what);
-        }
-    }
-    once
+    found
 }

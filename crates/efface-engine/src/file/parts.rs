@@ -130,6 +130,11 @@ pub(crate) fn save_lasting(
     }
 }
 
+/// Drops the array that lasts, where there is one.
+pub(crate) fn drop_lasting(connection: &ModelConnection) -> Result<(), FileFault> {
+    Ok(connection.execute_batch(r#"DROP TABLE IF EXISTS "backbone";"#)?)
+}
+
 fn write(
     connection: &ModelConnection,
     table: &str,

@@ -62,6 +62,7 @@ pub(crate) struct MethodFindings {
     pub(crate) claim: efface_receipt::ReceiptClaim,
     pub(crate) bound: DistanceBound,
     pub(crate) not_covered: Vec<NotCovered>,
+    pub(crate) kept_beside: Vec<NotCovered>,
 }
 
 impl ReceiptDraft {
@@ -106,18 +107,28 @@ impl ReceiptDraft {
             && self.kind != RequestKind::Settle;
         // A request that changed nothing, or a settle, starts and ends where the others that it came with end.
         let before = if changed { stage.before } else { Some(stage.after) };
-        let (method, settings, seed, claim, bound, mut not_covered) = match self.findings {
-            Some(mut f) => {
-                f.settings.extend(self.settings);
-                (Some(f.method), f.settings, f.seed, Some(f.claim), Some(f.bound), f.not_covered)
-            }
-            None => (None, self.settings, None, None, None, Vec::new()),
-        };
+        let mut settings = self.settings;
+        let mut method = None;
+        let mut seed = None;
+        let mut claim = None;
+        let mut bound = None;
+        let mut not_covered = Vec::new();
+        let mut kept_beside = Vec::new();
+        if let Some(mut found) = self.findings {
+            found.settings.extend(settings);
+            settings = found.settings;
+            method = Some(found.method);
+            seed = found.seed;
+            claim = Some(found.claim);
+            bound = Some(found.bound);
+            not_covered = found.not_covered;
+            kept_beside = found.kept_beside;
+        }
         let mut copies = stage.copies.clone();
         if copies.len() > MAX_LIST {
             let more = copies.len() - MAX_LIST;
             copies.drain(..more);
-            not_covered.push(NotCovered::OlderCopies { copies: more });
+            kept_beside.push(NotCovered::OlderCopies { copies: more });
         }
         Ok(Receipt {
             schema: SCHEMA.into(),
@@ -146,6 +157,7 @@ impl ReceiptDraft {
             bound,
             audit: self.audit,
             not_covered: not_covered.iter().map(uncovered_part).collect(),
+            kept_beside: kept_beside.iter().map(uncovered_part).collect(),
             copies,
             release: self.release,
             settles: self.settles,

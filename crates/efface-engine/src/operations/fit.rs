@@ -66,7 +66,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
         manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
-        evidence.not_covered = model::not_covered(&manifest, encoder.as_ref(), state.is_scaled());
+        evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.is_scaled()));
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };

@@ -18,7 +18,7 @@ pub(crate) fn prepare(request: &FitRequest, progress: &dyn Progress) -> Result<P
     prepare_numbered(request, 0, progress)
 }
 
-/// The same, with rows that are numbered on from `first_row`; those of a network begin at 0.
+/// The same, with rows that are numbered on from `first_row`.
 pub(crate) fn prepare_numbered(
     request: &FitRequest,
     first_row: u64,
@@ -32,7 +32,7 @@ pub(crate) fn prepare_numbered(
             "the training of a network does not know weights of classes",
             "leave them out, or give a column of weights",
         )),
-        Some(network) => network::prepare(request, network, progress),
+        Some(network) => network::prepare(request, network, first_row, progress),
         None => prepare_columns(request, first_row, progress),
     }
 }

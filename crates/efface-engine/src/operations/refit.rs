@@ -29,9 +29,9 @@ use crate::progress::Progress;
 /// Fits a model on new rows and puts it in the place of the one at `path`, whose log goes on.
 pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Result<FitReport> {
     let started = Instant::now();
-    if request.network.is_some() || request.recovery_key.is_some() {
+    if request.recovery_key.is_some() {
         return Err(Error::request(
-            "a network, and a recovery key, begin a log of their own",
+            "a recovery key begins a log of its own",
             "fit into a new file, or give up the log of this one",
         ));
     }
@@ -44,7 +44,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
     let scores = scoring::measure(request, &prepared, path, progress)?;
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, model, .. } = prepared;
-    let PreparedModel { penalty, remarks, cut, .. } = prepared;
+    let PreparedModel { penalty, remarks, cut, network, backbone, .. } = prepared;
     progress.finish();
 
     let change = OpenedChange::begin(&opened, true)?;
@@ -68,6 +68,8 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
         rows,
         scores,
         penalty,
+        network,
+        backbone,
         first_row,
     };
     let planned = change.refit(new)?;
@@ -97,12 +99,6 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
 /// What can be known before a long fit: that the key is there, and that names can be compared. Gives the number of the first new row.
 fn check_before(opened: &OpenModel, request: &FitRequest) -> Result<u64> {
     let change = OpenedChange::begin(opened, false)?;
-    if change.manifest.network.is_some() {
-        return Err(Error::request(
-            "the model is a network, whose encoder no new fit can take the place of",
-            "fit into a new file, or give up the log of this one",
-        ));
-    }
     change.signing_key()?;
     check_names(&change.manifest, request)?;
     Ok(change.manifest.next_row)

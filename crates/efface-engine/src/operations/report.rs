@@ -189,6 +189,8 @@ pub struct ModelSummary {
     pub penalty: Option<PenaltyChoice>,
     /// What a forget cannot take out of this model.
     pub not_covered: Vec<NotCovered>,
+    /// What is kept beside the model although none of its answers depends on it.
+    pub kept_beside: Vec<NotCovered>,
     /// When it was fitted, RFC 3339 in UTC.
     pub created_at: String,
     /// When it last changed, RFC 3339 in UTC.

@@ -166,7 +166,7 @@ impl NewerLog {
         let (gone, lost) = self.compare(&change)?;
         let forgotten = gone.len() as u64;
         let mut evidence = change.current_model()?.evidence();
-        evidence.not_covered = change.not_covered()?;
+        evidence.set_left_behind(change.left_behind()?);
         let mut findings = MethodFindings::new(&evidence, &change.manifest.model.recipe, &Method::default())
             .with_network(change.manifest.network.as_ref());
         if !gone.is_empty() {

@@ -1,5 +1,6 @@
 //! What a model file says of itself.
 
+use efface::LeftBehind;
 use efface::features::Encoder;
 
 use super::naming::{output_names, title};
@@ -30,7 +31,7 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let path = model.store.path();
     let encrypted = model.store.key_check()?.is_some();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
-    let not_covered = model::not_covered(&manifest, encoder.as_ref(), scaled);
+    let left: LeftBehind = model::left_behind(&manifest, encoder.as_ref(), scaled).into_iter().collect();
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
     let feature_expansion = encoder.as_ref().and_then(Encoder::describe_expansion);
     let features = match &feature_expansion {
@@ -86,7 +87,8 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
         encrypted,
         scores: manifest.scores,
         penalty: manifest.penalty,
-        not_covered,
+        not_covered: left.not_covered,
+        kept_beside: left.kept_beside,
         created_at: manifest.created_at,
         changed_at: manifest.changed_at,
     })

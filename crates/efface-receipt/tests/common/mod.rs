@@ -102,6 +102,7 @@ pub fn plain(sequence: u64, kind: RequestKind, state: SetState, parameters: Hash
         bound: None,
         audit: Vec::new(),
         not_covered: Vec::new(),
+        kept_beside: Vec::new(),
         copies: Vec::new(),
         release: None,
         settles: None,
@@ -405,6 +406,7 @@ pub fn full(sequence: u64, before: SetState, after: SetState, old: Hash, new: Ha
         trials: Some(100),
     }];
     receipt.not_covered = vec![uncovered("chosen_words", "which words the vocabulary chose")];
+    receipt.kept_beside = vec![uncovered("storage_blocks", "blocks that were overwritten")];
     receipt.copies = vec![
         KnownCopy {
             number: 1,

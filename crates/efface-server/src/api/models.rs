@@ -45,6 +45,9 @@ pub(super) struct ModelOverview {
     /// What a forget cannot take out of it, as stable names.
     #[schema(value_type = Vec<Object>)]
     not_covered: Vec<efface::NotCovered>,
+    /// What is kept beside it although none of its answers depends on it.
+    #[schema(value_type = Vec<Object>)]
+    kept_beside: Vec<efface::NotCovered>,
     /// Receipts in its log.
     receipts: u64,
     /// Exports that are in use.
@@ -81,6 +84,7 @@ impl ModelOverview {
             bound: facts.bound.is_finite().then_some(facts.bound),
             relative_bound: facts.relative_bound.is_finite().then_some(facts.relative_bound),
             not_covered: facts.not_covered.clone(),
+            kept_beside: facts.kept_beside.clone(),
             receipts: facts.receipts,
             exports_in_use: facts.exports.0,
             exports_withdrawn: facts.exports.1,

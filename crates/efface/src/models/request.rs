@@ -108,5 +108,6 @@ pub(crate) fn evidence(
         cleared: None,
         precomputed: vec![Precomputed { what: what.into(), bytes }],
         not_covered: Vec::new(),
+        kept_beside: Vec::new(),
     }
 }

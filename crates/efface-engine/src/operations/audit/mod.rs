@@ -173,7 +173,7 @@ fn read(model: &OpenModel, request: &AuditRequest, progress: &(dyn Progress + Sy
         ids.extend(change.id_of(*row)?);
     }
     let twins = TwinReport::new(&found, ids, gone.len() - asked);
-    let not_claimed = not_claimed(change.not_covered()?);
+    let not_claimed = not_claimed(change.left_behind()?);
     Ok(AuditSubject {
         recipe,
         task,
@@ -327,13 +327,18 @@ fn sample(rows: &Rows, count: usize, seed: u64) -> Result<Vec<RowId>> {
 }
 
 /// What an audit does not show, and what the model itself says it cannot undo.
-fn not_claimed(not_covered: Vec<NotCovered>) -> Vec<String> {
+fn not_claimed(left_behind: Vec<NotCovered>) -> Vec<String> {
     let general = [
         "that no attack succeeds: those tried here are published ones, and stronger ones may come",
         "that other copies of the rows are gone: backups, exports and models made elsewhere are not looked at",
         "anything of rows other than those named: another request needs another audit",
         "that people cannot be told from what similar people left behind: what all rows say together is not forgotten",
     ];
-    let own = not_covered.iter().map(NotCovered::to_string);
+    let mut own: Vec<String> = Vec::new();
+    for what in left_behind.iter().map(NotCovered::to_string) {
+        if !own.contains(&what) {
+            own.push(what);
+        }
+    }
     general.into_iter().map(String::from).chain(own).collect()
 }

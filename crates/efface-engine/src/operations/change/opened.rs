@@ -112,10 +112,10 @@ impl<'a> OpenedChange<'a> {
         Ok(stored.map(|stored| stored.id))
     }
 
-    /// What a forget cannot take out of the model as it is.
-    pub(crate) fn not_covered(&self) -> Result<Vec<NotCovered>> {
+    /// What a forget cannot take out of the model as it is, or out of its file.
+    pub(crate) fn left_behind(&self) -> Result<Vec<NotCovered>> {
         let scaled = self.store().with(|connection| model::scaled(connection, &self.manifest))?;
-        Ok(model::not_covered(&self.manifest, self.encoder.as_ref(), scaled))
+        Ok(model::left_behind(&self.manifest, self.encoder.as_ref(), scaled))
     }
 
     /// The numbers of the rows of these ids, all of which must be in the model.

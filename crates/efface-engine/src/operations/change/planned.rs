@@ -124,7 +124,7 @@ impl<'a> PlannedChange<'a> {
             StoredForm::Settled(_) => opened.manifest.waiting.take(),
             StoredForm::Deferred(_) => None,
         };
-        evidence.not_covered = model::not_covered(&opened.manifest, opened.encoder.as_ref(), scaled);
+        evidence.set_left_behind(model::left_behind(&opened.manifest, opened.encoder.as_ref(), scaled));
         if renewal.is_some() || gone.is_empty() {
             // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
             // further says what it left in words of its own.

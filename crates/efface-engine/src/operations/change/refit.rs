@@ -13,7 +13,9 @@ use crate::clock;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::manifest::MeasuredScores;
 use crate::codec::model;
+use crate::codec::network_info::NetworkInfo;
 use crate::error::{Error, Result};
+use crate::operations::network::NetworkRenewal;
 use crate::operations::parameters;
 
 /// What takes the place of a model.
@@ -27,6 +29,10 @@ pub(crate) struct RefittedModel {
     pub(crate) rows: ArrivingRows,
     pub(crate) scores: Vec<MeasuredScores>,
     pub(crate) penalty: Option<PenaltyChoice>,
+    /// What is told of its encoder, where it is a network.
+    pub(crate) network: Option<NetworkInfo>,
+    /// The encoder itself, where it was trained here.
+    pub(crate) backbone: Option<Vec<u8>>,
     /// The number of its first row. A model that goes by the numbers of rows needs its rows under them.
     pub(crate) first_row: u64,
 }
@@ -58,7 +64,8 @@ impl<'a> OpenedChange<'a> {
         manifest.model = model::head(recipe, model::state_head(&model, &state), &evidence);
         manifest.scores = new.scores;
         manifest.penalty = new.penalty;
-        evidence.not_covered = model::not_covered(manifest, encoder.as_ref(), state.is_scaled());
+        manifest.network = new.network;
+        evidence.set_left_behind(model::left_behind(manifest, encoder.as_ref(), state.is_scaled()));
         evidence.forgotten = gone.len();
         evidence.learned = rows.names.ids.len();
         self.encoder = encoder;
@@ -71,7 +78,7 @@ impl<'a> OpenedChange<'a> {
             gone,
             suppressed: Vec::new(),
             new: Some(rows),
-            renewal: None,
+            renewal: Some(NetworkRenewal::replacing(new.backbone)),
             before,
             published,
             scrubbing,

@@ -69,6 +69,7 @@ pub(crate) fn idle_evidence(manifest: &Manifest) -> Evidence {
         cleared: None,
         precomputed: Vec::new(),
         not_covered: Vec::new(),
+        kept_beside: Vec::new(),
     }
 }
 

@@ -31,6 +31,7 @@ const USUAL_TOKENS: usize = 512;
 pub(crate) fn prepare(
     request: &FitRequest,
     network: &NetworkRequest,
+    first_row: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
     if let Some(most) = network.max_tokens.filter(|most| !(1..=MOST_TOKENS).contains(most)) {
@@ -38,8 +39,8 @@ pub(crate) fn prepare(
         return Err(efface::Error::Parameter { name: "max_tokens", value, range: "1 to 1048576" }.into());
     }
     match &network.encoder {
-        EncoderChoice::MiniLm { folder } => minilm(request, network, folder, progress),
-        EncoderChoice::Lstm { .. } => lstm(request, network, progress),
+        EncoderChoice::MiniLm { folder } => minilm(request, network, folder, first_row, progress),
+        EncoderChoice::Lstm { .. } => lstm(request, network, first_row, progress),
     }
 }
 
@@ -47,6 +48,7 @@ fn minilm(
     request: &FitRequest,
     network: &NetworkRequest,
     folder: &Path,
+    first_row: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
     if request.sharding.is_some() {
@@ -73,7 +75,7 @@ fn minilm(
     blueprint.width = encoder.width();
     blueprint.stored_width = encoder.width();
     let stage = TextEncoder::MiniLm(Box::new(encoder));
-    let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
+    let (ids, batch) = gather(request, &mut blueprint, &stage, first_row, progress)?;
     let (rows, words) = stage.rows(&ids, progress)?;
     progress.start("fitting", None);
     let recipe = head_recipe(&request.model, blueprint.outputs())?;
@@ -81,7 +83,12 @@ fn minilm(
     Ok(batch.prepared(NetworkParts { blueprint, rows, words, recipe, model, info, backbone: None }))
 }
 
-fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress) -> Result<PreparedModel> {
+fn lstm(
+    request: &FitRequest,
+    network: &NetworkRequest,
+    first_row: u64,
+    progress: &dyn Progress,
+) -> Result<PreparedModel> {
     let EncoderChoice::Lstm { settings, training, vectors, train_vectors } = &network.encoder else {
         return Err(Error::request("not a network of LSTM layers", "choose another encoder"));
     };
@@ -110,7 +117,7 @@ fn lstm(request: &FitRequest, network: &NetworkRequest, progress: &dyn Progress)
         head: request.model.for_single_change(),
     };
     let stage = TextEncoder::Words(Box::new(recipe.clone()));
-    let (ids, batch) = gather(request, &mut blueprint, &stage, progress)?;
+    let (ids, batch) = gather(request, &mut blueprint, &stage, first_row, progress)?;
     let core = head_recipe(&request.model, blueprint.outputs())?;
     if let Some(sharding) = &request.sharding {
         return shards(request, sharding, (recipe, core), (blueprint, ids), batch, progress);
@@ -183,13 +190,14 @@ fn gather(
     request: &FitRequest,
     blueprint: &mut Blueprint,
     stage: &TextEncoder,
+    first_row: u64,
     progress: &dyn Progress,
 ) -> Result<(Rows, GatheredTexts)> {
     let reader = RowReader::Texts(stage);
     let mut batch: RowBatch = ingest::gather(&request.source, blueprint, reader, ReadPurpose::Fit, progress)?;
     batch.number(0);
     let cut = batch.cut;
-    let numbers = (0..batch.len() as u64).map(RowId).collect();
+    let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (ids, names) = batch.into_rows(numbers, blueprint.outputs())?;
     ids.iter().for_each(|row| blueprint.count(row.targets, true));
     Ok((ids, GatheredTexts { names, cut }))

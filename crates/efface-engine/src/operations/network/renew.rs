@@ -19,9 +19,10 @@ use crate::progress::Progress;
 
 /// What a training made, to be written with the change that asked for it.
 pub(crate) struct NetworkRenewal {
-    backbone: Vec<u8>,
-    encoded: Rows,
-    info: NetworkInfo,
+    /// The new encoder; None where the new model has none that was trained here.
+    backbone: Option<Vec<u8>>,
+    /// The new features of rows that stay, and what is told of the encoder; None where all rows are new.
+    renewed: Option<(Rows, NetworkInfo)>,
     /// Whether the training began from the old parameters, so that it still holds something of the rows that left.
     is_further: bool,
 }
@@ -51,7 +52,11 @@ pub(crate) fn retrain(
     evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
     let (backbone, head) = trained.into_parts();
     let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
-    let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: false };
+    let renewal = NetworkRenewal {
+        backbone: Some(backbone.to_bytes()?),
+        renewed: Some((encoded, info)),
+        is_further: false,
+    };
     Ok((Outcome { model: head, evidence }, renewal))
 }
 
@@ -74,7 +79,11 @@ pub(crate) fn train_further(
     if let EncoderInfo::Lstm { steps, .. } = &mut info.encoder {
         *steps = backbone.steps();
     }
-    let renewal = NetworkRenewal { backbone: backbone.to_bytes()?, encoded, info, is_further: true };
+    let renewal = NetworkRenewal {
+        backbone: Some(backbone.to_bytes()?),
+        renewed: Some((encoded, info)),
+        is_further: true,
+    };
     Ok((Outcome { model: head, evidence }, renewal))
 }
 
@@ -111,6 +120,11 @@ pub(crate) fn texts(
 }
 
 impl NetworkRenewal {
+    /// The encoder of a model that takes the place of another one with all of its rows.
+    pub(crate) fn replacing(backbone: Option<Vec<u8>>) -> Self {
+        Self { backbone, renewed: None, is_further: false }
+    }
+
     /// What settling the head says of its bound is true of the head alone: further training bounds nothing of the network.
     pub(crate) fn limit(&self, evidence: &mut Evidence) {
         if self.is_further {
@@ -125,28 +139,45 @@ impl NetworkRenewal {
         manifest: &mut Manifest,
         directory: &mut RowDirectory<'_>,
     ) -> std::result::Result<(), FileFault> {
-        let outline = manifest.outline();
-        let mut fresh = Vec::with_capacity(self.encoded.len());
-        rows::each(connection, &outline, |number, found| {
-            if self.encoded.get(RowId(number)).is_some() {
-                fresh.push((number, found.row));
-            }
-            Ok(())
-        })?;
-        if fresh.len() != self.encoded.len() {
-            return damaged("rows went missing while the network was trained");
+        if let Some((encoded, info)) = self.renewed {
+            renew_features(connection, manifest, directory, &encoded)?;
+            manifest.network = Some(info);
         }
-        for (number, stored) in &fresh {
-            if let Some(view) = self.encoded.get(RowId(*number)) {
-                let layout = outline.shape.layout;
-                let digest = rows::renew(connection, *number, layout, stored, view.features)?;
-                directory.renew(*number, &stored.id, stored.subject.as_deref(), &digest)?;
-            }
-        }
-        let head = parts::save_lasting(connection, StoredArray::Bytes(PART, &self.backbone))?;
         manifest.parts.retain(|part| part.name() != PART);
-        manifest.parts.push(head);
-        manifest.network = Some(self.info);
+        match &self.backbone {
+            Some(bytes) => {
+                manifest.parts.push(parts::save_lasting(connection, StoredArray::Bytes(PART, bytes))?);
+            }
+            None => parts::drop_lasting(connection)?,
+        }
         Ok(())
     }
+}
+
+/// Gives rows that stay their new features.
+fn renew_features(
+    connection: &ModelConnection,
+    manifest: &Manifest,
+    directory: &mut RowDirectory<'_>,
+    encoded: &Rows,
+) -> std::result::Result<(), FileFault> {
+    let outline = manifest.outline();
+    let mut fresh = Vec::with_capacity(encoded.len());
+    rows::each(connection, &outline, |number, found| {
+        if encoded.get(RowId(number)).is_some() {
+            fresh.push((number, found.row));
+        }
+        Ok(())
+    })?;
+    if fresh.len() != encoded.len() {
+        return damaged("rows went missing while the network was trained");
+    }
+    for (number, stored) in &fresh {
+        if let Some(view) = encoded.get(RowId(*number)) {
+            let layout = outline.shape.layout;
+            let digest = rows::renew(connection, *number, layout, stored, view.features)?;
+            directory.renew(*number, &stored.id, stored.subject.as_deref(), &digest)?;
+        }
+    }
+    Ok(())
 }

@@ -64,6 +64,7 @@ impl Outcome<LogisticModel> {
         evidence.bound = now.bound;
         evidence.relative_bound = now.relative_bound;
         evidence.not_covered = now.not_covered;
+        evidence.kept_beside = now.kept_beside;
     }
 }
 

@@ -478,7 +478,7 @@ impl LogisticModel {
         }
         let guided = self.guide.as_ref().is_some_and(|guide| guide.row_set != self.row_set);
         if self.ledger.moved > 0.0 && self.standing.is_some() || self.standing.is_none() && guided {
-            evidence.not_covered.push(NotCovered::KeptCurvature);
+            evidence.kept_beside.push(NotCovered::KeptCurvature);
         }
         evidence
     }

@@ -236,6 +236,7 @@ impl RidgeModel {
             cleared: None,
             precomputed: self.precomputed(),
             not_covered: Vec::new(),
+            kept_beside: Vec::new(),
         }
     }
 
