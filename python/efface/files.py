@@ -293,6 +293,9 @@ def create(
     fit_intercept: bool = True,
     tolerance: float | None = None,
     smoothing: float | None = None,
+    epsilon: float | None = None,
+    delta: float = 1e-5,
+    noise: float | None = None,
     n_clusters: int = 8,
     id: str | None = None,
     subject: str | None = None,
@@ -353,6 +356,8 @@ def create(
         ``naive_bayes`` is Gaussian where a column holds numbers, else multinomial.
     alpha : float or "auto"
         The penalty of the linear models; ``"auto"`` chooses it by leave-one-out (ridge) or five folds.
+    epsilon, delta, noise :
+        A logistic model trained with noise of this standard deviation in its objective, so that forgetting is certified (ε, δ).
     id, subject, weight : str, optional
         The columns that name a row, the person that it belongs to, and what it counts for.
     text, categorical, numeric, dates, ignore : str or list of str
@@ -408,6 +413,9 @@ def create(
         "fit_intercept": fit_intercept,
         "tolerance": tolerance,
         "smoothing": smoothing,
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise": noise,
         "n_clusters": n_clusters,
         "id": id,
         "subject": subject,

@@ -337,3 +337,15 @@ def test_features_of_all_columns_are_those_of_scikit_learn(step, tmp_path):
     ridge = sklearn.linear_model.Ridge(alpha=0.3, solver="cholesky").fit(features, left["y"])
     assert np.allclose(model.predict(left[columns]), ridge.predict(features), rtol=1e-9, atol=1e-9)
     assert not {each.code for each in model.forget(["11"]).evidence.not_covered} & {"feature_components", "feature_scale"}
+
+
+def test_a_certified_model_is_made_and_says_what_it_certifies(tmp_path):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc")).assign(row=range(200))
+    frame["y"] = np.where(frame["a"] + rng.normal(size=200) > 0, "up", "down")
+    options = {"target": "y", "id": "row", "model": "logistic", "alpha": 10.0, "epsilon": 1.0, "delta": 1e-4}
+    model = efface.create(frame, tmp_path / "m.efface", **options)
+    report = model.forget(["3"])
+    assert report.claim == "certified" and report.evidence.not_covered == []
+    with pytest.raises(ValueError, match="epsilon is for model='logistic'"):
+        efface.create(frame, tmp_path / "x.efface", **{**options, "model": "ridge", "target": "a"})

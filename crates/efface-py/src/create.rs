@@ -6,6 +6,7 @@ use efface::features::{
     ColumnScale, FeatureExpansion, FeatureSteps, MissingNumbers, RowShare, StopWords, TargetEncoding,
     TermWeighting, TextAnalyzer, TextUnit, WordSource, WordSteps,
 };
+use efface::models::logistic::{Certifier, Privacy};
 use efface::{
     BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, PoissonRegression,
     Recipe, Ridge, Softmax,
@@ -26,6 +27,9 @@ pub(crate) struct CreateOptions {
     fit_intercept: bool,
     tolerance: Option<f64>,
     smoothing: Option<f64>,
+    epsilon: Option<f64>,
+    delta: f64,
+    noise: Option<f64>,
     n_clusters: usize,
     id: Option<String>,
     subject: Option<String>,
@@ -175,6 +179,12 @@ impl CreateOptions {
 
     /// The model of that name, and the one in its place where a column holds numbers.
     fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
+        if self.epsilon.is_some() && self.model != "logistic" {
+            return Err(Error::Request {
+                what: format!("epsilon is for model='logistic'; '{}' has no certified noise", self.model),
+                hint: None,
+            });
+        }
         let penalty = self.alpha.unwrap_or(1.0);
         let counts = self.smoothing.unwrap_or(1.0);
         let usual = GaussianNb::default().var_smoothing;
@@ -188,6 +198,11 @@ impl CreateOptions {
             "logistic" => {
                 let mut logistic = Logistic::new(penalty).intercept(self.fit_intercept);
                 logistic.tolerance = self.tolerance.unwrap_or(logistic.tolerance);
+                // The engine draws the secret seed.
+                logistic.privacy = self.epsilon.map(|epsilon| Privacy {
+                    certifier: Certifier::Removal { noise: self.noise.unwrap_or(1.0) },
+                    ..Privacy::removal(epsilon, self.delta, 0)
+                });
                 logistic.into()
             }
             "softmax" => {
