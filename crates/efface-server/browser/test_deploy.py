@@ -67,6 +67,24 @@ class Deployment(unittest.TestCase):
             self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
 
+class Demo(unittest.TestCase):
+    def test_the_demo_has_somebody_to_forget(self):
+        import urllib.request
+
+        process = subprocess.Popen([COMMAND, "serve", "--demo", "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            request = urllib.request.Request(f"{url}/v1/erasures", json.dumps({"subject": "u1042"}).encode(), {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request) as answer:
+                models = json.load(answer)["models"]
+            self.assertEqual([model["outcome"] for model in models], ["erased"])
+            self.assertGreater(models[0]["forgotten"], 0)
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(timeout=60), 0)
+            process.stdout.close()
+
+
 class Backups(unittest.TestCase):
     def test_a_model_is_backed_up_while_it_is_served(self):
         import urllib.request

@@ -6,6 +6,7 @@ mod common;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
+use common::wire::RunningServer;
 use common::{ask, fit_houses, get, open_server, post, settings, token};
 use efface_engine::Engine;
 use efface_evidence::PackFiles;
@@ -244,6 +245,43 @@ async fn a_withdrawn_token_opens_nothing_after_the_file_is_read_again() {
     assert!(!std::fs::read_to_string(&path).unwrap().contains(text.rsplit('_').next().unwrap()));
     store.revoke(&id).unwrap();
     assert!(efface_server::TokenStore::open(&path).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_running_server_follows_its_folder_and_its_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    fit_houses(folder.path(), "houses", 40);
+    let text = token(folder.path(), &[Scope::Admin], None);
+    let mut settings = settings(folder.path());
+    settings.tokens = Some(folder.path().join("tokens.json"));
+    let server = RunningServer::start(settings).await;
+    // The server looks once a second; whoever asks more often than the token may is told to wait, and asks again.
+    let until = async |model: &str, wanted: &str, holds: &str| {
+        let head = format!("GET /v1/models/{model} HTTP/1.1\r\nAuthorization: Bearer {text}");
+        let asking = async {
+            loop {
+                let answer = server.ask(&head, "").await;
+                if answer.starts_with(&format!("HTTP/1.1 {wanted}")) && answer.contains(holds) {
+                    break;
+                }
+            }
+        };
+        let told = tokio::time::timeout(std::time::Duration::from_secs(30), asking).await;
+        assert!(told.is_ok(), "{model} never gave {wanted} with {holds}");
+    };
+    until("second", "404", "").await;
+    fit_houses(folder.path(), "second", 12);
+    until("second", "200", "\"rows\":12").await;
+    let entry =
+        AuditEntry { test: "t".into(), passed: None, value: Some(1.0), threshold: None, trials: None };
+    Engine::open(&folder.path().join("houses.efface")).unwrap().record_audit(&[entry]).unwrap();
+    until("houses", "200", "\"receipts\":2").await;
+    std::fs::remove_file(folder.path().join("second.efface")).unwrap();
+    until("second", "404", "").await;
+    let store = efface_server::TokenStore::open(&folder.path().join("tokens.json")).unwrap();
+    store.revoke(&store.records()[0].id.clone()).unwrap();
+    until("houses", "401", "").await;
+    server.stop().await;
 }
 
 #[tokio::test]
