@@ -25,6 +25,14 @@ pub enum Error {
     /// There is nothing to fit.
     #[error("there are no rows; a model needs at least one")]
     NoRows,
+    /// A fit needs all rows at once.
+    #[error(
+        "a fit of {rows} rows in this form reads all of them at once; allow more memory, or keep the curvature as a factor"
+    )]
+    NeedsAllRows {
+        /// How many rows there are.
+        rows: usize,
+    },
     /// A feature, target or weight is NaN or infinite.
     #[error("row {row}, {place} is {value}; every value must be finite")]
     NotFinite {

@@ -19,7 +19,7 @@ use crate::randomness::random_bytes;
 pub(crate) type IdCommitment = [u8; 32];
 
 /// As much of a hash as finds a row.
-type ShortHash = [u8; 16];
+pub(crate) type ShortHash = [u8; 16];
 
 /// The three parts of a row's entry: its id, its subject (zeros for none), and its bytes.
 const ENTRY: usize = 48;
@@ -49,6 +49,11 @@ impl FileSalt {
         Sha256::new().chain_update(self.0).chain_update(id).finalize().into()
     }
 
+    /// As much of the hash of an id as finds a row.
+    pub(crate) fn short_id(&self, id: &str) -> ShortHash {
+        short(&self.id(id))
+    }
+
     fn subject(&self, subject: &str) -> IdCommitment {
         Sha256::new().chain_update(self.0).chain_update(b"subject\0").chain_update(subject).finalize().into()
     }
@@ -56,7 +61,7 @@ impl FileSalt {
     /// The entry of a row.
     pub(crate) fn entry(&self, id: &str, subject: Option<&str>, digest: &RowDigest) -> [u8; ENTRY] {
         let mut entry = [0; ENTRY];
-        entry[..16].copy_from_slice(&short(&self.id(id)));
+        entry[..16].copy_from_slice(&self.short_id(id));
         if let Some(subject) = subject {
             entry[16..32].copy_from_slice(&short(&self.subject(subject)));
         }

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use crate::file::ModelConnection;
 use serde::Serialize;
 
-use super::fit::ModelDraft;
+use super::model_draft::ModelDraft;
 use super::open_model::OpenModel;
 use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};

@@ -4,28 +4,29 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::file::ModelConnection;
-use efface::{Method, RowStore, Rows};
-use efface_receipt::Hash;
+use efface::{Method, RowStore};
+use efface_io::ReadFault;
 
-use super::ingest::RowNames;
+use super::ingest;
+use super::model_draft::NewRows;
 use super::open_model::OpenModel;
-use super::prepare::prepare;
+use super::prepare::{prepare, prepare_columns};
 use super::prepared::PreparedModel;
 use super::replaced::ReplacedModel;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::scoring;
+use super::streamed::{self, RowDraft, StreamTarget};
 use super::summary::summary;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
-use crate::file::outputs::{self, LockedName, PlannedOutput, ReplacedFile};
-use crate::file::{self, FileFault, FileSalt, ModelStore, OutgoingRow, PATIENCE, StoredArray, paths};
+use crate::file::outputs::{self, PlannedOutput};
+use crate::file::{self, PATIENCE, RowDirectory, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
-use crate::ledger::{MethodFindings, checkpoint, founding, newest, row_leaf};
+use crate::ledger::{MethodFindings, checkpoint, founding, newest};
 use crate::progress::Progress;
 
 /// Fits a model and writes it to a new file. A path that exists is refused unless `overwrite` is set.
@@ -34,7 +35,13 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     outputs::check_outputs(&planned_outputs(request, path), &[], overwrite)?;
     let path = &paths::resolve(path).map_err(|cause| Error::io(path, cause))?;
     let replaced = ReplacedModel::at(path, request)?;
-    let mut prepared = prepare(&scoring::training_request(request)?, progress)?;
+    let mut secrets = founding::draw(&request.access, request.recovery_key.is_some())?;
+    if let Some(seed) = replaced.seed(secrets.noise.origin()) {
+        secrets.noise = seed;
+    }
+    let data_key = request.encrypt.then(|| secrets.noise.data_key());
+    let target = StreamTarget { path, key: data_key.as_ref(), replaced: &replaced };
+    let (mut prepared, streamed) = contents(&scoring::training_request(request)?, &target, progress)?;
     let mut evidence = prepared.model.evidence();
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
@@ -45,23 +52,27 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.finish();
 
     replaced.check(&names)?;
-    let mut secrets = founding::draw(&request.access, request.recovery_key.is_some())?;
-    if let Some(seed) = replaced.seed(secrets.noise.origin()) {
-        secrets.noise = seed;
-    }
-    let draft = ModelDraft::beside(path)?;
-    let data_key = request.encrypt.then(|| secrets.noise.data_key());
-    let file = ModelStore::create(draft.path(), state.bytes(), data_key.as_ref())?;
+    let mut drafted = match streamed {
+        Some(streamed) => streamed,
+        None => RowDraft::empty(path, state.bytes(), data_key.as_ref())?,
+    };
+    let file = &drafted.file;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
-    let mut manifest = Manifest::new(FileSalt::draw()?, blueprint, head, secrets.head());
+    let mut manifest = Manifest::new(drafted.salt, blueprint, head, secrets.head());
     manifest.network = network;
     manifest.scores = scores;
     manifest.penalty = penalty;
     let rows = NewRows { rows, words, names };
     let note = file.with(|connection| {
-        let leaves = rows.write(connection, &mut manifest, progress)?;
+        let mut leaves = std::mem::take(&mut drafted.leaves);
+        let mut directory = RowDirectory::new(connection, drafted.salt, drafted.head);
+        let shape = manifest.blueprint.shape();
+        leaves.extend(rows.write(connection, shape, &mut directory, drafted.head.rows, progress)?);
+        manifest.enter(directory.finish()?);
+        manifest.next_row = manifest.rows;
+        manifest.next_position = drafted.span.max(rows.names.span);
         replaced.carry(connection, &mut manifest)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
@@ -75,6 +86,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         checkpoint(connection)
     })?;
     transaction.commit()?;
+    let RowDraft { draft, file, .. } = drafted;
     drop(file);
     progress.finish();
 
@@ -115,49 +127,28 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     })
 }
 
-/// The rows of a new file.
-struct NewRows {
-    rows: Rows,
-    words: Vec<Vec<u32>>,
-    names: RowNames,
-}
-
-impl NewRows {
-    /// Writes all rows and their list; gives their leaves in the training set.
-    fn write(
-        &self,
-        connection: &ModelConnection,
-        manifest: &mut Manifest,
-        progress: &dyn Progress,
-    ) -> std::result::Result<Vec<Hash>, FileFault> {
-        let shape = manifest.blueprint.shape();
-        let mut directory = manifest.directory(connection);
-        let mut leaves = Vec::with_capacity(self.rows.len());
-        let mut digests = Vec::with_capacity(self.rows.len());
-        let mut buffer = Vec::new();
-        for (slot, row) in self.rows.iter().enumerate() {
-            let id = self.names.ids[slot].as_str();
-            let row = OutgoingRow {
-                id,
-                subject: self.names.subject(slot),
-                weight: row.weight,
-                targets: row.targets,
-                words: self.words.get(slot).map_or(&[][..], Vec::as_slice),
-                features: row.features,
-            };
-            let written = file::rows::insert(connection, slot as u64, shape, &row, &mut buffer)?;
-            leaves.push(row_leaf(&written.nonce, id, &written.content));
-            digests.push(written.digest);
-            progress.at(slot as u64);
+/// The model of a request: of rows in memory, or, where they are too many and the model can be made of batches, of rows that
+/// are in its file already.
+fn contents(
+    request: &FitRequest,
+    target: &StreamTarget<'_>,
+    progress: &dyn Progress,
+) -> Result<(PreparedModel, Option<RowDraft>)> {
+    if request.network.is_some() {
+        return Ok((prepare(request, progress)?, None));
+    }
+    let observed = ingest::observe(request, progress)?;
+    let limit = request.source.limits().memory;
+    if !streamed::is_possible(request, &observed)? {
+        return Ok((prepare_columns(request, observed, 0, limit, progress)?, None));
+    }
+    // A fit in memory has the rows up to three times: as they are kept, as features, and as the numbers of a solver.
+    match prepare_columns(request, observed.clone(), 0, limit / 3, progress) {
+        Err(Error::Read(error)) if matches!(*error.fault, ReadFault::TooMuchMemory { .. }) => {
+            let (prepared, draft) = streamed::prepare(request, observed, target, progress)?;
+            Ok((prepared, Some(draft)))
         }
-        // All entries of one table after all of the other: each table lies in one piece.
-        for (slot, id) in self.names.ids.iter().enumerate() {
-            directory.insert(slot as u64, id, self.names.subject(slot), &digests[slot])?;
-        }
-        manifest.enter(directory.finish()?);
-        manifest.next_row = manifest.rows;
-        manifest.next_position = self.names.span;
-        Ok(leaves)
+        prepared => Ok((prepared?, None)),
     }
 }
 
@@ -182,50 +173,4 @@ fn planned_outputs<'a>(request: &'a FitRequest, path: &'a Path) -> Vec<PlannedOu
         .chain(checkpoint.map(PlannedOutput::resumed))
         .chain(recovery)
         .collect()
-}
-
-/// A model under a temporary name, removed unless it is published. SQLite needs a name; the lock on it tells others that
-/// its process is alive.
-pub(super) struct ModelDraft {
-    name: LockedName,
-    published: bool,
-}
-
-impl ModelDraft {
-    pub(super) fn beside(path: &Path) -> Result<Self> {
-        let name = LockedName::beside(path).map_err(|cause| Error::io(path, cause))?;
-        Ok(Self { name, published: false })
-    }
-
-    /// Where it lies until it is published.
-    pub(super) fn path(&self) -> &Path {
-        &self.name.path
-    }
-
-    pub(super) fn publish(mut self, path: &Path, mode: u32) -> Result<()> {
-        let io = |cause| Error::io(path, cause);
-        // The journal of an interrupted change to an older model would be played into the new one.
-        file::remove_journal(path).map_err(io)?;
-        // A draft that was changed has one of its own.
-        file::remove_journal(&self.name.path).map_err(io)?;
-        outputs::set_mode(&self.name.file, mode).map_err(io)?;
-        let replaced = ReplacedFile::keep(path);
-        std::fs::rename(&self.name.path, path).map_err(io)?;
-        if let Some(replaced) = replaced {
-            replaced.discard();
-        }
-        self.published = true;
-        outputs::sync_folder(path);
-        Ok(())
-    }
-}
-
-impl Drop for ModelDraft {
-    fn drop(&mut self) {
-        if !self.published {
-            // The rows of a fit that failed.
-            self.name.discard();
-            let _ = file::remove_journal(&self.name.path);
-        }
-    }
 }

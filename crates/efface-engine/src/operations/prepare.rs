@@ -33,15 +33,24 @@ pub(crate) fn prepare_numbered(
             "leave them out, or give a column of weights",
         )),
         Some(network) => network::prepare(request, network, first_row, progress),
-        None => prepare_columns(request, first_row, progress),
+        None => {
+            let observed = ingest::observe(request, progress)?;
+            prepare_columns(request, observed, first_row, request.source.limits().memory, progress)
+        }
     }
 }
 
-/// The rows of a file of columns or indices, and a model of them.
-fn prepare_columns(request: &FitRequest, first_row: u64, progress: &dyn Progress) -> Result<PreparedModel> {
-    let ObservedColumns { mut blueprint, mut encoder, remarks } = ingest::observe(request, progress)?;
+/// The rows of a file of columns or indices, if they take no more than `limit` bytes of memory, and a model of them.
+pub(crate) fn prepare_columns(
+    request: &FitRequest,
+    observed: ObservedColumns,
+    first_row: u64,
+    limit: u64,
+    progress: &dyn Progress,
+) -> Result<PreparedModel> {
+    let ObservedColumns { mut blueprint, mut encoder, remarks } = observed;
     let reader = RowReader::new(None, encoder.as_ref());
-    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, progress)?;
+    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, limit, progress)?;
     batch.number(0);
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;

@@ -2,11 +2,12 @@
 
 use efface::features::Encoder;
 use efface::scores::PenaltyChoice;
-use efface::{Model, Recipe, Rows};
+use efface::{Dense, Model, Recipe, Rows};
 
 use super::ingest::RowNames;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::network_info::NetworkInfo;
+use crate::error::Result;
 
 /// What a model file is made of.
 pub(crate) struct PreparedModel {
@@ -26,4 +27,31 @@ pub(crate) struct PreparedModel {
     pub(crate) remarks: Vec<String>,
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
+}
+
+impl PreparedModel {
+    /// A model whose rows are in its file already.
+    pub(crate) fn without_rows(
+        blueprint: Blueprint,
+        encoder: Option<Encoder>,
+        recipe: Recipe,
+        model: Model,
+        remarks: Vec<String>,
+    ) -> Result<Self> {
+        let none = Dense::<f64>::new(Vec::new(), blueprint.stored_width)?;
+        Ok(Self {
+            rows: Rows::new(none, Vec::new(), blueprint.outputs())?,
+            words: Vec::new(),
+            names: RowNames { ids: Vec::new(), subjects: Vec::new(), span: 0 },
+            blueprint,
+            encoder,
+            recipe,
+            model,
+            network: None,
+            backbone: None,
+            penalty: None,
+            remarks,
+            cut: 0,
+        })
+    }
 }

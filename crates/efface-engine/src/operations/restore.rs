@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::backup::{self, BackupContent};
 use super::change::{OpenedChange, RowChange, settle_draft};
-use super::fit::ModelDraft;
+use super::model_draft::ModelDraft;
 use super::open_model::OpenModel;
 use super::report::ReceiptPlace;
 use super::request::{ForgetRequest, RowSelection};

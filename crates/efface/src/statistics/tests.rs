@@ -1,3 +1,5 @@
+//! Sums against fits of the rows themselves, in any order and split.
+
 use super::*;
 use crate::rows::{Dense, Rows};
 use crate::synthetic::LinearProblem;

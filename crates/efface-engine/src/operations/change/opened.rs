@@ -175,7 +175,8 @@ impl<'a> OpenedChange<'a> {
         progress: &dyn Progress,
     ) -> Result<RowBatch> {
         let reader = RowReader::new(texts, self.encoder.as_ref());
-        ingest::gather(source, &self.manifest.blueprint, reader, ReadPurpose::Learn, progress)
+        let limit = source.limits().memory;
+        ingest::gather(source, &self.manifest.blueprint, reader, ReadPurpose::Learn, limit, progress)
     }
 
     /// Rows under these numbers, as the model reads them.

@@ -3,7 +3,7 @@
 use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
 use efface_io::ReadFault;
 
-use super::{ExampleContent, ReadPurpose, RowReader, each};
+use super::{EncodedExample, ExampleContent, ReadPurpose, RowReader, each};
 use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
@@ -29,6 +29,7 @@ pub(crate) struct RowBatch {
     pub(crate) unknown: u64,
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
+    bytes: u64,
 }
 
 /// What rows hold, while they are being gathered.
@@ -99,51 +100,23 @@ impl FeatureTable {
     }
 }
 
-/// Reads a file into memory. Ids that occur twice are an error.
+/// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an error.
 pub(crate) fn gather(
     source: &RowSource,
     blueprint: &Blueprint,
     reader: RowReader<'_>,
     purpose: ReadPurpose,
+    limit: u64,
     progress: &dyn Progress,
 ) -> Result<RowBatch> {
-    let mut batch = RowBatch {
-        features: FeatureTable::new(blueprint),
-        targets: Vec::new(),
-        weights: Vec::new(),
-        ids: Vec::new(),
-        subjects: Vec::new(),
-        lines: Vec::new(),
-        positions: Vec::new(),
-        span: 0,
-        unknown: 0,
-        cut: 0,
-    };
-    let limit = source.limits().memory;
-    let mut bytes = 0;
+    let mut batch = RowBatch::new(blueprint);
     let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
-        bytes += batch.features.row_bytes(&example.content) + example.targets.len() as u64 * 8;
-        bytes += example.id.as_ref().map_or(0, |id| id.len() as u64) + NAME_BYTES;
-        if bytes > limit {
-            let fault = ReadFault::TooMuchMemory { line: example.line, limit };
+        let line = example.line;
+        batch.push(example, blueprint)?;
+        if batch.bytes > limit {
+            let fault = ReadFault::TooMuchMemory { line, limit };
             return Err(efface_io::Error { file: source.name(), fault: Box::new(fault) }.into());
         }
-        batch.features.push(example.content)?;
-        batch.targets.extend_from_slice(example.targets);
-        if blueprint.weight.is_some() {
-            batch.weights.push(example.weight);
-        }
-        match example.id {
-            Some(id) => batch.ids.push(id),
-            None => batch.positions.push(example.position),
-        }
-        batch.span = example.position + 1;
-        if blueprint.subject.is_some() {
-            batch.subjects.push(example.subject);
-        }
-        batch.lines.push(example.line);
-        batch.unknown += example.unknown;
-        batch.cut += u64::from(example.cut);
         Ok(())
     })?;
     if rows == 0 {
@@ -154,6 +127,50 @@ pub(crate) fn gather(
 }
 
 impl RowBatch {
+    /// No rows of such a model.
+    pub(crate) fn new(blueprint: &Blueprint) -> Self {
+        Self {
+            features: FeatureTable::new(blueprint),
+            targets: Vec::new(),
+            weights: Vec::new(),
+            ids: Vec::new(),
+            subjects: Vec::new(),
+            lines: Vec::new(),
+            positions: Vec::new(),
+            span: 0,
+            unknown: 0,
+            cut: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, example: EncodedExample<'_>, blueprint: &Blueprint) -> Result<()> {
+        self.bytes += self.features.row_bytes(&example.content) + example.targets.len() as u64 * 8;
+        self.bytes += example.id.as_ref().map_or(0, |id| id.len() as u64) + NAME_BYTES;
+        self.features.push(example.content)?;
+        self.targets.extend_from_slice(example.targets);
+        if blueprint.weight.is_some() {
+            self.weights.push(example.weight);
+        }
+        match example.id {
+            Some(id) => self.ids.push(id),
+            None => self.positions.push(example.position),
+        }
+        self.span = example.position + 1;
+        if blueprint.subject.is_some() {
+            self.subjects.push(example.subject);
+        }
+        self.lines.push(example.line);
+        self.unknown += example.unknown;
+        self.cut += u64::from(example.cut);
+        Ok(())
+    }
+
+    /// About as many bytes as it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }

@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::randomness::random_bytes;
 
 /// What the first pass found out.
+#[derive(Clone)]
 pub(crate) struct ObservedColumns {
     pub(crate) blueprint: Blueprint,
     pub(crate) encoder: Option<Encoder>,

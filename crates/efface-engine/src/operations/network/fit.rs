@@ -194,7 +194,14 @@ fn gather(
     progress: &dyn Progress,
 ) -> Result<(Rows, GatheredTexts)> {
     let reader = RowReader::Texts(stage);
-    let mut batch: RowBatch = ingest::gather(&request.source, blueprint, reader, ReadPurpose::Fit, progress)?;
+    let mut batch: RowBatch = ingest::gather(
+        &request.source,
+        blueprint,
+        reader,
+        ReadPurpose::Fit,
+        request.source.limits().memory,
+        progress,
+    )?;
     batch.number(0);
     let cut = batch.cut;
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();

@@ -4,6 +4,7 @@
 //! A [`Recipe`] fits a [`Model`]. A family implements [`FamilyRecipe`] for its recipe and [`FamilyModel`] for its model, in a
 //! folder of its own, and has one line in the registry of `models/mod.rs`. Nothing else here or in other crates lists families.
 
+mod batches;
 mod forget;
 mod model;
 mod parameters;
@@ -12,6 +13,7 @@ mod rule;
 mod scorer;
 mod shards;
 
+pub use batches::BatchedFit;
 pub use forget::MethodOnAny;
 pub use model::{FamilyModel, LeftOutRow, Model, ModelChanges};
 pub use parameters::{NamedParameters, no_parameters};

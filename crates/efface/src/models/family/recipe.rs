@@ -9,7 +9,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{FamilyModel, LinearScorer, Model, ModelScorer, ShardTrainer};
+use super::{BatchedFit, FamilyModel, LinearScorer, Model, ModelScorer, ShardTrainer};
 use crate::error::{Error, Result};
 use crate::family::Family;
 use crate::models::REGISTRY;
@@ -69,6 +69,11 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
 
     /// The recipe with another penalty λ; None where it has none.
     fn with_penalty(&self, _lambda: f64) -> Option<Recipe> {
+        None
+    }
+
+    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows at once.
+    fn in_batches(&self, _rows: usize) -> Option<Box<dyn BatchedFit>> {
         None
     }
 
@@ -273,6 +278,11 @@ impl Recipe {
     /// What trains the shards of a model, where the family can be trained in shards.
     pub fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
         self.0.shard_trainer()
+    }
+
+    /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows at once.
+    pub fn in_batches(&self, rows: usize) -> Option<Box<dyn BatchedFit>> {
+        self.0.in_batches(rows)
     }
 
     /// The recipe in the form that a single change of a stored model works in.

@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use super::rule::Rule;
 use super::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evidence::Evidence;
 use crate::family::Family;
 use crate::methods::{Method, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside, ScoreKind,
-    ShardModel, ShardTrainer,
+    BatchedFit, FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside,
+    ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::number_in_words;
 use crate::rows::Rows;
@@ -169,12 +169,38 @@ impl<R: BayesFamily> FamilyRecipe for R {
         Ok(Model::new(state.head::<NaiveBayes<R>>()?))
     }
 
+    fn in_batches(&self, _rows: usize) -> Option<Box<dyn BatchedFit>> {
+        Some(Box::new(BayesBatches { recipe: *self, model: None }))
+    }
+
     fn made(&self, model: &Model) -> bool {
         model.get::<NaiveBayes<R>>().is_some_and(|model| model.settings() == self)
     }
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
         Ok(Arc::new(*self))
+    }
+}
+
+/// Counts of the batches so far.
+struct BayesBatches<R> {
+    recipe: R,
+    model: Option<NaiveBayes<R>>,
+}
+
+impl<R: BayesFamily> BatchedFit for BayesBatches<R> {
+    fn add(&mut self, rows: &Rows) -> Result<()> {
+        match &mut self.model {
+            Some(model) => model.take_in(rows),
+            None => {
+                self.model = Some(NaiveBayes::train(self.recipe, rows)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<Model> {
+        self.model.map(Model::new).ok_or(Error::NoRows)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::batches::RidgeBatches;
 use super::{Form, Ridge, RidgeModel, RidgeState};
 use crate::error::Result;
 use crate::evidence::{Claim, Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{Exact, Influence, Method, Newton, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, Model, ModelScorer, NamedParameters, Recipe,
-    RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
+    BatchedFit, FamilyModel, FamilyRecipe, LeftOutRow, LinearScorer, Model, ModelScorer, NamedParameters,
+    Recipe, RecipeDescription, RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::{constant_in_words, number_in_words};
 use crate::rows::{RowStore, Rows};
@@ -132,6 +133,10 @@ impl FamilyRecipe for Ridge {
             }
         };
         model.map(Model::new)
+    }
+
+    fn in_batches(&self, rows: usize) -> Option<Box<dyn BatchedFit>> {
+        Some(Box::new(RidgeBatches::new(self, rows)))
     }
 
     fn made(&self, model: &Model) -> bool {

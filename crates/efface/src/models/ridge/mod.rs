@@ -6,6 +6,7 @@
 //! conjugate gradients instead (`wide.rs`). Forgetting lives in [`methods`](crate::methods); this room keeps the
 //! model, its curvature, and the low-rank machinery by which rows come and go.
 
+mod batches;
 mod before;
 mod bound;
 mod build;

@@ -94,6 +94,11 @@ impl Ridge {
 
     /// How the curvature of a fit to these rows is kept.
     pub(crate) fn form_for(&self, rows: &Rows) -> Form {
+        self.form_of_many(rows, rows.len())
+    }
+
+    /// The same where there are `count` rows like these.
+    pub(crate) fn form_of_many(&self, rows: &Rows, count: usize) -> Form {
         /// As many rows are looked at, or up to twice as many.
         const SAMPLE: usize = 2048;
         let width = rows.width() + usize::from(self.intercept);
@@ -107,7 +112,7 @@ impl Ridge {
             counts.iter().sum::<usize>() as f64 / counts.len().max(1) as f64
         };
         self.form.resolve(TableShape {
-            rows: rows.len() as f64,
+            rows: count as f64,
             width,
             entries,
             dense,
