@@ -15,9 +15,6 @@ impl Encoder {
         row: BoundRow<'_>,
         out: &mut Vec<(u32, f64)>,
     ) -> Result<EncodingGaps, FeatureError> {
-        if self.map.columns.iter().all(|map| matches!(map, ColumnMap::Number(_))) {
-            return self.encode_numbers(row, out);
-        }
         let mut raw = Vec::new();
         let gaps = self.encode_raw_bound(row, &mut raw)?;
         let mut numbers = self.numbers_of(&raw);
@@ -30,26 +27,6 @@ impl Encoder {
         }
         self.features_with(&raw, &numbers, out);
         Ok(gaps)
-    }
-
-    /// The features of a row whose columns are numbers. They follow from the cells one by one, without the raw row in between,
-    /// which is most of the time of a prediction of a thousand numbers.
-    fn encode_numbers(
-        &self,
-        row: BoundRow<'_>,
-        out: &mut Vec<(u32, f64)>,
-    ) -> Result<EncodingGaps, FeatureError> {
-        out.clear();
-        row.check_width()?;
-        let filled = self.steps.missing.is_filled();
-        for (at, (column, map)) in self.columns.iter().zip(&self.map.columns).enumerate() {
-            if let ColumnMap::Number(map) = map {
-                let number = finite_number(&row.cells[row.positions[at]], row.line, &column.name, filled)?;
-                map.append(number, self.offsets[at], out);
-            }
-        }
-        self.expansion.expand(out);
-        Ok(EncodingGaps::default())
     }
 
     pub(super) fn encode_raw_bound(

@@ -12,6 +12,9 @@ const MARK: &[u8; 8] = b"efface-s";
 const VERSION: u32 = 1;
 const MOST_NAME: usize = 4096;
 
+/// More rows than were ever summed; counts of two such statistics still add up.
+const MOST_ROWS: u64 = 1 << 53;
+
 impl LinearStatistics {
     /// All of it as bytes. Exact sums of the same rows give the same bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -99,7 +102,7 @@ impl LinearStatistics {
         }
         let rows = left.u64()?;
         let support: Vec<u64> = (0..spec.features.len()).map(|_| left.u64()).collect::<Option<_>>()?;
-        if support.iter().any(|count| *count > rows) {
+        if rows > MOST_ROWS || support.iter().any(|count| *count > rows) {
             return None;
         }
         let body = if is_exact {
