@@ -16,6 +16,7 @@ use super::prepared::PreparedModel;
 use super::recipe;
 use super::replaced::ReplacedModel;
 use super::request::FitRequest;
+use crate::codec::blueprint::Blueprint;
 use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
 use crate::file::{DataKey, DirectoryHead, FileSalt, ModelStore, RowDirectory, empty_root};
@@ -64,7 +65,13 @@ pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> R
     let components = matches!(request.steps.expansion, FeatureExpansion::Components { .. });
     let needs_rows = components || request.steps.target_means.is_some();
     let weighs = request.choose_penalty || request.class_weight.is_some();
-    Ok(!needs_rows && !weighs && recipe.in_batches(1).is_some())
+    let fits = bytes_of_sums(blueprint) as u64 <= request.source.limits().memory;
+    Ok(fits && !needs_rows && !weighs && recipe.in_batches(1).is_some())
+}
+
+/// The sums of most models are two matrices.
+fn bytes_of_sums(blueprint: &Blueprint) -> usize {
+    blueprint.width.saturating_mul(blueprint.width).saturating_mul(16)
 }
 
 /// Reads all rows into a new file and fits the model of them.
@@ -79,16 +86,7 @@ pub(super) fn prepare(
     let single = recipe.for_single_change();
     // Only rows without number are too many for memory.
     let Some(mut fit) = single.in_batches(usize::MAX) else { return Err(request.source.no_rows()) };
-    // The sums of most models are two matrices.
-    let arrays = blueprint.width.saturating_mul(blueprint.width).saturating_mul(16);
-    let limit = request.source.limits().memory;
-    if arrays as u64 > limit {
-        return Err(Error::request(
-            format!("the sums of {} features take {arrays} bytes, and {limit} are allowed", blueprint.width),
-            "allow more memory, or use fewer features",
-        ));
-    }
-    let mut made = RowDraft::empty(target.path, arrays, target.key)?;
+    let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;
     let salt = made.salt;
     let mut leaves = Vec::new();
     let mut head = made.head;
@@ -148,7 +146,7 @@ pub(super) fn prepare(
 /// Reads the source and sends it on, batch by batch, until nobody listens any more.
 fn read_batches(
     request: &FitRequest,
-    blueprint: &crate::codec::blueprint::Blueprint,
+    blueprint: &Blueprint,
     reader: RowReader<'_>,
     sender: SyncSender<Result<RowBatch>>,
 ) {
