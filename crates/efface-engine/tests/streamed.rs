@@ -32,7 +32,7 @@ fn batches_give_the_model_of_all_rows_and_it_forgets_alike() {
     let bench = Bench::new();
     for (name, request) in [("dense", dense(&text)), ("sparse", sparse(&text)), ("counted", counted(&text))] {
         let mut whole = bench.fit(&format!("{name}-whole"), &request);
-        let small = little_memory(&request, &text, 36_000);
+        let small = little_memory(&request, &text, 12_000);
         let report = fit(&small, &bench.path(name), true, &Silent).unwrap();
         assert!(report.remarks.iter().any(|remark| remark.contains("read in batches")), "{name}");
         // Without the rows, what the sums can be off by is counted at its worst, and said where it is more than the tolerance.
@@ -72,7 +72,7 @@ fn rows_without_ids_and_rows_held_out_go_the_same_way() {
     request.ignore.push("id".into());
     request.scoring = Some(ScoringPlan::HoldOut { share: 0.2, seed: 3 });
     let whole = bench.fit("whole", &request);
-    fit(&little_memory(&request, &text, 60_000), &bench.path("small"), true, &Silent).unwrap();
+    fit(&little_memory(&request, &text, 20_000), &bench.path("small"), true, &Silent).unwrap();
     let small = Engine::open(&bench.path("small")).unwrap();
     assert_eq!(small.summary().unwrap().rows, whole.summary().unwrap().rows);
     assert!(small.summary().unwrap().rows < 600);
@@ -88,11 +88,11 @@ fn what_cannot_be_leaves_nothing_behind() {
     let kind = |request: &FitRequest| fit(request, &path, true, &Silent).unwrap_err();
     // An id twice, in batches far apart.
     text.push_str(&all[1].cells);
-    let found = kind(&little_memory(&dense(&text), &text, 60_000));
+    let found = kind(&little_memory(&dense(&text), &text, 20_000));
     assert!(matches!(&found, Error::RepeatedId { first: 3, second: 602, .. }), "{found}");
     // A broken cell in a late batch.
     let broken = format!("{}late,p1,3.5,1999,red,tall,much,3\n", table(&all));
-    let found = kind(&little_memory(&dense(&broken), &broken, 60_000)).to_string();
+    let found = kind(&little_memory(&dense(&broken), &broken, 20_000)).to_string();
     assert!(found.contains("602") && found.contains("price"), "{found}");
     // A classifier reads its rows many times.
     let text = table(&all);

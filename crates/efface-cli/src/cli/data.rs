@@ -42,8 +42,8 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_line: Option<u64>,
 
-    /// Bytes of rows in memory. Ridge and naive Bayes are fitted in batches where rows take more than a third of it [default: three
-    /// quarters of the machine's, at most 16G]
+    /// Bytes of rows in memory. Ridge and naive Bayes are fitted in batches where rows take more [default: three quarters
+    /// of the machine's, at most 16G]
     #[arg(long, alias = "memory", value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_memory: Option<u64>,
 }

@@ -139,16 +139,16 @@ fn contents(
     }
     let observed = ingest::observe(request, progress)?;
     let limit = request.source.limits().memory;
-    if !streamed::is_possible(request, &observed)? {
-        return Ok((prepare_columns(request, observed, 0, limit, progress)?, None));
-    }
-    // A fit in memory has the rows up to three times: as they are kept, as features, and as the numbers of a solver.
-    match prepare_columns(request, observed.clone(), 0, limit / 3, progress) {
-        Err(Error::Read(error)) if matches!(*error.fault, ReadFault::TooMuchMemory { .. }) => {
+    let in_batches = streamed::is_possible(request, &observed)?.then(|| observed.clone());
+    // In memory wherever that can be: with its rows at hand, a fit knows more of its own rounding.
+    match (prepare_columns(request, observed, 0, limit, progress), in_batches) {
+        (Err(Error::Read(error)), Some(observed))
+            if matches!(*error.fault, ReadFault::TooMuchMemory { .. }) =>
+        {
             let (prepared, draft) = streamed::prepare(request, observed, target, progress)?;
             Ok((prepared, Some(draft)))
         }
-        prepared => Ok((prepared?, None)),
+        (prepared, _) => Ok((prepared?, None)),
     }
 }
 

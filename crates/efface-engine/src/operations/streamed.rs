@@ -84,7 +84,7 @@ pub(super) fn prepare(
     let ObservedColumns { mut blueprint, encoder, mut remarks } = observed;
     let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     let single = recipe.for_single_change();
-    // Only rows without number are too many for memory.
+    // How many rows there are is not known yet. They are many, which is all that the choice of a form asks.
     let Some(mut fit) = single.in_batches(usize::MAX) else { return Err(request.source.no_rows()) };
     let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;
     let salt = made.salt;

@@ -123,6 +123,7 @@ impl ExactSums {
                 low[(i, j)] = found.low;
             }
         }
+        let reach = (0..width).map(|j| high[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9)).collect();
         let sums = self.sums.iter().zip(&self.units).map(|(sum, unit)| two_words(*sum, *unit)).collect();
         CentredMoments {
             weight: DoubleWord::new(rows as f64),
@@ -132,7 +133,8 @@ impl ExactSums {
             low,
             support: Vec::new(),
             charge: UNIT * UNIT * 64.0,
-            reach: vec![0.0; width],
+            reach,
+            weight_reach: (rows as f64).sqrt(),
             is_exact: true,
         }
     }

@@ -273,7 +273,8 @@ impl LinearStatistics {
             return Err(Error::Shape { what: "rows of a column", found: other.len(), expected: rows });
         }
         for (at, column) in columns.iter().enumerate() {
-            let everything = ColumnGrid::within(f64::MAX);
+            // Beyond this, squares are no numbers any more.
+            let everything = ColumnGrid::within(1e150);
             let grid = self.spec.grids.as_ref().map_or(everything, |grids| grids[at]);
             if let Some((row, value)) = column.beyond(grid.origin, grid.largest) {
                 return Err(self.refused(row, at, value));
@@ -298,6 +299,9 @@ impl LinearStatistics {
     }
 
     fn refused(&self, row: usize, column: usize, value: f64) -> Error {
+        if value.is_finite() && !self.spec.is_exact() {
+            return Error::Overflow;
+        }
         if value.is_finite() {
             return Error::Parameter {
                 name: "grid",

@@ -15,14 +15,26 @@ pub(crate) struct CentredMoments {
     pub(crate) low: Mat<f64>,
     /// Per feature, the rows in which it is not zero.
     pub(crate) support: Vec<u64>,
-    /// A product is off by at most charge·r_i·r_j, r being the reaches of its columns.
+    /// A product about the origin is off by at most charge·r_i·r_j, r being the reaches of its columns: √Σw(z − c)² over all rows
+    /// that ever came or went.
     pub(crate) charge: f64,
-    pub(crate) reach: Vec<f64>,
+    pub(super) reach: Vec<f64>,
+    /// The reach of the constant: √Σw over the same rows.
+    pub(super) weight_reach: f64,
     /// Whether the sums are those of the rows to more digits than a double has.
     pub(crate) is_exact: bool,
 }
 
 impl CentredMoments {
+    /// The most that √Σw(z − a)² ever was, for errors of products about another point: those of sums and of the weight enter them too.
+    pub(crate) fn reach_about(&self, column: usize, at: f64) -> f64 {
+        self.reach[column] + (at - self.origin[column]).abs() * self.weight_reach
+    }
+
+    pub(crate) fn weight_reach(&self) -> f64 {
+        self.weight_reach
+    }
+
     /// The mean of a column.
     pub(crate) fn mean(&self, column: usize) -> f64 {
         self.origin[column] + self.sums[column].value() / self.weight.value()

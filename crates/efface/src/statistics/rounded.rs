@@ -150,6 +150,7 @@ impl RoundedSums {
             support: Vec::new(),
             charge: UNIT * (BLOCK + TOGETHER + 16) as f64,
             reach: self.reach[1..].iter().map(|square| square.sqrt() * (1.0 + 1e-9)).collect(),
+            weight_reach: self.reach[0].sqrt() * (1.0 + 1e-9),
             is_exact: false,
         }
     }

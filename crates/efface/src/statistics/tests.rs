@@ -112,6 +112,32 @@ fn rounded_sums_hardly_depend_on_it() {
     assert!(apart(&settings.fit_statistics(&threaded).unwrap(), &left) < 1e-11);
 }
 
+/// Rows that dwarf the others cost the sums digits, which do not come back when they leave: the bound must know.
+#[test]
+fn the_bound_holds_when_giants_have_left() {
+    let width = WIDTH + 1;
+    for (giant, lambda) in [(1e3, 2.0), (1e5, 2.0), (1e7, 1e-3)] {
+        let mut table = table(600);
+        for row in table.chunks_exact_mut(width).take(3) {
+            row.iter_mut().for_each(|x| *x *= giant);
+        }
+        let settings = Ridge::new(lambda);
+        let mut rounded = of(&spec(), &table[..400 * width]);
+        rounded.merge(&of(&spec(), &table[400 * width..])).unwrap();
+        let mut exact = of(&exact_spec(&table), &table);
+        let left = fitted(&table[200 * width..], &settings);
+        for statistics in [&mut rounded, &mut exact] {
+            statistics.remove(&columns(&table[..200 * width]), None).unwrap();
+            let model = settings.fit_statistics(statistics).unwrap();
+            let bound = model.evidence_at_optimum().relative_bound;
+            // The grid is as wide as the giants, and rounds the others.
+            let grid = if statistics.spec().is_exact() { 1e-6 * giant } else { 0.0 };
+            let distance = apart(&model, &left);
+            assert!(distance <= bound + grid + 1e-12, "{giant} {distance:e} {bound:e}");
+        }
+    }
+}
+
 #[test]
 fn weights_count_rows_more_than_once() {
     let table = table(400);
@@ -169,6 +195,10 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let more: Vec<f64> = table.repeat(2);
     assert!(statistics.remove(&columns(&more), None).is_err());
     assert_eq!(statistics, before);
+    let mut rounded = of(&spec(), &table);
+    wild[3 * (WIDTH + 1)] = 1e200;
+    assert!(matches!(rounded.update(&columns(&wild), None), Err(Error::Overflow)));
+    assert_eq!(rounded, of(&spec(), &table));
     assert!(StatisticsSpec::new(["a", "a"], ["y"]).is_err());
     assert!(StatisticsSpec::new(["a"], ["a"]).is_err());
     assert!(spec().exact(vec![ColumnGrid::within(1.0); 3]).is_err());

@@ -87,7 +87,8 @@ impl RidgeSums {
         }
         for output in 0..outputs {
             let target = features + output;
-            sums.target_spread += moments.product_about(target, target, (0.0, 0.0)).value().max(0.0);
+            // Rows that left have cost digits, which are charged to this.
+            sums.target_spread += moments.reach_about(target, 0.0).powi(2);
             if first == 1 {
                 sums.b[(0, output)] = moments.sum_about(target, 0.0).value();
             }
@@ -108,10 +109,11 @@ impl RidgeSums {
             } else {
                 rows
             };
-            sums.spread[at] = moments.reach[j] * scale[j];
+            sums.spread[at] = moments.reach_about(j, centre[j]) * scale[j];
         }
         if first == 1 {
             sums.support[0] = rows;
+            sums.spread[0] = moments.weight_reach();
         }
         for (j, penalty) in penalty.iter().enumerate() {
             let sum = DoubleWord { high: sums.a[(j, j)], low: low[(j, j)] }.plus(DoubleWord::new(*penalty));
