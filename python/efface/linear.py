@@ -468,7 +468,7 @@ class LogisticRegression(_LinearClassifier):
         Training stops at this norm of the gradient of the sum of losses.
     max_iter : int, default=200
         Steps before giving up with :class:`~efface.NotConvergedError`.
-    forget_tol : float, default=1e-4
+    forget_tol : float, default=3e-4
         The relative distance bound that ``forget``, ``partial_fit`` and ``amend`` must reach. A smaller one costs passes over
         the rows; what is called exact reaches 1e-6 in any case.
     n_jobs : int, optional
@@ -499,7 +499,7 @@ class LogisticRegression(_LinearClassifier):
         fit_intercept: bool = True,
         tol: float = 1e-10,
         max_iter: int = 200,
-        forget_tol: float = 1e-4,
+        forget_tol: float = 3e-4,
         n_jobs: int | None = None,
         class_weight: Any = None,
     ) -> None:

@@ -133,7 +133,7 @@ fn no_direction_of_a_forgotten_row_is_written_down() {
     let is_numbers = |array: &StateArray| matches!(array, StateArray::Numbers(_));
     let numbers = state.arrays.iter().filter(|(_, array)| is_numbers(array));
     let names: Vec<&str> = numbers.map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["theta", "origin", "inverse_scale", "hessian", "gram"]);
+    assert_eq!(names, ["theta", "origin", "inverse_scale", "hessian"]);
     // The bound survives, and the next request still ends where it should.
     let mut rest = rows.clone();
     rest.remove(&[RowId(5)]).unwrap();

@@ -7,14 +7,18 @@
 mod cg;
 mod cholesky;
 mod compensated;
+mod exponential;
 mod lanczos;
+mod single;
 
 pub(crate) use cg::{CgSettings, by_diagonal, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
 pub(crate) use compensated::{
     DoubleWord, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
+pub(crate) use exponential::exponentials_in_place;
 pub(crate) use lanczos::{inverse_norm, operator_norm};
+pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};

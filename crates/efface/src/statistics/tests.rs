@@ -116,7 +116,7 @@ fn rounded_sums_hardly_depend_on_it() {
 #[test]
 fn the_bound_holds_when_giants_have_left() {
     let width = WIDTH + 1;
-    for (giant, lambda) in [(1e3, 2.0), (1e5, 2.0), (1e7, 1e-3)] {
+    for (giant, lambda) in [(3.0, 2.0), (30.0, 2.0), (1e3, 2.0), (1e5, 2.0), (1e7, 1e-3)] {
         let mut table = table(600);
         for row in table.chunks_exact_mut(width).take(3) {
             row.iter_mut().for_each(|x| *x *= giant);
@@ -128,10 +128,17 @@ fn the_bound_holds_when_giants_have_left() {
         let left = fitted(&table[200 * width..], &settings);
         for statistics in [&mut rounded, &mut exact] {
             statistics.remove(&columns(&table[..200 * width]), None).unwrap();
-            let model = settings.fit_statistics(statistics).unwrap();
+            let is_exact = statistics.spec().is_exact();
+            let model = match settings.fit_statistics(statistics) {
+                Ok(model) => model,
+                // The second column is then a billion: beside such squares, rounding leaves nothing of the others, and there is
+                // no model rather than a wrong one.
+                Err(Error::Singular { .. }) if giant >= 1e3 && !is_exact => continue,
+                Err(error) => panic!("{giant}, exact {is_exact}: {error}"),
+            };
             let bound = model.evidence_at_optimum().relative_bound;
             // The grid is as wide as the giants, and rounds the others.
-            let grid = if statistics.spec().is_exact() { 1e-6 * giant } else { 0.0 };
+            let grid = if is_exact { 1e-6 * giant } else { 0.0 };
             let distance = apart(&model, &left);
             assert!(distance <= bound + grid + 1e-12, "{giant} {distance:e} {bound:e}");
         }

@@ -69,8 +69,8 @@ pub(crate) struct BoundLedger {
     pub(crate) profile: f64,
 }
 
-/// A place where the model stood after its Hessian was made. It is dropped when the model settles and is never stored: those
-/// parameters may owe something to rows that left since.
+/// A place where the model stood when its Hessian was made, or after. It is never stored: those parameters may owe something to
+/// rows that left since.
 #[derive(Debug, Clone)]
 pub(crate) struct WayAnchor {
     theta: Arc<Mat<f64>>,
@@ -85,6 +85,11 @@ impl WayAnchor {
     /// The way from there to these parameters.
     pub(crate) fn way_to(&self, theta: &Mat<f64>) -> Mat<f64> {
         theta - &*self.theta
+    }
+
+    /// The parameters there, where that is the very place where the Hessian was made.
+    pub(crate) fn birthplace(&self) -> Option<&Mat<f64>> {
+        (self.moved == 0.0).then_some(&*self.theta)
     }
 
     /// What `swung` would be if no score had moved by more than this since.
@@ -158,6 +163,16 @@ impl BoundLedger {
         });
     }
 
+    /// What a fold leaves of the anchor. The place where the Hessian was made stays: like that Hessian, it may owe something to rows
+    /// that went, and rows to come are weighed there. From any other place the way goes on from where the model stands.
+    pub(crate) fn settle_anchor(&mut self, theta: &Mat<f64>) {
+        match &self.anchor {
+            Some(anchor) if anchor.birthplace().is_some() => self.lose_local_way(),
+            Some(_) => self.anchor_at(theta),
+            None => {}
+        }
+    }
+
     /// Takes note that a step did not lead as far from the anchor as the sum of all steps says.
     pub(crate) fn shorten_way(&mut self, step: &WayStep) {
         let Some(anchor) = &mut self.anchor else { return };
@@ -201,14 +216,17 @@ impl BoundLedger {
     pub(crate) fn localise(&mut self, standing: &StandingHessian, par: faer::Par) {
         let column = flat(&self.leftover);
         let mut solved = column.clone();
-        standing.base.factor.solve(solved.as_mut(), par);
-        self.leftover_local = dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0).sqrt();
-        self.unknown_local = self.unknown * standing.base.scales.inverse_norm.sqrt();
+        standing.base.solve(&mut solved, par);
+        let CurvatureScales { inverse_norm, blur, .. } = standing.base.scales;
+        let square = dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0) * (1.0 + 2.0 * blur);
+        self.leftover_local = square.sqrt();
+        self.unknown_local = self.unknown * inverse_norm.sqrt();
     }
 
-    /// At least the fraction by which the Hessian is wrong, from whichever of the two accounts says less.
-    pub(crate) fn wrong(&self, inverse_norm: f64) -> f64 {
-        (self.drift * inverse_norm).min(self.warp)
+    /// At least the fraction by which the Hessian is wrong: what rounding its inverse does, and what requests did, from
+    /// whichever of the two accounts of that says less.
+    pub(crate) fn wrong(&self, scales: &CurvatureScales) -> f64 {
+        (self.drift * scales.inverse_norm).min(self.warp) + scales.blur
     }
 
     /// Takes note of a step: what of the gradient is known afterwards, and what the step adds to the rest.
@@ -216,11 +234,17 @@ impl BoundLedger {
     pub(crate) fn advance(&mut self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) {
         let error = step.lipschitz * (self.swung + 0.5 * step.swing) * step.spread;
         let drifted = self.drift * step.length;
-        self.unknown += (scales.gram_norm + joined).sqrt() * error + drifted + step.rounding;
+        let blurred = scales.blur * step.local;
+        // ‖(Ĥ − H)Δ‖ is at most √‖H‖ times the same in the norm of H⁻¹.
+        self.unknown += (scales.gram_norm + joined).sqrt() * error
+            + drifted
+            + scales.size.sqrt() * blurred
+            + step.rounding;
         let pull = scales.pull + joined * scales.inverse_norm;
         let bent = (pull.sqrt() * error).min(self.relative_error(step, scales, joined, growth));
         let root = scales.inverse_norm.sqrt();
-        self.unknown_local += bent + (drifted * root).min(self.warp * step.local) + step.rounding * root;
+        let warped = (drifted * root).min(self.warp * step.local);
+        self.unknown_local += bent + warped + blurred + step.rounding * root;
         self.moved += step.length;
         self.swung += step.swing;
         self.source = BoundSource::Carried;
@@ -231,7 +255,7 @@ impl BoundLedger {
     /// the kept one, so that v is at most (e^{Mm}(e^{Mt} − 1)/(Mt) − 1)·√(ΔᵀĤΔ) in the norm of Ĥ⁻¹. What later requests left
     /// wrong in Ĥ changes either norm by a factor of 1 − 2·wrong at most.
     fn relative_error(&self, step: &StepSize, scales: &CurvatureScales, joined: f64, growth: f64) -> f64 {
-        let slack = 1.0 - 2.0 * self.wrong(scales.inverse_norm) * growth;
+        let slack = 1.0 - 2.0 * self.wrong(scales) * growth;
         if slack.is_nan() || slack <= 0.0 {
             return f64::INFINITY;
         }
@@ -241,7 +265,8 @@ impl BoundLedger {
         let old = (step.concordance * self.swung).exp_m1();
         let bent = old + above + old * above;
         let drifted = (self.drift * step.length.powi(2)).min(self.warp * step.local.powi(2));
-        let along = step.along + drifted + step.rounding * step.length;
+        let blurred = scales.blur * step.local.powi(2);
+        let along = step.along + drifted + blurred + step.rounding * step.length;
         bent * (along * (1.0 + joined * scales.inverse_norm) / slack).sqrt()
     }
 }
@@ -311,7 +336,7 @@ impl LogisticModel {
                 let growth = standing.growth();
                 let newcomers = standing.pending.as_ref().map_or(0.0, |p| p.waiting().joining_reach());
                 let reach = reach.max(newcomers * (self.outputs() as f64 * base).sqrt());
-                let slack = 1.0 - ledger.wrong(base) * growth;
+                let slack = 1.0 - ledger.wrong(&standing.base.scales) * growth;
                 let factor = growth * (concordance * ledger.swung).exp() / slack;
                 if slack > 0.0 && factor.is_finite() {
                     (base * factor, ledger.local(base) * factor.sqrt(), reach * factor.sqrt())

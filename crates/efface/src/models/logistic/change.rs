@@ -11,12 +11,13 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::LogisticModel;
-use super::bound::{RowFacts, StepSize, WayStep};
-use super::curvature::{LowRank, SettlingCurvature, StandingHessian, WaitingRows};
+use super::bound::{RowFacts, StepSize, WayAnchor, WayStep};
+use super::curvature::{LowRank, SettlingCurvature, StandingHessian};
 use super::objective::{flat, shaped};
 use super::pass::RowSample;
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
+use super::waiting_rows::WaitingRows;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
@@ -199,7 +200,6 @@ impl<'a> RequestWork<'a> {
         };
         let frame = self.before.frame();
         let par = self.before.par();
-        let outputs = self.before.outputs();
         let ledger = &mut self.next.ledger;
         // A row that joins may have a column that none had: from here on its pull counts.
         for j in standing.unsupported() {
@@ -209,12 +209,20 @@ impl<'a> RequestWork<'a> {
         ledger.profile = f64::INFINITY;
         ledger.leftover += self.movers.gradient(frame);
         ledger.leftover_local = f64::INFINITY;
-        let drift = self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
-        let turned = (self.before.settings.link.concordance() * ledger.swung).exp_m1();
+        // Rows are weighed where the Hessian was made, if that place is known: then they leave nothing wrong in it.
+        let birthplace = ledger.anchor.as_ref().and_then(WayAnchor::birthplace);
+        let scores = birthplace.map(|theta| self.movers.scores_at(theta));
+        let mut drift = 0.0;
+        let mut turned = 0.0;
+        if scores.is_none() {
+            drift = self.before.settings.link.lipschitz() * ledger.moved * self.movers.cubes();
+            turned = (self.before.settings.link.concordance() * ledger.swung).exp_m1();
+        }
         ledger.drift += drift;
         self.next.facts.reach = self.next.facts.reach.max(self.movers.reach());
         let old = standing.pending.as_deref();
-        let waiting = WaitingRows::new(old.map(LowRank::waiting), &self.movers, frame);
+        let scores = scores.as_ref().unwrap_or(&self.movers.scores);
+        let waiting = WaitingRows::new(old.map(LowRank::waiting), &self.movers, scores, frame);
         // A few rows wait as a low-rank block; many are folded in at once.
         let total = standing.base.hessian.nrows();
         if 2 * waiting.rank() <= total
@@ -223,7 +231,7 @@ impl<'a> RequestWork<'a> {
             // How far a row that joins would have moved is not known by the moves of the others.
             let by_norm = drift * standing.base.scales.inverse_norm;
             let by_leverage = if self.movers.all_leave() { turned * pending.newest } else { f64::INFINITY };
-            self.next.ledger.warp += by_norm.min(by_leverage);
+            self.next.ledger.warp += if drift == 0.0 { 0.0 } else { by_norm.min(by_leverage) };
             self.leverage = Some(pending.core.leverage);
             self.condition = Some(pending.core.condition);
             self.next.standing =
@@ -231,7 +239,7 @@ impl<'a> RequestWork<'a> {
             self.note_dead();
             return Ok(());
         }
-        match standing.base.settled(&waiting, None, &self.before.extra, outputs, par) {
+        match standing.base.settled(&waiting, None, &self.before.extra, frame) {
             Ok(SettlingCurvature { curvature, growth, .. }) => {
                 self.next.standing = Some(StandingHessian { base: Arc::new(curvature), pending: None });
                 let ledger = &mut self.next.ledger;
@@ -296,7 +304,7 @@ impl<'a> RequestWork<'a> {
         self.take_gradient(place.gradient);
         let next = &self.next;
         let stale = next.settings.link.concordance() * next.ledger.swung;
-        let wrong = next.ledger.wrong(standing.base.scales.inverse_norm) * standing.growth();
+        let wrong = next.ledger.wrong(&standing.base.scales) * standing.growth();
         if stale > STALE || wrong > STALE { self.refresh() } else { Ok(()) }
     }
 

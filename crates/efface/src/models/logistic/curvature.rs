@@ -10,16 +10,25 @@ use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
 use super::pass::{PassFrame, RowSample, RowSurvey};
-use super::request_rows::RequestRows;
 use super::train::QuadraticBowl;
+use super::waiting_rows::{WaitingRows, beside, scaled};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Cholesky, add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower, operator_norm, par,
+    Cholesky, SingleSymmetric, UNIT, add_scaled, dot, multiply, multiply_lower, operator_norm, par,
 };
-use crate::models::ridge::change::ChangeCore;
+use crate::models::ridge::change::{ChangeCore, norm_of_symmetric};
 
-/// More parameters than this are too many to invert their Hessian for a bound.
+/// More parameters than this are too many to invert their Hessian for a bound over sparse rows.
 const INVERTIBLE: usize = 2048;
+
+/// The share of the penalty that bounds how far rows reach with several classes; the rows' curvature has the rest.
+const PENALTY_SHARE: f64 = 0.1;
+
+/// Of fewer parameters than this, solves with the factor are quick.
+const WORTH_INVERTING: usize = 512;
+
+/// An inverse that rounding to single precision makes wrong by more than this is of no use.
+const MOST_BLUR: f64 = 0.01;
 
 /// The Hessian and all that goes with it, in the coordinates of the model's basis.
 #[derive(Debug, Clone)]
@@ -27,6 +36,9 @@ pub(crate) struct HessianCurvature {
     /// The lower triangle, penalty included.
     pub(crate) hessian: Mat<f64>,
     pub(crate) factor: Cholesky,
+    /// H⁻¹, where rows have several classes and are more than the parameters. A row is then a block of as many columns as there
+    /// are classes, for all of which one look at the inverse is enough; the factor would be read for each.
+    pub(crate) inverse: Option<SingleSymmetric>,
     pub(crate) survey: RowSurvey,
     pub(crate) scales: CurvatureScales,
 }
@@ -46,6 +58,9 @@ pub(crate) struct CurvatureScales {
     /// max ‖x‖ in the norm of H⁻¹; infinite where that was too dear to find out, in which case max ‖x‖ has to do.
     #[serde(with = "or_infinite")]
     pub(crate) reach: f64,
+    /// At least ‖H^-½(Ĥ − H)H^-½‖, where Ĥ is what solves take for H: its kept inverse is rounded.
+    #[serde(skip)]
+    pub(crate) blur: f64,
 }
 
 /// Formats such as JSON have no infinity, so it is stored as an absent value.
@@ -70,18 +85,6 @@ pub(crate) struct SettlingCurvature {
     pub(crate) growth: f64,
 }
 
-/// Rows that came or went since the Hessian was brought up to date.
-#[derive(Debug, Clone)]
-pub(crate) struct WaitingRows {
-    /// One column per row and class: √w times a root of J ⊗ xxᵀ.
-    u: Mat<f64>,
-    signs: Vec<f64>,
-    /// The rows themselves, for G and the support: one column each, with weight and sign.
-    x: Mat<f64>,
-    weights: Vec<f64>,
-    row_signs: Vec<f64>,
-}
-
 /// Waiting rows, solved for.
 #[derive(Debug, Clone)]
 pub(crate) struct LowRank {
@@ -89,8 +92,21 @@ pub(crate) struct LowRank {
     /// H⁻¹u.
     z: Mat<f64>,
     pub(crate) core: ChangeCore,
-    /// At least the largest fraction of the Hessian that the newest of these rows are: uᵀH⁻¹u, summed.
+    /// At least the largest fraction of the Hessian that the newest of these rows are: ‖uᵀH⁻¹u‖.
     pub(crate) newest: f64,
+}
+
+/// Whether how far rows of one score reach in the norm of H⁻¹ is found out. For more parameters the inverse, which sparse rows
+/// need, would cost more than everything else that is kept.
+fn knows_reach(sample: &RowSample<'_>, frame: PassFrame<'_>) -> bool {
+    frame.outputs == 1 && (frame.basis.width() <= INVERTIBLE || !sample.is_thin(frame))
+}
+
+/// Whether bounds need the Gram matrix. Without it the trace stands in for its norm, which is enough where the reach of rows in
+/// the norm of H⁻¹ is known, since the bounds by that reach are the sharper ones; but the account of a certified model is kept in
+/// the plain norm.
+pub(crate) fn needs_gram(sample: &RowSample<'_>, frame: PassFrame<'_>) -> bool {
+    frame.clip || !knows_reach(sample, frame)
 }
 
 impl HessianCurvature {
@@ -102,17 +118,99 @@ impl HessianCurvature {
         frame: PassFrame<'_>,
     ) -> Self {
         let QuadraticBowl { hessian, factor, .. } = bowl;
-        // For more parameters the inverse would cost more than everything else in this function.
-        let reach = if hessian.nrows() <= INVERTIBLE || frame.outputs == 1 && !sample.is_thin(frame) {
-            sample.local_reach(frame, &factor)
-        } else {
-            f64::INFINITY
+        let outputs = frame.outputs;
+        let parameters = hessian.nrows();
+        let threads = par(frame.threads);
+        let scales = CurvatureScales {
+            inverse_norm: 0.0,
+            measured: 0.0,
+            pull: 0.0,
+            gram_norm: 0.0,
+            size: 0.0,
+            reach: f64::INFINITY,
+            blur: 0.0,
         };
-        let scales =
-            CurvatureScales { inverse_norm: 0.0, measured: 0.0, pull: 0.0, gram_norm: 0.0, size: 0.0, reach };
-        let mut curvature = Self { hessian, factor, survey, scales };
-        curvature.measure(extra, frame.outputs, par(frame.threads));
+        let mut curvature = Self { hessian, factor, inverse: None, survey, scales };
+        curvature.measure(extra, outputs, threads);
+        if outputs > 1 {
+            curvature.scales.reach = curvature.shared_reach(extra, sample, frame);
+            let pays = parameters > WORTH_INVERTING && sample.members.len() >= parameters;
+            if pays {
+                curvature.invert(extra, frame.link.curvature(), threads);
+            }
+        } else if knows_reach(sample, frame) {
+            curvature.scales.reach = sample.local_reach(frame, &curvature.factor);
+        }
         curvature
+    }
+
+    /// The largest ‖x‖ in the norm of H⁻¹, whatever the class. With π the largest eigenvalue of H⁻¹(I ⊗ G), H is at least
+    /// I ⊗ G/π, and at least the penalty Λ; hence at least I ⊗ M, M = (1 − s)·G/π + s·Λ, which is a matrix of one class.
+    fn shared_reach(&self, extra: &Extra, sample: &RowSample<'_>, frame: PassFrame<'_>) -> f64 {
+        let width = self.survey.support.len();
+        let share = (1.0 - PENALTY_SHARE) / self.scales.pull;
+        let least = Mat::from_fn(width, width, |i, j| {
+            let own = if i == j { PENALTY_SHARE * extra.penalty[j] } else { 0.0 };
+            share * self.survey.gram[(i, j)] + own
+        });
+        match Cholesky::factor(&least, |j| extra.penalty[j] == 0.0, par(frame.threads)) {
+            Ok(factor) => sample.local_reach(PassFrame { outputs: 1, ..frame }, &factor),
+            Err(_) => f64::INFINITY,
+        }
+    }
+
+    /// Keeps H⁻¹ too, where rounding leaves it good enough; `bend` is the most that a loss bends.
+    fn invert(&mut self, extra: &Extra, bend: f64, par: Par) {
+        let inverse = SingleSymmetric::of(&self.factor.inverse(par));
+        let penalty = extra.penalty.iter().copied().fold(0.0, f64::max);
+        let gauge = extra.gauge.iter().copied().fold(0.0, f64::max);
+        let largest = bend * self.scales.gram_norm + penalty + gauge;
+        // What the factor and its inverse round is far below what single precision does.
+        let fine = 64.0 * UNIT * self.hessian.nrows() as f64 * self.scales.inverse_norm;
+        let Some(inverse) = inverse else { return };
+        let error = largest * (inverse.rounded + fine);
+        if error <= MOST_BLUR {
+            self.scales.blur = error / (1.0 - error);
+            self.inverse = Some(inverse);
+        }
+    }
+
+    /// `rhs ← H⁻¹·rhs`, of one column.
+    pub(crate) fn solve(&self, rhs: &mut Mat<f64>, par: Par) {
+        match &self.inverse {
+            Some(inverse) => {
+                let solved = inverse.times(rhs.col_as_slice(0));
+                rhs.col_as_slice_mut(0).copy_from_slice(&solved);
+            }
+            None => self.factor.solve(rhs.as_mut(), par),
+        }
+    }
+
+    /// H⁻¹ times the columns from `known` on that wait.
+    fn solve_waiting(&self, waiting: &WaitingRows, known: usize, par: Par) -> Mat<f64> {
+        let fresh = waiting.u.as_ref().subcols(known, waiting.rank() - known);
+        let Some(inverse) = &self.inverse else {
+            let mut solved = fresh.to_owned();
+            self.factor.solve(solved.as_mut(), par);
+            return solved;
+        };
+        let width = waiting.x.nrows();
+        let outputs = self.hessian.nrows() / width;
+        let mut solved = Mat::zeros(fresh.nrows(), fresh.ncols());
+        for (at, k) in (known / outputs..waiting.rows()).enumerate() {
+            let x = waiting.x.col_as_slice(k);
+            let blocks = inverse.times_blocks(x);
+            // A column is r ⊗ x; its largest entries tell r.
+            let Some(j) = (0..width).max_by(|a, b| x[*a].abs().total_cmp(&x[*b].abs())) else { continue };
+            if x[j] == 0.0 {
+                continue;
+            }
+            let roots =
+                Mat::from_fn(outputs, outputs, |a, b| fresh[(a * width + j, at * outputs + b)] / x[j]);
+            let out = solved.as_mut().subcols_mut(at * outputs, outputs);
+            multiply(out, Accum::Replace, blocks.as_ref(), roots.as_ref(), 1.0, par);
+        }
+        solved
     }
 
     /// Takes the measure of H and G. Parameters that no row has are coupled to nothing and known to be 0.
@@ -122,11 +220,19 @@ impl HessianCurvature {
         let apart: Vec<usize> = (0..total).filter(|at| self.survey.support[at % width] == 0).collect();
         let seed = total as u64;
         let inverse_norm = operator_norm(total, &apart, seed, |v| self.factor.solve(v.as_mut(), par));
-        let pull = operator_norm(total, &apart, seed + 1, |v| {
-            self.factor.sandwich(v, |v| *v = self.gram_times(v), par);
-        });
-        let columns: Vec<usize> = (0..width).filter(|j| self.survey.support[*j] == 0).collect();
-        let gram_norm = operator_norm(width, &columns, seed + 2, |v| *v = self.gram_times(v));
+        let least = extra.least();
+        let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
+        let trace = self.survey.trace;
+        let mut pull = trace * inverse_norm;
+        let mut gram_norm = trace;
+        if self.survey.gram.nrows() > 0 {
+            pull = operator_norm(total, &apart, seed + 1, |v| {
+                self.factor.sandwich(v, |v| *v = self.gram_times(v), par);
+            });
+            let columns: Vec<usize> = (0..width).filter(|j| self.survey.support[*j] == 0).collect();
+            let found = operator_norm(width, &columns, seed + 2, |v| *v = self.gram_times(v));
+            gram_norm = found.min(trace);
+        }
         let size = {
             let mut square = 0.0;
             for j in 0..total {
@@ -135,9 +241,6 @@ impl HessianCurvature {
             }
             square.sqrt()
         };
-        let least = extra.least();
-        let inverse_norm = if least > 0.0 { inverse_norm.min(1.0 / least) } else { inverse_norm };
-        let gram_norm = gram_norm.min(self.survey.trace);
         self.scales =
             CurvatureScales { inverse_norm, measured: inverse_norm, pull, gram_norm, size, ..self.scales };
     }
@@ -162,8 +265,11 @@ impl HessianCurvature {
 
     /// At least ‖√w XΔ‖ over all rows: rows that left and have not been settled still count.
     pub(crate) fn spread(&self, step: &Mat<f64>, waiting: Option<&WaitingRows>) -> f64 {
-        let product = self.gram_times(step);
-        let mut square = dot(product.col_as_slice(0), step.col_as_slice(0)).max(0.0);
+        let mut square = if self.survey.gram.nrows() > 0 {
+            dot(self.gram_times(step).col_as_slice(0), step.col_as_slice(0)).max(0.0)
+        } else {
+            self.scales.gram_norm * dot(step.col_as_slice(0), step.col_as_slice(0))
+        };
         if let Some(waiting) = waiting {
             for k in (0..waiting.rows()).filter(|&k| waiting.row_signs[k] > 0.0) {
                 let x = waiting.x.col_as_slice(k);
@@ -182,9 +288,11 @@ impl HessianCurvature {
         waiting: &WaitingRows,
         solved: Option<&LowRank>,
         extra: &Extra,
-        outputs: usize,
-        par: Par,
+        frame: PassFrame<'_>,
     ) -> Result<SettlingCurvature> {
+        let outputs = frame.outputs;
+        let bend = frame.link.curvature();
+        let par = par(frame.threads);
         let width = self.survey.support.len();
         let gone = waiting.unsupported(&self.survey.support);
         let survey = waiting.applied(&self.survey, &gone, par);
@@ -227,111 +335,25 @@ impl HessianCurvature {
         scales.reach = scales.reach.max(newcomers) * growth.sqrt();
         scales.pull = (scales.pull + joined * self.scales.inverse_norm) * growth;
         scales.gram_norm += joined;
-        let mut settled = Self { hessian, factor, survey, scales };
+        let mut settled = Self { hessian, factor, inverse: None, survey, scales };
+        settled.scales.blur = 0.0;
         if refactored || joined > 0.0 || scales.inverse_norm > 2.0 * scales.measured {
             settled.measure(extra, outputs, par);
+        }
+        if self.inverse.is_some() {
+            settled.invert(extra, bend, par);
         }
         Ok(SettlingCurvature { curvature: settled, refactored, growth })
     }
 
-    pub(crate) fn bytes(&self) -> [(&'static str, usize); 2] {
+    pub(crate) fn bytes(&self) -> Vec<(&'static str, usize)> {
         let square = |m: &Mat<f64>| m.nrows() * m.ncols() * 8;
-        [("Hessian and its factor", 2 * square(&self.hessian)), ("Gram matrix", square(&self.survey.gram))]
-    }
-}
-
-impl WaitingRows {
-    /// The rows of a request on top of those that wait already.
-    pub(crate) fn new(before: Option<&WaitingRows>, movers: &RequestRows, frame: PassFrame<'_>) -> Self {
-        let (u, signs) = movers.roots(frame);
-        let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
-        let weights = movers.weights.clone();
-        let row_signs = movers.signs.clone();
-        match before {
-            None => Self { u, signs, x, weights, row_signs },
-            Some(old) => Self {
-                u: beside(&old.u, &u),
-                signs: [old.signs.as_slice(), &signs].concat(),
-                x: beside(&old.x, &x),
-                weights: [old.weights.as_slice(), &weights].concat(),
-                row_signs: [old.row_signs.as_slice(), &row_signs].concat(),
-            },
-        }
-    }
-
-    /// Columns of the low-rank block.
-    pub(crate) fn rank(&self) -> usize {
-        self.signs.len()
-    }
-
-    /// Rows that wait.
-    pub(crate) fn rows(&self) -> usize {
-        self.row_signs.len()
-    }
-
-    /// Σ w‖x‖² over the rows that join: at most so much larger has G become.
-    pub(crate) fn joined(&self) -> f64 {
-        let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
-        joining.map(|k| self.weights[k] * column_norm(&self.x, k).powi(2)).sum()
-    }
-
-    /// The largest ‖x‖ among the rows that join.
-    pub(crate) fn joining_reach(&self) -> f64 {
-        let joining = (0..self.rows()).filter(|&k| self.row_signs[k] > 0.0);
-        joining.map(|k| column_norm(&self.x, k)).fold(0.0, f64::max)
-    }
-
-    /// Σ (uᵀΔ)² over the columns of rows that left: how much longer Δ is in the norm of the Hessian that still has them.
-    pub(crate) fn left_along(&self, step: &Mat<f64>) -> f64 {
-        self.left_product(step, step)
-    }
-
-    /// Σ (uᵀa)(uᵀb) over the columns of rows that left.
-    pub(crate) fn left_product(&self, a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-        let leaving = (0..self.rank()).filter(|&k| self.signs[k] < 0.0).map(|k| self.u.col_as_slice(k));
-        leaving.map(|u| dot(u, a.col_as_slice(0)) * dot(u, b.col_as_slice(0))).sum()
-    }
-
-    /// Columns that no row has any more, ascending.
-    fn unsupported(&self, support: &[u64]) -> Vec<usize> {
-        let most = self.row_signs.iter().filter(|sign| **sign < 0.0).count() as u64;
-        let change = |j: usize| -> i64 {
-            let touching = (0..self.rows()).filter(|&k| self.x[(j, k)] != 0.0 && self.weights[k] > 0.0);
-            touching.map(|k| self.row_signs[k] as i64).sum()
-        };
-        (0..support.len())
-            .filter(|&j| support[j] <= most)
-            .filter(|&j| support[j] as i64 + change(j) <= 0)
-            .collect()
-    }
-
-    /// What is known of the rows, with these folded in; `gone` are the columns that no row has any more.
-    fn applied(&self, survey: &RowSurvey, gone: &[usize], par: Par) -> RowSurvey {
-        let mut survey = survey.clone();
-        let factors: Vec<f64> = self.weights.iter().zip(&self.row_signs).map(|(w, s)| w * s).collect();
-        let signed = scaled(&self.x, &factors);
-        let gram = survey.gram.as_mut();
-        multiply_lower(gram, Accum::Add, signed.as_ref(), self.x.as_ref().transpose(), 1.0, par);
-        mirror_lower(survey.gram.as_mut());
-        for &j in gone {
-            for i in 0..survey.gram.nrows() {
-                survey.gram[(i, j)] = 0.0;
-                survey.gram[(j, i)] = 0.0;
-            }
-        }
-        for (k, sign) in self.row_signs.iter().enumerate() {
-            if self.weights[k] > 0.0 {
-                for (count, x) in survey.support.iter_mut().zip(self.x.col_as_slice(k)) {
-                    *count = count.saturating_add_signed(if *x != 0.0 { *sign as i64 } else { 0 });
-                }
-            }
-            survey.weight += sign * self.weights[k];
-            if *sign > 0.0 {
-                survey.reach = survey.reach.max(column_norm(&self.x, k));
-            }
-        }
-        survey.trace = (0..survey.gram.nrows()).map(|j| survey.gram[(j, j)]).sum();
-        survey
+        let mut parts = vec![
+            ("Hessian and its factor", 2 * square(&self.hessian)),
+            ("Gram matrix", square(&self.survey.gram)),
+        ];
+        parts.extend(self.inverse.as_ref().map(|inverse| ("inverse of the Hessian", inverse.bytes())));
+        parts
     }
 }
 
@@ -344,13 +366,16 @@ impl LowRank {
         par: Par,
     ) -> Option<Self> {
         let known = before.map_or(0, |before| before.z.ncols());
-        let mut fresh = waiting.u.as_ref().subcols(known, waiting.rank() - known).to_owned();
-        curvature.factor.solve(fresh.as_mut(), par);
-        let newest = (known..waiting.rank())
-            .map(|k| dot(waiting.u.col_as_slice(k), fresh.col_as_slice(k - known)))
-            .sum::<f64>();
+        let fresh = curvature.solve_waiting(&waiting, known, par);
+        let mut newest = Mat::zeros(fresh.ncols(), fresh.ncols());
+        let own = waiting.u.as_ref().subcols(known, fresh.ncols());
+        multiply(newest.as_mut(), Accum::Replace, own.transpose(), fresh.as_ref(), 1.0, Par::Seq);
+        let newest = norm_of_symmetric(&newest);
         let z = before.map_or_else(|| fresh.clone(), |before| beside(&before.z, &fresh));
-        let core = ChangeCore::new(&waiting.u, &z, &waiting.signs, par)?;
+        let core = match before {
+            Some(before) => ChangeCore::extended(&before.core, &waiting.u, &fresh, &waiting.signs, par)?,
+            None => ChangeCore::new(&waiting.u, &z, &waiting.signs, par)?,
+        };
         Some(Self { waiting, z, core, newest })
     }
 
@@ -389,7 +414,7 @@ impl StandingHessian {
     /// H⁻¹·rhs, with everything that waits.
     pub(crate) fn solve(&self, rhs: &Mat<f64>, par: Par) -> Mat<f64> {
         let mut solved = rhs.clone();
-        self.base.factor.solve(solved.as_mut(), par);
+        self.base.solve(&mut solved, par);
         if let Some(pending) = &self.pending {
             pending.correct(rhs, &mut solved);
         }
@@ -451,20 +476,4 @@ fn clear_columns(hessian: &mut Mat<f64>, apart: &[usize], extra: &Extra) {
             hessian[(i, j)] = extra.bend_at(i, j, total / width);
         }
     }
-}
-
-/// The columns of a matrix, each times its factor.
-fn scaled(a: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
-    let mut scaled = a.clone();
-    for (k, factor) in factors.iter().enumerate() {
-        scaled.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= factor);
-    }
-    scaled
-}
-
-fn beside(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
-    let mut both = Mat::zeros(a.nrows(), a.ncols() + b.ncols());
-    both.as_mut().subcols_mut(0, a.ncols()).copy_from(a);
-    both.as_mut().subcols_mut(a.ncols(), b.ncols()).copy_from(b);
-    both
 }

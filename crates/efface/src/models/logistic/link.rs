@@ -5,6 +5,7 @@
 //! uᵀ(dJ)u = E[(u − ū)²(v − v̄)] ≤ (max v − min v)·Var u ≤ √2‖v‖·½‖u‖², 1/√2. And the loss is self-concordant in the
 //! sense of Bach (2010): J(z + v) ≥ e^{−M‖v‖}J(z) with M = 1, and M = √2 by the same inequality.
 
+use crate::linalg::exponentials_in_place;
 use serde::{Deserialize, Serialize};
 
 /// Which of the two losses.
@@ -165,12 +166,9 @@ impl Link {
 #[inline]
 fn exponentials(scores: &[f64], out: &mut [f64]) -> f64 {
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    for (p, z) in out.iter_mut().zip(scores) {
-        *p = (z - largest).exp();
-        sum += *p;
-    }
-    sum
+    out.iter_mut().zip(scores).for_each(|(p, z)| *p = z - largest);
+    exponentials_in_place(out);
+    out.iter().sum()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::change::RequestWork;
+use super::curvature::needs_gram;
 use super::pass::RowSample;
 use super::profile::ProfiledPlace;
 use crate::error::{Error, Result};
@@ -199,7 +200,7 @@ impl RequestWork<'_> {
         let limits = self.next.limits(&self.next.facts);
         let refreshed = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
-            let survey = sample.survey(model.frame(), true);
+            let survey = sample.survey(model.frame(), needs_gram(sample, model.frame()));
             let place = objective.at(model.theta.clone());
             let bowl = objective.bowl(&model.theta, 1, limits)?;
             let mut next = model.clone();

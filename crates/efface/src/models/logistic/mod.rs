@@ -3,9 +3,10 @@
 //!
 //! Training is L-BFGS guided by a Hessian (`train.rs`), to a gradient norm of 1e-10 in coordinates where columns have like
 //! units (`models/basis.rs`), or as far as rounding lets it. What forgetting needs beside the parameters is kept with them (`curvature.rs`): the Hessian at the
-//! optimum, its factor, and the Gram matrix, three matrices of d×d for two classes, 2(dc)² + d² numbers for c. A model of more
-//! than 4,096 parameters keeps none of them, nor does one of several classes whose rows are fewer than its parameters and
-//! quickly read: these forget by passes over their rows (`guide.rs`). How far a model can be from its optimum is known after
+//! optimum and its factor, two matrices of d×d for two classes; for c classes 2(dc)² numbers, the Gram matrix, and an inverse in
+//! single precision, a quarter of (dc)². A model of more than 4,096 parameters keeps none of them, nor does one of several classes
+//! whose rows are fewer than its parameters and quickly read: these forget by passes over their rows (`guide.rs`), in single
+//! precision where a step is looked for and in double precision where it is measured (`single_rows.rs`). How far a model can be from its optimum is known after
 //! every request (`bound.rs`).
 //!
 //! When it fails: a class without rows has no finite intercept, and classes that a plane separates have no finite optimum
@@ -32,8 +33,10 @@ mod reader;
 mod request_rows;
 mod row_block;
 mod settings;
+mod single_rows;
 mod state;
 pub(crate) mod train;
+mod waiting_rows;
 
 pub use link::Link;
 pub use settings::{Certifier, ClassifierSettings, Logistic, Privacy, Softmax};
@@ -261,7 +264,8 @@ impl LogisticModel {
     pub(crate) fn trained(mut self, sample: &RowSample<'_>) -> Result<(Self, usize, usize)> {
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let keep = self.limits(&self.facts).keep && self.saves_by_hessian(sample);
-        let survey = sample.survey(self.frame(), dense && keep);
+        let with_gram = dense && keep && curvature::needs_gram(sample, self.frame());
+        let survey = sample.survey(self.frame(), with_gram);
         self.check_classes(&survey.class_rows)?;
         let facts = RowFacts::of(&survey);
         let limits = TrainingLimits { keep, ..self.limits(&facts) };
@@ -318,7 +322,7 @@ impl LogisticModel {
         }
         let mut kept = self.clone();
         let limits = TrainingLimits { keep: true, ..self.limits(&self.facts) };
-        let survey = sample.survey(self.frame(), true);
+        let survey = sample.survey(self.frame(), curvature::needs_gram(sample, self.frame()));
         let bowl = self.objective(sample).bowl(&self.theta, 1, limits);
         // A Hessian that is numerically singular here was not so when the data determine anything.
         let Ok(bowl) = bowl else { return Ok(false) };
@@ -531,17 +535,13 @@ impl Amend for LogisticModel {
     fn settle(&mut self) -> Result<Settled> {
         // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
         self.ledger.forget_direction();
-        // The place of the anchor may owe something to rows that went; the way goes on from here.
-        if self.ledger.anchor.is_some() {
-            self.ledger.anchor_at(&self.theta);
-        }
+        self.ledger.settle_anchor(&self.theta);
         let Some(StandingHessian { base, pending: Some(pending) }) = &self.standing else {
             return Ok(Settled::default());
         };
         let waiting = pending.waiting();
-        let (outputs, par) = (self.outputs(), self.par());
         let SettlingCurvature { curvature: settled, refactored, growth } =
-            base.settled(waiting, Some(pending), &self.extra, outputs, par)?;
+            base.settled(waiting, Some(pending), &self.extra, self.frame())?;
         let growth = growth.sqrt();
         let rows = waiting.rows();
         self.facts = RowFacts { inverse_norm: self.facts.inverse_norm, ..RowFacts::of(&settled.survey) };

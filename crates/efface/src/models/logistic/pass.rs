@@ -4,14 +4,14 @@
 
 use std::collections::HashSet;
 
-use faer::{Accum, Mat, Par};
+use faer::Mat;
 
 use super::Link;
 use super::hessian::HessianSums;
 use super::reader::{PassReader, RowPlace};
 use super::row_block::RowBlock;
 use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, dot, mirror_lower, multiply, par};
+use crate::linalg::{Cholesky, dot, mirror_lower, par};
 use crate::models::basis::Basis;
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows, Stop};
 
@@ -170,7 +170,11 @@ impl<'a> RowSample<'a> {
     }
 
     /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
-    fn split<T: Send>(&self, threads: usize, work: impl Fn(usize, &[WeightedRow<'a>]) -> T + Sync) -> Vec<T> {
+    pub(super) fn split<T: Send>(
+        &self,
+        threads: usize,
+        work: impl Fn(usize, &[WeightedRow<'a>]) -> T + Sync,
+    ) -> Vec<T> {
         let threads = threads.clamp(1, self.members.len().div_ceil(64).max(1));
         let size = self.members.len().div_ceil(threads).max(1);
         let mut stretches = self.members.chunks(size).enumerate();
@@ -371,52 +375,28 @@ impl<'a> RowSample<'a> {
         sum(parts, width * outputs, 1)
     }
 
-    /// The largest ‖x‖ in the norm of H⁻¹, the trace over the classes where there are several: a move e of the parameters
-    /// moves no score by more than this times √(eᵀHe).
+    /// The largest ‖x‖ in the norm of A⁻¹, A being the matrix of this factor, over the columns of one class.
     pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> f64 {
         let width = frame.basis.width();
-        let outputs = frame.outputs;
-        let thin = self.is_thin(frame);
-        // A dense row of one class needs half a solve; anything else the inverse itself.
-        let inverse = (thin || outputs > 1).then(|| factor.inverse(par(frame.threads)));
+        // A dense row needs half a solve; a thin one a few entries of the inverse.
+        let inverse = self.is_thin(frame).then(|| factor.inverse(par(frame.threads)));
         let parts = self.split(frame.threads, |_, members| {
             let mut reader = PassReader::new(frame);
             let mut block = Mat::zeros(width, BLOCK);
-            let mut product = Mat::zeros(width, BLOCK);
             let mut count = 0;
             let mut largest = 0.0f64;
-            let mut finish = |block: &mut Mat<f64>, count: usize| {
-                let mut squares = vec![0.0; count];
-                match &inverse {
-                    Some(inverse) => {
-                        for c in 0..outputs {
-                            let own = inverse.as_ref().submatrix(c * width, c * width, width, width);
-                            let rows = block.as_ref().subcols(0, count);
-                            let out = product.as_mut().subcols_mut(0, count);
-                            multiply(out, Accum::Replace, own, rows, 1.0, Par::Seq);
-                            for (k, square) in squares.iter_mut().enumerate() {
-                                *square += dot(product.col_as_slice(k), block.col_as_slice(k));
-                            }
-                        }
-                    }
-                    None => {
-                        factor.half_solve(block.as_mut().subcols_mut(0, count));
-                        for (k, square) in squares.iter_mut().enumerate() {
-                            *square = dot(block.col_as_slice(k), block.col_as_slice(k));
-                        }
-                    }
-                }
-                squares.into_iter().fold(0.0, f64::max)
+            let finish = |block: &mut Mat<f64>, count: usize| {
+                factor.half_solve(block.as_mut().subcols_mut(0, count));
+                let squares = (0..count).map(|k| block.col_as_slice(k)).map(|x| dot(x, x));
+                squares.fold(0.0, f64::max)
             };
             for member in members {
                 reader.read(member);
                 if let (RowPlace::Thin, Some(inverse)) = (&reader.kind, &inverse) {
                     let mut square = 0.0;
                     for &(j, x) in &reader.entries {
-                        for c in 0..outputs {
-                            let column = &inverse.col_as_slice(c * width + j)[c * width..];
-                            square += x * reader.entries.iter().map(|&(i, y)| y * column[i]).sum::<f64>();
-                        }
+                        let column = inverse.col_as_slice(j);
+                        square += x * reader.entries.iter().map(|&(i, y)| y * column[i]).sum::<f64>();
                     }
                     largest = largest.max(square);
                     continue;
@@ -496,9 +476,17 @@ fn slope_of_blocks(
     way: Option<&Mat<f64>>,
     members: &[WeightedRow<'_>],
 ) -> LossSlope {
-    let mut block = RowBlock::new(frame, members);
-    let vectors = block.against(theta);
-    let way = way.map(|way| block.against(way));
+    let outputs = frame.outputs;
+    // One product for both: the rows are the larger side of it.
+    let both = way.map(|way| {
+        Mat::from_fn(theta.nrows(), 2 * outputs, |j, c| match c.checked_sub(outputs) {
+            Some(c) => way[(j, c)],
+            None => theta[(j, c)],
+        })
+    });
+    let vectors = both.as_ref().unwrap_or(theta);
+    let mut block = RowBlock::with_lines(frame, members, vectors.ncols());
+    let vectors = block.against(vectors);
     let mut swing = 0.0f64;
     let mut gradient = block.nothing();
     let mut part = block.nothing();
@@ -507,17 +495,12 @@ fn slope_of_blocks(
     for stretch in members.chunks(STRETCH) {
         let mut part_loss = 0.0;
         for rows in stretch.chunks(BLOCK) {
-            block.load(rows);
-            if let Some(way) = &way {
-                block.multiply(way);
-                let squares =
-                    (0..rows.len()).map(|k| block.scores.col_as_slice(k)).map(|line| dot(line, line));
-                swing = squares.fold(swing, f64::max);
-            }
-            block.multiply(&vectors);
+            block.read(rows, &vectors);
             for (k, member) in rows.iter().enumerate() {
                 let residual = block.shares.col_as_slice_mut(k);
-                let (own, lead) = frame.link.judge(block.scores.col_as_slice(k), member.class, residual);
+                let (scores, moves) = block.scores.col_as_slice(k).split_at(outputs);
+                swing = swing.max(dot(moves, moves));
+                let (own, lead) = frame.link.judge(scores, member.class, residual);
                 part_loss += member.weight * own;
                 margin = margin.min(lead);
                 residual.iter_mut().for_each(|r| *r *= member.weight);

@@ -104,7 +104,7 @@ impl RequestWork<'_> {
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
         let wanted = if known.is_finite() {
-            0.5 * goal / known
+            goal / known
         } else {
             let size = self.next.basis.caller_norm(&self.next.theta);
             goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())

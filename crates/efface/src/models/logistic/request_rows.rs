@@ -47,15 +47,15 @@ impl RequestRows {
 
     /// Looks at the rows from θ.
     pub(crate) fn score(&mut self, theta: &Mat<f64>) {
-        self.scores = Mat::zeros(self.len(), theta.ncols());
-        multiply(
-            self.scores.as_mut(),
-            Accum::Replace,
-            self.x.as_ref().transpose(),
-            theta.as_ref(),
-            1.0,
-            Par::Seq,
-        );
+        self.scores = self.scores_at(theta);
+    }
+
+    /// θᵀx, one line per row.
+    pub(crate) fn scores_at(&self, theta: &Mat<f64>) -> Mat<f64> {
+        let mut scores = Mat::zeros(self.len(), theta.ncols());
+        let rows = self.x.as_ref().transpose();
+        multiply(scores.as_mut(), Accum::Replace, rows, theta.as_ref(), 1.0, Par::Seq);
+        scores
     }
 
     /// What the rows add to the gradient: Σ ±w (p − y) x.
@@ -75,8 +75,9 @@ impl RequestRows {
         gradient
     }
 
-    /// The root of what the rows add to the Hessian, one column per row and class, and the columns' signs.
-    pub(crate) fn roots(&self, frame: PassFrame<'_>) -> (Mat<f64>, Vec<f64>) {
+    /// The root of what the rows add to the Hessian where they have these scores, one column per row and class, and the
+    /// columns' signs.
+    pub(crate) fn roots(&self, frame: PassFrame<'_>, scores: &Mat<f64>) -> (Mat<f64>, Vec<f64>) {
         let outputs = frame.outputs;
         let width = self.x.nrows();
         let mut u = Mat::zeros(width * outputs, self.len() * outputs);
@@ -84,7 +85,7 @@ impl RequestRows {
         let mut probabilities = vec![0.0; outputs];
         let mut root = vec![0.0; outputs];
         for k in 0..self.len() {
-            let scores: Vec<f64> = (0..outputs).map(|c| self.scores[(k, c)]).collect();
+            let scores: Vec<f64> = (0..outputs).map(|c| scores[(k, c)]).collect();
             frame.link.probabilities(&scores, &mut probabilities);
             let weight = self.weights[k].sqrt();
             for b in 0..outputs {

@@ -33,9 +33,9 @@ pub(super) struct RowBlock<'f, 'r> {
     frame: PassFrame<'f>,
     reader: PassReader<'f, 'r>,
     content: BlockContent,
-    /// One column per row, one line per score.
+    /// One column per row, one line per vector that rows are multiplied with.
     pub(super) scores: Mat<f64>,
-    /// The same shape: what every row adds to a sum, as a multiple of itself.
+    /// One column per row, one line per score: what every row adds to a sum, as a multiple of itself.
     pub(super) shares: Mat<f64>,
     count: usize,
 }
@@ -77,6 +77,11 @@ fn is_sparse(row: RowRef<'_>) -> bool {
 impl<'f, 'r> RowBlock<'f, 'r> {
     /// A block for rows like these.
     pub(super) fn new(frame: PassFrame<'f>, members: &[WeightedRow<'_>]) -> Self {
+        Self::with_lines(frame, members, frame.outputs)
+    }
+
+    /// The same for products with more than one vector a score.
+    pub(super) fn with_lines(frame: PassFrame<'f>, members: &[WeightedRow<'_>], lines: usize) -> Self {
         let sparse = frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
         let content = if sparse {
             BlockContent::Sparse { entries: Vec::new(), ends: Vec::new() }
@@ -87,7 +92,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
             frame,
             reader: PassReader::raw(frame),
             content,
-            scores: Mat::zeros(frame.outputs, BLOCK),
+            scores: Mat::zeros(lines, BLOCK),
             shares: Mat::zeros(frame.outputs, BLOCK),
             count: 0,
         }

@@ -51,9 +51,9 @@ fn finite(value: f64) -> Option<f64> {
 
 impl LogisticModel {
     /// The state, with nothing waiting: call [`settle`](crate::Amend::settle) first. Its arrays are `theta`, `veil`,
-    /// `origin`, `inverse_scale`, with several classes `gauge`, and where the curvature is kept `hessian` and `gram` (lower triangles, column after
-    /// column); counts `class_rows` and `support`. Without `hessian` and `gram` the model can predict, and forgets by
-    /// passes over its rows.
+    /// `origin`, `inverse_scale`, with several classes `gauge`, and where the curvature is kept `hessian` and, where bounds need it,
+    /// `gram` (lower triangles, column after column); counts `class_rows` and `support`. Without `hessian` the model can predict, and forgets by passes over its
+    /// rows.
     pub fn to_state(&self) -> Result<ModelState> {
         if crate::Amend::waiting(self) > 0 {
             return Err(Error::Unsupported {
@@ -105,7 +105,9 @@ impl LogisticModel {
         state.put_counts("class_rows", self.class_rows.clone());
         if let Some(StandingHessian { base, .. }) = &self.standing {
             state.put_numbers("hessian", lower(&base.hessian));
-            state.put_numbers("gram", lower(&base.survey.gram));
+            if base.survey.gram.nrows() > 0 {
+                state.put_numbers("gram", lower(&base.survey.gram));
+            }
             state.put_counts("support", base.survey.support.clone());
         }
         Ok(state)
@@ -160,12 +162,19 @@ impl LogisticModel {
         let hessian = state.take_numbers("hessian");
         let gram = state.take_numbers("gram");
         let support = state.take_counts("support");
-        let standing = match (hessian, gram, support, head.scales) {
-            (Some(hessian), Some(gram), Some(support), Some(scales)) => {
+        let standing = match (hessian, support, head.scales) {
+            (Some(hessian), Some(support), Some(scales)) => {
                 let total = width * outputs;
                 let hessian = from_lower(&hessian, total).ok_or_else(|| damaged("Hessian"))?;
-                let mut gram = from_lower(&gram, width).ok_or_else(|| damaged("Gram matrix"))?;
-                mirror_lower(gram.as_mut());
+                let gram = match gram {
+                    Some(gram) => {
+                        let mut gram = from_lower(&gram, width).ok_or_else(|| damaged("Gram matrix"))?;
+                        mirror_lower(gram.as_mut());
+                        gram
+                    }
+                    None if outputs == 1 && scales.reach.is_finite() => Mat::zeros(0, 0),
+                    None => return Err(damaged("Gram matrix")),
+                };
                 if support.len() != width || !scales.is_sound() {
                     return Err(damaged("support"));
                 }
@@ -180,7 +189,7 @@ impl LogisticModel {
                     weight: facts.weight,
                     trace: facts.trace,
                 };
-                let base = Arc::new(HessianCurvature { hessian, factor, survey, scales });
+                let base = Arc::new(HessianCurvature { hessian, factor, inverse: None, survey, scales });
                 Some(StandingHessian { base, pending: None })
             }
             _ => None,
@@ -233,7 +242,7 @@ impl RowFacts {
 
 impl CurvatureScales {
     fn is_sound(&self) -> bool {
-        let Self { inverse_norm, measured, pull, gram_norm, size, reach } = *self;
+        let Self { inverse_norm, measured, pull, gram_norm, size, reach, .. } = *self;
         [inverse_norm, measured, pull, gram_norm, size].iter().all(|v| v.is_finite() && *v >= 0.0)
             && reach >= 0.0
     }

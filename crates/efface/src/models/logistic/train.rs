@@ -18,6 +18,7 @@ use faer::Mat;
 
 use super::guide::KroneckerGuide;
 use super::objective::{ObjectivePlace, RowObjective, flat, shaped};
+use super::single_rows::{self, SingleRows};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, add_scaled, conjugate_gradients, dot, norm, par};
 
@@ -285,8 +286,12 @@ impl RowObjective<'_> {
         let (aimed, read) = self.guided(&bends, guide.take());
         let mut solution = Mat::zeros(rhs.nrows(), 1);
         let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
+        let copy = if accuracy >= single_rows::ENOUGH { SingleRows::new(self, &bends) } else { None };
         let iterations = conjugate_gradients(
-            |v: &[f64], out: &mut [f64]| self.times(&bends, v, out),
+            |v: &[f64], out: &mut [f64]| match &copy {
+                Some(copy) => copy.times(v, out),
+                None => self.times(&bends, v, out),
+            },
             |residual: &[f64]| aimed.apply(self.extra, residual),
             rhs.col_as_slice(0),
             solution.col_as_slice_mut(0),

@@ -66,6 +66,28 @@ impl ChangeCore {
         Self::of(hat_block(xt, None, zt, par), signs, par)
     }
 
+    /// The core of these rows, the last of which are new and have the columns `fresh` of Ẑᵀ; what the others are to each other is
+    /// taken from the core before. None as for [`new`](Self::new).
+    pub(crate) fn extended(
+        before: &Self,
+        xt: &Mat<f64>,
+        fresh: &Mat<f64>,
+        signs: &[f64],
+        par: Par,
+    ) -> Option<Self> {
+        let known = before.middle.nrows();
+        let mut hat = Mat::zeros(signs.len(), signs.len());
+        for (j, sign) in signs.iter().enumerate().take(known) {
+            let column = &mut hat.col_as_slice_mut(j)[j..known];
+            column.copy_from_slice(&before.middle.col_as_slice(j)[j..]);
+            column[0] -= sign;
+        }
+        // Ẑ of the new rows with all: the last lines of the lower triangle.
+        let lines = hat.as_mut().subrows_mut(known, signs.len() - known);
+        multiply(lines, Accum::Replace, fresh.as_ref().transpose(), xt.as_ref(), 1.0, par);
+        Self::of(hat, signs, par)
+    }
+
     /// Makes the core from the lower triangle of X̂Ẑᵀ. None when the matrix cannot be inverted.
     fn of(mut middle: Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let k = signs.len();
@@ -172,6 +194,12 @@ fn hat_block(xt: &Mat<f64>, places: Option<&[ColumnPlaces]>, zt: &Mat<f64>, par:
         _ => multiply_lower(hat.as_mut(), Accum::Replace, xt.as_ref().transpose(), zt.as_ref(), 1.0, par),
     }
     hat
+}
+
+/// At least the norm of a symmetric positive matrix.
+pub(crate) fn norm_of_symmetric(a: &Mat<f64>) -> f64 {
+    let trace: f64 = (0..a.ncols()).map(|j| a[(j, j)]).sum();
+    trace.min(largest_column_sum(a))
 }
 
 /// At least the norm of a symmetric matrix.
