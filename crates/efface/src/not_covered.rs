@@ -212,7 +212,7 @@ impl fmt::Display for NotCovered {
                  columns sets them to 0"
             ),
             Self::KeptCurvature => f.write_str(
-                "the weights in the kept curvature, which follow from earlier parameters, and the largest norm that a row \
+                "the weights in the kept curvature, which follow from earlier parameters (in memory, these too), and the largest norm that a row \
                  ever had: retrain computes them anew",
             ),
             Self::EncoderTraining => f.write_str(

@@ -225,20 +225,24 @@ impl<'a> RequestWork<'a> {
         let waiting = WaitingRows::new(old.map(LowRank::waiting), &self.movers, scores, frame);
         // A few rows wait as a low-rank block; many are folded in at once.
         let total = standing.base.hessian.nrows();
-        if 2 * waiting.rank() <= total
-            && let Some(pending) = LowRank::new(&standing.base, old, waiting.clone(), par)
-        {
-            // How far a row that joins would have moved is not known by the moves of the others.
-            let by_norm = drift * standing.base.scales.inverse_norm;
-            let by_leverage = if self.movers.all_leave() { turned * pending.newest } else { f64::INFINITY };
-            self.next.ledger.warp += if drift == 0.0 { 0.0 } else { by_norm.min(by_leverage) };
-            self.leverage = Some(pending.core.leverage);
-            self.condition = Some(pending.core.condition);
-            self.next.standing =
-                Some(StandingHessian { base: standing.base, pending: Some(Arc::new(pending)) });
-            self.note_dead();
-            return Ok(());
-        }
+        let are_few = 2 * waiting.rank() <= total;
+        let solved = if are_few { LowRank::new(&standing.base, old, waiting, par) } else { Err(waiting) };
+        let waiting = match solved {
+            Ok(pending) => {
+                // How far a row that joins would have moved is not known by the moves of the others.
+                let by_norm = drift * standing.base.scales.inverse_norm;
+                let by_leverage =
+                    if self.movers.all_leave() { turned * pending.newest } else { f64::INFINITY };
+                self.next.ledger.warp += if drift == 0.0 { 0.0 } else { by_norm.min(by_leverage) };
+                self.leverage = Some(pending.core.leverage);
+                self.condition = Some(pending.core.condition);
+                self.next.standing =
+                    Some(StandingHessian { base: standing.base, pending: Some(Arc::new(pending)) });
+                self.note_dead();
+                return Ok(());
+            }
+            Err(waiting) => waiting,
+        };
         match standing.base.settled(&waiting, None, &self.before.extra, frame) {
             Ok(SettlingCurvature { curvature, growth, .. }) => {
                 self.next.standing = Some(StandingHessian { base: Arc::new(curvature), pending: None });

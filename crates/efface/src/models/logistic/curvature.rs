@@ -358,25 +358,33 @@ impl HessianCurvature {
 }
 
 impl LowRank {
-    /// None when the Hessian with these changes cannot be told from a singular one.
+    /// Gives the rows back when the Hessian with these changes cannot be told from a singular one.
     pub(crate) fn new(
         curvature: &HessianCurvature,
         before: Option<&LowRank>,
         waiting: WaitingRows,
         par: Par,
-    ) -> Option<Self> {
+    ) -> std::result::Result<Self, WaitingRows> {
         let known = before.map_or(0, |before| before.z.ncols());
         let fresh = curvature.solve_waiting(&waiting, known, par);
         let mut newest = Mat::zeros(fresh.ncols(), fresh.ncols());
         let own = waiting.u.as_ref().subcols(known, fresh.ncols());
         multiply(newest.as_mut(), Accum::Replace, own.transpose(), fresh.as_ref(), 1.0, Par::Seq);
         let newest = norm_of_symmetric(&newest);
-        let z = before.map_or_else(|| fresh.clone(), |before| beside(&before.z, &fresh));
-        let core = match before {
-            Some(before) => ChangeCore::extended(&before.core, &waiting.u, &fresh, &waiting.signs, par)?,
-            None => ChangeCore::new(&waiting.u, &z, &waiting.signs, par)?,
+        let (z, core) = match before {
+            Some(before) => (
+                beside(&before.z, &fresh),
+                ChangeCore::extended(&before.core, &waiting.u, &fresh, &waiting.signs, par),
+            ),
+            None => {
+                let core = ChangeCore::new(&waiting.u, &fresh, &waiting.signs, par);
+                (fresh, core)
+            }
         };
-        Some(Self { waiting, z, core, newest })
+        match core {
+            Some(core) => Ok(Self { waiting, z, core, newest }),
+            None => Err(waiting),
+        }
     }
 
     pub(crate) fn waiting(&self) -> &WaitingRows {
