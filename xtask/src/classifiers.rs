@@ -27,7 +27,7 @@ const SHAPES: [TableShape; 6] = [
 ];
 
 /// Rows that are forgotten, one request each.
-const REQUESTS: usize = 9;
+const REQUESTS: usize = 25;
 
 /// `cargo xtask bench classifiers [SHAPE]`, SHAPE counting from 1.
 pub(crate) fn run(args: &[String]) -> Result<()> {
