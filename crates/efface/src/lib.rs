@@ -57,7 +57,7 @@ pub use fitted::Fitted;
 pub use hint::{Hint, Setting};
 pub use methods::{Method, TakesMethods};
 pub use models::{
-    Aggregation, BernoulliNb, Classes, ComplementNb, Form, GaussianNb, KMeans, KMeansModel, LinearSvm,
+    Aggregation, BernoulliNb, Classes, ComplementNb, CurvatureNorms, Form, GaussianNb, KMeans, KMeansModel, LinearSvm,
     Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes, PenalisedModel, PoissonRegression, Recipe,
     Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
 };

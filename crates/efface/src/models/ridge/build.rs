@@ -22,7 +22,7 @@ use super::gathered::GatheredRows;
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::sums::RidgeSums;
 use super::wide::subtract;
-use super::{Basis, Form, Ridge, RidgePenalty};
+use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
 use crate::random;
@@ -126,8 +126,9 @@ impl RidgeFrame {
         rows: &RowsIfNeeded<'_>,
     ) -> Result<DenseBody> {
         let par = par(self.settings.threads);
-        let FactoredSums { mut body, .. } = self.factored(form, sums, rows)?;
-        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations } = stored;
+        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations, factor, norms } =
+            stored;
+        let FactoredSums { mut body, .. } = self.factored_again(form, sums, factor, norms, rows)?;
         body.ledger.anchor = Arc::new(anchor);
         // What was stored holds, and storing it again must give the same bytes.
         if sums_error.is_finite() {
@@ -186,9 +187,8 @@ impl RidgeFrame {
         Ok(next)
     }
 
-    /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
-        let par = par(self.settings.threads);
+    /// The factor of sums that make sense.
+    fn factor(&self, sums: &RidgeSums) -> Result<Cholesky> {
         if !sums.is_finite() {
             return Err(Error::Overflow);
         }
@@ -196,7 +196,49 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        let factor = factor_of(&sums, &self.penalty, par)?;
+        factor_of(sums, &self.penalty, par(self.settings.threads))
+    }
+
+    /// Sums with their solver, and how good both are.
+    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
+        let factor = self.factor(&sums)?;
+        self.solved_by(form, sums, factor, None, rows)
+    }
+
+    /// The same for stored sums. A stored factor is taken where random vectors find that it is the factor of these sums:
+    /// updates for many requests may have worn it out, and then there is a new one.
+    fn factored_again(
+        &self,
+        form: Form,
+        sums: RidgeSums,
+        stored: Option<Cholesky>,
+        norms: Option<CurvatureNorms>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<FactoredSums> {
+        /// So much of a solve may be wrong; with a new factor it is a thousandth of that.
+        const WORN_OUT: f64 = 1e-9;
+        let mut sums = sums;
+        if let Some(stored) = stored {
+            let found = self.solved_by(form, sums, stored, norms, rows)?;
+            if found.body.ledger.quality.solver_error <= WORN_OUT {
+                return Ok(found);
+            }
+            sums = Arc::unwrap_or_clone(found.body.sums);
+        }
+        let factor = self.factor(&sums)?;
+        self.solved_by(form, sums, factor, norms, rows)
+    }
+
+    /// Sums with a solver made from their factor. Norms that are known need not be measured.
+    fn solved_by(
+        &self,
+        form: Form,
+        sums: RidgeSums,
+        factor: Cholesky,
+        norms: Option<CurvatureNorms>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<FactoredSums> {
+        let par = par(self.settings.threads);
         let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
@@ -204,7 +246,11 @@ impl RidgeFrame {
         let mut body = DenseBody::new(sums, solver);
         let factor = kept_factor.as_ref().or(body.solver.factor());
         let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
-        body.ledger.quality = body.measured_quality(&self.basis, self.settings.lambda, solver_error, par);
+        let norms = norms.unwrap_or_else(|| {
+            let (caller, spread) = body.curvature_norms(&self.basis, self.settings.lambda, None, par);
+            CurvatureNorms { caller, spread, carried: 1.0 }
+        });
+        body.ledger.quality = body.quality_with(norms, solver_error);
         Ok(FactoredSums { body, probes, kept_factor })
     }
 }
@@ -226,6 +272,9 @@ pub(crate) struct StoredLedger<'a> {
     pub(crate) left: Option<GatheredRows>,
     pub(crate) at_optimum: bool,
     pub(crate) refactorisations: usize,
+    /// The factor, where it was stored, and what was known of the norms of A⁻¹.
+    pub(crate) factor: Option<Cholesky>,
+    pub(crate) norms: Option<CurvatureNorms>,
 }
 
 /// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
@@ -321,25 +370,17 @@ impl DenseBody {
         PassFacts { spread: &self.sums.spread, weight, targets: self.sums.target_spread, residual }
     }
 
-    /// Measures how well the curvature is known.
-    pub(crate) fn measured_quality(
-        &self,
-        basis: &Basis,
-        lambda: f64,
-        solver_error: f64,
-        par: Par,
-    ) -> CurvatureQuality {
-        let (caller_norm, spread_norm) = self.curvature_norms(basis, lambda, None, par);
-        let width = basis.width() as f64;
+    /// How well the curvature is known, as far as norms and the error of solves tell.
+    fn quality_with(&self, norms: CurvatureNorms, solver_error: f64) -> CurvatureQuality {
         CurvatureQuality {
-            caller_norm,
-            spread_norm,
-            sums_error: self.sums.charge * width * spread_norm,
+            caller_norm: norms.caller,
+            spread_norm: norms.spread,
+            sums_error: self.sums.charge * self.sums.a.nrows() as f64 * norms.spread,
             settled_error: f64::INFINITY,
             solver_error,
             kept_error: 0.0,
             growth: 1.0,
-            carried_growth: 1.0,
+            carried_growth: norms.carried,
             measured_after: 0,
             solves_measured_after: 0,
         }
