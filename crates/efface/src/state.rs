@@ -15,8 +15,19 @@ use crate::family::Family;
 const DEPTH: usize = 32;
 
 /// Arrays that only changes need. Scores do without them, and they are no parameters.
-const WORKING_ARRAYS: [&str; 11] =
-    ["a", "a_low", "factor", "b", "support", "spread", "anchor", "gradient", "gradient_low", "hessian", "gram"];
+const WORKING_ARRAYS: [&str; 11] = [
+    "a",
+    "a_low",
+    "factor",
+    "b",
+    "support",
+    "spread",
+    "anchor",
+    "gradient",
+    "gradient_low",
+    "hessian",
+    "gram",
+];
 
 /// Arrays that were read off the rows of a fit and stay when rows leave: the units of the columns, and the weights with which a
 /// softmax holds the sum over its classes.

@@ -30,7 +30,8 @@ impl FormCost {
         let fit = watch.seconds();
         let chosen = model.form();
         let state = model.to_state().ok()?;
-        let bytes = 8.0 * (state.a.len() + state.a_low.len() + state.factor.len() + 4 * state.theta.len()) as f64;
+        let bytes =
+            8.0 * (state.a.len() + state.a_low.len() + state.factor.len() + 4 * state.theta.len()) as f64;
         let times = (0..3).map(|i| {
             // A command of the iterative form reads all rows, and of the others only those that leave.
             let beforehand = (chosen != Form::Iterative).then(|| rows.clone());

@@ -40,7 +40,8 @@ impl Cholesky {
     /// The factor whose lower triangle this is; None where it cannot be one of a positive definite matrix.
     pub(crate) fn from_lower(lower: Mat<f64>) -> Option<Self> {
         let n = lower.nrows();
-        let sound = (0..n).all(|j| lower[(j, j)] > 0.0 && lower.col_as_slice(j)[j..].iter().all(|x| x.is_finite()));
+        let sound =
+            (0..n).all(|j| lower[(j, j)] > 0.0 && lower.col_as_slice(j)[j..].iter().all(|x| x.is_finite()));
         sound.then_some(Self { lower })
     }
 

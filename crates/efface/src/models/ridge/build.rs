@@ -19,6 +19,7 @@ use super::change::{RidgeChange, apply_signs};
 use super::curvature::{CurvatureSolver, KeptSource, factor_of};
 use super::dense::{DenseBody, HOPELESS, clear};
 use super::gathered::GatheredRows;
+use super::refine::{RefinementPlan, WORTH_IT, refine};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::sums::RidgeSums;
 use super::wide::subtract;
@@ -41,9 +42,6 @@ const ROOM: f64 = 1.0 / 64.0;
 
 /// The share of the tolerance that a request which factors anew may use up before it reads the rows.
 const ROOM_OF_REQUEST: f64 = 1.0 / 8.0;
-
-/// A refinement that does not at least halve the bound is the last one.
-const WORTH_IT: f64 = 0.5;
 
 /// A recipe and the coordinates that it is carried out in.
 #[derive(Debug, Clone)]
@@ -387,53 +385,6 @@ impl DenseBody {
     }
 }
 
-/// When to stop refining.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RefinementPlan {
-    /// The relative bound that is good enough.
-    pub(crate) goal: f64,
-    /// Steps to take even if it was good enough before them.
-    pub(crate) least: usize,
-    pub(crate) most: usize,
-}
-
-/// Newton steps θ − A⁻¹g as long as they pay. Leaves the best parameters and what is known of them; returns the steps that
-/// led there. `survey` finds the gradient.
-pub(crate) fn refine(
-    ledger: &mut DistanceLedger,
-    theta: &mut Mat<f64>,
-    basis: &Basis,
-    unsupported: &[usize],
-    plan: RefinementPlan,
-    survey: &mut dyn FnMut(&mut DistanceLedger, &Mat<f64>) -> Result<GradientSurvey>,
-    solve: &dyn Fn(&Mat<f64>) -> Mat<f64>,
-) -> Result<usize> {
-    let mut candidate = theta.clone();
-    let mut best = f64::INFINITY;
-    let mut steps = 0;
-    for round in 0..=plan.most {
-        let mut noted = ledger.clone();
-        let found = survey(&mut noted, &candidate)?;
-        let solved = solve(&found.gradient);
-        noted.note(&found, &solved, basis);
-        let reached = noted.relative(basis, &candidate);
-        let pays = reached <= WORTH_IT * best;
-        if round == 0 || reached < best {
-            *ledger = noted;
-            theta.copy_from(&candidate);
-            steps = round;
-        }
-        let enough = round >= plan.least && (reached <= plan.goal || !pays);
-        if enough || !solved.norm_max().is_finite() {
-            break;
-        }
-        best = best.min(reached);
-        candidate = &candidate - solved;
-        clear(&mut candidate, unsupported);
-    }
-    Ok(steps)
-}
-
 /// A body that is being improved with its rows at hand.
 struct StoredQuality<'a> {
     frame: &'a RidgeFrame,
@@ -524,7 +475,8 @@ impl StoredQuality<'_> {
             });
             Ok(GradientSurvey { gradient, hidden: per_spread * spread_error, solve_error: 0.0 })
         };
-        let plan = RefinementPlan { goal: self.frame.settings.tolerance / 16.0, least: 0, most: MOST_PASSES };
+        let goal = self.frame.settings.tolerance / 16.0;
+        let plan = RefinementPlan { goal, least: 0, most: MOST_PASSES };
         let solve = |gradient: &Mat<f64>| body.solve(gradient, None, self.par);
         refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
         self.body.ledger = ledger;

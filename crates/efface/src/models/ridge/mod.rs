@@ -22,6 +22,7 @@ mod leave_one_out;
 mod long_sums;
 mod methods;
 mod parts;
+mod refine;
 mod rescaled;
 mod row_pass;
 mod settings;

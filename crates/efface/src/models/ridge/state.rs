@@ -320,9 +320,9 @@ impl RidgeModel {
             left,
             at_optimum: state.at_optimum,
             refactorisations: state.refactorisations,
-            factor: Some(&state.factor).filter(|factor| !factor.is_empty()).and_then(|factor| {
-                Cholesky::from_lower(triangle_alone(factor, width))
-            }),
+            factor: Some(&state.factor)
+                .filter(|factor| !factor.is_empty())
+                .and_then(|factor| Cholesky::from_lower(triangle_alone(factor, width))),
             norms: state.accuracy.norms,
         };
         let body = coordinates.restore(form, sums, anchor, stored, &source)?;

@@ -79,7 +79,8 @@ fn a_factor_of_other_sums_is_not_believed() {
     short.factor.pop();
     assert!(matches!(RidgeModel::from_state(&short), Err(Error::Damaged(_))));
     let mut senseless = right;
-    senseless.accuracy.norms = senseless.accuracy.norms.map(|norms| super::CurvatureNorms { caller: -1.0, ..norms });
+    senseless.accuracy.norms =
+        senseless.accuracy.norms.map(|norms| super::CurvatureNorms { caller: -1.0, ..norms });
     assert!(matches!(RidgeModel::from_state(&senseless), Err(Error::Damaged(_))));
 }
 
