@@ -1,6 +1,6 @@
 """The Python package beside scikit-learn, in one run: fits, forgetting one row, and what a call costs over Rust.
 
-    python package.py [fit] [forget] [call]
+    python package.py [fit] [forget] [call] [stream]
 
 Times are the least of several runs, the two sides in turn, so that other work on the machine weighs on both. Both have one
 thread: OpenBLAS with more of them waits by spinning, and suffers out of proportion on a busy machine.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import time
 
@@ -150,7 +151,15 @@ def calls():
         print(f"| {rows:,} × {width} | {form} | {a:.1f} µs | {b:.1f} µs | {b - a:.1f} µs |", flush=True)
 
 
-PARTS = {"fit": fits, "forget": forgets, "call": calls}
+def streams():
+    """One row after another, beside what numpy takes for its closed forms on the same table."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "speed.py")
+    for width, rows, count in [(1000, 12_000, 10_000), (3000, 12_000, 2000)]:
+        print(f"\n## {count:,} rows forgotten one after another from Python, {rows:,} × {width:,}\n", flush=True)
+        subprocess.run([sys.executable, script, "stream", str(width), str(rows), str(count)], check=True)
+
+
+PARTS = {"fit": fits, "forget": forgets, "call": calls, "stream": streams}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

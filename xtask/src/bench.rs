@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{classifiers, data, methods, networks, package, python, root, speed, torture};
+use crate::{classifiers, data, machine, methods, networks, package, python, root, speed, torture};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -20,6 +20,9 @@ const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
 const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if !args.is_empty() {
+        machine::print();
+    }
     match args.first().map(String::as_str) {
         None => {
             for part in ["deletion", "flat", "memory", "drift", "injection", "fit", "stream", "forms"] {
@@ -42,8 +45,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("drift") => drift(),
         Some("fit") => speed::fit(&args[1..]),
         Some("stream") => speed::stream(&args[1..]),
-        Some("forms") => speed::forms(),
-        Some("disk") => data::disk(),
+        Some("forms") => speed::forms(&args[1..]),
+        Some("disk") => data::disk(&args[1..]),
         Some("compare") => speed::compare(&args[1..]),
         Some("injection") => injection(),
         Some("data") => data::run(args.get(1).map(String::as_str)),

@@ -31,8 +31,10 @@ fn on_data(script: &str, part: &str, folder: Option<&str>) -> Result<()> {
 }
 
 /// Where the time of `efface forget` goes, from start to exit.
-pub(crate) fn disk() -> Result<()> {
-    let printed = python::script("disk.py", &[&built_command()?], 1)?;
+pub(crate) fn disk(args: &[String]) -> Result<()> {
+    let command = built_command()?;
+    let line: Vec<&str> = std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
+    let printed = python::script("disk.py", &line, 1)?;
     print!("\n## `efface forget` as a command\n\n{printed}");
     Ok(())
 }

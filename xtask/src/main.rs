@@ -5,6 +5,7 @@ mod claims;
 mod classifiers;
 mod crates;
 mod data;
+mod machine;
 mod methods;
 mod networks;
 mod package;
@@ -33,13 +34,13 @@ cargo xtask <command>
   crates         whether the crates meant for crates.io can be packed
   bench [part]   measured tables beside numpy, scikit-learn and the paper
                  parts: deletion [D …], flat, memory, drift, injection, fit [N D], stream [D …], forms; all without one
-                        fit and stream take --threads T or 1,2,4
-                        disk: where the time of `efface forget` as a command goes
+                        fit, stream and forms take --threads T or 1,2,4
+                        disk [--wide]: where the time of `efface forget` as a command goes; --wide: with a factor of 10,000 columns
                         compare [--record]: this commit against the figures in xtask/bench/recorded.json
                         data [DIR]: the command on real data; methods [DIR]: every method on real data
                         pipelines [DIR]: whole pipelines that forget, beside scikit-learn's refitted
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
-                        python [PART]: the Python package beside scikit-learn; parts: fit, forget, call
+                        python [PART]: the Python package beside scikit-learn and numpy; parts: fit, forget, call, stream
                         serve [SECONDS]: the service under load, beside a bare handler
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage

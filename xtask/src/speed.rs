@@ -124,11 +124,12 @@ pub(crate) fn fit(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `forms`.
-pub(crate) fn forms() -> Result<()> {
-    let all = measure("speed", &["forms", "--json", "yes"])?;
+/// `forms [--threads T]`.
+pub(crate) fn forms(args: &[String]) -> Result<()> {
+    let threads = flag(args, "--threads", "1");
+    let all = measure("speed", &["forms", "--threads", threads, "--json", "yes"])?;
     println!("\n## The choice of form\n");
-    print_machine(&all, "1");
+    print_machine(&all, threads);
     println!(
         "| table | `auto` takes | fit | forget, stored model to stored model | MB | the other form | fit | forget | MB | chosen ÷ best | forget ÷ fit |\n|{}",
         "---|".repeat(11)
@@ -165,7 +166,7 @@ struct RecordedFigures {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct RecordedFigure {
     ratio: f64,
-    /// The largest over the least of the runs, less 1.
+    /// The second least of the runs over the least, less 1.
     spread: f64,
 }
 
@@ -190,22 +191,38 @@ pub(crate) fn compare(args: &[String]) -> Result<()> {
             continue;
         };
         let change = now.ratio / before.ratio;
-        let noise = NOISE.max(3.0 * before.spread.max(now.spread));
-        let mark = if change > 1.0 + noise {
-            "**slower**"
-        } else if change < 1.0 / (1.0 + noise) {
-            "faster"
-        } else {
-            ""
-        };
+        let mark = now.against(before);
         println!("| {name} | {:.2} | {:.2} | {change:.2} | {mark} |", before.ratio, now.ratio);
     }
     Ok(())
 }
 
-/// Runs what is compared, three times each; a figure is the median of the ratios.
+impl RecordedFigure {
+    /// The figure of several runs. Other work on the machine makes a run slower and never faster, so that the least counts, and
+    /// how near the next one came to it says how much that is worth.
+    fn of(mut ratios: Vec<f64>) -> Self {
+        ratios.sort_by(f64::total_cmp);
+        let least = ratios.first().copied().unwrap_or(f64::NAN);
+        Self { ratio: least, spread: ratios.get(1).map_or(f64::INFINITY, |next| next / least - 1.0) }
+    }
+
+    /// How this figure is marked beside one recorded before.
+    fn against(&self, before: &Self) -> &'static str {
+        let change = self.ratio / before.ratio;
+        let noise = NOISE.max(3.0 * before.spread.max(self.spread));
+        if change > 1.0 + noise {
+            "**slower**"
+        } else if change < 1.0 / (1.0 + noise) {
+            "faster"
+        } else {
+            ""
+        }
+    }
+}
+
+/// Runs what is compared, several times each.
 fn figures() -> Result<RecordedFigures> {
-    const RUNS: usize = 3;
+    const RUNS: usize = 4;
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut machine = String::new();
     for _ in 0..RUNS {
@@ -225,15 +242,26 @@ fn figures() -> Result<RecordedFigures> {
             all.entry(name).or_default().push(number(line, "fit/XᵀX"));
         }
     }
-    let figures = all.into_iter().map(|(name, mut ratios)| {
-        ratios.sort_by(f64::total_cmp);
-        let spread = ratios[ratios.len() - 1] / ratios[0] - 1.0;
-        (name, RecordedFigure { ratio: ratios[ratios.len() / 2], spread })
-    });
+    let figures = all.into_iter().map(|(name, ratios)| (name, RecordedFigure::of(ratios)));
     let commit = std::process::Command::new("git")
         .args(["rev-parse", "--short", "HEAD"])
         .current_dir(root()?)
         .output()?;
     let commit = String::from_utf8_lossy(&commit.stdout).trim().to_string();
     Ok(RecordedFigures { machine, commit, figures: figures.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_slower_is_marked_and_what_varies_is_not() {
+        let before = RecordedFigure::of(vec![1.02, 1.0, 1.7]);
+        assert_eq!(RecordedFigure::of(vec![1.31, 1.3, 2.0]).against(&before), "**slower**");
+        assert_eq!(RecordedFigure::of(vec![0.7, 0.69, 1.5]).against(&before), "faster");
+        assert_eq!(RecordedFigure::of(vec![1.1, 1.12, 3.0]).against(&before), "");
+        // Runs so far apart say nothing about a third more.
+        assert_eq!(RecordedFigure::of(vec![1.3, 1.8, 2.0]).against(&before), "");
+    }
 }

@@ -57,9 +57,9 @@ pub use fitted::Fitted;
 pub use hint::{Hint, Setting};
 pub use methods::{Method, TakesMethods};
 pub use models::{
-    Aggregation, BernoulliNb, Classes, ComplementNb, Form, GaussianNb, KMeans, KMeansModel, LinearSvm,
-    Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes, PenalisedModel, PoissonRegression, Recipe,
-    Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
+    Aggregation, BernoulliNb, Classes, ComplementNb, CurvatureNorms, Form, GaussianNb, KMeans, KMeansModel,
+    LinearSvm, Logistic, LogisticModel, Model, MultinomialNb, NaiveBayes, PenalisedModel, PoissonRegression,
+    Recipe, Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
 };
 pub use not_covered::{LeftBehind, NotCovered};
 pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare};

@@ -15,8 +15,19 @@ use crate::family::Family;
 const DEPTH: usize = 32;
 
 /// Arrays that only changes need. Scores do without them, and they are no parameters.
-const WORKING_ARRAYS: [&str; 10] =
-    ["a", "a_low", "b", "support", "spread", "anchor", "gradient", "gradient_low", "hessian", "gram"];
+const WORKING_ARRAYS: [&str; 11] = [
+    "a",
+    "a_low",
+    "factor",
+    "b",
+    "support",
+    "spread",
+    "anchor",
+    "gradient",
+    "gradient_low",
+    "hessian",
+    "gram",
+];
 
 /// Arrays that were read off the rows of a fit and stay when rows leave: the units of the columns, and the weights with which a
 /// softmax holds the sum over its classes.
@@ -33,7 +44,8 @@ pub enum StateArray {
 }
 
 impl StateArray {
-    fn bytes(&self) -> usize {
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
         let count = match self {
             Self::Numbers(values) => values.len(),
             Self::Counts(values) => values.len(),

@@ -245,10 +245,11 @@ impl Manifest {
 /// order of their names. The arrays are little-endian.
 fn parameters_hash(parts: &[ArrayHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
-    const OTHERS: [&str; 12] = [
+    const OTHERS: [&str; 13] = [
         "facts",
         "a",
         "a_low",
+        "factor",
         "b",
         "support",
         "spread",

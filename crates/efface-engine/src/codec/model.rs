@@ -208,9 +208,12 @@ fn check(store: &ModelStore, manifest: &Manifest, model: &Model) -> Result<()> {
 pub(crate) fn settle(model: &mut Model, evidence: &mut Evidence) -> Result<ModelState> {
     evidence.refactored |= model.settle()?.refactored;
     model.update_evidence(evidence);
-    // From the file, what comes first is all that was there before; a factor was made for this change.
-    evidence.precomputed.truncate(1);
-    Ok(model.to_state()?)
+    let state = model.to_state()?;
+    // Of what was computed beforehand, what comes first was in the file; a factor was, where the state has one, and was made for
+    // this change otherwise.
+    let has_factor = state.arrays.iter().any(|(name, array)| name == "factor" && array.bytes() > 0);
+    evidence.precomputed.truncate(if has_factor { 2 } else { 1 });
+    Ok(state)
 }
 
 /// The parameters of a model that can be stored with its sums as they were before `gone` rows left, and whether they

@@ -8,7 +8,7 @@ use faer::{Accum, Mat, MatRef, Par};
 use serde_json::json;
 
 use super::generated::{ColumnKind, GeneratedTable};
-use super::machine::TimeSummary;
+use super::machine::{RequestWatch, TimeSummary};
 use super::{BenchArguments, BenchTable};
 
 pub(crate) fn run(arguments: &BenchArguments) {
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &BenchArguments) {
         let mut square = Mat::<f64>::zeros(width, width);
         let xt = MatRef::from_column_major_slice(&x, width, rows);
         let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
-        let product = median(|| {
+        let product = median(threads, || {
             let lower = BlockStructure::TriangularLower;
             let full = BlockStructure::Rectangular;
             triangular::matmul(
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &BenchArguments) {
         };
         let taken = start.elapsed().as_secs_f64();
         let recipe = Ridge::new(1.0).threads(threads);
-        let fit = median(|| drop(recipe.fit(&kept).unwrap()));
+        let fit = median(threads, || drop(recipe.fit(&kept).unwrap()));
         table.line(&json!({
             "what": "fit", "n": rows, "d": width, "numbers": if single { "float32" } else { "float64" }, "threads": threads,
             "copy and check": taken, "fit": fit, "faer XᵀX": product, "fit/XᵀX": fit / product,
@@ -53,11 +53,12 @@ pub(crate) fn run(arguments: &BenchArguments) {
     }
 }
 
-fn median(mut work: impl FnMut()) -> f64 {
+/// With one thread processor time, which other programs do not lengthen.
+fn median(threads: usize, mut work: impl FnMut()) -> f64 {
     let times = (0..3).map(|_| {
-        let start = Instant::now();
+        let watch = RequestWatch::start(threads);
         work();
-        start.elapsed().as_secs_f64()
+        watch.seconds()
     });
     TimeSummary::of(times.collect()).p50
 }

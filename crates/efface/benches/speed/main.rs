@@ -1,6 +1,7 @@
 //! What a user of `Fitted` pays: the fit, one request of a stream, and every form in which curvature can be kept.
 //!
-//! `speed stream D [N COUNT] [--form F] [--columns independent|correlated]`, `speed fit N D [--single yes]`, `speed forms`, each with
+//! `speed stream D [N COUNT] [--form F] [--columns independent|correlated]`, `speed fit N D [--single yes]`, `speed forms [FIRST LAST]`,
+//! tables counting from 1, each with
 //! `--threads T` or `--threads 1,2,4`, printed as a table, or with `--json yes` as one line of JSON a measurement, which
 //! `cargo xtask bench` lays out beside numpy. The binary needs no other file: copy it to the machine that is to be measured.
 
@@ -99,7 +100,7 @@ fn main() {
         Some("forms") => forms::run(&arguments),
         // `cargo test --benches` and a bare `cargo bench` come here.
         _ => eprintln!(
-            "speed: stream D [N COUNT] [--form F] [--columns K] | fit N D [--single yes] | forms, with --threads T and --json yes"
+            "speed: stream D [N COUNT] [--form F] [--columns K] | fit N D [--single yes] | forms [FIRST LAST], with --threads T and --json yes"
         ),
     }
 }

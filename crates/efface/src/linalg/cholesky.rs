@@ -37,6 +37,28 @@ impl Cholesky {
         }
     }
 
+    /// The factor whose lower triangle this is; None where it cannot be one of a positive definite matrix.
+    pub(crate) fn from_lower(lower: Mat<f64>) -> Option<Self> {
+        let n = lower.nrows();
+        let sound =
+            (0..n).all(|j| lower[(j, j)] > 0.0 && lower.col_as_slice(j)[j..].iter().all(|x| x.is_finite()));
+        sound.then_some(Self { lower })
+    }
+
+    /// L; what stands above its diagonal means nothing.
+    pub(crate) fn lower(&self) -> &Mat<f64> {
+        &self.lower
+    }
+
+    /// Makes column and row `j` those of a variable that A joins to no other, `diagonal` being its entry of A.
+    pub(crate) fn set_apart(&mut self, j: usize, diagonal: f64) {
+        for k in 0..j {
+            self.lower[(j, k)] = 0.0;
+        }
+        self.lower.col_as_slice_mut(j)[j..].fill(0.0);
+        self.lower[(j, j)] = diagonal.sqrt();
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.lower.nrows()
     }

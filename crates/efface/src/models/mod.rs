@@ -26,7 +26,7 @@ pub use kmeans::{KMeans, KMeansModel};
 pub use logistic::{Logistic, LogisticModel, Softmax};
 pub use naive_bayes::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
 pub use penalised::{LinearSvm, PenalisedModel, PoissonRegression};
-pub use ridge::{Ridge, RidgeModel, RidgeState, SumsAccuracy};
+pub use ridge::{CurvatureNorms, Ridge, RidgeModel, RidgeState, SumsAccuracy};
 pub use sisa::{Aggregation, ShardRecipe, ShardedModel, ShardedRecipe, Sisa, SisaModel};
 
 use family::RegisteredFamily;

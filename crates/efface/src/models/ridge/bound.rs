@@ -21,7 +21,7 @@ use faer::{Mat, Par};
 use super::build::RidgeFrame;
 use super::change::{LongResiduals, RidgeChange, tight_joint_growth};
 use super::sums::{RidgeSums, SignedRows};
-use super::{Basis, DenseBody, RidgeModel};
+use super::{Basis, CurvatureNorms, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
 use crate::linalg::{UNIT, inverse_norm, two_sum};
 
@@ -70,6 +70,15 @@ pub(crate) struct CurvatureQuality {
 }
 
 impl CurvatureQuality {
+    /// What a file keeps of the norms; None while changes wait, because they are not of the settled sums then.
+    pub(crate) fn norms(&self) -> Option<CurvatureNorms> {
+        (self.measured_after == 0 && self.growth == 1.0).then_some(CurvatureNorms {
+            caller: self.caller_norm,
+            spread: self.spread_norm,
+            carried: self.carried_growth,
+        })
+    }
+
     /// The fraction of what it is applied to by which a solve can be wrong.
     pub(crate) fn error(&self) -> f64 {
         (self.sums_error + self.solver_error) * self.growth

@@ -19,10 +19,11 @@ use super::change::{RidgeChange, apply_signs};
 use super::curvature::{CurvatureSolver, KeptSource, factor_of};
 use super::dense::{DenseBody, HOPELESS, clear};
 use super::gathered::GatheredRows;
+use super::refine::{RefinementPlan, WORTH_IT, refine};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::sums::RidgeSums;
 use super::wide::subtract;
-use super::{Basis, Form, Ridge, RidgePenalty};
+use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
 use crate::random;
@@ -41,9 +42,6 @@ const ROOM: f64 = 1.0 / 64.0;
 
 /// The share of the tolerance that a request which factors anew may use up before it reads the rows.
 const ROOM_OF_REQUEST: f64 = 1.0 / 8.0;
-
-/// A refinement that does not at least halve the bound is the last one.
-const WORTH_IT: f64 = 0.5;
 
 /// A recipe and the coordinates that it is carried out in.
 #[derive(Debug, Clone)]
@@ -126,8 +124,9 @@ impl RidgeFrame {
         rows: &RowsIfNeeded<'_>,
     ) -> Result<DenseBody> {
         let par = par(self.settings.threads);
-        let FactoredSums { mut body, .. } = self.factored(form, sums, rows)?;
-        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations } = stored;
+        let StoredLedger { theta, sums_error, distance, left, at_optimum, refactorisations, factor, norms } =
+            stored;
+        let FactoredSums { mut body, .. } = self.factored_again(form, sums, factor, norms, rows)?;
         body.ledger.anchor = Arc::new(anchor);
         // What was stored holds, and storing it again must give the same bytes.
         if sums_error.is_finite() {
@@ -186,9 +185,8 @@ impl RidgeFrame {
         Ok(next)
     }
 
-    /// Sums with their solver, and how good both are.
-    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
-        let par = par(self.settings.threads);
+    /// The factor of sums that make sense.
+    fn factor(&self, sums: &RidgeSums) -> Result<Cholesky> {
         if !sums.is_finite() {
             return Err(Error::Overflow);
         }
@@ -196,7 +194,49 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        let factor = factor_of(&sums, &self.penalty, par)?;
+        factor_of(sums, &self.penalty, par(self.settings.threads))
+    }
+
+    /// Sums with their solver, and how good both are.
+    fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
+        let factor = self.factor(&sums)?;
+        self.solved_by(form, sums, factor, None, rows)
+    }
+
+    /// The same for stored sums. A stored factor is taken where random vectors find that it is the factor of these sums:
+    /// updates for many requests may have worn it out, and then there is a new one.
+    fn factored_again(
+        &self,
+        form: Form,
+        sums: RidgeSums,
+        stored: Option<Cholesky>,
+        norms: Option<CurvatureNorms>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<FactoredSums> {
+        /// So much of a solve may be wrong; with a new factor it is a thousandth of that.
+        const WORN_OUT: f64 = 1e-9;
+        let mut sums = sums;
+        if let Some(stored) = stored {
+            let found = self.solved_by(form, sums, stored, norms, rows)?;
+            if found.body.ledger.quality.solver_error <= WORN_OUT {
+                return Ok(found);
+            }
+            sums = Arc::unwrap_or_clone(found.body.sums);
+        }
+        let factor = self.factor(&sums)?;
+        self.solved_by(form, sums, factor, norms, rows)
+    }
+
+    /// Sums with a solver made from their factor. Norms that are known need not be measured.
+    fn solved_by(
+        &self,
+        form: Form,
+        sums: RidgeSums,
+        factor: Cholesky,
+        norms: Option<CurvatureNorms>,
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<FactoredSums> {
+        let par = par(self.settings.threads);
         let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
@@ -204,7 +244,11 @@ impl RidgeFrame {
         let mut body = DenseBody::new(sums, solver);
         let factor = kept_factor.as_ref().or(body.solver.factor());
         let solver_error = factor.map_or(f64::INFINITY, |factor| probes.solver_error(&body, factor, par));
-        body.ledger.quality = body.measured_quality(&self.basis, self.settings.lambda, solver_error, par);
+        let norms = norms.unwrap_or_else(|| {
+            let (caller, spread) = body.curvature_norms(&self.basis, self.settings.lambda, None, par);
+            CurvatureNorms { caller, spread, carried: 1.0 }
+        });
+        body.ledger.quality = body.quality_with(norms, solver_error);
         Ok(FactoredSums { body, probes, kept_factor })
     }
 }
@@ -226,6 +270,9 @@ pub(crate) struct StoredLedger<'a> {
     pub(crate) left: Option<GatheredRows>,
     pub(crate) at_optimum: bool,
     pub(crate) refactorisations: usize,
+    /// The factor, where it was stored, and what was known of the norms of A⁻¹.
+    pub(crate) factor: Option<Cholesky>,
+    pub(crate) norms: Option<CurvatureNorms>,
 }
 
 /// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
@@ -321,76 +368,21 @@ impl DenseBody {
         PassFacts { spread: &self.sums.spread, weight, targets: self.sums.target_spread, residual }
     }
 
-    /// Measures how well the curvature is known.
-    pub(crate) fn measured_quality(
-        &self,
-        basis: &Basis,
-        lambda: f64,
-        solver_error: f64,
-        par: Par,
-    ) -> CurvatureQuality {
-        let (caller_norm, spread_norm) = self.curvature_norms(basis, lambda, None, par);
-        let width = basis.width() as f64;
+    /// How well the curvature is known, as far as norms and the error of solves tell.
+    fn quality_with(&self, norms: CurvatureNorms, solver_error: f64) -> CurvatureQuality {
         CurvatureQuality {
-            caller_norm,
-            spread_norm,
-            sums_error: self.sums.charge * width * spread_norm,
+            caller_norm: norms.caller,
+            spread_norm: norms.spread,
+            sums_error: self.sums.charge * self.sums.a.nrows() as f64 * norms.spread,
             settled_error: f64::INFINITY,
             solver_error,
             kept_error: 0.0,
             growth: 1.0,
-            carried_growth: 1.0,
+            carried_growth: norms.carried,
             measured_after: 0,
             solves_measured_after: 0,
         }
     }
-}
-
-/// When to stop refining.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RefinementPlan {
-    /// The relative bound that is good enough.
-    pub(crate) goal: f64,
-    /// Steps to take even if it was good enough before them.
-    pub(crate) least: usize,
-    pub(crate) most: usize,
-}
-
-/// Newton steps θ − A⁻¹g as long as they pay. Leaves the best parameters and what is known of them; returns the steps that
-/// led there. `survey` finds the gradient.
-pub(crate) fn refine(
-    ledger: &mut DistanceLedger,
-    theta: &mut Mat<f64>,
-    basis: &Basis,
-    unsupported: &[usize],
-    plan: RefinementPlan,
-    survey: &mut dyn FnMut(&mut DistanceLedger, &Mat<f64>) -> Result<GradientSurvey>,
-    solve: &dyn Fn(&Mat<f64>) -> Mat<f64>,
-) -> Result<usize> {
-    let mut candidate = theta.clone();
-    let mut best = f64::INFINITY;
-    let mut steps = 0;
-    for round in 0..=plan.most {
-        let mut noted = ledger.clone();
-        let found = survey(&mut noted, &candidate)?;
-        let solved = solve(&found.gradient);
-        noted.note(&found, &solved, basis);
-        let reached = noted.relative(basis, &candidate);
-        let pays = reached <= WORTH_IT * best;
-        if round == 0 || reached < best {
-            *ledger = noted;
-            theta.copy_from(&candidate);
-            steps = round;
-        }
-        let enough = round >= plan.least && (reached <= plan.goal || !pays);
-        if enough || !solved.norm_max().is_finite() {
-            break;
-        }
-        best = best.min(reached);
-        candidate = &candidate - solved;
-        clear(&mut candidate, unsupported);
-    }
-    Ok(steps)
 }
 
 /// A body that is being improved with its rows at hand.
@@ -483,7 +475,8 @@ impl StoredQuality<'_> {
             });
             Ok(GradientSurvey { gradient, hidden: per_spread * spread_error, solve_error: 0.0 })
         };
-        let plan = RefinementPlan { goal: self.frame.settings.tolerance / 16.0, least: 0, most: MOST_PASSES };
+        let goal = self.frame.settings.tolerance / 16.0;
+        let plan = RefinementPlan { goal, least: 0, most: MOST_PASSES };
         let solve = |gradient: &Mat<f64>| body.solve(gradient, None, self.par);
         refine(&mut ledger, theta, basis, &unsupported, plan, &mut survey, &solve)?;
         self.body.ledger = ledger;

@@ -143,6 +143,19 @@ impl CurvatureSolver {
         }
     }
 
+    /// Makes the factor know what the sums do: that these columns have no row any more. An update leaves rounding noise there,
+    /// which tells which columns the rows that left had.
+    pub(crate) fn set_apart(this: &mut Arc<Self>, columns: &[usize], sums: &RidgeSums) {
+        if columns.is_empty() {
+            return;
+        }
+        if let Self::Factor(factor) | Self::Rows { factor, .. } = Arc::make_mut(this) {
+            for &j in columns.iter().filter(|&&j| sums.a[(j, j)] > 0.0) {
+                factor.set_apart(j, sums.a[(j, j)]);
+            }
+        }
+    }
+
     pub(crate) fn precomputed(&self, width: usize) -> Vec<(&'static str, usize)> {
         let square = width * width * 8;
         match self {

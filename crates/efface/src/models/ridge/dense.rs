@@ -11,9 +11,10 @@ use faer::Mat;
 
 use super::before::BodyBefore;
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor};
-use super::build::{BuiltBody, RefinementPlan, RidgeFrame, refine};
+use super::build::{BuiltBody, RidgeFrame};
 use super::change::{LongResiduals, RidgeChange, WaitingChanges, joint_growth};
 use super::curvature::{CurvatureSolver, factor_of};
+use super::refine::{RefinementPlan, refine};
 use super::sums::{RidgeSums, SignedRows};
 use super::{Form, GatheredRows, Ridge, RidgeBody, RidgeModel, RidgePenalty, Step};
 use crate::error::{Error, Result};

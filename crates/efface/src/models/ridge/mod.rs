@@ -22,18 +22,21 @@ mod leave_one_out;
 mod long_sums;
 mod methods;
 mod parts;
+mod refine;
 mod rescaled;
 mod row_pass;
 mod settings;
 mod settle;
 mod state;
+#[cfg(test)]
+mod state_tests;
 pub(crate) mod sums;
 pub(crate) mod wide;
 
 pub use super::form::Form;
 pub use methods::{leave_out_predictions, printed_form};
 pub use settings::Ridge;
-pub use state::{RidgeState, SumsAccuracy};
+pub use state::{CurvatureNorms, RidgeState, SumsAccuracy};
 
 use std::sync::Arc;
 

@@ -36,6 +36,13 @@ impl DenseBody {
         }
         // The solver changes last of what can fail, and only when nothing does.
         let refactored = CurvatureSolver::follow(&mut self.solver, &sums, &all, &moved, fresh, frame)?;
+        let support = sums.support.iter().zip(&self.sums.support);
+        let emptied: Vec<usize> = support
+            .enumerate()
+            .filter(|(_, (now, before))| **now == 0 && **before > 0)
+            .map(|(j, _)| j)
+            .collect();
+        CurvatureSolver::set_apart(&mut self.solver, &emptied, &sums);
         self.sums = Arc::new(sums);
         self.pending.clear();
         let growth = self.ledger.waiting_growth.sqrt();

@@ -13,10 +13,12 @@ use super::sums::RidgeSums;
 use super::{Basis, EnergyBound, Form, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty, WideBody};
 use crate::error::{Error, Result};
 use crate::family::Family;
+use crate::linalg::Cholesky;
 use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 
-/// What has to be stored of a settled model. The factor, the inverse and the kept rows are made again from it.
+/// What has to be stored of a settled model. The inverse and the kept rows are made again from it, and so is the factor where
+/// that costs less than moving it to a disk and back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RidgeState {
     /// The recipe, with the form resolved.
@@ -37,6 +39,8 @@ pub struct RidgeState {
     pub a: Vec<f64>,
     /// What the lower triangle of A lacks to the true sums; empty where that is not kept.
     pub a_low: Vec<f64>,
+    /// The lower triangle of the Cholesky factor of A, column after column; empty where it is made anew.
+    pub factor: Vec<f64>,
     /// b, column after column; empty for the iterative form.
     pub b: Vec<f64>,
     /// Rows per column that are not zero; empty for the iterative form.
@@ -87,6 +91,28 @@ pub struct SumsAccuracy {
     /// The distance of the parameters to the minimum in the caller's coordinates, but for the rounding of handing them out;
     /// after an approximate method, that of the minimum as it was computed.
     pub distance: f64,
+    /// What was measured of A; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norms: Option<CurvatureNorms>,
+}
+
+/// Upper bounds on norms of A⁻¹, which take two dozen solves to find.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurvatureNorms {
+    /// In the caller's coordinates.
+    pub caller: f64,
+    /// In units of the columns' spreads.
+    pub spread: f64,
+    /// By how much both were carried beyond what was measured.
+    pub carried: f64,
+}
+
+impl CurvatureNorms {
+    fn is_sound(&self) -> bool {
+        [self.caller, self.spread].iter().all(|norm| norm.is_finite() && *norm > 0.0)
+            && self.carried.is_finite()
+            && self.carried >= 1.0
+    }
 }
 
 impl SumsAccuracy {
@@ -100,6 +126,7 @@ impl SumsAccuracy {
             anchor_error: 0.0,
             anchor_spread_error: 0.0,
             distance: f64::MAX,
+            norms: None,
         }
     }
 
@@ -107,6 +134,7 @@ impl SumsAccuracy {
         let errors =
             [self.charge, self.b_charge, self.sums_error, self.anchor_error, self.anchor_spread_error];
         errors.iter().chain(&[self.target_spread, self.distance]).all(|bound| *bound >= 0.0)
+            && self.norms.is_none_or(|norms| norms.is_sound())
     }
 }
 
@@ -129,6 +157,7 @@ impl RidgeModel {
             theta: columns(&self.theta),
             a: Vec::new(),
             a_low: Vec::new(),
+            factor: Vec::new(),
             b: Vec::new(),
             support: Vec::new(),
             spread: Vec::new(),
@@ -148,6 +177,9 @@ impl RidgeModel {
             }
             state.a = lower_triangle(&body.sums.a);
             state.a_low = body.sums.low.as_ref().map_or_else(Vec::new, lower_triangle);
+            if let Some(factor) = body.solver.factor().filter(|_| Form::keeps_factor(self.basis.width())) {
+                state.factor = lower_triangle(factor.lower());
+            }
             state.b = columns(&body.sums.b);
             state.support = body.sums.support.clone();
             let ledger = &body.ledger;
@@ -164,6 +196,7 @@ impl RidgeModel {
                 anchor_error: anchor.error.min(f64::MAX),
                 anchor_spread_error: anchor.spread_error.min(f64::MAX),
                 distance: ledger.distance_to_energy_minimum().min(f64::MAX),
+                norms: ledger.quality.norms().filter(CurvatureNorms::is_sound),
             };
             state.at_optimum = ledger.at_optimum;
         }
@@ -181,7 +214,7 @@ impl RidgeModel {
         (columns(&self.theta), at_optimum)
     }
 
-    /// The model from its arrays; the factor is made here, O(d³/3). The rows form keeps rows, which are not in a state: such
+    /// The model from its arrays; the factor is made here, O(d³/3), where it is not one of them or not that of the sums. The rows form keeps rows, which are not in a state: such
     /// a model comes back in the factor form. See [`from_state_with_rows`](Self::from_state_with_rows).
     pub fn from_state(state: &RidgeState) -> Result<Self> {
         Self::restore(state, None, None)
@@ -232,6 +265,7 @@ impl RidgeModel {
             || state.b.len() != width * outputs
             || !(state.a_low.is_empty() || state.a_low.len() == state.a.len())
             || state.a_low.iter().any(|v| !v.is_finite())
+            || !(state.factor.is_empty() || state.factor.len() == state.a.len())
             || state.support.len() != width
             || state.spread.len() != width
             || state.anchor.len() != width * outputs
@@ -286,6 +320,10 @@ impl RidgeModel {
             left,
             at_optimum: state.at_optimum,
             refactorisations: state.refactorisations,
+            factor: Some(&state.factor)
+                .filter(|factor| !factor.is_empty())
+                .and_then(|factor| Cholesky::from_lower(triangle_alone(factor, width))),
+            norms: state.accuracy.norms,
         };
         let body = coordinates.restore(form, sums, anchor, stored, &source)?;
         Ok(frame(theta, RidgeBody::Dense(body)))
@@ -328,6 +366,7 @@ impl RidgeState {
             ("inverse_scale", self.inverse_scale),
             ("a", self.a),
             ("a_low", self.a_low),
+            ("factor", self.factor),
             ("b", self.b),
             ("spread", self.spread),
             ("anchor", self.anchor),
@@ -355,6 +394,7 @@ impl RidgeState {
             theta: numbers("theta"),
             a: numbers("a"),
             a_low: numbers("a_low"),
+            factor: numbers("factor"),
             b: numbers("b"),
             spread: numbers("spread"),
             anchor: numbers("anchor"),
@@ -394,6 +434,8 @@ impl RidgeState {
         let sums = RidgeSums::gather(&*rows.all()?, &basis, &penalty.values, par)?;
         state.a = lower_triangle(&sums.a);
         state.a_low = Vec::new();
+        state.factor = Vec::new();
+        state.accuracy.norms = None;
         state.b = columns(&sums.b);
         state.accuracy.charge = sums.charge;
         state.accuracy.b_charge = sums.b_charge;
@@ -404,7 +446,7 @@ impl RidgeState {
     }
 }
 
-fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
+pub(super) fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
     let width = a.ncols();
     let mut values = Vec::with_capacity(width * (width + 1) / 2);
     for j in 0..width {
@@ -415,13 +457,19 @@ fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
 
 /// The inverse of [`lower_triangle`].
 fn from_lower_triangle(values: &[f64], width: usize) -> Mat<f64> {
+    let mut a = triangle_alone(values, width);
+    crate::linalg::mirror_lower(a.as_mut());
+    a
+}
+
+/// The same with zeros above the diagonal.
+fn triangle_alone(values: &[f64], width: usize) -> Mat<f64> {
     let mut a = Mat::zeros(width, width);
     let mut at = 0;
     for j in 0..width {
         a.col_as_slice_mut(j)[j..].copy_from_slice(&values[at..at + width - j]);
         at += width - j;
     }
-    crate::linalg::mirror_lower(a.as_mut());
     a
 }
 

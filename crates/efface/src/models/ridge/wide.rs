@@ -17,8 +17,8 @@ use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, Ro
 use super::{Basis, EnergyBound, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::linalg::{CgSettings, DoubleWord, UNIT, by_diagonal, conjugate_gradients, norm};
-use crate::rows::{RowId, RowStore, RowView, Rows};
+use crate::linalg::{CgSettings, DoubleWord, UNIT, add_scaled, by_diagonal, conjugate_gradients, dot, norm};
+use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// The relative residual at which conjugate gradients stop and the gradient is computed anew.
 const STEP_ACCURACY: f64 = 1e-9;
@@ -35,6 +35,8 @@ pub(crate) struct WideBody {
 pub(crate) struct RowOperator<'a> {
     rows: Cow<'a, Rows>,
     gone: HashSet<RowId>,
+    /// The places of the rows that are gone among all, ascending.
+    gone_at: Vec<usize>,
     new: Option<&'a Rows>,
     basis: &'a Basis,
     penalty: &'a [f64],
@@ -59,9 +61,14 @@ impl<'a> RowOperator<'a> {
         gone: &[RowId],
         new: Option<&'a Rows>,
     ) -> Result<Self> {
+        let gone: HashSet<RowId> = gone.iter().copied().collect();
+        let rows = rows.all()?;
+        let places = rows.iter().enumerate().filter(|(_, row)| gone.contains(&row.id));
+        let gone_at = places.map(|(at, _)| at).collect();
         Ok(Self {
-            rows: rows.all()?,
-            gone: gone.iter().copied().collect(),
+            rows,
+            gone,
+            gone_at,
             new,
             basis: &model.basis,
             penalty: &model.penalty.values,
@@ -70,7 +77,9 @@ impl<'a> RowOperator<'a> {
     }
 
     fn retained(&self) -> impl Iterator<Item = RowView<'_>> {
-        let old = self.rows.iter().filter(|row| !self.gone.contains(&row.id));
+        // Places are looked up instead of ids: a pass would hash as many ids as there are rows.
+        let old = self.rows.iter().enumerate();
+        let old = old.filter(|(at, _)| self.gone_at.binary_search(at).is_err()).map(|(_, row)| row);
         old.chain(self.new.into_iter().flat_map(|new| new.iter()))
     }
 
@@ -99,8 +108,11 @@ impl<'a> RowOperator<'a> {
         let mut sums = vec![0.0; features];
         let mut total = 0.0;
         for row in self.retained() {
-            let score = row.weight * (row.features.dot(&scaled) + constant);
-            row.features.add_to(score, &mut sums);
+            let score = row.weight * (row_product(row.features, &scaled) + constant);
+            match row.features {
+                RowRef::Dense64(x) => add_scaled(&mut sums, score, x),
+                features => features.add_to(score, &mut sums),
+            }
             total += score;
         }
         if first == 1 {
@@ -251,6 +263,27 @@ impl<'a> RowOperator<'a> {
     }
 }
 
+/// A row times a vector, in several lanes: one sum of all terms would wait for every addition before the next.
+fn row_product(row: RowRef<'_>, v: &[f64]) -> f64 {
+    const LANES: usize = 4;
+    match row {
+        RowRef::Dense64(x) => dot(x, v),
+        RowRef::Sparse64(columns, values) => {
+            let (columns, last_columns) = columns.as_chunks::<LANES>();
+            let (values, last_values) = values.as_chunks::<LANES>();
+            let mut lanes = [0.0; LANES];
+            for (columns, values) in columns.iter().zip(values) {
+                for lane in 0..LANES {
+                    lanes[lane] += values[lane] * v[columns[lane] as usize];
+                }
+            }
+            let rest: f64 = last_columns.iter().zip(last_values).map(|(&j, x)| x * v[j as usize]).sum();
+            lanes.iter().sum::<f64>() + rest
+        }
+        other => other.dot(v),
+    }
+}
+
 /// `high + low −= step`.
 pub(super) fn subtract(high: &mut Mat<f64>, low: &mut Mat<f64>, step: &Mat<f64>) {
     for output in 0..step.ncols() {
@@ -278,6 +311,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
     let operator = RowOperator {
         rows: Cow::Borrowed(rows),
         gone: HashSet::new(),
+        gone_at: Vec::new(),
         new: None,
         basis: &basis,
         penalty: &penalty.values,
