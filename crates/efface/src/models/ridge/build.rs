@@ -24,6 +24,7 @@ use super::sums::RidgeSums;
 use super::wide::subtract;
 use super::{Basis, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
+use crate::gram::GramEngine;
 use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
 use crate::random;
 use crate::rows::{RowStore, Rows};
@@ -51,6 +52,8 @@ pub(crate) struct RidgeFrame {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
     pub(crate) penalty: Arc<RidgePenalty>,
+    /// Who factors A, where that is not the processor.
+    pub(crate) engine: Option<Arc<dyn GramEngine>>,
 }
 
 /// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
@@ -65,6 +68,10 @@ pub(crate) struct BuiltBody {
 }
 
 impl RidgeFrame {
+    pub(crate) fn new(settings: Ridge, basis: Arc<Basis>, penalty: Arc<RidgePenalty>) -> Self {
+        Self { settings, basis, penalty, engine: None }
+    }
+
     /// The body for these sums and its parameters. A request says in `before` what they came from; a fit has nothing to
     /// say, and b stands for the gradient.
     pub(crate) fn build(
@@ -196,7 +203,7 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        let factor = factor_of(&sums, &self.penalty, par)?;
+        let factor = factor_of(&sums, &self.penalty, self.engine.as_deref(), par)?;
         let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
