@@ -28,7 +28,8 @@ fn main() -> Outcome<()> {
     println!("{rows} rows of {width} numbers, {threads} threads");
 
     let x = numbers(rows * width, threads);
-    let y: Vec<f64> = x.chunks_exact(width).map(|row| row[0] - row[width / 2] + 0.1 * row[width - 1]).collect();
+    let y: Vec<f64> =
+        x.chunks_exact(width).map(|row| row[0] - row[width / 2] + 0.1 * row[width - 1]).collect();
     sums("f64", engine.card(), &x, width, threads)?;
     let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
     sums("f32", engine.card(), &singles, width, threads)?;
@@ -60,7 +61,13 @@ fn numbers(count: usize, threads: usize) -> Vec<f64> {
 }
 
 /// XᵀX of rows on the card, in blocks of several sizes, and of rows in the processor's memory.
-fn sums<T: CardNumber + Into<f64>>(what: &str, card: &Card, x: &[T], width: usize, threads: usize) -> Outcome<()> {
+fn sums<T: CardNumber + Into<f64>>(
+    what: &str,
+    card: &Card,
+    x: &[T],
+    width: usize,
+    threads: usize,
+) -> Outcome<()> {
     let started = Instant::now();
     let matrix = card.upload(x, width)?;
     println!("{what}: {:.0} ms to copy the rows in one piece", milliseconds(started));
@@ -100,7 +107,10 @@ fn sums<T: CardNumber + Into<f64>>(what: &str, card: &Card, x: &[T], width: usiz
     println!("{what}: the two sums differ by {apart:.1e} at most, of {:.1e}", resident[0].into());
     // By hand, for one entry, in doubles.
     let by_hand: f64 = x.chunks_exact(width).map(|row| row[0].into() * row[1].into()).sum();
-    println!("{what}: an entry differs by {:.1e} from its sum in doubles", (by_hand - resident[1].into()).abs());
+    println!(
+        "{what}: an entry differs by {:.1e} from its sum in doubles",
+        (by_hand - resident[1].into()).abs()
+    );
     Ok(())
 }
 
@@ -122,9 +132,13 @@ fn factors(engine: &CudaEngine, width: usize) -> Outcome<()> {
     let done = engine.factor(&mut columns)?;
     let with_copies = milliseconds(started);
     let lower = processor.L();
-    let apart = (0..width).map(|j| (lower[(width - 1, j)] - flat[j * width + width - 1]).abs()).fold(0.0, f64::max);
-    let copies = if done == DeviceFactor::Factored { format!("{with_copies:.0} ms") } else { "refused".into() };
-    println!("factor of {width}: card {alone:.1} ms, copies and all {copies}, processor {by_processor:.0} ms");
+    let apart =
+        (0..width).map(|j| (lower[(width - 1, j)] - flat[j * width + width - 1]).abs()).fold(0.0, f64::max);
+    let copies =
+        if done == DeviceFactor::Factored { format!("{with_copies:.0} ms") } else { "refused".into() };
+    println!(
+        "factor of {width}: card {alone:.1} ms, copies and all {copies}, processor {by_processor:.0} ms"
+    );
     if done == DeviceFactor::Factored && apart > 1e-9 {
         return Err(format!("the factors differ by {apart:e}").into());
     }

@@ -1,23 +1,27 @@
-//! A card with a stream for copies and one for work, and the four calls of its libraries that have no safe form: products, sums,
-//! and factors.
+//! A card with a stream for copies and one for work, and the calls of its libraries that have no safe form: products, sums and
+//! factors.
 
 use std::ffi::c_int;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::cublas::sys::{self as blas, cublasFillMode_t, cublasHandle_t, cublasOperation_t, cublasStatus_t};
+use cudarc::cublas::sys::{
+    self as blas, cublasFillMode_t, cublasHandle_t, cublasOperation_t, cublasStatus_t,
+};
 use cudarc::cusolver::DnHandle;
 use cudarc::cusolver::sys as solver;
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaSlice, CudaStream, CudaView, DevicePtr, DevicePtrMut, DeviceRepr,
-    PinnedHostSlice, ValidAsZeroBits, sys as driver,
+    CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, ValidAsZeroBits, sys as driver,
 };
 
 use crate::error::CudaError;
+use crate::totals::CardTotals;
 
 /// Numbers that a card multiplies: doubles and singles.
-pub trait CardNumber: DeviceRepr + ValidAsZeroBits + Copy + Default + Debug + PartialEq + Send + Sync + 'static {
+pub trait CardNumber:
+    DeviceRepr + ValidAsZeroBits + Copy + Default + Debug + PartialEq + Send + Sync + 'static
+{
     #[doc(hidden)]
     const ONE: Self;
     #[doc(hidden)]
@@ -28,7 +32,13 @@ pub trait CardNumber: DeviceRepr + ValidAsZeroBits + Copy + Default + Debug + Pa
     /// # Safety
     /// `a` holds n·k numbers and `c` n², both on the card of the handle.
     #[doc(hidden)]
-    unsafe fn syrk(handle: cublasHandle_t, n: c_int, k: c_int, a: *const Self, c: *mut Self) -> cublasStatus_t;
+    unsafe fn syrk(
+        handle: cublasHandle_t,
+        n: c_int,
+        k: c_int,
+        a: *const Self,
+        c: *mut Self,
+    ) -> cublasStatus_t;
 
     /// y = x + y, of n numbers each.
     ///
@@ -71,10 +81,10 @@ card_number!(f32, cublasSsyrk_v2, cublasSaxpy_v2);
 /// A graphics card, a stream of work on it, and a stream of copies beside it. Clones of it would share both: each sum has its own.
 #[derive(Debug)]
 pub struct Card {
-    context: Arc<CudaContext>,
-    work: Arc<CudaStream>,
-    copies: Arc<CudaStream>,
-    blas: CudaBlas,
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) work: Arc<CudaStream>,
+    pub(crate) copies: Arc<CudaStream>,
+    pub(crate) blas: CudaBlas,
 }
 
 /// Rows on the card, one after the other.
@@ -144,15 +154,16 @@ impl Card {
     ///
     /// # Errors
     /// There is no room, or a product fails.
-    pub fn gram<T: CardNumber>(&self, rows: &CardMatrix<T>, block: usize) -> Result<(Vec<T>, f64), CudaError> {
-        let mut totals = CardTotals::new(self, rows.width)?;
+    pub fn gram<T: CardNumber>(
+        &self,
+        rows: &CardMatrix<T>,
+        block: usize,
+    ) -> Result<(Vec<T>, f64), CudaError> {
+        let mut totals = CardTotals::new(self, rows.width, block)?;
         let started = self.timestamp()?;
-        for start in (0..rows.rows()).step_by(block.max(1)) {
-            let end = rows.rows().min(start + block);
-            totals.add(self, &rows.values.slice(start * rows.width..end * rows.width), end - start)?;
-        }
+        totals.add(self, &rows.values.as_view())?;
         let ended = self.timestamp()?;
-        let values = totals.read(self)?;
+        let (values, _) = totals.read(self)?;
         let milliseconds = started.elapsed_ms(&ended).map_err(CudaError::call("the time of an event"))?;
         Ok((values, f64::from(milliseconds)))
     }
@@ -164,6 +175,7 @@ impl Card {
     /// There is no room, or the library fails.
     pub fn factor(&self, matrix: &mut CardMatrix<f64>) -> Result<(Option<usize>, f64), CudaError> {
         let n = size(matrix.width)?;
+        assert!(matrix.values.len() == matrix.width * matrix.width, "only a square matrix has a factor");
         let handle = DnHandle::new(self.work.clone()).map_err(CudaError::call("the start of cuSOLVER"))?;
         let lower = solver::cublasFillMode_t::CUBLAS_FILL_MODE_LOWER;
         let (a, recorded) = matrix.values.device_ptr_mut(&self.work);
@@ -183,9 +195,20 @@ impl Card {
             let (info, _recorded_info) = info.device_ptr_mut(&self.work);
             // SAFETY: `a` holds n² numbers, `room` as many as the library asked for, `info` one; all are on the handle's card and live
             // until the stream has been waited for below.
-            unsafe { solver::cusolverDnDpotrf(handle.cu(), lower, n, a, n, room as *mut f64, length, info as *mut c_int) }
-                .result()
-                .map_err(CudaError::call("a factorisation"))?;
+            unsafe {
+                solver::cusolverDnDpotrf(
+                    handle.cu(),
+                    lower,
+                    n,
+                    a,
+                    n,
+                    room as *mut f64,
+                    length,
+                    info as *mut c_int,
+                )
+            }
+            .result()
+            .map_err(CudaError::call("a factorisation"))?;
         }
         let ended = self.timestamp()?;
         drop(recorded);
@@ -196,14 +219,38 @@ impl Card {
         Ok((pivot, f64::from(milliseconds)))
     }
 
-    /// Copies rows back.
+    /// Copies the lower triangle of a square matrix to the card, column by column.
     ///
     /// # Errors
-    /// The copy fails.
-    pub fn download<T: CardNumber>(&self, matrix: &CardMatrix<T>) -> Result<Vec<T>, CudaError> {
-        let values = self.work.clone_dtoh(&matrix.values).map_err(CudaError::call("a copy from the card"))?;
-        self.wait()?;
-        Ok(values)
+    /// There is no room, or a copy fails.
+    pub fn upload_lower(&self, columns: &[&mut [f64]]) -> Result<CardMatrix<f64>, CudaError> {
+        let width = columns.len();
+        let values = self.work.alloc_zeros::<f64>(width * width);
+        let mut values = values.map_err(CudaError::call("memory for a matrix"))?;
+        for (j, column) in columns.iter().enumerate() {
+            let mut place = values.slice_mut(j * width + j..(j + 1) * width);
+            let part = &column[j..width];
+            self.work.memcpy_htod(part, &mut place).map_err(CudaError::call("a copy to the card"))?;
+        }
+        Ok(CardMatrix { values, width })
+    }
+
+    /// Copies the lower triangle of a square matrix back.
+    ///
+    /// # Errors
+    /// A copy fails.
+    pub fn download_lower(
+        &self,
+        matrix: &CardMatrix<f64>,
+        columns: &mut [&mut [f64]],
+    ) -> Result<(), CudaError> {
+        let width = matrix.width;
+        for (j, column) in columns.iter_mut().enumerate() {
+            let place = matrix.values.slice(j * width + j..(j + 1) * width);
+            let part = &mut column[j..width];
+            self.work.memcpy_dtoh(&place, part).map_err(CudaError::call("a copy from the card"))?;
+        }
+        self.wait()
     }
 
     fn timestamp(&self) -> Result<CudaEvent, CudaError> {
@@ -211,103 +258,15 @@ impl Card {
         self.work.record_event(timed).map_err(CudaError::call("an event"))
     }
 
-    fn wait(&self) -> Result<(), CudaError> {
+    pub(crate) fn wait(&self) -> Result<(), CudaError> {
         self.work.synchronize().map_err(CudaError::call("the work on the card"))
     }
 }
 
-/// The sum of the products of blocks, on the card. Each block has its own product, which is then added: how many terms a sum has does
-/// not depend on how the library begins one.
-#[derive(Debug)]
-pub(crate) struct CardTotals<T> {
-    width: usize,
-    product: CudaSlice<T>,
-    sum: CudaSlice<T>,
-    pub(crate) blocks: usize,
-}
-
-impl<T: CardNumber> CardTotals<T> {
-    pub(crate) fn new(card: &Card, width: usize) -> Result<Self, CudaError> {
-        let square = || card.work.alloc_zeros::<T>(width * width).map_err(CudaError::call("memory for sums"));
-        Ok(Self { width, product: square()?, sum: square()?, blocks: 0 })
-    }
-
-    /// Adds the products of a block of rows. The work goes on after this returns.
-    pub(crate) fn add(&mut self, card: &Card, block: &CudaView<'_, T>, rows: usize) -> Result<(), CudaError> {
-        let n = size(self.width)?;
-        let k = size(rows)?;
-        let handle = *card.blas.handle();
-        card.context.bind_to_thread().map_err(CudaError::call("the use of the card"))?;
-        {
-            let target = if self.blocks == 0 { &mut self.sum } else { &mut self.product };
-            let (c, _written) = target.device_ptr_mut(&card.work);
-            let (a, _read) = block.device_ptr(&card.work);
-            assert!(block.len() >= self.width * rows, "a block holds all its rows");
-            // SAFETY: `a` holds n·k numbers, as was just looked at, and `c` n²; the handle works in the stream in which both were waited
-            // for.
-            unsafe { T::syrk(handle, n, k, a as *const T, c as *mut T) }
-                .result()
-                .map_err(CudaError::call("a product"))?;
-        }
-        if self.blocks > 0 {
-            let length = size(self.width * self.width)?;
-            let (x, _read) = self.product.device_ptr(&card.work);
-            let (y, _written) = self.sum.device_ptr_mut(&card.work);
-            // SAFETY: both hold n² numbers on the card of the handle.
-            unsafe { T::axpy(handle, length, x as *const T, y as *mut T) }
-                .result()
-                .map_err(CudaError::call("a sum"))?;
-        }
-        self.blocks += 1;
-        Ok(())
-    }
-
-    /// The sum, column after column, once it is done.
-    pub(crate) fn read(&self, card: &Card) -> Result<Vec<T>, CudaError> {
-        let values = card.work.clone_dtoh(&self.sum).map_err(CudaError::call("a copy from the card"))?;
-        card.wait()?;
-        Ok(values)
-    }
-}
-
-/// A block of rows: where the processor writes it, and where the card reads it.
-#[derive(Debug)]
-pub(crate) struct BlockSlot<T> {
-    pinned: PinnedHostSlice<T>,
-    device: CudaSlice<T>,
-}
-
-impl<T: CardNumber> BlockSlot<T> {
-    pub(crate) fn new(card: &Card, length: usize) -> Result<Self, CudaError> {
-        let room = CudaError::call("memory for a block");
-        // SAFETY: the memory is filled below before anybody reads it.
-        let mut pinned = unsafe { card.context.alloc_pinned::<T>(length) }.map_err(room)?;
-        pinned.as_mut_slice().map_err(CudaError::call("memory for a block"))?.fill(T::ZERO);
-        let device = card.work.alloc_zeros::<T>(length).map_err(CudaError::call("memory for a block"))?;
-        Ok(Self { pinned, device })
-    }
-
-    /// Where the next block is to be written, once the one before has left it.
-    pub(crate) fn buffer(&mut self) -> Result<&mut [T], CudaError> {
-        self.pinned.as_mut_slice().map_err(CudaError::call("a copy to the card"))
-    }
-
-    /// Sends the first numbers on their way, behind the work that still reads those before them.
-    pub(crate) fn send(&mut self, card: &Card, length: usize) -> Result<CudaView<'_, T>, CudaError> {
-        let failed = CudaError::call("a copy to the card");
-        if length == self.pinned.len() {
-            card.copies.memcpy_htod(&self.pinned, &mut self.device).map_err(failed)?;
-        } else {
-            let part = self.pinned.as_slice().map_err(CudaError::call("a copy to the card"))?;
-            card.copies.memcpy_htod(&part[..length], &mut self.device.slice_mut(..length)).map_err(failed)?;
-            // A part of a buffer does not carry the event by which the whole one is waited for.
-            card.copies.synchronize().map_err(CudaError::call("a copy to the card"))?;
-        }
-        Ok(self.device.slice(..length))
-    }
-}
-
 /// A length as the libraries want it.
-fn size(length: usize) -> Result<c_int, CudaError> {
-    c_int::try_from(length).map_err(|_| CudaError::Call { what: "a matrix of more than 2³¹ numbers", code: "no result".into() })
+pub(crate) fn size(length: usize) -> Result<c_int, CudaError> {
+    c_int::try_from(length)
+        .map_err(|_| CudaError::Call {
+            what: "a matrix of more than 2³¹ numbers", code: "no result".into()
+        })
 }

@@ -85,16 +85,11 @@ impl GramEngine for CudaEngine {
             return Ok(DeviceFactor::Refused);
         }
         let card = self.card.beside()?;
-        let flat: Vec<f64> = columns.iter().flat_map(|column| column.iter().copied()).collect();
-        let mut matrix = card.upload(&flat, width)?;
-        drop(flat);
+        let mut matrix = card.upload_lower(columns)?;
         if let (Some(pivot), _) = card.factor(&mut matrix)? {
             return Ok(DeviceFactor::NotPositive(pivot));
         }
-        let factor = card.download(&matrix)?;
-        for (j, (column, found)) in columns.iter_mut().zip(factor.chunks_exact(width)).enumerate() {
-            column[j..].copy_from_slice(&found[j..]);
-        }
+        card.download_lower(&matrix, columns)?;
         Ok(DeviceFactor::Factored)
     }
 }

@@ -8,7 +8,9 @@ pub enum CudaError {
     #[error("there is no NVIDIA driver here (libcuda was not found)")]
     NoDriver,
     /// The driver is older than the libraries.
-    #[error("the NVIDIA driver is for CUDA {found} and must be for {needed} or newer; install a newer driver")]
+    #[error(
+        "the NVIDIA driver is for CUDA {found} and must be for {needed} or newer; install a newer driver"
+    )]
     OldDriver {
         /// The version of CUDA that it is for.
         found: String,
@@ -20,7 +22,7 @@ pub enum CudaError {
     NoLibrary(&'static str),
     /// A library is there in another version.
     #[error(
-        "the library {name} that was found first is of version {found}, not 13; put the folder of CUDA 13 first in \
+        "the library {name} that was found first is of version {found}, not {needed}; put the folder of CUDA 13 first in \
          LD_LIBRARY_PATH"
     )]
     LibraryVersion {
@@ -28,6 +30,8 @@ pub enum CudaError {
         name: &'static str,
         /// Its major version.
         found: i32,
+        /// The one that comes with CUDA 13.
+        needed: i32,
     },
     /// The driver knows no card.
     #[error("the NVIDIA driver knows no card that this process may use ({0})")]

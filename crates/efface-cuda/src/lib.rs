@@ -5,9 +5,9 @@
 //! is written, the one before it travels to the card, and the one before that is multiplied. No more of the rows than that is on
 //! the card at a time.
 //!
-//! Sums on the card are sums of doubles like those of the processor. A block is multiplied with itself, in whatever order the
-//! library likes, and is then added to those before it: an entry sees one rounding for each row of a block and one for each
-//! block, which is what the bounds of the model are charged with.
+//! Sums on the card are sums of doubles like those of the processor. Up to 1,024 rows are multiplied with themselves, in whatever
+//! order the library likes, and the product is then added to 63 others and these to all before them: an entry sees one rounding for
+//! each row of a product and one for each sum, which is what the bounds of the model are charged with.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -24,6 +24,7 @@ mod card;
 mod engine;
 mod error;
 mod probe;
+mod totals;
 
 pub use block_sum::BlockSum;
 pub use card::{Card, CardMatrix, CardNumber};

@@ -11,8 +11,9 @@ use crate::error::CudaError;
 /// The oldest driver: that of CUDA 13.0.
 const DRIVER: c_int = 13_000;
 
-/// The version of the libraries.
-const MAJOR: c_int = 13;
+/// The libraries, the functions that tell their versions, and the major versions that come with CUDA 13.
+const LIBRARIES: [(&str, &[u8], c_int); 2] =
+    [("cublas", b"cublasGetProperty\0", 13), ("cusolver", b"cusolverGetProperty\0", 12)];
 
 /// Checks everything that a card needs but the card itself.
 ///
@@ -24,11 +25,11 @@ pub(crate) fn check() -> Result<(), CudaError> {
     if found < DRIVER {
         return Err(CudaError::OldDriver { found: version(found), needed: version(DRIVER) });
     }
-    for (name, property) in [("cublas", &b"cublasGetProperty\0"[..]), ("cusolver", b"cusolverGetProperty\0")] {
+    for (name, property, needed) in LIBRARIES {
         let library = first_of(name).ok_or(CudaError::NoLibrary(name))?;
         match major_from(&library, property) {
-            Some(MAJOR) => {}
-            Some(found) => return Err(CudaError::LibraryVersion { name, found }),
+            Some(found) if found == needed => {}
+            Some(found) => return Err(CudaError::LibraryVersion { name, found, needed }),
             None => return Err(CudaError::NoLibrary(name)),
         }
     }
