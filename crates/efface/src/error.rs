@@ -33,6 +33,9 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
+    /// A graphics card, or what else multiplies rows, failed.
+    #[error("the device that multiplies rows failed: {0}; fit on the processor instead")]
+    Device(String),
     /// A feature, target or weight is NaN or infinite.
     #[error("row {row}, {place} is {value}; every value must be finite")]
     NotFinite {

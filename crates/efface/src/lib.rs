@@ -36,6 +36,7 @@ mod family;
 mod feature_error;
 pub mod features;
 mod fitted;
+mod gram;
 mod hint;
 mod linalg;
 pub mod methods;
@@ -54,6 +55,7 @@ pub use error::{Error, Result};
 pub use evidence::{BoundSource, Certificate, Claim, ClearedColumns, Evidence, Outcome, Precomputed};
 pub use family::Family;
 pub use fitted::Fitted;
+pub use gram::{DeviceFactor, GramEngine, GramSum, SummedGram};
 pub use hint::{Hint, Setting};
 pub use methods::{Method, TakesMethods};
 pub use models::{

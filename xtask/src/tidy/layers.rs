@@ -21,7 +21,7 @@ const LAYERS: &[LayeredCrate] = &[
         name: "efface",
         depth: 2,
         layers: &[
-            &["error", "feature_error", "hint", "random", "row_id"],
+            &["error", "feature_error", "gram", "hint", "random", "row_id"],
             &["linalg", "rows", "not_covered"],
             &["features", "family", "evidence", "state", "statistics", "synthetic"],
             &["traits"],

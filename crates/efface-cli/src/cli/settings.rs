@@ -74,6 +74,10 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "N", help_heading = "Linear models")]
     pub(crate) threads: Option<usize>,
 
+    /// What multiplies the rows of a ridge model: the processor, or an NVIDIA card in a build with the feature cuda [default: cpu]
+    #[arg(long, value_enum, value_name = "DEVICE", help_heading = "Linear models")]
+    pub(crate) device: Option<DeviceName>,
+
     /// Train with noise, so that forgetting is certified (ε, δ); logistic only
     #[arg(
         long,
@@ -192,6 +196,13 @@ impl From<CurvatureName> for Form {
             CurvatureName::Iterative => Self::Iterative,
         }
     }
+}
+
+/// What multiplies rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceName {
+    Cpu,
+    Cuda,
 }
 
 /// The two ways to certify.

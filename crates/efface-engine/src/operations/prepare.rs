@@ -54,7 +54,10 @@ pub(crate) fn prepare_columns(
     batch.number(0);
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
-    let rows = rows.watched(&Stop::default());
+    let mut rows = rows.watched(&Stop::default());
+    if let Some(engine) = &request.gram_engine {
+        rows = rows.multiplied_by(engine);
+    }
     rows.iter().for_each(|row| blueprint.count(row.targets, true));
     blueprint.weigh_classes(request.class_weight.as_ref())?;
 

@@ -5,6 +5,7 @@ use faer::linalg::cholesky::llt;
 use faer::{Mat, MatMut, MatRef, Par, Spec};
 
 use super::UNIT;
+use crate::gram::{DeviceFactor, GramEngine};
 
 /// A lower Cholesky factor. The strict upper triangle holds nothing of use.
 #[derive(Debug, Clone)]
@@ -30,10 +31,33 @@ impl Cholesky {
         if let Err(llt::factor::LltError::NonPositivePivot { index }) = done {
             return Err(index);
         }
+        Self { lower }.checked(a, free)
+    }
+
+    /// The same by another device; None where the processor is to do it.
+    pub(crate) fn factor_by(
+        a: &Mat<f64>,
+        free: impl Fn(usize) -> bool,
+        engine: &dyn GramEngine,
+    ) -> crate::Result<Option<Result<Self, usize>>> {
+        let mut lower = a.clone();
+        let columns = lower.col_iter_mut().map(|column| column.try_as_col_major_mut());
+        let columns = columns.map(|column| column.map(|column| column.as_slice_mut()));
+        let Some(mut columns) = columns.collect::<Option<Vec<&mut [f64]>>>() else { return Ok(None) };
+        Ok(match engine.factor(&mut columns)? {
+            DeviceFactor::Factored => Some(Self { lower }.checked(a, free)),
+            DeviceFactor::NotPositive(pivot) => Some(Err(pivot)),
+            DeviceFactor::Refused => None,
+        })
+    }
+
+    /// The factor of `a`, unless a pivot of a free column is only rounding noise.
+    fn checked(self, a: &Mat<f64>, free: impl Fn(usize) -> bool) -> Result<Self, usize> {
+        let n = a.nrows();
         let noise = 64.0 * n as f64 * UNIT;
-        match (0..n).find(|&j| free(j) && lower[(j, j)].powi(2) <= noise * a[(j, j)]) {
+        match (0..n).find(|&j| free(j) && self.lower[(j, j)].powi(2) <= noise * a[(j, j)]) {
             Some(pivot) => Err(pivot),
-            None => Ok(Self { lower }),
+            None => Ok(self),
         }
     }
 

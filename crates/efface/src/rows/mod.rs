@@ -15,8 +15,10 @@ pub use stop::{Stop, WorkShare};
 pub use store::{RowStore, RowView};
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::gram::GramEngine;
 pub use crate::row_id::RowId;
 
 /// A set of training rows held in memory.
@@ -31,6 +33,7 @@ pub struct Rows {
     outputs: usize,
     weights: Option<Vec<f64>>,
     stop: Option<Stop>,
+    gram_engine: Option<Arc<dyn GramEngine>>,
 }
 
 impl Rows {
@@ -76,6 +79,7 @@ impl Rows {
             outputs,
             weights: None,
             stop: None,
+            gram_engine: None,
         })
     }
 
@@ -110,6 +114,17 @@ impl Rows {
     pub fn watched(mut self, stop: &Stop) -> Self {
         self.stop = Some(stop.clone());
         self
+    }
+
+    /// Rows whose products another device makes where a fit needs them; copies of them are multiplied there too.
+    pub fn multiplied_by(mut self, engine: &Arc<dyn GramEngine>) -> Self {
+        self.gram_engine = Some(engine.clone());
+        self
+    }
+
+    /// Who multiplies these rows with themselves, if not the processor.
+    pub(crate) fn gram_engine(&self) -> Option<&Arc<dyn GramEngine>> {
+        self.gram_engine.as_ref()
     }
 
     /// Ids of the rows present, in slot order.
@@ -160,6 +175,7 @@ impl Rows {
         let mut rows = Self::with_ids(ids, features, targets, self.outputs)?;
         rows.weights = self.weights.as_ref().map(|weights| slots.iter().map(|&slot| weights[slot]).collect());
         rows.stop.clone_from(&self.stop);
+        rows.gram_engine.clone_from(&self.gram_engine);
         Ok(rows)
     }
 
@@ -281,6 +297,7 @@ impl Rows {
             outputs: self.outputs,
             weights: self.weights.as_ref().map(|w| slots.iter().map(|&slot| w[slot]).collect()),
             stop: self.stop.clone(),
+            gram_engine: self.gram_engine.clone(),
         }
     }
 

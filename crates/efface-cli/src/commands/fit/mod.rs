@@ -1,6 +1,7 @@
 //! `efface fit`: from a data file to a model file.
 
 mod choice;
+mod device;
 mod features;
 mod network;
 
@@ -30,7 +31,9 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         check_log(&args.overwriting, &output, terminal)?;
     }
     let force = args.overwriting.force;
+    let device = device::FitDevice::open(args.settings.device, terminal);
     let mut request = request(args)?;
+    request.gram_engine = device.engine();
     request.mode = terminal.mode();
     request.access = terminal.access().clone();
     let bars = terminal.bars();
@@ -52,6 +55,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     for remark in &report.remarks {
         terminal.warn(remark);
     }
+    device.tell(terminal);
     // A fit that missed its tolerance is done, and ends with a code that says so.
     let ended = match report.tolerance.filter(|_| report.tolerance_missed) {
         Some(tolerance) => Err(Failure::tolerance_missed(missed(report.summary.relative_bound, tolerance))),
@@ -182,6 +186,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         access: KeyAccess::default(),
         recovery_key: args.recovery_key,
         encrypt: args.encrypt,
+        gram_engine: None,
     })
 }
 

@@ -7,9 +7,10 @@ pub use forget::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use efface::features::{EncoderOptions, FeatureSteps, WordSource};
-use efface::{Aggregation, GaussianNb, MultinomialNb, Recipe, Ridge};
+use efface::{Aggregation, GaussianNb, GramEngine, MultinomialNb, Recipe, Ridge};
 
 use crate::codec::class_weights::ClassWeight;
 use crate::ledger::signer::KeyAccess;
@@ -72,6 +73,8 @@ pub struct FitRequest {
     pub recovery_key: Option<PathBuf>,
     /// Whether rows and arrays are encrypted, under a key that lies in the key file.
     pub encrypt: bool,
+    /// Who multiplies the rows of a ridge model that fits into memory, if not the processor.
+    pub gram_engine: Option<Arc<dyn GramEngine>>,
     /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the new model takes it over,
     /// and rows that are on it are refused.
     pub drop_suppressed: bool,
@@ -108,6 +111,7 @@ impl FitRequest {
             access: KeyAccess::default(),
             recovery_key: None,
             encrypt: false,
+            gram_engine: None,
             drop_suppressed: false,
         }
     }

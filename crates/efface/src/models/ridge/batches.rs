@@ -62,8 +62,7 @@ impl BatchedFit for RidgeBatches {
         let BegunSums { form, basis, sums } = self.begun.ok_or(Error::NoRows)?;
         let penalty = RidgePenalty::new(&basis, self.settings.lambda);
         let sums = RidgeSums::join([&sums].into_iter(), &penalty.values);
-        let frame =
-            RidgeFrame { settings: self.settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+        let frame = RidgeFrame::new(self.settings, Arc::new(basis), Arc::new(penalty));
         let BuiltBody { body, theta, .. } = frame.build(form, sums, None, &|| Ok(None))?;
         Ok(Model::new(frame.model(theta, self.rows, body)))
     }

@@ -25,6 +25,7 @@ use super::sums::RidgeSums;
 use super::wide::subtract;
 use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
+use crate::gram::GramEngine;
 use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
 use crate::random;
 use crate::rows::{RowStore, Rows};
@@ -49,6 +50,8 @@ pub(crate) struct RidgeFrame {
     pub(crate) settings: Ridge,
     pub(crate) basis: Arc<Basis>,
     pub(crate) penalty: Arc<RidgePenalty>,
+    /// Who factors A, where that is not the processor.
+    pub(crate) engine: Option<Arc<dyn GramEngine>>,
 }
 
 /// Rows that may have to be read, once it is known that they are needed; None where they are not at hand.
@@ -63,6 +66,10 @@ pub(crate) struct BuiltBody {
 }
 
 impl RidgeFrame {
+    pub(crate) fn new(settings: Ridge, basis: Arc<Basis>, penalty: Arc<RidgePenalty>) -> Self {
+        Self { settings, basis, penalty, engine: None }
+    }
+
     /// The body for these sums and its parameters. A request says in `before` what they came from; a fit has nothing to
     /// say, and b stands for the gradient.
     pub(crate) fn build(
@@ -194,7 +201,7 @@ impl RidgeFrame {
         if self.settings.intercept && sums.support[0] == 0 {
             return Err(Error::NoWeight);
         }
-        factor_of(sums, &self.penalty, par(self.settings.threads))
+        factor_of(sums, &self.penalty, self.engine.as_deref(), par(self.settings.threads))
     }
 
     /// Sums with their solver, and how good both are.

@@ -17,6 +17,7 @@ use super::build::RidgeFrame;
 use super::sums::{RidgeSums, SignedRows};
 use super::{Basis, Form, RidgePenalty};
 use crate::error::{Error, Result};
+use crate::gram::GramEngine;
 use crate::linalg::{Cholesky, UNIT, mirror_lower, multiply, multiply_lower, warm};
 use crate::rows::{RowId, RowIndex, RowStore, Rows};
 
@@ -103,7 +104,7 @@ impl CurvatureSolver {
     ) -> Result<bool> {
         let width = after.a.nrows();
         let par = crate::linalg::par(frame.settings.threads);
-        let refactor = || factor_of(after, &frame.penalty, par);
+        let refactor = || factor_of(after, &frame.penalty, None, par);
         // Beyond a quarter of the width, updating costs more than factoring.
         let cheaper = change.signs.len() * 4 > width;
         let asked = fresh;
@@ -185,9 +186,19 @@ impl CurvatureSolver {
 
 /// The factor of A. Where a penalty exists but rounding has hidden it, a little is added to the diagonal: what that costs is
 /// measured with everything else that the solver misses.
-pub(crate) fn factor_of(sums: &RidgeSums, penalty: &RidgePenalty, par: Par) -> Result<Cholesky> {
+pub(crate) fn factor_of(
+    sums: &RidgeSums,
+    penalty: &RidgePenalty,
+    engine: Option<&dyn GramEngine>,
+    par: Par,
+) -> Result<Cholesky> {
     let width = sums.a.nrows();
-    let pivot = match Cholesky::factor(&sums.a, |j| penalty.is_free(j), par) {
+    let elsewhere = match engine {
+        Some(engine) => Cholesky::factor_by(&sums.a, |j| penalty.is_free(j), engine)?,
+        None => None,
+    };
+    let factored = elsewhere.unwrap_or_else(|| Cholesky::factor(&sums.a, |j| penalty.is_free(j), par));
+    let pivot = match factored {
         Ok(factor) => return Ok(factor),
         Err(pivot) => pivot,
     };

@@ -65,7 +65,8 @@ impl ChangeRequest<'_> {
 pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeModel, Option<usize>)> {
     let basis = settings.basis(rows);
     let penalty = RidgePenalty::new(&basis, settings.lambda);
-    let frame = RidgeFrame { settings: *settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+    let mut frame = RidgeFrame::new(*settings, Arc::new(basis), Arc::new(penalty));
+    frame.engine = rows.gram_engine().cloned();
     let threads = par(settings.threads);
     let sums = RidgeSums::gather(rows, &frame.basis, &frame.penalty.values, threads)?;
     let BuiltBody { body, theta, reread } =
@@ -75,7 +76,7 @@ pub(super) fn fit(settings: &Ridge, form: Form, rows: &Rows) -> Result<(RidgeMod
 
 impl RidgeFrame {
     pub(crate) fn model(self, theta: Mat<f64>, rows: usize, body: DenseBody) -> RidgeModel {
-        let Self { settings, basis, penalty } = self;
+        let Self { settings, basis, penalty, .. } = self;
         RidgeModel { settings, basis, penalty, theta, rows, body: RidgeBody::Dense(body) }
     }
 }
@@ -441,7 +442,7 @@ impl DenseBody {
             return Ok(updated);
         }
         let (sums, _) = self.settled(&model.frame(), rows);
-        factor_of(&sums, &model.penalty, par)
+        factor_of(&sums, &model.penalty, None, par)
             .map_err(|_| Error::LeverageOne { leverage: 1.0, lambda: model.settings.lambda })
     }
 
@@ -497,7 +498,7 @@ impl GradientAnchor {
 
 impl RidgeModel {
     pub(crate) fn frame(&self) -> RidgeFrame {
-        RidgeFrame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() }
+        RidgeFrame::new(self.settings, self.basis.clone(), self.penalty.clone())
     }
 
     /// A model of this recipe and these coordinates with other parameters, rows and body.

@@ -52,7 +52,7 @@ impl Ridge {
         };
         let penalty = RidgePenalty::new(&basis, self.lambda);
         let sums = RidgeSums::of_moments(&moments, &basis, &penalty.values, statistics.rows());
-        let frame = RidgeFrame { settings: *self, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+        let frame = RidgeFrame::new(*self, Arc::new(basis), Arc::new(penalty));
         let BuiltBody { body, theta, .. } = frame.build(form, sums, None, rows)?;
         Ok(frame.model(theta, statistics.rows() as usize, body))
     }

@@ -35,6 +35,9 @@ impl RidgeSums {
     /// Sums over all rows, unless it is told to stop. Memory: A and b, and one block of rows no larger than A; for models of up
     /// to 1,024 columns that a thread.
     pub(crate) fn gather(rows: &Rows, basis: &Basis, penalty: &[f64], par: Par) -> Result<Self> {
+        if let Some((sums, terms, targets)) = Self::by_device(rows, basis, par)? {
+            return Ok(sums.completed(terms, targets, penalty));
+        }
         let threads = par.degree().max(1);
         let slots = rows.slot_count();
         let share = slots.div_ceil(threads).max(4 * NARROW_BLOCK);
@@ -66,23 +69,58 @@ impl RidgeSums {
             all.add(0..slots)?;
             all
         };
-        let SumsSweep { mut sums, mut terms, sparse_rows, weighted, targets, .. } = all;
+        let SumsSweep { sums, mut terms, sparse_rows, weighted, targets, .. } = all;
         if sparse_rows {
             // Entry by entry, a sum has as many terms as its rarer column has rows. The intercept's own entry counts
             // rows, without error unless they have weights.
             let first = (basis.intercept && !weighted) as usize;
             terms += sums.support[first..].iter().copied().max().unwrap_or(0) as usize;
         }
+        Ok(sums.completed(terms, targets, penalty))
+    }
+
+    /// The sums with their penalty and both triangles, given the lower one, the most terms of an entry, and Σwy².
+    fn completed(mut self, terms: usize, targets: f64, penalty: &[f64]) -> Self {
         for (j, penalty) in penalty.iter().enumerate() {
-            sums.a[(j, j)] += penalty;
+            self.a[(j, j)] += penalty;
         }
         // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
-        sums.charge = UNIT * (terms as f64 + 12.0);
-        sums.b_charge = sums.charge;
-        sums.target_spread = targets.sqrt();
-        mirror_lower(sums.a.as_mut());
-        sums.note();
-        Ok(sums)
+        self.charge = UNIT * (terms as f64 + 12.0);
+        self.b_charge = self.charge;
+        self.target_spread = targets.sqrt();
+        mirror_lower(self.a.as_mut());
+        self.note();
+        self
+    }
+}
+
+/// Rows that threads write into places of this width, each a part of them.
+pub(super) struct ShareOfRows<'a, 'b> {
+    pub(super) width: usize,
+    pub(super) rows: &'a [RowView<'b>],
+    pub(super) par: Par,
+}
+
+impl ShareOfRows<'_, '_> {
+    /// What every thread has found.
+    pub(super) fn write<T: Send>(
+        &self,
+        places: &mut [f64],
+        write: &(impl Fn(&mut [f64], &[RowView<'_>]) -> T + Sync),
+    ) -> Vec<T> {
+        let share = self.rows.len().div_ceil(self.par.degree().max(1)).max(64);
+        if share >= self.rows.len() {
+            return vec![write(places, self.rows)];
+        }
+        std::thread::scope(|scope| {
+            let parts = places.chunks_mut(share * self.width).zip(self.rows.chunks(share));
+            let handles: Vec<_> =
+                parts.map(|(places, rows)| scope.spawn(move || write(places, rows))).collect();
+            handles
+                .into_iter()
+                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
     }
 }
 
@@ -196,8 +234,7 @@ impl<'a> SumsSweep<'a> {
         let basis = self.basis;
         let outputs = self.rows.outputs();
         let by_row = outputs <= FEW_OUTPUTS;
-        let share = filled.div_ceil(self.par.degree().max(1)).max(64);
-        let x = &mut self.x[..width * filled];
+        let share = ShareOfRows { width, rows, par: self.par };
         let write = |x: &mut [f64], rows: &[RowView<'_>]| {
             let mut support = vec![0u64; width];
             let mut b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
@@ -211,19 +248,7 @@ impl<'a> SumsSweep<'a> {
             }
             (support, b)
         };
-        let write = &write;
-        let parts = if share >= filled {
-            vec![write(x, rows)]
-        } else {
-            std::thread::scope(|scope| {
-                let parts = x.chunks_mut(share * width).zip(rows.chunks(share));
-                let handles: Vec<_> = parts.map(|(x, rows)| scope.spawn(move || write(x, rows))).collect();
-                handles
-                    .into_iter()
-                    .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .collect()
-            })
-        };
+        let parts = share.write(&mut self.x[..width * filled], &write);
         // The block's own b first, so that a sum over all rows has no more terms than a block and as many as there are blocks.
         let mut block_b = Mat::<f64>::zeros(width, if by_row { outputs } else { 0 });
         for (support, b) in &parts {
@@ -276,7 +301,7 @@ impl<'a> SumsSweep<'a> {
     }
 }
 
-fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
+pub(super) fn count_non_zeros(row: &[f64], counts: &mut [u64]) {
     widest(
         #[inline(always)]
         || {

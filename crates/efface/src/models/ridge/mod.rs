@@ -14,6 +14,7 @@ pub(crate) mod change;
 mod curvature;
 mod dead;
 mod dense;
+mod device_sums;
 mod family;
 mod from_statistics;
 mod gather;

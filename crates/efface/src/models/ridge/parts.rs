@@ -59,8 +59,7 @@ impl GroupSums {
             return Err(Error::NoRows);
         }
         let sums = RidgeSums::join(picked().map(|(sums, _)| sums).chain([&own]), &self.penalty.values);
-        let frame =
-            RidgeFrame { settings: self.settings, basis: self.basis.clone(), penalty: self.penalty.clone() };
+        let frame = RidgeFrame::new(self.settings, self.basis.clone(), self.penalty.clone());
         let BuiltBody { body, theta, .. } = frame.build(self.form, sums, None, &|| Ok(None))?;
         Ok(frame.model(theta, rows, body))
     }

@@ -53,8 +53,7 @@ impl RidgeModel {
         let penalty = RidgePenalty::new(&basis, self.settings.lambda);
         let mut sums = sums.moved(&moves, &self.penalty.values, &penalty.values);
         sums.apply(&gathered.rows, &penalty.values, threads);
-        let frame =
-            RidgeFrame { settings: self.settings, basis: Arc::new(basis), penalty: Arc::new(penalty) };
+        let frame = RidgeFrame::new(self.settings, Arc::new(basis), Arc::new(penalty));
         let built = match frame.build(body.form(), sums, None, &|| Ok(None)) {
             // Sums may be singular in their last digits where the rows are not; the rows tell.
             Err(Error::Singular { .. }) => return Ok(None),

@@ -1,0 +1,95 @@
+//! The card as what efface's fits hand their rows to.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use efface::{DeviceFactor, GramEngine, GramSum};
+
+use crate::block_sum::BlockSum;
+use crate::card::Card;
+use crate::error::CudaError;
+
+/// Up to this many columns the processor has a factor before the matrix would be on the card and back.
+const LEAST_FACTOR: usize = 2048;
+
+/// A card that multiplies rows and factors sums.
+#[derive(Debug)]
+pub struct CudaEngine {
+    card: Card,
+    /// Sums that were begun.
+    begun: AtomicU64,
+    /// Why the processor did what the card was to do.
+    remark: Mutex<Option<CudaError>>,
+}
+
+impl CudaEngine {
+    /// The first card, once it has shown that its products of doubles are such.
+    ///
+    /// # Errors
+    /// There is no card, no driver or no library, or one of another version.
+    pub fn open() -> Result<Self, CudaError> {
+        let card = Card::first()?;
+        let engine = Self { card, begun: AtomicU64::new(0), remark: Mutex::new(None) };
+        engine.check_products()?;
+        Ok(engine)
+    }
+
+    /// The card itself.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// How many sums the card has made.
+    pub fn sums(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Why the processor did what the card was asked to do, if it did.
+    pub fn remark(&self) -> Option<CudaError> {
+        self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Products of whole numbers of 26 bits have 52: a card that splits doubles into shorter numbers gets them wrong.
+    fn check_products(&self) -> Result<(), CudaError> {
+        let rows = [67_108_859.0, -67_108_837.0, 1.0, 67_108_777.0, 3.0, 67_108_763.0];
+        let exact = |i: usize, j: usize| {
+            let product = |row: usize| rows[3 * row + i] as i128 * rows[3 * row + j] as i128;
+            product(0) + product(1)
+        };
+        let matrix = self.card.upload(&rows, 3)?;
+        let (sum, _) = self.card.gram(&matrix, 2)?;
+        let fits = |i: usize, j: usize| sum[3 * j + i] as i128 == exact(i, j);
+        let is_exact = (0..3).all(|j| (j..3).all(|i| fits(i, j)));
+        is_exact.then_some(()).ok_or(CudaError::Inexact)
+    }
+}
+
+impl GramEngine for CudaEngine {
+    fn begin(&self, width: usize) -> efface::Result<Option<Box<dyn GramSum>>> {
+        match BlockSum::<f64>::begin(&self.card, width) {
+            Ok(sum) => {
+                self.begun.fetch_add(1, Ordering::Relaxed);
+                Ok(Some(Box::new(sum)))
+            }
+            // Nothing is lost yet: the processor can do it.
+            Err(reason) => {
+                *self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
+                Ok(None)
+            }
+        }
+    }
+
+    fn factor(&self, columns: &mut [&mut [f64]]) -> efface::Result<DeviceFactor> {
+        let width = columns.len();
+        if width < LEAST_FACTOR || self.card.free_memory()? < width.saturating_mul(width).saturating_mul(24) {
+            return Ok(DeviceFactor::Refused);
+        }
+        let card = self.card.beside()?;
+        let mut matrix = card.upload_lower(columns)?;
+        if let (Some(pivot), _) = card.factor(&mut matrix)? {
+            return Ok(DeviceFactor::NotPositive(pivot));
+        }
+        card.download_lower(&matrix, columns)?;
+        Ok(DeviceFactor::Factored)
+    }
+}
