@@ -100,4 +100,4 @@ pub use randomness::random_nonce;
 pub use statistics::Statistics;
 
 /// The version of the file format that this library reads and writes.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
