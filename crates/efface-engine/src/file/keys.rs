@@ -254,7 +254,7 @@ impl<'a> RowDirectory<'a> {
         self.touch(row)?;
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
         statement.execute(params![row, entry])?;
-        self.head.rows += 1;
+        self.head.rows = self.head.rows.saturating_add(1);
         Ok(())
     }
 

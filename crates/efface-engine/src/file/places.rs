@@ -36,6 +36,9 @@ const PAGE: usize = FRONT + SLOTS as usize * SLOT;
 /// Entries of a bucket when buckets are made, at most: six in a thousand then have a second page.
 const USUAL: u64 = 44;
 
+/// Bits of the number of a bucket at most: more rows than there are disks for.
+const MOST_BITS: u32 = 40;
+
 /// The beginning of a hash, which says where it lies.
 pub(super) type PlaceTag = u64;
 
@@ -90,7 +93,7 @@ impl PlacesHead {
 
 /// Bits for so many entries.
 fn bits_for(entries: u64) -> u32 {
-    entries.div_ceil(USUAL).max(1).next_power_of_two().ilog2().min(40)
+    entries.div_ceil(USUAL).clamp(1, 1 << MOST_BITS).next_power_of_two().ilog2()
 }
 
 /// Two rows of a new file that have one id, with the lines that they come from.
@@ -174,7 +177,7 @@ impl PlaceIndex {
                     bucket.extend(page);
                     bucket.insert(place);
                 }
-                self.head.entries += 1;
+                self.head.entries = self.head.entries.saturating_add(1);
             }
             let hash = bucket.save(connection)?;
             self.tree.set(connection, number, hash)?;
@@ -184,7 +187,7 @@ impl PlaceIndex {
 
     /// Whether buckets have grown so full that the index is to be built anew.
     pub(super) fn is_crowded(&self) -> bool {
-        bits_for(self.head.entries) > self.head.bits + 1
+        bits_for(self.head.entries) > self.head.bits.saturating_add(1)
     }
 
     /// Makes the index of all names in order; tells of an id that two rows have.
@@ -195,7 +198,7 @@ impl PlaceIndex {
         schema::empty_places(connection)?;
         let entries = names.len() as u64;
         let mut index = Self::new(PlacesHead { bits: bits_for(entries), entries, ..PlacesHead::empty() });
-        let buckets = 1_u64 << index.head.bits;
+        let buckets = index.buckets();
         let mut repeated = RepeatedIds::default();
         let mut overflow = Vec::new();
         let mut names = names.sorted()?.peekable();
@@ -236,7 +239,7 @@ impl PlaceIndex {
         connection: &Connection,
         mut see: impl FnMut(Place),
     ) -> Result<(), FileFault> {
-        let buckets = if self.head.pages == 0 { 0 } else { 1_u64 << self.head.bits };
+        let buckets = if self.head.pages == 0 { 0 } else { self.buckets() };
         let (bits, mut pages, mut entries, mut number) = (self.head.bits, 0, 0, 0);
         let mut strays = false;
         self.tree.check_all(connection, || {
@@ -260,6 +263,10 @@ impl PlaceIndex {
         Ok(())
     }
 
+    fn buckets(&self) -> u64 {
+        1 << self.head.bits.min(MOST_BITS)
+    }
+
     fn bucket_of(&self, tag: PlaceTag) -> u64 {
         bucket_of(tag, self.head.bits)
     }
@@ -270,7 +277,7 @@ impl PlaceIndex {
             self.tree.check(connection, number, &NOTHING)?;
             return Ok(Bucket { pages: Vec::new(), full: 0 });
         }
-        let bucket = Bucket::read(connection, number, 1 << self.head.bits)?;
+        let bucket = Bucket::read(connection, number, self.buckets())?;
         self.tree.check(connection, number, &bucket.hash())?;
         Ok(bucket)
     }
@@ -280,13 +287,13 @@ impl PlaceIndex {
         let number = self.head.pages;
         let sql = r#"INSERT INTO "places" VALUES (?1, ?2)"#;
         connection.prepare_cached(sql)?.execute(params![number, page])?;
-        self.head.pages += 1;
+        self.head.pages = self.head.pages.saturating_add(1);
         Ok(number)
     }
 }
 
 fn bucket_of(tag: PlaceTag, bits: u32) -> u64 {
-    tag.checked_shr(64 - bits.min(64)).unwrap_or(0)
+    tag.checked_shr(64 - bits.min(MOST_BITS)).unwrap_or(0)
 }
 
 fn place_of(record: &Record) -> Place {
