@@ -21,7 +21,8 @@ const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 
 /// `scale [ROWS …]`: what rows cost. The engine's example does the work.
 fn scale(args: &[String]) -> Result<()> {
-    let sizes = if args.is_empty() { vec!["100000", "1000000"] } else { args.iter().map(String::as_str).collect() };
+    let sizes =
+        if args.is_empty() { vec!["100000", "1000000"] } else { args.iter().map(String::as_str).collect() };
     let example = ["run", "--release", "--quiet", "--package", "efface-engine", "--example", "scale", "--"];
     let forget: Vec<&str> = std::iter::once("forget").chain(sizes).collect();
     for part in [&["constants"][..], &forget, &["bulk", "1000000", "100000"]] {

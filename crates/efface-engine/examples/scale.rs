@@ -27,7 +27,10 @@ fn main() -> Result {
     match words.as_slice() {
         ["constants"] => constants(),
         ["forget", rows @ ..] if !rows.is_empty() => {
-            println!("| rows | made in | memory | bytes a row | forget of one row: wall | processor | memory | verify |\n|{}", "---|".repeat(8));
+            println!(
+                "| rows | made in | memory | bytes a row | forget of one row: wall | processor | memory | verify |\n|{}",
+                "---|".repeat(8)
+            );
             rows.iter().try_for_each(|rows| one_row(rows.parse()?))
         }
         ["bulk", rows, ids] => bulk(rows.parse()?, ids.parse()?),
@@ -104,7 +107,8 @@ fn write_table(path: &Path, rows: u64) -> Result {
 
 fn fit_child(table: &Path, model: &Path, family: &str) -> Result {
     let started = Instant::now();
-    let source = Source::open(table, None)?.with_limits(ReadLimits { memory: MEMORY, ..ReadLimits::default() });
+    let source =
+        Source::open(table, None)?.with_limits(ReadLimits { memory: MEMORY, ..ReadLimits::default() });
     let mut request = FitRequest::new(RowSource::from(source));
     request.id = Some("id".into());
     request.drop_suppressed = true;
@@ -182,7 +186,10 @@ fn bulk(rows: u64, count: u64) -> Result {
     }
     let list: String = chosen.iter().map(|row| format!("r{row}\n")).collect();
     std::fs::write(&ids, list)?;
-    println!("| model | rows | ids in one request | wall | processor | memory | again, by its name |\n|{}", "---|".repeat(7));
+    println!(
+        "| model | rows | ids in one request | wall | processor | memory | again, by its name |\n|{}",
+        "---|".repeat(7)
+    );
     for family in ["ridge", "naive Bayes"] {
         child(&["fit-child", &table, &model, family])?;
         let first = child(&["forget-child", &model, &ids, "all of them"])?;
@@ -243,6 +250,9 @@ fn constants() -> Result {
         bytes / rows,
         made.processor / rows as f64 * 1e6
     );
-    println!("| a row in the file beyond its numbers | {rows} rows | {} bytes |", std::fs::metadata(&model)?.len() / rows - 24);
+    println!(
+        "| a row in the file beyond its numbers | {rows} rows | {} bytes |",
+        std::fs::metadata(&model)?.len() / rows - 24
+    );
     Ok(())
 }

@@ -95,7 +95,12 @@ impl HashTree {
     }
 
     /// Refuses a piece that is not the one under the root; its hash is that of zeros where there must be none.
-    pub(crate) fn check(&mut self, connection: &Connection, piece: u64, hash: &Hash) -> Result<(), FileFault> {
+    pub(crate) fn check(
+        &mut self,
+        connection: &Connection,
+        piece: u64,
+        hash: &Hash,
+    ) -> Result<(), FileFault> {
         if self.stored(connection, piece)? == *hash { Ok(()) } else { self.altered() }
     }
 
@@ -263,7 +268,8 @@ impl HashTree {
         index: u64,
         branch: &[u8; BRANCH],
     ) -> Result<(), FileFault> {
-        let sql = r#"INSERT INTO "branches" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET hashes = excluded.hashes"#;
+        let sql =
+            r#"INSERT INTO "branches" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET hashes = excluded.hashes"#;
         connection.prepare_cached(sql)?.execute(params![self.key(level, index), branch])?;
         Ok(())
     }

@@ -341,7 +341,8 @@ impl<'a> RowDirectory<'a> {
         }
         let mut after = 0;
         HashTree::new(HashedTable::Keys, self.head.roots.keys).check_all(self.connection, || {
-            let sql = r#"SELECT row FROM "keys" WHERE row >= ?1 AND key <> zeroblob(48) ORDER BY row LIMIT 1"#;
+            let sql =
+                r#"SELECT row FROM "keys" WHERE row >= ?1 AND key <> zeroblob(48) ORDER BY row LIMIT 1"#;
             let mut statement = self.connection.prepare_cached(sql)?;
             let next: Option<u64> = statement.query_row([after], |row| row.get(0)).optional()?;
             let Some(chunk) = next.map(|row| row / CHUNK) else { return Ok(None) };
@@ -404,7 +405,11 @@ fn names_of(entry: &[u8; ENTRY]) -> impl Iterator<Item = ShortHash> {
         name.copy_from_slice(&entry[at..at + 16]);
         name
     };
-    [part(0), part(16)].into_iter().enumerate().filter(|(at, name)| *at == 0 || *name != [0; 16]).map(|(_, name)| name)
+    [part(0), part(16)]
+        .into_iter()
+        .enumerate()
+        .filter(|(at, name)| *at == 0 || *name != [0; 16])
+        .map(|(_, name)| name)
 }
 
 fn places_of(row: u64, entry: &[u8; ENTRY]) -> impl Iterator<Item = Place> {

@@ -32,8 +32,7 @@ pub(super) const PARTS: &str =
 pub(super) const BACKBONE: &str =
     r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
-const BRANCHES: &str =
-    r#"CREATE TABLE "branches"(branch INTEGER PRIMARY KEY, hashes BLOB NOT NULL)"#;
+const BRANCHES: &str = r#"CREATE TABLE "branches"(branch INTEGER PRIMARY KEY, hashes BLOB NOT NULL)"#;
 const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
 const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
 const FORGOTTEN: &str =
@@ -49,9 +48,8 @@ const REQUESTS: &str =
 const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
 
 /// In the order of their names.
-const TABLES: [&str; 13] = [
-    BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS, REQUESTS, ROWS,
-];
+const TABLES: [&str; 13] =
+    [BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS, REQUESTS, ROWS];
 
 /// What makes an empty file ours. It holds no row yet, so that nothing of rows is in its journal, which need not stay.
 /// `arrays` is the size of the model in bytes.

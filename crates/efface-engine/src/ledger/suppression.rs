@@ -140,9 +140,7 @@ impl<'a> SuppressionList<'a> {
     pub(crate) fn since(&self, name: &SuppressedName) -> Result<Option<String>, FileFault> {
         let value = match &self.all {
             Some(all) => all.get(&name.commitment).cloned(),
-            None => {
-                self.tree.find_trusting(&self.head, &name.commitment, &mut self.trusted.borrow_mut())?
-            }
+            None => self.tree.find_trusting(&self.head, &name.commitment, &mut self.trusted.borrow_mut())?,
         };
         let entry = value.map(|value| SuppressedEntry::read(name.commitment, &value)).transpose()?;
         Ok(entry.map(|entry| entry.since))
