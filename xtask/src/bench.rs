@@ -19,6 +19,18 @@ const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
 ];
 const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 
+/// `scale [ROWS …]`: what rows cost. The engine's example does the work.
+fn scale(args: &[String]) -> Result<()> {
+    let sizes =
+        if args.is_empty() { vec!["100000", "1000000"] } else { args.iter().map(String::as_str).collect() };
+    let example = ["run", "--release", "--quiet", "--package", "efface-engine", "--example", "scale", "--"];
+    let forget: Vec<&str> = std::iter::once("forget").chain(sizes).collect();
+    for part in [&["constants"][..], &forget, &["bulk", "1000000", "100000"]] {
+        crate::run("cargo", &[&example[..], part].concat())?;
+    }
+    Ok(())
+}
+
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if !args.is_empty() {
         machine::print();
@@ -56,9 +68,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("nn") => networks::run(&args[1..]),
         Some("python") => package::bench(&args[1..]),
         Some("serve") => torture::bench_serve(&args[1..]),
+        Some("scale") => scale(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, pipelines, methods, nn, python and serve exist"
+                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, pipelines, methods, nn, python, serve and scale exist"
             )
         }
     }

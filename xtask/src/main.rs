@@ -42,6 +42,7 @@ cargo xtask <command>
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn and numpy; parts: fit, forget, call, stream
                         serve [SECONDS]: the service under load, beside a bare handler
+                        scale [ROWS …]: rates that docs/scale.md predicts with, a forget beside the size of the model, many ids at once
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
   picture        measures the methods and draws docs/forgetting.svg, the picture of the first page

@@ -13,7 +13,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let kills = words.first().copied().unwrap_or("500");
     ensure!(kills.parse::<u64>().is_ok(), "cargo xtask torture [KILLS [ROWS]]: {kills} is not a number");
     let rows = words.get(1).copied().unwrap_or("1000000");
-    let parts: [&[&str]; 13] = [
+    let parts: [&[&str]; 14] = [
         &["writes"],
         &["leftovers", "100"],
         &["markers"],
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &["latency", "1000"],
         &["groups"],
         &["kills", kills],
+        &["bulk", "40"],
         &["open", rows, "256"],
     ];
     let program = program()?;

@@ -195,3 +195,27 @@ fn requests_of_a_file_are_one_commit_with_a_receipt_each() {
     folder.run("forget houses.efface --requests half.jsonl");
     assert_eq!(folder.json("inspect houses.efface --json")["rows"], 3, "h7 left, and h1 had left before");
 }
+
+#[test]
+fn a_file_of_many_ids_is_one_request_with_one_effect() {
+    let folder = Folder::new();
+    let rows: String = (0..3000).map(|row| format!("r{row},{},{}\n", row % 17, row % 5 + row % 17)).collect();
+    folder.write("table.csv", format!("id,x,y\n{rows}"));
+    folder.done("fit table.csv --target y --id id -o many.efface");
+    let ids: String = (0..1500).map(|row| format!("r{}\n", row * 2)).collect();
+    folder.write("ids.txt", &ids);
+    // One id that is not there: nothing happens to the others.
+    folder.write("wrong.txt", format!("{ids}nobody\n"));
+    folder.fails(
+        "forget many.efface --ids-file wrong.txt --request T-0",
+        4,
+        &["nobody is not in this model"],
+    );
+    assert_eq!(folder.json("inspect many.efface --json")["rows"], 3000);
+    let first = folder.json("forget many.efface --ids-file ids.txt --request T-1 --json");
+    assert_eq!((first["forgotten"].as_u64(), first["rows"].as_u64()), (Some(1500), Some(1500)));
+    // As after a command that was cut short and is given again.
+    let again = folder.json("forget many.efface --ids-file ids.txt --request T-1 --json");
+    assert_eq!((again["replayed"].as_bool(), &again["receipt"]), (Some(true), &first["receipt"]));
+    assert!(!folder.done("verify many.efface").contains("fails"));
+}

@@ -32,7 +32,8 @@
 //!
 //! # What is in the file
 //!
-//! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `parts` the model's
+//! One SQLite database. `rows` holds a blob per row, `keys` a salted hash of its id and subject, `places` an
+//! index over these, `branches` the hashes over both, `parts` the model's
 //! arrays with checksums, `meta` a manifest, `forgotten` keyed hashes of the ids that left and when (the list of what
 //! must not come back), `members` and `cells` the training set as a Merkle tree, `receipts` and `nodes` the log,
 //! `requests` the answers to requests that had names, `copies` what was exported. SQLite's
@@ -100,4 +101,4 @@ pub use randomness::random_nonce;
 pub use statistics::Statistics;
 
 /// The version of the file format that this library reads and writes.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;

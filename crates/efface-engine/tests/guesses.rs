@@ -105,6 +105,29 @@ fn a_right_guess_is_not_told_from_a_wrong_one() {
     }
 }
 
+/// The index finds rows by hashes that whoever has the file can make. Those of a row that left are nowhere in the file.
+#[test]
+fn the_index_keeps_nothing_of_a_row_that_left() {
+    let bench = Bench::new();
+    let all = lines(400);
+    let mut engine = bench.fit("model", &sparse(&table(&all)));
+    let path = bench.path("model");
+    let salt = secrets(&path)[0];
+    let hashes = [
+        sha256(&[salt.as_slice(), all[3].id.as_bytes()].concat()),
+        sha256(&[salt.as_slice(), b"subject\0p3"].concat()),
+    ];
+    let found = || {
+        let bytes = std::fs::read(&path).unwrap();
+        hashes.map(|hash| bytes.windows(8).filter(|window| *window == &hash.0[..8]).count())
+    };
+    // Twice in the file: in the list of rows and in the index.
+    assert!(found()[0] == 2 && found()[1] > 2, "{:?}", found());
+    engine.learn(csv(&table(&lines(500)[400..])), &Silent).unwrap();
+    engine.forget(&person("p3", None), &ForgetOptions::default()).unwrap();
+    assert_eq!(found(), [0, 0]);
+}
+
 #[test]
 fn nothing_links_two_receipts_of_a_person_and_an_opening_proves_one() {
     let bench = Bench::new();

@@ -47,11 +47,12 @@ const READ_BY_CHANGES: [&str; 26] = [
     "UPDATE keys SET key = zeroblob(48) WHERE row = 39",
     "DELETE FROM keys WHERE row = 39",
     "UPDATE keys SET key = (SELECT key FROM keys WHERE row = 35) WHERE row = 39",
-    "INSERT INTO keys SELECT 1000, key FROM keys WHERE row = 39",
     "UPDATE keys SET key = zeroblob(16) || substr(key, 17) WHERE row = 39",
-    "UPDATE chunks SET digest = zeroblob(32)",
-    "DELETE FROM chunks",
-    "INSERT INTO chunks VALUES (77, zeroblob(32))",
+    "UPDATE branches SET hashes = zeroblob(1024)",
+    "DELETE FROM branches",
+    // The index of names: none of them is there any more.
+    "UPDATE places SET slots = substr(slots, 1, 24) || zeroblob(976)",
+    "DELETE FROM places",
     // The training set: one bit of a node, a commitment more or less.
     "UPDATE cells SET node = zeroblob(40) WHERE cell < 1 << 40",
     "DELETE FROM cells WHERE cell < 1 << 40",
@@ -79,7 +80,10 @@ const READ_BY_CHANGES: [&str; 26] = [
 ];
 
 /// What changes read in part or not at all: `verify` alone reads all of it.
-const READ_BY_VERIFY: [&str; 11] = [
+const READ_BY_VERIFY: [&str; 14] = [
+    "INSERT INTO keys SELECT 1000, key FROM keys WHERE row = 39",
+    "INSERT INTO branches VALUES (77, randomblob(1024))",
+    "INSERT INTO places VALUES (1000, zeroblob(1000))",
     "INSERT INTO keys VALUES (1000, zeroblob(48))",
     "INSERT INTO rows VALUES (1000, zeroblob(48))",
     "DELETE FROM receipts WHERE sequence = 1",

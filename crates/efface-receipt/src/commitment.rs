@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::hash::{Hash, hash_parts, hmac};
@@ -96,15 +97,35 @@ impl CommitmentOpening {
 /// One commitment to all rows of a request: SHA-256("efface rows v1" ‖ 0x00 ‖ count ‖ sorted commitments), the count in
 /// 8 bytes; None for no rows.
 pub fn rows_commitment(rows: &[Hash]) -> Option<Hash> {
-    if rows.is_empty() {
-        return None;
-    }
     let mut sorted: Vec<&Hash> = rows.iter().collect();
     sorted.sort();
-    let count = (rows.len() as u64).to_be_bytes();
-    let mut parts: Vec<&[u8]> = vec![b"efface rows v1\0", &count];
-    parts.extend(sorted.into_iter().map(|hash| hash.as_bytes().as_slice()));
-    Some(hash_parts(&parts))
+    let mut commitment = RowsCommitment::new(rows.len() as u64);
+    sorted.into_iter().for_each(|hash| commitment.push(hash));
+    commitment.finish()
+}
+
+/// Like [`rows_commitment`], for rows that are too many to be held: so many of them, given in order.
+pub struct RowsCommitment {
+    digest: Sha256,
+    rows: u64,
+}
+
+impl RowsCommitment {
+    /// Begins with how many rows there are.
+    pub fn new(rows: u64) -> Self {
+        let digest = Sha256::new().chain_update(b"efface rows v1\0").chain_update(rows.to_be_bytes());
+        Self { digest, rows }
+    }
+
+    /// The next row, in the order of their bytes.
+    pub fn push(&mut self, row: &Hash) {
+        self.digest.update(row.as_bytes());
+    }
+
+    /// The commitment; None for none.
+    pub fn finish(self) -> Option<Hash> {
+        (self.rows > 0).then(|| Hash(self.digest.finalize().into()))
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,9 @@ pub use claim::{
     AuditEntry, BoundOrigin, Calibration, CopyKind, CopyState, DistanceBound, KnownCopy, PrivacySpent,
     PrivacyTotal, ReceiptClaim, ReleaseTerms, SensitivitySource,
 };
-pub use commitment::{CommitmentLabel, CommitmentOpening, CommitmentSalt, row_value, rows_commitment};
+pub use commitment::{
+    CommitmentLabel, CommitmentOpening, CommitmentSalt, RowsCommitment, row_value, rows_commitment,
+};
 pub use cose::CONTENT_TYPE;
 pub use fault::ReceiptFault;
 pub use hash::{Hash, leaf_hash, sha256};

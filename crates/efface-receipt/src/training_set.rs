@@ -223,25 +223,45 @@ pub fn build<C: SetCells>(
     bits: u32,
     keys: impl IntoIterator<Item = Result<Hash, C::Error>>,
 ) -> Result<SetState, C::Error> {
-    let mut pending: Vec<Hash> = Vec::new();
-    let mut buckets = Vec::new();
-    for key in keys {
-        let key = key?;
-        if let Some(&last) = pending.last() {
-            if key.0 <= last.0 {
-                return Err(ReceiptFault::SetOrder.into());
-            }
-            if bucket(&last, bits) != bucket(&key, bits) {
-                buckets.push((bucket(&last, bits), subtree(&pending, bits)?));
-                pending.clear();
-            }
+    fold(bits, keys, |cell, node| if node == SetNode::EMPTY { Ok(()) } else { cells.set(cell, node) })
+}
+
+/// Shows every cell over all keys in order, each after those below it. The keys of one bucket and a node for each level are in
+/// memory at a time.
+pub fn fold<E: From<ReceiptFault>>(
+    bits: u32,
+    keys: impl IntoIterator<Item = Result<Hash, E>>,
+    mut see: impl FnMut(u64, SetNode) -> Result<(), E>,
+) -> Result<SetState, E> {
+    if bits > 32 {
+        return Err(ReceiptFault::SetOrder.into());
+    }
+    // The node that waits for the one beside it, on each level from the buckets up.
+    let mut waiting = vec![SetNode::EMPTY; bits as usize + 1];
+    let mut keys = keys.into_iter();
+    let mut next = keys.next().transpose()?;
+    for number in 0..1_u64 << bits {
+        let mut pending: Vec<Hash> = Vec::new();
+        while let Some(key) = next.filter(|key| bucket(key, bits) == number) {
+            pending.push(key);
+            next = keys.next().transpose()?;
         }
-        pending.push(key);
+        let mut node = subtree(&pending, bits)?;
+        let mut cell = (1 << bits) + number;
+        see(cell, node)?;
+        let mut level = 0;
+        while cell > 1 && cell % 2 == 1 {
+            node = SetNode::join(&waiting[level], &node);
+            cell /= 2;
+            level += 1;
+            see(cell, node)?;
+        }
+        waiting[level] = node;
     }
-    if let Some(last) = pending.last() {
-        buckets.push((bucket(last, bits), subtree(&pending, bits)?));
+    if next.is_some() {
+        return Err(ReceiptFault::SetOrder.into());
     }
-    update(cells, bits, &buckets)
+    Ok(waiting[bits as usize].state())
 }
 
 /// Proof that a row is, or is not, in a training set.

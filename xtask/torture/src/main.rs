@@ -3,6 +3,7 @@
 //! Every part prints lines of a table: what was done, how often, what came of it. The first thing that does not hold ends
 //! the run with an error.
 
+mod bulk;
 mod disk;
 mod kill;
 mod leftovers;
@@ -24,7 +25,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | serve-kills N | serve-load SECONDS";
+const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,8 @@ fn main() -> Result {
     match words.as_slice() {
         ["kills", count] => kill::parent(count.parse()?),
         ["kill-child", model, round] => kill::child(Path::new(model), round.parse()?),
+        ["bulk", count] => bulk::parent(count.parse()?),
+        ["bulk-child", model] => bulk::child(Path::new(model)),
         ["leftovers", count] => leftovers::parent(count.parse()?),
         ["leftover-child", model, act] => leftovers::child(Path::new(model), act),
         ["writes"] => writes::parent(&writes::ACTS),

@@ -137,7 +137,8 @@ compare with; they are approximate, nothing bounds what they leave, and they cos
 
 The model file changes in one step: the rows are out of parameters, curvature and file, or nothing
 happened. The report bounds the distance to a model that was fitted without the rows. A signed
-receipt is in the model's log in the same step.
+receipt is in the model's log in the same step. So a list of 100,000 ids that is cut short has done
+nothing, and can be given again; under a --request name it has one effect however often it is given.
 
 A result is called exact when its relative bound is at most the tolerance: --tolerance, or else the
 model's own. Where a method that promises as much falls short, the model retrains. If that falls

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::blueprint::Blueprint;
 use crate::codec::network_info::NetworkInfo;
 use crate::file::{
-    ArrayHead, DirectoryHead, FileFault, FileSalt, RowDigest, RowDirectory, RowOutline, damaged, empty_root,
+    ArrayHead, DirectoryHead, FileFault, FileSalt, ListRoots, RowDigest, RowDirectory, RowOutline, damaged,
     meta, schema,
 };
 use crate::ledger::{LedgerHead, ModelState, PolicyState, ReceiptLog};
@@ -31,8 +31,8 @@ pub(crate) struct Manifest {
     salt: [u8; 32],
     /// Rows in the model.
     pub(crate) rows: u64,
-    /// The root over the list of rows.
-    pub(crate) listed: Hash,
+    /// The roots over the list of rows and its index.
+    pub(crate) listed: ListRoots,
     /// Rows that were overwritten and still take their place in the file.
     pub(crate) husks: u64,
     /// The number of the next row; numbers are never used again.
@@ -151,7 +151,7 @@ impl Manifest {
             generation: 0,
             salt: salt.bytes(),
             rows: 0,
-            listed: empty_root(),
+            listed: ListRoots::empty(),
             husks: 0,
             next_row: 0,
             next_position: 0,
@@ -188,20 +188,21 @@ impl Manifest {
             shape: self.blueprint.shape(),
             rows: self.rows,
             weighted: self.blueprint.weight.is_some(),
+            roots: self.listed,
             hidden: self.waiting.as_ref().map_or_else(BTreeMap::new, |queue| queue.rows.clone()),
         }
     }
 
     /// The list of rows as this manifest knows it.
     pub(crate) fn directory<'a>(&self, connection: &'a ModelConnection) -> RowDirectory<'a> {
-        let head = DirectoryHead { rows: self.rows, root: self.listed };
+        let head = DirectoryHead { rows: self.rows, roots: self.listed };
         RowDirectory::new(connection, self.salt(), head)
     }
 
     /// Takes the list of rows over as a change left it.
     pub(crate) fn enter(&mut self, head: DirectoryHead) {
         self.rows = head.rows;
-        self.listed = head.root;
+        self.listed = head.roots;
     }
 
     pub(crate) fn load(connection: &ModelConnection) -> Result<Self, FileFault> {

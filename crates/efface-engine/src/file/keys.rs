@@ -1,17 +1,22 @@
 //! Who is who: rows are found by salted hashes of their id and their subject. Beside these lies a hash of the row's bytes, so
 //! that a row is the one that was entered.
 //!
-//! The list is under a root that is signed with every change. Looking for names reads all of it in any case, because what is
-//! not on the list has to be known as well, and hashes it on the way: the entries of 256 row numbers are a chunk, and the root
-//! is the hash over the hashes of all chunks. Those are kept, so that a change hashes the chunks that it touches and no other.
+//! The list is under a root that is signed with every change: the entries of 64 row numbers are a chunk, and the hashes of chunks
+//! are the pieces of a tree (`hash_tree.rs`). Which chunks to look at for a name says an index beside it (`places.rs`). So looking
+//! for names, and a change, read the chunks of the rows that they are about and no others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use efface_receipt::Hash;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hash_tree::{HashTree, HashedTable, NOTHING, TreeTop};
 use super::payload::RowDigest;
+use super::places::{self, Place, PlaceIndex, PlacesHead, RepeatedName};
+use super::secret_sum::SecretSum;
+use super::sorter::RecordSorter;
 use super::{FileFault, damaged};
 use crate::randomness::random_bytes;
 
@@ -25,7 +30,7 @@ pub(crate) type ShortHash = [u8; 16];
 const ENTRY: usize = 48;
 
 /// Row numbers of one chunk.
-const CHUNK: u64 = 256;
+const CHUNK: u64 = 64;
 
 /// Random bytes of one model, so that equal ids in two files do not look alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,94 +93,128 @@ pub(crate) struct FoundRows {
 pub(crate) struct DirectoryHead {
     /// Rows that must be there.
     pub(crate) rows: u64,
-    pub(crate) root: Hash,
+    pub(crate) roots: ListRoots,
 }
 
-/// The root over a list without rows.
-pub(crate) fn empty_root() -> Hash {
-    root_of(&BTreeMap::new())
+/// The roots over the list of rows and over the index of their names.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ListRoots {
+    keys: TreeTop,
+    places: PlacesHead,
 }
 
-/// A view on `keys` and `chunks`.
+impl ListRoots {
+    /// Those of a list without rows.
+    pub(crate) fn empty() -> Self {
+        Self { keys: TreeTop::empty(), places: PlacesHead::empty() }
+    }
+}
+
+/// Chunks of the list that were compared with the root. The caller holds a transaction, in which they stay what they are.
+pub(crate) struct TrustedChunks {
+    tree: HashTree,
+    checked: HashSet<u64>,
+}
+
+impl TrustedChunks {
+    pub(crate) fn new(roots: &ListRoots) -> Self {
+        Self { tree: HashTree::new(HashedTable::Keys, roots.keys), checked: HashSet::new() }
+    }
+
+    /// Compares the chunk of a row with the root, once.
+    pub(crate) fn check(&mut self, connection: &Connection, row: u64) -> Result<(), FileFault> {
+        let chunk = row / CHUNK;
+        if !self.checked.contains(&chunk) {
+            self.tree.check(connection, chunk, &hash_of(connection, chunk)?)?;
+            self.checked.insert(chunk);
+        }
+        Ok(())
+    }
+}
+
+/// A view on `keys` and its index.
 pub(crate) struct RowDirectory<'a> {
     connection: &'a Connection,
     salt: FileSalt,
     head: DirectoryHead,
+    chunks: TrustedChunks,
     /// Chunks whose entries changed since the root was made.
     touched: BTreeSet<u64>,
+    /// What leaves the index, and what enters it.
+    gone: Vec<Place>,
+    come: Vec<Place>,
+}
+
+/// Names that are looked for, by what their entries begin with.
+#[derive(Default)]
+struct WantedNames<'n> {
+    ids: HashMap<ShortHash, &'n str>,
+    subjects: HashMap<ShortHash, &'n str>,
 }
 
 impl<'a> RowDirectory<'a> {
     pub(crate) fn new(connection: &'a Connection, salt: FileSalt, head: DirectoryHead) -> Self {
-        Self { connection, salt, head, touched: BTreeSet::new() }
+        let chunks = TrustedChunks::new(&head.roots);
+        Self { connection, salt, head, chunks, touched: BTreeSet::new(), gone: Vec::new(), come: Vec::new() }
     }
 
     /// The numbers of these rows; None for one that is not here.
     pub(crate) fn find(&self, ids: &[String]) -> Result<Vec<Option<u64>>, FileFault> {
-        let wanted: Vec<ShortHash> = ids.iter().map(|id| short(&self.salt.id(id))).collect();
-        let mut found: HashMap<ShortHash, Option<u64>> = wanted.iter().map(|key| (*key, None)).collect();
-        self.scan(|row, entry| {
-            if let Some(slot) = found.get_mut(&entry[..16]) {
-                *slot = Some(row);
-            }
-        })?;
-        Ok(wanted.iter().map(|key| found.get(key).copied().flatten()).collect())
+        let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let found = self.look_up(&names, &[])?;
+        Ok(ids.iter().map(|id| found.ids.get(id).copied()).collect())
     }
 
-    /// The rows of many requests in one pass: for each id its number, for each subject all of its rows.
+    /// The rows of many requests: for each id its number, for each subject all of its rows.
     pub(crate) fn look_up(&self, ids: &[&str], subjects: &[&str]) -> Result<FoundRows, FileFault> {
+        let wanted = WantedNames {
+            ids: ids.iter().map(|id| (self.salt.short_id(id), *id)).collect(),
+            subjects: subjects.iter().map(|name| (short(&self.salt.subject(name)), *name)).collect(),
+        };
+        let tags = wanted.ids.keys().chain(wanted.subjects.keys()).map(places::tag_of).collect();
+        let mut index = PlaceIndex::new(self.head.roots.places);
+        let mut rows: Vec<u64> =
+            index.find(self.connection, &tags)?.into_iter().map(|place| place.row).collect();
+        rows.sort_unstable();
+        rows.dedup();
         let mut found = FoundRows::default();
-        let ids: HashMap<ShortHash, &str> = ids.iter().map(|id| (short(&self.salt.id(id)), *id)).collect();
-        let subjects: HashMap<ShortHash, &str> =
-            subjects.iter().map(|subject| (short(&self.salt.subject(subject)), *subject)).collect();
-        self.scan(|row, entry| {
-            if let Some(id) = ids.get(&entry[..16]) {
+        let mut chunks = TrustedChunks::new(&self.head.roots);
+        for row in rows {
+            chunks.check(self.connection, row)?;
+            let Some(entry) = entry_of(self.connection, row)? else { return altered() };
+            if let Some(id) = wanted.ids.get(&entry[..16]) {
                 found.ids.insert((*id).to_owned(), row);
             }
-            if let Some(subject) = subjects.get(&entry[16..32]) {
+            if let Some(subject) = wanted.subjects.get(&entry[16..32]) {
                 found.subjects.entry((*subject).to_owned()).or_default().push(row);
             }
-        })?;
+        }
         Ok(found)
     }
 
     /// How many subjects have rows.
     pub(crate) fn subjects(&self) -> Result<usize, FileFault> {
-        let mut seen = std::collections::HashSet::new();
+        let mut sorter = places::sorter(self.connection);
         self.scan(|_, entry| {
-            let mut subject = [0; 16];
-            subject.copy_from_slice(&entry[16..32]);
-            if subject != [0; 16] {
-                seen.insert(subject);
-            }
+            let mut subject = [0; 32];
+            subject[..16].copy_from_slice(&entry[16..32]);
+            if subject == [0; 32] { Ok(()) } else { Ok(sorter.push(subject)?) }
         })?;
-        Ok(seen.len())
+        let mut count = 0;
+        let mut last = None;
+        for subject in sorter.sorted()? {
+            let subject = subject?;
+            count += usize::from(last.replace(subject) != Some(subject));
+        }
+        Ok(count)
     }
 
     /// Shows the number and the entry of every row that is here. The list must be the one under the root.
-    pub(crate) fn scan(&self, mut see: impl FnMut(u64, &[u8; ENTRY])) -> Result<(), FileFault> {
-        let mut hashes = BTreeMap::new();
-        let mut current = None;
-        let mut digest = Sha256::new();
-        let mut alive = 0;
-        each_entry(self.connection, 0, i64::MAX as u64, |row, entry| {
-            alive += 1;
-            let chunk = row / CHUNK;
-            if let Some(before) = current.replace(chunk)
-                && before != chunk
-            {
-                hashes.insert(before, Hash(digest.finalize_reset().into()));
-            }
-            hash_entry(&mut digest, row, entry);
-            see(row, entry);
-        })?;
-        if let Some(last) = current {
-            hashes.insert(last, Hash(digest.finalize().into()));
-        }
-        if alive != self.head.rows {
-            return damaged(format!("it lists {alive} rows where {} belong", self.head.rows));
-        }
-        if root_of(&hashes) == self.head.root { Ok(()) } else { altered() }
+    pub(crate) fn scan(
+        &self,
+        see: impl FnMut(u64, &[u8; ENTRY]) -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
+        scan(self.connection, &self.head, see)
     }
 
     /// Enters a row; numbers must ascend.
@@ -186,19 +225,47 @@ impl<'a> RowDirectory<'a> {
         subject: Option<&str>,
         digest: &RowDigest,
     ) -> Result<(), FileFault> {
-        self.touch(row)?;
         let entry = self.salt.entry(id, subject, digest);
+        self.append(row, &entry)?;
+        self.come.extend(places_of(row, &entry));
+        Ok(())
+    }
+
+    /// Enters a row of a new file, whose index is built when all rows are there. `line` is where the row comes from.
+    pub(crate) fn load(
+        &mut self,
+        names: &mut RecordSorter,
+        row: u64,
+        id: &str,
+        subject: Option<&str>,
+        digest: &RowDigest,
+        line: u64,
+    ) -> Result<(), FileFault> {
+        let entry = self.salt.entry(id, subject, digest);
+        self.append(row, &entry)?;
+        names.push(places::record(&self.salt.short_id(id), row, Some(line)))?;
+        if let Some(subject) = subject {
+            names.push(places::record(&short(&self.salt.subject(subject)), row, None))?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, row: u64, entry: &[u8; ENTRY]) -> Result<(), FileFault> {
+        self.touch(row)?;
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
         statement.execute(params![row, entry])?;
-        self.head.rows += 1;
+        self.head.rows = self.head.rows.saturating_add(1);
         Ok(())
     }
 
     /// Overwrites an entry in place.
     pub(crate) fn erase(&mut self, row: u64) -> Result<(), FileFault> {
         self.touch(row)?;
+        if let Some(entry) = entry_of(self.connection, row)? {
+            self.gone.extend(places_of(row, &entry));
+        }
         self.replace(row, &[0; ENTRY])?;
-        self.head.rows -= 1;
+        self.head.rows = self.head.rows.saturating_sub(1);
         Ok(())
     }
 
@@ -227,54 +294,103 @@ impl<'a> RowDirectory<'a> {
     /// Before the first entry of a chunk changes, the chunk must be the one under the root.
     fn touch(&mut self, row: u64) -> Result<(), FileFault> {
         let chunk = row / CHUNK;
-        if self.touched.is_empty() && root_of(&stored_hashes(self.connection)?) != self.head.root {
-            return altered();
-        }
-        if self.touched.insert(chunk) && self.hash_of(chunk)? != self.stored_hash(chunk)? {
-            return altered();
+        if !self.touched.contains(&chunk) {
+            self.chunks.check(self.connection, row)?;
+            self.touched.insert(chunk);
         }
         Ok(())
     }
 
-    /// Hashes what changed; gives the rows that are here and the new root.
+    /// Hashes what changed; gives the rows that are here and the new roots.
     pub(crate) fn finish(mut self) -> Result<DirectoryHead, FileFault> {
         for chunk in std::mem::take(&mut self.touched) {
-            match self.hash_of(chunk)? {
-                Some(hash) => {
-                    let sql = r#"INSERT INTO "chunks" VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = excluded.digest"#;
-                    self.connection.prepare_cached(sql)?.execute(params![chunk, hash.as_bytes()])?;
-                }
-                None => {
-                    let sql = r#"DELETE FROM "chunks" WHERE chunk = ?1"#;
-                    self.connection.prepare_cached(sql)?.execute([chunk])?;
-                }
-            }
+            let hash = hash_of(self.connection, chunk)?;
+            self.chunks.tree.set(self.connection, chunk, hash)?;
         }
-        self.head.root = root_of(&stored_hashes(self.connection)?);
+        self.head.roots.keys = self.chunks.tree.finish(self.connection)?;
+        let mut index = PlaceIndex::new(self.head.roots.places);
+        index.change(self.connection, self.gone, self.come)?;
+        if index.is_crowded() {
+            let mut names = places::sorter(self.connection);
+            each_entry(self.connection, 0, i64::MAX as u64, |row, entry| {
+                for name in names_of(entry) {
+                    names.push(places::record(&name, row, None))?;
+                }
+                Ok(())
+            })?;
+            (index, _) = PlaceIndex::build(self.connection, names)?;
+        }
+        self.head.roots.places = index.finish(self.connection)?;
         Ok(self.head)
     }
 
-    /// Compares the hashes of the chunks with the root.
-    pub(crate) fn check_chunks(&self) -> Result<(), FileFault> {
-        if root_of(&stored_hashes(self.connection)?) == self.head.root { Ok(()) } else { altered() }
-    }
-
-    /// The hash over the rows of a chunk; None where none of them is here.
-    fn hash_of(&self, chunk: u64) -> Result<Option<Hash>, FileFault> {
-        let mut digest = Sha256::new();
-        let mut alive = 0;
-        each_entry(self.connection, chunk * CHUNK, (chunk + 1) * CHUNK - 1, |row, entry| {
-            alive += 1;
-            hash_entry(&mut digest, row, entry);
+    /// Compares the branches over the list and the whole index with their roots, and the index with the list: both must hold the
+    /// same names of the same rows. What is compared are sums of keyed hashes under a key that is drawn here, so that nobody could
+    /// prepare for it and memory does not grow with the list.
+    pub(crate) fn check_index(&self) -> Result<(), FileFault> {
+        let mut listed = SecretSum::draw()?;
+        let mut indexed = listed.again();
+        self.scan(|row, entry| {
+            places_of(row, entry).for_each(|place| listed.add(&place.to_slot()));
+            Ok(())
         })?;
-        Ok((alive > 0).then(|| Hash(digest.finalize().into())))
+        PlaceIndex::new(self.head.roots.places)
+            .check_all(self.connection, |place| indexed.add(&place.to_slot()))?;
+        if listed != indexed {
+            return damaged("its index of names is not that of its rows");
+        }
+        let mut after = 0;
+        HashTree::new(HashedTable::Keys, self.head.roots.keys).check_all(self.connection, || {
+            let sql =
+                r#"SELECT row FROM "keys" WHERE row >= ?1 AND key <> zeroblob(48) ORDER BY row LIMIT 1"#;
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let next: Option<u64> = statement.query_row([after], |row| row.get(0)).optional()?;
+            let Some(chunk) = next.map(|row| row / CHUNK) else { return Ok(None) };
+            after = (chunk + 1) * CHUNK;
+            Ok(Some((chunk, hash_of(self.connection, chunk)?)))
+        })
     }
+}
 
-    fn stored_hash(&self, chunk: u64) -> Result<Option<Hash>, FileFault> {
-        use rusqlite::OptionalExtension;
-        let mut statement =
-            self.connection.prepare_cached(r#"SELECT digest FROM "chunks" WHERE chunk = ?1"#)?;
-        Ok(statement.query_row([chunk], |row| Ok(Hash(row.get(0)?))).optional()?)
+/// Builds the index of a new file; tells of an id that two rows have.
+pub(crate) fn build_index(
+    connection: &Connection,
+    head: &mut DirectoryHead,
+    names: RecordSorter,
+) -> Result<Option<RepeatedName>, FileFault> {
+    let (index, repeated) = PlaceIndex::build(connection, names)?;
+    head.roots.places = index.finish(connection)?;
+    Ok(repeated)
+}
+
+/// Shows every entry of the list, which must be the one under the root. The entries of a chunk are in memory at a time.
+pub(crate) fn scan(
+    connection: &Connection,
+    head: &DirectoryHead,
+    mut see: impl FnMut(u64, &[u8; ENTRY]) -> Result<(), FileFault>,
+) -> Result<(), FileFault> {
+    let mut tree = HashTree::new(HashedTable::Keys, head.roots.keys);
+    let mut open: BTreeMap<u64, [u8; ENTRY]> = BTreeMap::new();
+    let mut current = 0;
+    let mut alive = 0;
+    let mut close = |open: &mut BTreeMap<u64, [u8; ENTRY]>, chunk: u64| {
+        tree.check(connection, chunk, &hash_entries(open))?;
+        std::mem::take(open).iter().try_for_each(|(row, entry)| see(*row, entry))
+    };
+    each_entry(connection, 0, i64::MAX as u64, |row, entry| {
+        alive += 1;
+        if row / CHUNK != current {
+            close(&mut open, current)?;
+            current = row / CHUNK;
+        }
+        open.insert(row, *entry);
+        Ok(())
+    })?;
+    close(&mut open, current)?;
+    if alive == head.rows {
+        Ok(())
+    } else {
+        damaged(format!("it lists {alive} rows where {} belong", head.rows))
     }
 }
 
@@ -282,24 +398,54 @@ fn altered<T>() -> Result<T, FileFault> {
     damaged("its list of rows is not the one that was signed")
 }
 
-fn hash_entry(digest: &mut Sha256, row: u64, entry: &[u8; ENTRY]) {
-    digest.update(row.to_be_bytes());
-    digest.update(entry);
+/// The names in an entry: that of the row, and that of its subject where it has one.
+fn names_of(entry: &[u8; ENTRY]) -> impl Iterator<Item = ShortHash> {
+    let part = |at: usize| {
+        let mut name = [0; 16];
+        name.copy_from_slice(&entry[at..at + 16]);
+        name
+    };
+    [part(0), part(16)]
+        .into_iter()
+        .enumerate()
+        .filter(|(at, name)| *at == 0 || *name != [0; 16])
+        .map(|(_, name)| name)
 }
 
-fn root_of(hashes: &BTreeMap<u64, Hash>) -> Hash {
-    let mut digest = Sha256::new().chain_update(b"efface row list v1\0");
-    for (chunk, hash) in hashes {
-        digest.update(chunk.to_be_bytes());
-        digest.update(hash.as_bytes());
+fn places_of(row: u64, entry: &[u8; ENTRY]) -> impl Iterator<Item = Place> {
+    names_of(entry).map(move |name| Place::new(&name, row))
+}
+
+/// The hash over the rows of a chunk; that of nothing where none of them is here.
+fn hash_of(connection: &Connection, chunk: u64) -> Result<Hash, FileFault> {
+    let mut entries = BTreeMap::new();
+    each_entry(connection, chunk * CHUNK, (chunk + 1) * CHUNK - 1, |row, entry| {
+        entries.insert(row, *entry);
+        Ok(())
+    })?;
+    Ok(hash_entries(&entries))
+}
+
+fn hash_entries(entries: &BTreeMap<u64, [u8; ENTRY]>) -> Hash {
+    if entries.is_empty() {
+        return NOTHING;
+    }
+    let mut digest = Sha256::new();
+    for (row, entry) in entries {
+        digest.update(row.to_be_bytes());
+        digest.update(entry);
     }
     Hash(digest.finalize().into())
 }
 
-fn stored_hashes(connection: &Connection) -> Result<BTreeMap<u64, Hash>, FileFault> {
-    let mut statement = connection.prepare_cached(r#"SELECT chunk, digest FROM "chunks""#)?;
-    let all = statement.query_map([], |row| Ok((row.get(0)?, Hash(row.get(1)?))))?;
-    Ok(all.collect::<Result<_, _>>()?)
+/// The entry of a row; None where it is not here.
+fn entry_of(connection: &Connection, row: u64) -> Result<Option<[u8; ENTRY]>, FileFault> {
+    let mut found = None;
+    each_entry(connection, row, row, |_, entry| {
+        found = Some(*entry);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The entries of the rows that are here, from one number to another, in order. An entry of zeros is that of a row which left.
@@ -307,7 +453,7 @@ fn each_entry(
     connection: &Connection,
     first: u64,
     last: u64,
-    mut see: impl FnMut(u64, &[u8; ENTRY]),
+    mut see: impl FnMut(u64, &[u8; ENTRY]) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
     let sql = r#"SELECT row, key FROM "keys" WHERE row BETWEEN ?1 AND ?2 ORDER BY row"#;
     let mut statement = connection.prepare_cached(sql)?;
@@ -318,7 +464,7 @@ fn each_entry(
             return damaged(format!("the entry of row number {row} has the wrong size"));
         };
         if *entry != [0; ENTRY] {
-            see(row, entry);
+            see(row, entry)?;
         }
     }
     Ok(())

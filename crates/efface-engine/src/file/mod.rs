@@ -2,6 +2,7 @@
 //! of the log.
 
 mod cipher;
+mod hash_tree;
 mod header;
 mod journal;
 mod keys;
@@ -11,22 +12,28 @@ pub mod outputs;
 pub(crate) mod parts;
 pub(crate) mod paths;
 mod payload;
+mod places;
 pub(crate) mod rows;
 pub(crate) mod schema;
+mod secret_sum;
 mod shrink;
+mod sorter;
 
 pub(crate) use cipher::{DataKey, KeyCheck, ModelConnection};
 pub(crate) use header::is_model;
 #[cfg(test)]
 pub(crate) use journal::journal_path;
 pub(crate) use journal::remove_journal;
-pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
+pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, build_index};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
 pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, StoredRow, substance_of};
+pub(crate) use places::RepeatedName;
 pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
+pub(crate) use secret_sum::SecretSum;
 pub(crate) use shrink::give_back;
+pub(crate) use sorter::RecordSorter;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -54,6 +61,14 @@ pub(crate) enum FileFault {
     Signing(String),
     /// The file is encrypted, and its key is not at hand.
     Sealed,
+    /// A file beside the model could not be written or read.
+    Beside(std::io::Error),
+}
+
+impl From<std::io::Error> for FileFault {
+    fn from(cause: std::io::Error) -> Self {
+        Self::Beside(cause)
+    }
 }
 
 impl From<rusqlite::Error> for FileFault {
@@ -81,6 +96,7 @@ impl FileFault {
         let error = match self {
             Self::Damaged(what) => return Error::Damaged { path, what },
             Self::Signing(problem) => return Error::Signing { problem },
+            Self::Beside(cause) => return Error::Io { path, cause },
             Self::Sealed => {
                 let problem = "the model is encrypted, and its key is not there".into();
                 return Error::Key { path: paths::key_path(&path), problem };

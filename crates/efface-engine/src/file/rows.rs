@@ -3,12 +3,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordIds};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cipher::{ModelConnection, SealedPlace};
+use super::keys::{self, DirectoryHead, ListRoots, TrustedChunks};
 use super::layout::{RowLayout, RowShape};
 use super::payload::{self, OutgoingRow, RowDigest, RowNonce, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
@@ -22,6 +24,8 @@ pub(crate) struct RowOutline {
     pub(crate) rows: u64,
     /// Whether rows have weights of their own.
     pub(crate) weighted: bool,
+    /// The roots over their list.
+    pub(crate) roots: ListRoots,
     /// The rows that are forgotten and wait to be scrubbed, by number. They are no rows of the model.
     pub(crate) hidden: BTreeMap<u64, RowDigest>,
 }
@@ -30,11 +34,19 @@ pub(crate) struct RowOutline {
 pub(crate) struct StoreRows<'a> {
     store: &'a ModelStore,
     outline: RowOutline,
+    /// What was compared with the root of the list so far.
+    trusted: Mutex<TrustedChunks>,
 }
 
 impl<'a> StoreRows<'a> {
     pub(crate) fn new(store: &'a ModelStore, outline: RowOutline) -> Self {
-        Self { store, outline }
+        let trusted = Mutex::new(TrustedChunks::new(&outline.roots));
+        Self { store, outline, trusted }
+    }
+
+    /// Refuses an entry of the list that is not under its root.
+    fn check_listed(&self, connection: &ModelConnection, number: u64) -> Result<(), FileFault> {
+        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).check(connection, number)
     }
 
     /// One row with its names.
@@ -49,6 +61,7 @@ impl<'a> StoreRows<'a> {
         }
         self.store.raw(|connection| {
             let Some(found) = one(connection, self.outline.shape, number)? else { return Ok(None) };
+            self.check_listed(connection, number)?;
             let mut statement = connection.prepare_cached(r#"SELECT key FROM "keys" WHERE row = ?1"#)?;
             let entry: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
             check_entry(number, entry.as_deref(), &found.digest)?;
@@ -91,6 +104,11 @@ fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Opt
         }
         _ => Ok(None),
     }
+}
+
+/// The id of a row; empty where it is not there.
+pub(crate) fn id_of(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<String, FileFault> {
+    Ok(one(connection, shape, number)?.map(|found| found.row.id).unwrap_or_default())
 }
 
 /// The rows that wait to be scrubbed. Only a step that folds them out of the curvature may read them.
@@ -160,6 +178,7 @@ impl RowStore for StoreRows<'_> {
 
     fn contains(&self, id: RowId) -> efface::Result<bool> {
         let known = self.store.raw(|connection| {
+            self.check_listed(connection, id.0)?;
             let mut statement =
                 connection.prepare_cached(r#"SELECT key <> zeroblob(48) FROM "keys" WHERE row = ?1"#)?;
             Ok(statement.query_row([id.0], |row| row.get::<_, bool>(0)).optional()?)
@@ -182,6 +201,8 @@ impl RowStore for StoreRows<'_> {
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
         let mut collector = RowCollector::new(self.outline.shape);
         let read = self.store.raw(|connection| {
+            let head = DirectoryHead { rows: self.outline.rows, roots: self.outline.roots };
+            keys::scan(connection, &head, |_, _| Ok(()))?;
             each(connection, &self.outline, |number, found| {
                 collector.push(number, found.row);
                 Ok(())
@@ -202,6 +223,7 @@ fn translate(fault: FileFault) -> efface::Error {
         FileFault::Damaged(what) | FileFault::Signing(what) => what,
         FileFault::Sql(error) => error.to_string(),
         FileFault::Sealed => "it is encrypted, and its key is not there".into(),
+        FileFault::Beside(cause) => cause.to_string(),
     })
 }
 

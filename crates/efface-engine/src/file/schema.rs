@@ -1,12 +1,13 @@
 //! The tables, and the settings under which they are used.
 //!
-//! Nothing that rows hold is ever moved by SQLite: `rows` and `keys` grow at their end and are overwritten in place,
-//! `parts` is dropped and made anew with every change. There is no index over ids or subjects, because an index moves
-//! its entries; looking an id up is a pass over `keys`, 48 bytes a row. `members`, `nodes`, `forgotten` and `requests` are
-//! indexes, but of commitments, which stay for good anyway.
+//! Nothing that rows hold is ever moved by SQLite: `rows`, `keys` and `places` grow at their end and are
+//! overwritten in place, `parts` is dropped and made anew with every change. There is no index of SQLite's over ids or subjects,
+//! because it moves its entries: `places` is one that does not. `members`, `nodes`, `forgotten` and `requests` are indexes, but of
+//! commitments, which stay for good anyway, and `branches` holds hashes that nobody can test a guess with.
 
 use rusqlite::Connection;
 
+use super::hash_tree::HashedTable;
 use super::shrink::SPARE;
 use super::{FileFault, damaged};
 
@@ -31,8 +32,8 @@ pub(super) const PARTS: &str =
 pub(super) const BACKBONE: &str =
     r#"CREATE TABLE "backbone"(part INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes BLOB NOT NULL)"#;
 
+const BRANCHES: &str = r#"CREATE TABLE "branches"(branch INTEGER PRIMARY KEY, hashes BLOB NOT NULL)"#;
 const CELLS: &str = r#"CREATE TABLE "cells"(cell INTEGER PRIMARY KEY, node BLOB NOT NULL)"#;
-const CHUNKS: &str = r#"CREATE TABLE "chunks"(chunk INTEGER PRIMARY KEY, digest BLOB NOT NULL)"#;
 const COPIES: &str = r#"CREATE TABLE "copies"(number INTEGER PRIMARY KEY, format TEXT NOT NULL, destination BLOB, parameters BLOB NOT NULL, made_at INTEGER NOT NULL, withdrawn_at INTEGER)"#;
 const FORGOTTEN: &str =
     r#"CREATE TABLE "forgotten"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
@@ -40,14 +41,15 @@ const KEYS: &str = r#"CREATE TABLE "keys"(row INTEGER PRIMARY KEY, key BLOB NOT 
 const MEMBERS: &str = r#"CREATE TABLE "members"(commitment BLOB PRIMARY KEY) WITHOUT ROWID"#;
 const META: &str = r#"CREATE TABLE "meta"(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const NODES: &str = r#"CREATE TABLE "nodes"(level INTEGER NOT NULL, place INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID"#;
+const PLACES: &str = r#"CREATE TABLE "places"(page INTEGER PRIMARY KEY, slots BLOB NOT NULL)"#;
 const RECEIPTS: &str = r#"CREATE TABLE "receipts"(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"#;
 const REQUESTS: &str =
     r#"CREATE TABLE "requests"(commitment BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"#;
 const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB NOT NULL)"#;
 
 /// In the order of their names.
-const TABLES: [&str; 12] =
-    [CELLS, CHUNKS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, RECEIPTS, REQUESTS, ROWS];
+const TABLES: [&str; 13] =
+    [BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS, REQUESTS, ROWS];
 
 /// What makes an empty file ours. It holds no row yet, so that nothing of rows is in its journal, which need not stay.
 /// `arrays` is the size of the model in bytes.
@@ -79,6 +81,16 @@ pub(crate) fn check(connection: &Connection) -> Result<(), FileFault> {
         return Ok(());
     }
     damaged(format!("its tables are not those of format {}", crate::FORMAT))
+}
+
+/// Empties the index of names and the hashes over it. The old pages are cleared.
+pub(super) fn empty_places(connection: &Connection) -> Result<(), FileFault> {
+    let sql = format!(
+        r#"DROP TABLE "places"; {PLACES}; DELETE FROM "branches" WHERE branch BETWEEN {} AND {}"#,
+        HashedTable::Places.first_branch(),
+        HashedTable::Places.last_branch()
+    );
+    Ok(connection.execute_batch(&sql)?)
 }
 
 /// Writes `rows` and `keys` anew without the rows that were overwritten. The old pages are cleared.

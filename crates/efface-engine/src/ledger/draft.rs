@@ -45,6 +45,8 @@ pub(crate) struct ReceiptDraft {
     pub(crate) subject: Option<Hash>,
     pub(crate) gone: Vec<Hash>,
     pub(crate) come: Vec<Hash>,
+    /// The rows of a new model, which are too many to be listed.
+    pub(crate) loaded: Option<RowsTouched>,
     pub(crate) findings: Option<MethodFindings>,
     pub(crate) release: Option<ReleaseTerms>,
     pub(crate) keys: Option<KeyChange>,
@@ -81,6 +83,7 @@ impl ReceiptDraft {
             subject: None,
             gone: Vec::new(),
             come: Vec::new(),
+            loaded: None,
             findings: None,
             release: None,
             keys: None,
@@ -98,11 +101,11 @@ impl ReceiptDraft {
         let id = random_name::<16>().map_err(|error| FileFault::Damaged(error.to_string()))?;
         let LogPosition { sequence, previous, key_id } = position;
         let touched: Vec<Hash> = self.gone.iter().chain(&self.come).copied().collect();
-        let rows = RowsTouched {
+        let rows = self.loaded.unwrap_or_else(|| RowsTouched {
             commitment: rows_commitment(&touched),
             removed: self.gone.len() as u64,
             added: self.come.len() as u64,
-        };
+        });
         let changed = !matches!(self.outcome, RequestOutcome::NotFound | RequestOutcome::Refused)
             && self.kind != RequestKind::Settle;
         // A request that changed nothing, or a settle, starts and ends where the others that it came with end.

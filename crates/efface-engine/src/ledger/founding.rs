@@ -10,7 +10,7 @@ use super::noise::{self, NoiseSeed};
 use super::signer::{ExternalSigner, KeyAccess, KeyPlace};
 use super::{LedgerHead, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
 use crate::error::Result;
-use crate::file::{FileFault, ModelStore, damaged};
+use crate::file::{FileFault, ModelStore, RecordSorter, damaged};
 use crate::randomness::random_name;
 
 /// The secrets of a new log, none of which lies in the model.
@@ -59,7 +59,7 @@ pub(crate) fn new_signer(
 /// What the first receipt of a log says of the model.
 pub(crate) struct FirstReceipt {
     /// The commitments of the rows.
-    pub(crate) rows: Vec<Hash>,
+    pub(crate) rows: RecordSorter,
     /// The hash of the parameters.
     pub(crate) parameters: Hash,
     pub(crate) findings: MethodFindings,
@@ -73,11 +73,12 @@ pub(crate) fn found(
     first: FirstReceipt,
 ) -> std::result::Result<(), FileFault> {
     let now = ledger.now();
-    let set = ledger.change_members(connection, &[], &first.rows)?;
+    let loaded = ledger.load_members(connection, first.rows)?;
+    let set = ledger.members.set;
     ledger.version_at = ledger.newest;
     let fitted = ModelTransition { before: None, after: (set, first.parameters), copies: Vec::new() };
     let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);
-    draft.come = first.rows;
+    draft.loaded = Some(loaded);
     draft.findings = Some(first.findings);
     draft.keys = Some(KeyChange {
         by: ledger.key.clone(),

@@ -26,12 +26,13 @@ pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
 
 use efface_receipt::{
-    CommitmentLabel, CommitmentOpening, Hash, PublicKey, SetState, Time, row_value, sha256,
+    CommitmentLabel, CommitmentOpening, Hash, PublicKey, RowsCommitment, RowsTouched, SetState, Time,
+    row_value, sha256,
 };
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::file::{FileFault, RowNonce};
+use crate::file::{FileFault, RecordSorter, RowNonce};
 
 /// What the manifest knows of the log and of the training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,23 @@ impl LedgerHead {
         let come: Vec<SealedEntry> = come.iter().map(|row| SealedEntry::new(*row, Vec::new())).collect();
         SealedTree::new(connection, SealedTable::Members).change(&mut self.members, gone, &come)?;
         Ok(self.members.set)
+    }
+
+    /// Enters the rows of a new model, which come in order; gives what a receipt says of them.
+    pub(crate) fn load_members(
+        &mut self,
+        connection: &Connection,
+        rows: RecordSorter,
+    ) -> Result<RowsTouched, FileFault> {
+        let added = rows.len() as u64;
+        let mut commitment = RowsCommitment::new(added);
+        let rows = rows.sorted()?.map(|row| {
+            let row = Hash(row?);
+            commitment.push(&row);
+            Ok(row)
+        });
+        SealedTree::new(connection, SealedTable::Members).load(&mut self.members, rows)?;
+        Ok(RowsTouched { commitment: commitment.finish(), removed: 0, added })
     }
 
     /// The time, never before the newest time in the log: a clock that was set back does not take the log along.

@@ -63,9 +63,17 @@ pub(crate) fn checked_list(
     connection: &Connection,
     ledger: &LedgerHead,
 ) -> Result<Vec<(Hash, AnsweredRequest)>, FileFault> {
-    let entries = SealedTree::new(connection, SealedTable::Requests).check(&ledger.requests)?;
-    entries
-        .into_iter()
-        .map(|entry| Ok((entry.commitment, AnsweredRequest::from_bytes(&entry.value)?)))
-        .collect()
+    let mut all = Vec::new();
+    check_each(connection, ledger, |name, answer| Ok(all.push((name, answer))))?;
+    Ok(all)
+}
+
+/// Compares all names and answers with their root and shows each.
+pub(crate) fn check_each(
+    connection: &Connection,
+    ledger: &LedgerHead,
+    mut see: impl FnMut(Hash, AnsweredRequest) -> Result<(), FileFault>,
+) -> Result<(), FileFault> {
+    let tree = SealedTree::new(connection, SealedTable::Requests);
+    tree.check(&ledger.requests, |entry| see(entry.commitment, AnsweredRequest::from_bytes(&entry.value)?))
 }

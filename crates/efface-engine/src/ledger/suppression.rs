@@ -5,6 +5,7 @@
 //! person; where the policy asks for it, also by its content. Two names look alike when they are equal after Unicode
 //! normalisation (NFKC), in lower case, with blanks at the ends dropped and blanks inside taken as one.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use efface_receipt::{CommitmentLabel, CommitmentSalt, Hash};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use super::LedgerHead;
-use super::tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
+use super::tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedNodes};
 use crate::error::SuppressionKind;
 use crate::file::{FileFault, damaged};
 
@@ -107,15 +108,17 @@ impl SuppressedEntry {
     }
 }
 
-/// The list, to be asked: for a few names entry by entry, for many after it was read whole.
+/// The list, to be asked: for few names entry by entry, for many after it was read whole. Memory grows with the names, not with the
+/// list.
 pub(crate) struct SuppressionList<'a> {
     tree: SealedTree<'a>,
     head: TreeHead,
     all: Option<HashMap<Hash, Vec<u8>>>,
+    trusted: RefCell<TrustedNodes>,
 }
 
-/// Questions above which the whole list is read.
-const MANY: usize = 64;
+/// The whole list is read where it has at most so many entries for each question.
+const FEW: u64 = 4;
 
 impl<'a> SuppressionList<'a> {
     pub(crate) fn open(
@@ -126,18 +129,18 @@ impl<'a> SuppressionList<'a> {
         let tree = SealedTree::new(connection, SealedTable::Forgotten);
         let head = ledger.forgotten;
         let mut all = None;
-        if questions > MANY {
+        if head.set.count <= FEW * questions as u64 {
             let entries = tree.entries_of(&head)?;
             all = Some(entries.into_iter().map(|entry| (entry.commitment, entry.value)).collect());
         }
-        Ok(Self { tree, head, all })
+        Ok(Self { tree, head, all, trusted: RefCell::default() })
     }
 
     /// Since when a name is on the list; None where it is not.
     pub(crate) fn since(&self, name: &SuppressedName) -> Result<Option<String>, FileFault> {
         let value = match &self.all {
             Some(all) => all.get(&name.commitment).cloned(),
-            None => self.tree.find(&self.head, &name.commitment)?,
+            None => self.tree.find_trusting(&self.head, &name.commitment, &mut self.trusted.borrow_mut())?,
         };
         let entry = value.map(|value| SuppressedEntry::read(name.commitment, &value)).transpose()?;
         Ok(entry.map(|entry| entry.since))
@@ -153,6 +156,9 @@ pub(crate) fn remember(
 ) -> Result<(), FileFault> {
     let list = SuppressionList::open(connection, ledger, names.len())?;
     let mut fresh = BTreeMap::new();
+    let mut names: Vec<&SuppressedName> = names.iter().collect();
+    // In the order of the table, so that what one of them reads is at hand for the next.
+    names.sort_by_key(|name| name.commitment);
     for name in names {
         if list.since(name)?.is_none() {
             let entry = SuppressedEntry { name: *name, since: at.to_owned() };
@@ -178,8 +184,24 @@ pub(crate) fn checked_list(
     connection: &Connection,
     ledger: &LedgerHead,
 ) -> Result<Vec<SuppressedEntry>, FileFault> {
-    let entries = SealedTree::new(connection, SealedTable::Forgotten).check(&ledger.forgotten)?;
-    entries.into_iter().map(|entry| SuppressedEntry::read(entry.commitment, &entry.value)).collect()
+    let mut entries = Vec::new();
+    check_each(connection, ledger, |entry| Ok(entries.push(entry)))?;
+    Ok(entries)
+}
+
+/// Compares the whole list with its root and shows every entry.
+pub(crate) fn check_each(
+    connection: &Connection,
+    ledger: &LedgerHead,
+    mut see: impl FnMut(SuppressedEntry) -> Result<(), FileFault>,
+) -> Result<(), FileFault> {
+    let tree = SealedTree::new(connection, SealedTable::Forgotten);
+    tree.check(&ledger.forgotten, |entry| see(SuppressedEntry::read(entry.commitment, &entry.value)?))
+}
+
+/// Whether a name is on a list that was compared with its root before.
+pub(crate) fn holds(connection: &Connection, name: &SuppressedName) -> Result<bool, FileFault> {
+    SealedTree::new(connection, SealedTable::Forgotten).holds(&name.commitment)
 }
 
 #[cfg(test)]

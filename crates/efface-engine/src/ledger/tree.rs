@@ -5,7 +5,7 @@
 //! in, with the hashes beside the way up, leads to the root: this shows that an entry is there, and that one is not. It reads a
 //! few dozen entries and one cell for every doubling of the table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use efface_receipt::training_set::{self, SetCells, SetNode, bits_for, bucket, bucket_range};
 use efface_receipt::{Hash, SetState};
@@ -72,6 +72,13 @@ impl SealedEntry {
     }
 }
 
+/// Cells whose content has led to the root, for the time of a transaction.
+pub(crate) type TrustedNodes = HashMap<u64, SetNode>;
+
+fn entry_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedEntry> {
+    Ok(SealedEntry { commitment: Hash(row.get(0)?), value: row.get(1)? })
+}
+
 /// A table and its tree.
 #[derive(Clone, Copy)]
 pub(crate) struct SealedTree<'a> {
@@ -104,7 +111,17 @@ impl<'a> SealedTree<'a> {
 
     /// The value under a commitment; None where the root says that there is no entry.
     pub(crate) fn find(&self, head: &TreeHead, commitment: &Hash) -> Result<Option<Vec<u8>>, FileFault> {
-        let entries = self.checked_bucket(head, bucket(commitment, head.bits))?;
+        self.find_trusting(head, commitment, &mut TrustedNodes::new())
+    }
+
+    /// The same for one of many questions, which share what they have compared with the root.
+    pub(crate) fn find_trusting(
+        &self,
+        head: &TreeHead,
+        commitment: &Hash,
+        trusted: &mut TrustedNodes,
+    ) -> Result<Option<Vec<u8>>, FileFault> {
+        let entries = self.checked_bucket(head, bucket(commitment, head.bits), trusted)?;
         Ok(entries.into_iter().find(|entry| entry.commitment == *commitment).map(|entry| entry.value))
     }
 
@@ -117,75 +134,162 @@ impl<'a> SealedTree<'a> {
     ) -> Result<(), FileFault> {
         let count = (head.set.count + come.len() as u64).saturating_sub(gone.len() as u64);
         // Four times too many or too few entries a bucket: number the buckets anew.
-        let anew = bits_for(count).abs_diff(head.bits) > 1;
-        let keys = gone.iter().chain(come.iter().map(|entry| &entry.commitment));
-        let touched: BTreeSet<u64> = keys.map(|key| bucket(key, head.bits)).collect();
-        if anew {
-            self.entries_of(head)?;
+        if bits_for(count).abs_diff(head.bits) > 1 {
+            self.check_entries(head, |_| Ok(()))?;
+            self.write(gone, come)?;
+            self.build(head, count)?;
         } else {
-            for bucket in &touched {
-                self.checked_bucket(head, *bucket)?;
+            let buckets = self.changed_buckets(head, gone, come)?;
+            self.write(gone, come)?;
+            if !buckets.is_empty() {
+                let mut tree = *self;
+                head.set = training_set::update(&mut tree, head.bits, &buckets)?;
             }
         }
-        self.write(gone, come)?;
+        if head.set.count == count { Ok(()) } else { self.other_size() }
+    }
+
+    /// Puts all entries of a new table in; they come in order.
+    pub(crate) fn load(
+        &self,
+        head: &mut TreeHead,
+        entries: impl IntoIterator<Item = Result<Hash, FileFault>>,
+    ) -> Result<(), FileFault> {
+        let table = self.table.name();
+        let mut insert = self.connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1)"#))?;
+        let mut count = 0;
+        for commitment in entries {
+            insert.execute([commitment?.as_bytes()])?;
+            count += 1;
+        }
+        self.build(head, count)?;
+        if head.set.count == count { Ok(()) } else { self.other_size() }
+    }
+
+    /// Makes all cells anew for so many entries.
+    fn build(&self, head: &mut TreeHead, count: u64) -> Result<(), FileFault> {
+        self.remove_cells()?;
+        head.bits = bits_for(count);
+        let mut statement = self.connection.prepare(&self.select())?;
+        let all = params![Hash([0; 32]).as_bytes(), Hash([0xff; 32]).as_bytes()];
+        let entries = statement.query_map(all, entry_of)?;
         let mut tree = *self;
-        if anew {
-            self.remove_cells()?;
-            head.bits = bits_for(count);
-            let all = self.read(&Hash([0; 32]), &Hash([0xff; 32]))?;
-            let leaves = all.iter().map(|entry| Ok(self.leaf(entry)));
-            head.set = training_set::build(&mut tree, head.bits, leaves)?;
-        } else if !touched.is_empty() {
-            let bits = head.bits;
-            let node = |bucket| Ok((bucket, self.node(&self.bucket(bucket, bits)?, bits)?));
-            let buckets = touched.into_iter().map(node).collect::<Result<Vec<_>, FileFault>>()?;
-            head.set = training_set::update(&mut tree, bits, &buckets)?;
+        head.set = training_set::build(&mut tree, head.bits, entries.map(|entry| Ok(self.leaf(&entry?))))?;
+        Ok(())
+    }
+
+    /// The buckets that a change touches as they are after it. They must lead to the root as they are before.
+    fn changed_buckets(
+        &self,
+        head: &TreeHead,
+        gone: &[Hash],
+        come: &[SealedEntry],
+    ) -> Result<Vec<(u64, SetNode)>, FileFault> {
+        let mut touched: BTreeMap<u64, (HashSet<&Hash>, Vec<&SealedEntry>)> = BTreeMap::new();
+        for key in gone {
+            touched.entry(bucket(key, head.bits)).or_default().0.insert(key);
         }
-        if head.set.count == count {
-            Ok(())
-        } else {
-            damaged(format!("its table `{}` has another size", self.table.name()))
+        for entry in come {
+            touched.entry(bucket(&entry.commitment, head.bits)).or_default().1.push(entry);
         }
+        let mut trusted = TrustedNodes::new();
+        let mut buckets = Vec::with_capacity(touched.len());
+        for (bucket, (gone, come)) in touched {
+            let mut entries = self.checked_bucket(head, bucket, &mut trusted)?;
+            entries.retain(|entry| !gone.contains(&entry.commitment));
+            entries.extend(come.into_iter().cloned());
+            entries.sort_by_key(|entry| entry.commitment);
+            buckets.push((bucket, self.node(&entries, head.bits)?));
+        }
+        Ok(buckets)
     }
 
     /// Every entry, after the whole table was compared with its root.
     pub(crate) fn entries_of(&self, head: &TreeHead) -> Result<Vec<SealedEntry>, FileFault> {
-        let entries = self.read(&Hash([0; 32]), &Hash([0xff; 32]))?;
-        if self.node(&entries, 0)?.state() == head.set { Ok(entries) } else { self.altered() }
-    }
-
-    /// Compares every cell with the entries below it; gives the entries.
-    pub(crate) fn check(&self, head: &TreeHead) -> Result<Vec<SealedEntry>, FileFault> {
-        let entries = self.entries_of(head)?;
-        let mut cells: BTreeMap<u64, SetNode> = BTreeMap::new();
-        training_set::build(&mut cells, head.bits, entries.iter().map(|entry| Ok(self.leaf(entry))))?;
-        for (cell, node) in &cells {
-            if self.get(*cell)? != *node {
-                return self.altered();
-            }
-        }
-        let first = self.table.first_cell();
-        let sql = r#"SELECT cell, node FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut stored = statement.query([first, first + (1 << 40) - 1])?;
-        while let Some(row) = stored.next()? {
-            let cell: u64 = row.get(0)?;
-            // A bucket that lost its last entry keeps a cell that says so.
-            let known = cells.contains_key(&(cell - first));
-            if !known && SetNode::from_bytes(&row.get(1)?) != SetNode::EMPTY {
-                return self.altered();
-            }
-        }
+        let mut entries = Vec::new();
+        self.check_entries(head, |entry| {
+            entries.push(entry);
+            Ok(())
+        })?;
         Ok(entries)
     }
 
-    /// The entries of a bucket, which must lead to the root.
-    fn checked_bucket(&self, head: &TreeHead, bucket: u64) -> Result<Vec<SealedEntry>, FileFault> {
-        let entries = self.bucket(bucket, head.bits)?;
+    /// Compares the whole table with its root, and shows every entry on the way: what is made of them is to be believed when this
+    /// has ended well. The entries of one bucket are in memory at a time.
+    fn check_entries(
+        &self,
+        head: &TreeHead,
+        see: impl FnMut(SealedEntry) -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
+        self.fold(head, see, |_, _| Ok(()))
+    }
+
+    fn fold(
+        &self,
+        head: &TreeHead,
+        mut see: impl FnMut(SealedEntry) -> Result<(), FileFault>,
+        see_cell: impl FnMut(u64, SetNode) -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
+        // Every change leaves it so. More buckets than entries would take long to go through.
+        if bits_for(head.set.count).abs_diff(head.bits) > 1 {
+            return self.altered();
+        }
+        let mut statement = self.connection.prepare(&self.select())?;
+        let all = params![Hash([0; 32]).as_bytes(), Hash([0xff; 32]).as_bytes()];
+        let entries = statement.query_map(all, entry_of)?;
+        let leaves = entries.map(|entry| {
+            let entry = entry?;
+            let leaf = self.leaf(&entry);
+            see(entry)?;
+            Ok(leaf)
+        });
+        let found = training_set::fold(head.bits, leaves, see_cell)?;
+        if found == head.set { Ok(()) } else { self.altered() }
+    }
+
+    /// Compares every cell with the entries below it, and shows the entries.
+    pub(crate) fn check(
+        &self,
+        head: &TreeHead,
+        see: impl FnMut(SealedEntry) -> Result<(), FileFault>,
+    ) -> Result<(), FileFault> {
+        self.fold(head, see, |cell, node| if self.get(cell)? == node { Ok(()) } else { self.altered() })?;
+        // Below the buckets there are no cells.
+        let first = self.table.first_cell();
+        let sql = r#"SELECT count(*) FROM "cells" WHERE cell BETWEEN ?1 AND ?2"#;
+        let range = [first + (2 << head.bits.min(32)), first + (1 << 40) - 1];
+        let others: u64 = self.connection.query_row(sql, range, |row| row.get(0))?;
+        let zeroth: u64 = self.connection.query_row(sql, [first, first], |row| row.get(0))?;
+        if others + zeroth == 0 { Ok(()) } else { self.altered() }
+    }
+
+    /// The entries of a bucket, which must lead to the root, or to a node that does.
+    fn checked_bucket(
+        &self,
+        head: &TreeHead,
+        bucket: u64,
+        trusted: &mut TrustedNodes,
+    ) -> Result<Vec<SealedEntry>, FileFault> {
+        let (low, high) = bucket_range(bucket, head.bits);
+        let entries = self.read(&low, &high)?;
         let mut node = self.node(&entries, head.bits)?;
         let mut cell = (1_u64 << head.bits.min(32)) + bucket;
-        while cell > 1 {
+        let mut passed = Vec::new();
+        loop {
+            match trusted.get(&cell) {
+                Some(known) if *known == node => break,
+                Some(_) => return self.altered(),
+                None => {}
+            }
+            passed.push((cell, node));
+            if cell == 1 {
+                if node.state() != head.set {
+                    return self.altered();
+                }
+                break;
+            }
             let beside = self.get(cell ^ 1)?;
+            passed.push((cell ^ 1, beside));
             node = if cell.is_multiple_of(2) {
                 SetNode::join(&node, &beside)
             } else {
@@ -193,30 +297,38 @@ impl<'a> SealedTree<'a> {
             };
             cell /= 2;
         }
-        if node.state() == head.set { Ok(entries) } else { self.altered() }
+        trusted.extend(passed);
+        Ok(entries)
     }
 
     fn altered<T>(&self) -> Result<T, FileFault> {
         damaged(format!("its table `{}` is not the one that was signed", self.table.name()))
     }
 
-    fn bucket(&self, bucket: u64, bits: u32) -> Result<Vec<SealedEntry>, FileFault> {
-        let (low, high) = bucket_range(bucket, bits);
-        self.read(&low, &high)
+    fn other_size<T>(&self) -> Result<T, FileFault> {
+        damaged(format!("its table `{}` has another size", self.table.name()))
     }
 
-    /// The entries from one commitment to another, in order.
-    fn read(&self, low: &Hash, high: &Hash) -> Result<Vec<SealedEntry>, FileFault> {
+    /// The statement that reads entries from one commitment to another, in order.
+    fn select(&self) -> String {
         let table = self.table.name();
         let value = if self.table.has_values() { "value" } else { "x''" };
-        let sql = format!(
+        format!(
             r#"SELECT commitment, {value} FROM "{table}" WHERE commitment BETWEEN ?1 AND ?2 ORDER BY commitment"#
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let found = statement.query_map(params![low.as_bytes(), high.as_bytes()], |row| {
-            Ok(SealedEntry { commitment: Hash(row.get(0)?), value: row.get(1)? })
-        })?;
+        )
+    }
+
+    fn read(&self, low: &Hash, high: &Hash) -> Result<Vec<SealedEntry>, FileFault> {
+        let mut statement = self.connection.prepare_cached(&self.select())?;
+        let found = statement.query_map(params![low.as_bytes(), high.as_bytes()], entry_of)?;
         Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// Whether an entry is there, in a table that was compared with its root before.
+    pub(crate) fn holds(&self, commitment: &Hash) -> Result<bool, FileFault> {
+        let table = self.table.name();
+        let sql = format!(r#"SELECT EXISTS (SELECT 1 FROM "{table}" WHERE commitment = ?1)"#);
+        Ok(self.connection.prepare_cached(&sql)?.query_row([commitment.as_bytes()], |row| row.get(0))?)
     }
 
     fn write(&self, gone: &[Hash], come: &[SealedEntry]) -> Result<(), FileFault> {
@@ -317,8 +429,10 @@ mod tests {
             let found = tree.find(&head, &entry(number).commitment).unwrap();
             assert_eq!(found, stays.then(|| entry(number).value), "{number}");
         }
-        assert_eq!(tree.check(&head).unwrap().len() as u64, head.set.count);
-        SealedTree::new(&connection, SealedTable::Requests).check(&other).unwrap();
+        let mut seen = 0;
+        tree.check(&head, |_| Ok(seen += 1)).unwrap();
+        assert_eq!(seen, head.set.count);
+        SealedTree::new(&connection, SealedTable::Requests).check(&other, |_| Ok(())).unwrap();
     }
 
     #[test]
@@ -335,7 +449,7 @@ mod tests {
             let wanted = entry(100).commitment;
             connection.execute(alter, [wanted.as_bytes()]).unwrap();
             assert!(tree.find(&head, &wanted).is_err(), "{alter}");
-            assert!(tree.check(&head).is_err(), "{alter}");
+            assert!(tree.check(&head, |_| Ok(())).is_err(), "{alter}");
             let mut after = head;
             assert!(tree.change(&mut after, &[], &[SealedEntry::new(wanted, Vec::new())]).is_err());
         }
@@ -346,7 +460,7 @@ mod tests {
         let cell = (1_u64 << 40) + (1 << head.bits);
         let sql = "UPDATE cells SET node = zeroblob(40) WHERE cell = ?1";
         assert_eq!(connection.execute(sql, [cell]).unwrap(), 1);
-        assert!(tree.check(&head).is_err());
+        assert!(tree.check(&head, |_| Ok(())).is_err());
         let wrong = (0..400).filter(|at| tree.find(&head, &entry(*at).commitment).is_err()).count();
         assert!((1..400).contains(&wrong), "{wrong}");
     }

@@ -62,7 +62,7 @@ pub(crate) fn amend(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     let newest = planned.opened.manifest.ledger.newest;
     planned.opened.manifest.policy.count(1, newest);
     draft.release = Some(planned.opened.manifest.policy.release());
-    let applied = planned.apply()?;
+    let applied = planned.apply(progress)?;
     draft.come = applied.come.clone();
     let evidence = applied.evidence.clone();
     let withdrawn = applied.withdrawn;

@@ -23,7 +23,7 @@ use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, PlannedOutput};
-use crate::file::{self, PATIENCE, RowDirectory, StoredArray, paths};
+use crate::file::{self, PATIENCE, RepeatedName, RowDirectory, StoredArray, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
 use crate::ledger::{MethodFindings, checkpoint, founding, newest};
@@ -52,27 +52,31 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     progress.finish();
 
     replaced.check(&names)?;
-    let mut drafted = match streamed {
+    let drafted = match streamed {
         Some(streamed) => streamed,
         None => RowDraft::empty(path, state.bytes(), data_key.as_ref())?,
     };
-    let file = &drafted.file;
+    let RowDraft { draft, file, salt, head: drafted, mut load, span } = drafted;
     let transaction = file.begin(true)?;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
-    let mut manifest = Manifest::new(drafted.salt, blueprint, head, secrets.head());
+    let mut manifest = Manifest::new(salt, blueprint, head, secrets.head());
     manifest.network = network;
     manifest.scores = scores;
     manifest.penalty = penalty;
-    let rows = NewRows { rows, words, names };
+    let rows = NewRows { rows, words, names, lines: Vec::new() };
+    let mut repeated = None;
     let note = file.with(|connection| {
-        let mut leaves = std::mem::take(&mut drafted.leaves);
-        let mut directory = RowDirectory::new(connection, drafted.salt, drafted.head);
+        let mut directory = RowDirectory::new(connection, salt, drafted);
         let shape = manifest.blueprint.shape();
-        leaves.extend(rows.write(connection, shape, &mut directory, drafted.head.rows, progress)?);
-        manifest.enter(directory.finish()?);
+        rows.write(connection, shape, &mut directory, &mut load, drafted.rows, progress)?;
+        let mut listed = directory.finish()?;
+        if let Some(found) = file::build_index(connection, &mut listed, load.names)? {
+            repeated = Some((found, file::rows::id_of(connection, shape, found.row)?));
+        }
+        manifest.enter(listed);
         manifest.next_row = manifest.rows;
-        manifest.next_position = drafted.span.max(rows.names.span);
+        manifest.next_position = span.max(rows.names.span);
         replaced.carry(connection, &mut manifest)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
@@ -80,13 +84,15 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.is_scaled()));
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
-        let first = FirstReceipt { rows: leaves, parameters: manifest.parameters(), findings };
+        let first = FirstReceipt { rows: load.leaves, parameters: manifest.parameters(), findings };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
         manifest.seal(connection, &*secrets.signer)?;
         checkpoint(connection)
     })?;
+    if let Some((RepeatedName { first, second, .. }, id)) = repeated {
+        return Err(request.source.located(Error::RepeatedId { id, first, second }));
+    }
     transaction.commit()?;
-    let RowDraft { draft, file, .. } = drafted;
     drop(file);
     progress.finish();
 

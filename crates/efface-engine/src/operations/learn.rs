@@ -44,7 +44,7 @@ pub(crate) fn learn(model: &OpenModel, source: &RowSource, progress: &dyn Progre
     draft.findings = Some(planned.findings(&Method::default()));
     let started = planned.opened.started;
     let dropped = planned.dropped;
-    let applied = planned.apply()?;
+    let applied = planned.apply(progress)?;
     draft.come = applied.come.clone();
     let evidence = applied.evidence.clone();
     let signed = applied.sign(&*signer, vec![draft])?.commit()?;

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use efface::{RowStore, Rows};
-use efface_receipt::Hash;
 
 use super::ingest::RowNames;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
-use crate::file::{self, FileFault, ModelConnection, OutgoingRow, RowDirectory, RowShape};
+use crate::file::{self, FileFault, ModelConnection, OutgoingRow, RecordSorter, RowDirectory, RowShape};
 use crate::ledger::row_leaf;
 use crate::progress::Progress;
 
@@ -17,19 +16,35 @@ pub(super) struct NewRows {
     pub(super) rows: Rows,
     pub(super) words: Vec<Vec<u32>>,
     pub(super) names: RowNames,
+    /// The lines that they come from; empty where ids were compared with each other before.
+    pub(super) lines: Vec<u64>,
+}
+
+/// What is known of the rows of a new file while they are written, in no order: it is put in order when all of them are there.
+pub(super) struct RowLoad {
+    /// The commitments to the rows.
+    pub(super) leaves: RecordSorter,
+    /// Their names, for the index.
+    pub(super) names: RecordSorter,
+}
+
+impl RowLoad {
+    pub(super) fn beside(path: &Path) -> Self {
+        Self { leaves: RecordSorter::new(path), names: RecordSorter::new(path) }
+    }
 }
 
 impl NewRows {
-    /// Writes all rows, numbered on from `first`, and enters them into the list; gives their leaves in the training set.
+    /// Writes all rows, numbered on from `first`, and enters them into the list.
     pub(super) fn write(
         &self,
         connection: &ModelConnection,
         shape: RowShape,
         directory: &mut RowDirectory<'_>,
+        load: &mut RowLoad,
         first: u64,
         progress: &dyn Progress,
-    ) -> std::result::Result<Vec<Hash>, FileFault> {
-        let mut leaves = Vec::with_capacity(self.rows.len());
+    ) -> std::result::Result<(), FileFault> {
         let mut digests = Vec::with_capacity(self.rows.len());
         let mut buffer = Vec::new();
         for (slot, row) in self.rows.iter().enumerate() {
@@ -43,15 +58,17 @@ impl NewRows {
                 features: row.features,
             };
             let written = file::rows::insert(connection, first + slot as u64, shape, &row, &mut buffer)?;
-            leaves.push(row_leaf(&written.nonce, id, &written.content));
+            load.leaves.push(row_leaf(&written.nonce, id, &written.content).0)?;
             digests.push(written.digest);
             progress.at(slot as u64);
         }
         // All entries of one table after all of the other: each table lies in large pieces.
         for (slot, id) in self.names.ids.iter().enumerate() {
-            directory.insert(first + slot as u64, id, self.names.subject(slot), &digests[slot])?;
+            let line = self.lines.get(slot).copied().unwrap_or_default();
+            let row = first + slot as u64;
+            directory.load(&mut load.names, row, id, self.names.subject(slot), &digests[slot], line)?;
         }
-        Ok(leaves)
+        Ok(())
     }
 }
 

@@ -77,7 +77,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     draft.gone = planned.departed();
     draft.findings = Some(planned.findings(&Method::default()));
     let carried = planned.opened.manifest.forgotten;
-    let applied = planned.apply()?;
+    let applied = planned.apply(progress)?;
     draft.come = applied.come.clone();
     applied.sign(&*signer, vec![draft])?.commit()?;
     let summary = summary(&opened)?;

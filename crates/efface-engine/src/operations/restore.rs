@@ -142,7 +142,11 @@ impl NewerLog {
             }
             let keys = KeyRing::from(PublicKey::parse(&old.first_key)?);
             let log = verify::log(connection, ledger, Some(&keys))?;
-            let members = SealedTree::new(connection, SealedTable::Members).check(&ledger.members)?;
+            let mut members = HashSet::new();
+            SealedTree::new(connection, SealedTable::Members).check(&ledger.members, |entry| {
+                members.insert(entry.commitment);
+                Ok(())
+            })?;
             if log.last.training_set.after != ledger.members.set {
                 return damaged("its list of commitments is not that of its last receipt");
             }
@@ -153,7 +157,6 @@ impl NewerLog {
         };
         let (manifest, members, forgotten, answers, waiting) = store.with(read)?;
         drop(transaction);
-        let members = members.into_iter().map(|entry| entry.commitment).collect();
         Ok(Self { store, manifest, members, forgotten, answers, waiting })
     }
 
@@ -185,7 +188,7 @@ impl NewerLog {
             })?;
             findings = planned.findings(&Method::default());
             evidence = planned.evidence.clone();
-            change = planned.apply()?.into_opened();
+            change = planned.apply(progress)?.into_opened();
         }
         self.take_over(&mut change)?;
         let received_at = change.manifest.ledger.now();

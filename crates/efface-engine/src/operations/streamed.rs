@@ -1,17 +1,15 @@
 //! A fit whose rows are too many for memory. They are read once more, in batches, and go to the new file and into the sums of the
-//! model as they are read: another thread reads the next batch meanwhile. What stays in memory are the sums, three batches, and 32
-//! bytes a row for the training set; 40 more where rows have ids, which must not occur twice.
+//! model as they are read: another thread reads the next batch meanwhile. What stays in memory are the sums and three batches;
+//! commitments and names of rows are put in order in files beside the model.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use efface::features::FeatureExpansion;
 use efface::{Model, RowId};
-use efface_receipt::Hash;
 
 use super::ingest::{self, ObservedColumns, ReadPurpose, RowBatch, RowReader};
-use super::model_draft::{ModelDraft, NewRows};
+use super::model_draft::{ModelDraft, NewRows, RowLoad};
 use super::prepared::PreparedModel;
 use super::recipe;
 use super::replaced::ReplacedModel;
@@ -19,7 +17,7 @@ use super::request::FitRequest;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
-use crate::file::{DataKey, DirectoryHead, FileSalt, ModelStore, RowDirectory, empty_root};
+use crate::file::{DataKey, DirectoryHead, FileSalt, ListRoots, ModelStore, RowDirectory};
 use crate::progress::{Progress, Silent};
 
 /// Bytes of the rows of a batch, at most; less where little memory is allowed.
@@ -34,8 +32,7 @@ pub(super) struct RowDraft {
     pub(super) file: ModelStore,
     pub(super) salt: FileSalt,
     pub(super) head: DirectoryHead,
-    /// The commitments to the rows.
-    pub(super) leaves: Vec<Hash>,
+    pub(super) load: RowLoad,
     /// Rows that the source has.
     pub(super) span: u64,
 }
@@ -45,8 +42,9 @@ impl RowDraft {
     pub(super) fn empty(path: &Path, arrays: usize, key: Option<&DataKey>) -> Result<Self> {
         let draft = ModelDraft::beside(path)?;
         let file = ModelStore::create(draft.path(), arrays, key)?;
-        let head = DirectoryHead { rows: 0, root: empty_root() };
-        Ok(Self { draft, file, salt: FileSalt::draw()?, head, leaves: Vec::new(), span: 0 })
+        let head = DirectoryHead { rows: 0, roots: ListRoots::empty() };
+        let load = RowLoad::beside(path);
+        Ok(Self { draft, file, salt: FileSalt::draw()?, head, load, span: 0 })
     }
 }
 
@@ -88,7 +86,6 @@ pub(super) fn prepare(
     let Some(mut fit) = single.in_batches(usize::MAX) else { return Err(request.source.no_rows()) };
     let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;
     let salt = made.salt;
-    let mut leaves = Vec::new();
     let mut head = made.head;
     let mut span = 0;
     let transaction = made.file.begin(true)?;
@@ -97,27 +94,24 @@ pub(super) fn prepare(
     let reader = RowReader::new(None, encoder.as_ref());
     let bytes = request.source.progress();
     progress.start("reading and writing rows", bytes.as_ref().map(efface_io::ReadProgress::size));
-    let mut seen = RepeatedIds::default();
     std::thread::scope(|scope| -> Result<()> {
         let (sender, receiver) = sync_channel(WAITING);
         scope.spawn(|| read_batches(request, &reading, reader, sender));
         for batch in receiver {
             let mut batch = batch?;
-            if blueprint.id.is_some() {
-                seen.check(&salt, &batch).map_err(|error| request.source.located(error))?;
-            }
             batch.number(0);
             span = batch.span;
+            let lines = batch.lines.clone();
             let first = head.rows;
             let numbers = (first..).take(batch.len()).map(RowId).collect();
             let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
             target.replaced.check(&names)?;
             rows.iter().for_each(|row| blueprint.count(row.targets, true));
             fit.add(&*features(&rows, encoder.as_ref(), &blueprint)?)?;
-            let new = NewRows { rows, words: Vec::new(), names };
+            let new = NewRows { rows, words: Vec::new(), names, lines };
             head = made.file.with(|connection| {
                 let mut directory = RowDirectory::new(connection, salt, head);
-                leaves.extend(new.write(connection, shape, &mut directory, first, &Silent)?);
+                new.write(connection, shape, &mut directory, &mut made.load, first, &Silent)?;
                 directory.finish()
             })?;
             progress.at(bytes.as_ref().map_or(head.rows, efface_io::ReadProgress::bytes_read));
@@ -126,7 +120,6 @@ pub(super) fn prepare(
     })?;
     transaction.commit()?;
     made.head = head;
-    made.leaves = leaves;
     made.span = span;
     progress.finish();
     if made.head.rows == 0 {
@@ -167,21 +160,4 @@ fn read_batches(
         Err(error) => Err(error),
     };
     let _ = sender.send(last);
-}
-
-/// Ids that were seen, as short hashes, with their lines.
-#[derive(Default)]
-struct RepeatedIds {
-    lines: HashMap<[u8; 16], u64>,
-}
-
-impl RepeatedIds {
-    fn check(&mut self, salt: &FileSalt, batch: &RowBatch) -> Result<()> {
-        for (id, line) in batch.ids.iter().zip(&batch.lines) {
-            if let Some(first) = self.lines.insert(salt.short_id(id), *line) {
-                return Err(Error::RepeatedId { id: id.clone(), first, second: *line });
-            }
-        }
-        Ok(())
-    }
 }

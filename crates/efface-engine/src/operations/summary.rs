@@ -19,13 +19,16 @@ pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let _transaction = model.store.begin(false)?;
     let ModelSnapshot { manifest, encoder } = model.snapshot()?;
     let (subjects, scaled) = model.store.with(|connection| {
-        let directory = manifest.directory(connection);
+        let subjects = match &manifest.blueprint.subject {
+            Some(_) => manifest.directory(connection).subjects()?,
+            None => 0,
+        };
         let scaled = match model::scaled(connection, &manifest) {
             // What the file holds is told without the key of an encrypted one.
             Err(FileFault::Sealed) => false,
             scaled => scaled?,
         };
-        Ok((directory.subjects()?, scaled))
+        Ok((subjects, scaled))
     })?;
     let exports = model.store.with(|connection| copies::count(connection))?;
     let path = model.store.path();

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::file::{self, FileFault, OutgoingRow, RowDirectory};
 use crate::ledger::{self, ModelState, ModelTransition, ReceiptDraft, copies, suppression};
 use crate::operations::parameters;
+use crate::progress::Progress;
 
 /// A change that is written and not yet signed.
 pub(crate) struct AppliedChange<'a> {
@@ -34,7 +35,7 @@ pub(crate) struct AppliedChange<'a> {
 }
 
 impl<'a> AppliedChange<'a> {
-    fn new(planned: PlannedChange<'a>) -> Result<Self> {
+    fn new(planned: PlannedChange<'a>, progress: &dyn Progress) -> Result<Self> {
         let PlannedChange { mut opened, evidence, model, form, gone, suppressed, new, renewal, .. } = planned;
         let PlannedChange { before, published, scrubbing, .. } = planned;
         let store = opened.store();
@@ -47,13 +48,17 @@ impl<'a> AppliedChange<'a> {
         store.with(|connection| {
             overwrite_rows(connection, manifest, &waited)?;
             let mut directory = manifest.directory(connection);
-            for leaving in &gone {
-                directory.erase(leaving.row.0)?;
+            // In the order of the file: a page of it is read and written once, however many rows of it leave.
+            let mut numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
+            numbers.sort_unstable();
+            progress.start("erasing rows", Some(numbers.len() as u64));
+            for (done, number) in numbers.iter().enumerate() {
+                directory.erase(*number)?;
+                progress.at(done as u64);
             }
             let at = manifest.changed_at.clone();
             suppression::remember(connection, &mut manifest.ledger, &suppressed, &at)?;
             if scrubbed {
-                let numbers: Vec<u64> = gone.iter().map(|leaving| leaving.row.0).collect();
                 overwrite_rows(connection, manifest, &numbers)?;
             }
             if let Some(new) = &new {
@@ -63,6 +68,7 @@ impl<'a> AppliedChange<'a> {
                 renewal.put_down(connection, manifest, &mut directory)?;
             }
             manifest.enter(directory.finish()?);
+            progress.start("writing the model and the training set", None);
             match &form {
                 StoredForm::Settled(state) => {
                     if manifest.husks > manifest.rows {
@@ -90,6 +96,7 @@ impl<'a> AppliedChange<'a> {
             let distance = old.iter().zip(&new).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             manifest.policy.travel(if old.len() == new.len() { distance } else { f64::MAX });
         }
+        progress.finish();
         let settles = scrubbing.map(|queue| SettledRun { first: queue.first, last: queue.last });
         let rows_left = !gone.is_empty();
         Ok(Self { opened, model, before, rows_left, settles, evidence, come, withdrawn, scrubbed })
@@ -146,8 +153,8 @@ impl<'a> AppliedChange<'a> {
 
 impl<'a> PlannedChange<'a> {
     /// Writes rows, arrays and training set.
-    pub(crate) fn apply(self) -> Result<AppliedChange<'a>> {
-        AppliedChange::new(self)
+    pub(crate) fn apply(self, progress: &dyn Progress) -> Result<AppliedChange<'a>> {
+        AppliedChange::new(self, progress)
     }
 }
 

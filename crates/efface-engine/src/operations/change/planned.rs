@@ -11,7 +11,7 @@ use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
 use crate::file::rows::HashedRow;
-use crate::file::{OutgoingRow, RowDigest, StoredRow};
+use crate::file::{OutgoingRow, RowDigest, StoreRows, StoredRow};
 use crate::ledger::suppression::{SuppressedName, SuppressionScope};
 use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
@@ -187,8 +187,10 @@ impl<'a> OpenedChange<'a> {
     fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
+        // What one row has compared with the list is at hand for the next.
+        let rows = self.rows();
         for &row in gone {
-            let (departing, stored) = self.leaving(row)?;
+            let (departing, stored) = self.leaving(&rows, row)?;
             if let Some(encoder) = &mut self.encoder {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries(), &stored.targets);
             }
@@ -199,8 +201,8 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// A row that leaves, and what the file holds of it.
-    pub(super) fn leaving(&self, row: RowId) -> Result<(LeavingRow, StoredRow)> {
-        let found = self.rows().read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
+    pub(super) fn leaving(&self, rows: &StoreRows<'_>, row: RowId) -> Result<(LeavingRow, StoredRow)> {
+        let found = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
         let HashedRow { row: stored, content, digest } = found.ok_or(efface::Error::UnknownRow(row))?;
         let commitment = row_leaf(&stored.nonce, &stored.id, &content);
         let outgoing = OutgoingRow {

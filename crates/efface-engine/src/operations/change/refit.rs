@@ -50,9 +50,11 @@ impl<'a> OpenedChange<'a> {
             published = Some(parameters::numbers(self.store(), &self.manifest)?);
         }
         let mut numbers = Vec::new();
-        self.directory(|directory| directory.scan(|row, _| numbers.push(RowId(row))))?;
+        self.directory(|directory| directory.scan(|row, _| Ok(numbers.push(RowId(row)))))?;
         // Read as the model of before kept them, so before its shape is replaced.
-        let gone = numbers.iter().map(|row| Ok(self.leaving(*row)?.0)).collect::<Result<Vec<_>>>()?;
+        let stored = self.rows();
+        let gone =
+            numbers.iter().map(|row| Ok(self.leaving(&stored, *row)?.0)).collect::<Result<Vec<_>>>()?;
         let scrubbing = self.manifest.waiting.take();
         let RefittedModel { blueprint, encoder, recipe, model, state, mut evidence, rows, .. } = new;
         let manifest = &mut self.manifest;

@@ -20,6 +20,7 @@ use super::report::ChangeReport;
 use super::request::{ForgetOptions, ForgetRequest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::ReceiptDraft;
+use crate::progress::{Progress, Silent};
 
 pub(crate) use self::method::without;
 pub(crate) use self::plan::selected_rows;
@@ -64,14 +65,19 @@ fn forget_together(
     let Some(first) = requests.first() else { return Ok(Vec::new()) };
     let mut change = OpenedChange::begin(model, !options.dry_run)?;
     let signer = if options.dry_run { None } else { Some(change.signing_key()?) };
+    let named: usize = requests.iter().map(ForgetRequest::named_rows).sum();
+    let progress: &dyn Progress = if named < BULK { &Silent } else { options.progress };
+    progress.start("looking rows up", None);
     let SortedRequests { plans, mut answers, twins } = sort::sort_out(&change, requests)?;
     let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
-    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref() };
+    let progress: &dyn Progress = if gone.len() < BULK { &Silent } else { options.progress };
+    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref(), progress };
     let reports = if plans.is_empty() {
         Vec::new()
     } else if gone.is_empty() {
         group.nothing_found(change)?
     } else {
+        progress.start("working out the model without them", None);
         let worked = method::without(&mut change, first, &gone, options.progress);
         match worked.map_err(|error| change.name_rows(error)) {
             Ok((outcome, renewal)) => group.erase(change, gone, outcome, renewal)?,
@@ -98,7 +104,11 @@ struct RequestGroup<'a> {
     plans: &'a [ForgetPlan],
     /// None in a dry run, which writes nothing.
     signer: Option<&'a dyn ReceiptSigner>,
+    progress: &'a dyn Progress,
 }
+
+/// Rows of a request from which on it tells how far it is. Fewer are gone before anybody could read it.
+const BULK: usize = 1000;
 
 impl RequestGroup<'_> {
     /// Takes the rows out of model and file.
@@ -111,6 +121,7 @@ impl RequestGroup<'_> {
     ) -> Result<Vec<ChangeReport>> {
         let started = change.started;
         let received_at = change.received_at;
+        self.progress.start("reading the rows that leave", None);
         let first = &self.requests[self.plans[0].at];
         let erased = self.plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
         let deferrable = Some(erased);
@@ -154,7 +165,7 @@ impl RequestGroup<'_> {
         let Some(signer) = self.signer else {
             return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
         };
-        let applied = planned.apply()?;
+        let applied = planned.apply(self.progress)?;
         for answer in &mut kept {
             answer.withdrawn = applied.withdrawn;
         }

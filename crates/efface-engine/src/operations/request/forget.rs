@@ -51,6 +51,14 @@ impl ForgetRequest {
             requested_at: None,
         }
     }
+
+    /// Rows that it names; a person is one name.
+    pub(crate) fn named_rows(&self) -> usize {
+        match &self.who {
+            RowSelection::Ids(ids) => ids.len(),
+            RowSelection::Subject { .. } => 1,
+        }
+    }
 }
 
 /// How [`Engine::forget`](crate::Engine::forget) works, beside what is asked.

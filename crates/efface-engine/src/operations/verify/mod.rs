@@ -80,6 +80,7 @@ pub(crate) fn verify(
             Ok(CheckResult::Unknown(why)) => (true, false, why),
             Err(FileFault::Damaged(what) | FileFault::Signing(what)) => (false, true, what),
             Err(FileFault::Sql(error)) => (false, true, error.to_string()),
+            Err(FileFault::Beside(cause)) => (true, false, cause.to_string()),
             Err(FileFault::Sealed) => (true, false, "it is encrypted, and its key is not there".into()),
         };
         checks.push(FileCheck { check, passed, known, found });

@@ -1,18 +1,17 @@
 //! The tables of a file against the roots that its signed manifest holds, and against each other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::file::ModelConnection;
 use efface_receipt::{
-    CommitmentSalt, Hash, LogCheckpoint, Receipt, ReceiptFault, RequestId, SettledRun, SignedReceipt,
-    training_set,
+    CommitmentSalt, LogCheckpoint, Receipt, ReceiptFault, RequestId, SettledRun, SignedReceipt,
 };
 
 use super::{CheckOutcome, CheckResult, holds};
 use crate::codec::manifest::Manifest;
 use crate::error::SuppressionKind;
-use crate::file::{self, damaged, parts};
+use crate::file::{self, SecretSum, damaged, parts};
 use crate::ledger::suppression::{self, SuppressedName};
 use crate::ledger::{
     self, LedgerHead, SealedTable, SealedTree, WitnessTerms, copies, newest, requests, row_leaf,
@@ -88,29 +87,36 @@ pub(super) fn arrays(
 /// built from nothing.
 pub(super) fn set(connection: &ModelConnection, manifest: &Manifest, last: Option<&Receipt>) -> CheckOutcome {
     let salt = manifest.salt();
-    let mut leaves: Vec<Hash> = Vec::new();
-    let mut entries = HashMap::new();
+    // Two large sets are compared at a time, by sums: neither of them is ever in memory.
+    let mut leaves = SecretSum::draw()?;
+    let mut members = leaves.again();
+    let mut held = leaves.again();
+    let mut listed = leaves.again();
     file::rows::each(connection, &manifest.outline(), |number, found| {
-        leaves.push(row_leaf(&found.row.nonce, &found.row.id, &found.content));
-        entries.insert(number, salt.entry(&found.row.id, found.row.subject.as_deref(), &found.digest));
+        leaves.add(row_leaf(&found.row.nonce, &found.row.id, &found.content).as_bytes());
+        let entry = salt.entry(&found.row.id, found.row.subject.as_deref(), &found.digest);
+        held.add(&[number.to_be_bytes().as_slice(), &entry].concat());
         Ok(())
     })?;
     let directory = manifest.directory(connection);
-    let mut strangers = 0_u64;
-    directory.scan(|row, entry| strangers += u64::from(entries.get(&row) != Some(entry)))?;
-    directory.check_chunks()?;
-    if strangers > 0 || entries.len() as u64 != manifest.rows {
+    directory.scan(|row, entry| {
+        listed.add(&[row.to_be_bytes().as_slice(), entry].concat());
+        Ok(())
+    })?;
+    if held != listed {
         return damaged("its list of rows does not name the rows that it holds");
     }
-    leaves.sort();
-    let members = &manifest.ledger.members;
-    let stored = SealedTree::new(connection, SealedTable::Members).check(members)?;
-    if !stored.iter().map(|entry| &entry.commitment).eq(&leaves) {
+    directory.check_index()?;
+    let state = manifest.ledger.members.set;
+    SealedTree::new(connection, SealedTable::Members).check(&manifest.ledger.members, |entry| {
+        members.add(entry.commitment.as_bytes());
+        Ok(())
+    })?;
+    if members != leaves {
         return damaged("its list of commitments is not that of its rows");
     }
-    let state = training_set::state_of(&leaves)?;
     match last {
-        Some(last) if last.training_set.after == state && members.set == state => {
+        Some(last) if last.training_set.after == state => {
             holds(format!("{} rows under root {}, as the last receipt says", state.count, state.root))
         }
         _ => damaged("its rows are not those of the last receipt"),
@@ -172,14 +178,15 @@ pub(super) fn scrubbing(
 /// Every request that was answered has a receipt of its own.
 pub(super) fn asked(connection: &ModelConnection, manifest: &Manifest) -> CheckOutcome {
     let mut seen = BTreeSet::new();
-    for (name, answer) in requests::checked_list(connection, &manifest.ledger)? {
+    requests::check_each(connection, &manifest.ledger, |name, answer| {
         let sequence = answer.sequence;
         let signed = SignedReceipt::parse(&ledger::leaf(connection, sequence)?)?;
         let answered = signed.receipt.request_id == Some(RequestId::Committed(name));
         if !answered || !seen.insert(sequence) {
             return damaged(format!("a request points at receipt {sequence}, which answers another"));
         }
-    }
+        Ok(())
+    })?;
     holds(format!("{} answered, one receipt each", seen.len()))
 }
 
@@ -198,23 +205,26 @@ pub(super) fn suppressed(
     names: Option<&CommitmentSalt>,
     left: &BTreeMap<String, u64>,
 ) -> CheckOutcome {
-    let all = suppression::checked_list(connection, &manifest.ledger)?;
-    let entries: Vec<_> = all.iter().filter(|entry| entry.name.kind == SuppressionKind::Id).collect();
-    let listed = entries.len() as u64;
+    let mut listed = 0_u64;
+    let mut dates: BTreeMap<String, u64> = BTreeMap::new();
+    suppression::check_each(connection, &manifest.ledger, |entry| {
+        if entry.name.kind == SuppressionKind::Id {
+            listed += 1;
+            *dates.entry(entry.since).or_default() += 1;
+        }
+        Ok(())
+    })?;
     if listed != manifest.forgotten {
         return damaged(format!("it lists {listed} rows where {} were forgotten", manifest.forgotten));
     }
-    let gone: HashSet<Hash> = entries.iter().map(|entry| entry.name.commitment).collect();
-    if let Some(names) = names {
+    if let Some(names) = names.filter(|_| listed > 0) {
         file::rows::each(connection, &manifest.outline(), |_, found| {
-            if gone.contains(&SuppressedName::id(names, &found.row.id).commitment) {
+            if suppression::holds(connection, &SuppressedName::id(names, &found.row.id))? {
                 return damaged("a row that was forgotten is in the model");
             }
             Ok(())
         })?;
     }
-    let mut dates: BTreeMap<&str, u64> = BTreeMap::new();
-    entries.iter().for_each(|entry| *dates.entry(&entry.since).or_default() += 1);
     // Rows that went before the log began are in no receipt of it.
     if left.iter().any(|(second, rows)| dates.get(second.as_str()).is_none_or(|listed| listed < rows)) {
         return damaged("rows that the log says were forgotten are not on the list, or under another time");
