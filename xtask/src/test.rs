@@ -117,7 +117,10 @@ fn unit_tests() -> Result<()> {
 fn integration_tests() -> Result<()> {
     crate::run("cargo", &[&WORKSPACE[..], &["--test", "*", "--examples"]].concat())?;
     // Spans for OpenTelemetry are no part of the usual build.
-    crate::run("cargo", &["test", "--package", "efface-server", "--features", "otel", "--test", "telemetry"])?;
+    crate::run(
+        "cargo",
+        &["test", "--package", "efface-server", "--features", "otel", "--test", "telemetry"],
+    )?;
     // Neither is a graphics card, which the command must do without where there is none.
     crate::run("cargo", &["test", "--package", "efface-cli", "--features", "cuda", "--test", "devices"])
 }

@@ -59,7 +59,7 @@ impl<T: CardNumber> BlockSum<T> {
         let usable = free / 16 * 15;
         let squares = width.saturating_mul(width).saturating_mul(CardTotals::<T>::SQUARES * number);
         let row = width.saturating_mul(SLOTS * number).max(1);
-        let usual = (BLOCK_BYTES / (width.max(1) * number)).clamp(LEAST_BLOCK, MOST_ROWS);
+        let usual = (BLOCK_BYTES / width.saturating_mul(number).max(1)).clamp(LEAST_BLOCK, MOST_ROWS);
         let block = (usable.saturating_sub(squares) / row).min(usual);
         if width == 0 || block < LEAST_BLOCK {
             let needed = squares.saturating_add(row.saturating_mul(LEAST_BLOCK));

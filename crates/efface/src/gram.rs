@@ -52,8 +52,7 @@ pub trait GramSum: Send {
     /// The device fails.
     fn add(&mut self, rows: usize) -> Result<()>;
 
-    /// The sum, once everything is done. No entry has seen more roundings than it has terms: as many as there are rows in a
-    /// block, and one for every block.
+    /// The sum, once everything is done.
     ///
     /// # Errors
     /// The device fails.
@@ -65,6 +64,7 @@ pub trait GramSum: Send {
 pub struct SummedGram {
     /// Column after column; the lower triangle counts.
     pub values: Vec<f64>,
-    /// The most roundings that an entry has seen.
+    /// The most roundings that an entry has seen: as many as there are rows in a product, and one for every sum that the product went
+    /// into.
     pub terms: usize,
 }

@@ -60,7 +60,10 @@ impl FitDevice {
             if let Some(reason) = card.remark() {
                 warn(&reason.to_string(), terminal);
             } else if card.sums() == 0 {
-                warn("a card multiplies dense rows that are in memory, and not for --curvature iterative", terminal);
+                warn(
+                    "a card multiplies dense rows that are in memory, and not for --curvature iterative",
+                    terminal,
+                );
             } else {
                 terminal.note(&format!("{} multiplied the rows", card.card().name()));
             }

@@ -307,8 +307,7 @@ impl RidgeModel {
             .transpose()?;
         // What was measured of older parameters says nothing of these.
         let distance = if left.is_some() { f64::INFINITY } else { unbounded(state.accuracy.distance) };
-        let coordinates =
-            RidgeFrame::new(state.settings, Arc::new(basis.clone()), Arc::new(penalty.clone()));
+        let coordinates = RidgeFrame::new(state.settings, Arc::new(basis.clone()), Arc::new(penalty.clone()));
         let source = || rows.map(|rows| rows.all()).transpose();
         let stored = StoredLedger {
             theta: &theta,
