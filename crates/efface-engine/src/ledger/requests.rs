@@ -64,7 +64,10 @@ pub(crate) fn checked_list(
     ledger: &LedgerHead,
 ) -> Result<Vec<(Hash, AnsweredRequest)>, FileFault> {
     let mut all = Vec::new();
-    check_each(connection, ledger, |name, answer| Ok(all.push((name, answer))))?;
+    check_each(connection, ledger, |name, answer| {
+        all.push((name, answer));
+        Ok(())
+    })?;
     Ok(all)
 }
 

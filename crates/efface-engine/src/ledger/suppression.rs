@@ -185,7 +185,10 @@ pub(crate) fn checked_list(
     ledger: &LedgerHead,
 ) -> Result<Vec<SuppressedEntry>, FileFault> {
     let mut entries = Vec::new();
-    check_each(connection, ledger, |entry| Ok(entries.push(entry)))?;
+    check_each(connection, ledger, |entry| {
+        entries.push(entry);
+        Ok(())
+    })?;
     Ok(entries)
 }
 

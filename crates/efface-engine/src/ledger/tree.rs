@@ -430,7 +430,11 @@ mod tests {
             assert_eq!(found, stays.then(|| entry(number).value), "{number}");
         }
         let mut seen = 0;
-        tree.check(&head, |_| Ok(seen += 1)).unwrap();
+        let count = |_| {
+            seen += 1;
+            Ok(())
+        };
+        tree.check(&head, count).unwrap();
         assert_eq!(seen, head.set.count);
         SealedTree::new(&connection, SealedTable::Requests).check(&other, |_| Ok(())).unwrap();
     }

@@ -50,7 +50,12 @@ impl<'a> OpenedChange<'a> {
             published = Some(parameters::numbers(self.store(), &self.manifest)?);
         }
         let mut numbers = Vec::new();
-        self.directory(|directory| directory.scan(|row, _| Ok(numbers.push(RowId(row)))))?;
+        self.directory(|directory| {
+            directory.scan(|row, _| {
+                numbers.push(RowId(row));
+                Ok(())
+            })
+        })?;
         // Read as the model of before kept them, so before its shape is replaced.
         let stored = self.rows();
         let gone =
