@@ -24,6 +24,9 @@ pub(crate) type ShortHash = [u8; 16];
 /// The three parts of a row's entry: its id, its subject (zeros for none), and its bytes.
 const ENTRY: usize = 48;
 
+/// What the list of rows holds of a row.
+pub(crate) type RowEntry = [u8; ENTRY];
+
 /// Row numbers of one chunk.
 const CHUNK: u64 = 256;
 
@@ -191,6 +194,25 @@ impl<'a> RowDirectory<'a> {
         let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
         statement.execute(params![row, entry])?;
         self.head.rows += 1;
+        Ok(())
+    }
+
+    /// What hashes the names on this list.
+    pub(crate) fn salt(&self) -> FileSalt {
+        self.salt
+    }
+
+    /// Enters rows, numbered on from `first`; numbers must ascend.
+    pub(crate) fn append(&mut self, first: u64, entries: &[RowEntry]) -> Result<(), FileFault> {
+        let connection = self.connection;
+        let mut statement = connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
+        for (row, entry) in (first..).zip(entries) {
+            if row == first || row.is_multiple_of(CHUNK) {
+                self.touch(row)?;
+            }
+            statement.execute(params![row, entry])?;
+        }
+        self.head.rows += entries.len() as u64;
         Ok(())
     }
 

@@ -20,7 +20,7 @@ pub(crate) use header::is_model;
 #[cfg(test)]
 pub(crate) use journal::journal_path;
 pub(crate) use journal::remove_journal;
-pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, empty_root};
+pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, RowDirectory, RowEntry, empty_root};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
 pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, StoredRow, substance_of};
