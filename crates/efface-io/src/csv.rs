@@ -45,7 +45,10 @@ impl CsvReader {
     /// The records of a block, which has no header.
     pub(crate) fn of_block(input: &SourceInput, separator: u8, block: TextBlock) -> Self {
         let line = block.first_line;
-        Self::over(input, separator, TextReader::of_block(input, block), line)
+        let mut reader = Self::over(input, separator, TextReader::of_block(input, block), line);
+        // A parser drops a byte order mark at the start of what it reads, and this text is from the middle of a file.
+        let _ = reader.parser.read_record(b"a\n", &mut reader.content, &mut reader.ends);
+        reader
     }
 
     fn over(input: &SourceInput, separator: u8, text: TextReader, line: u64) -> Self {
