@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{classifiers, data, machine, methods, networks, package, python, root, speed, torture};
+use crate::{classifiers, data, machine, methods, networks, package, python, root, scale, speed, torture};
 
 /// Deletion time over retraining time, ×1e-4: (k, INF, PRU) at d = 1000, 1500, 2000, 3000 in table 1 of Cao et al. (2022).
 const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
@@ -19,8 +19,8 @@ const PAPER: [(u64, [f64; 4], [f64; 4]); 7] = [
 ];
 const WIDTHS: [u64; 4] = [1000, 1500, 2000, 3000];
 
-/// `scale [ROWS …]`: what rows cost. The engine's example does the work.
-fn scale(args: &[String]) -> Result<()> {
+/// `rows [ROWS …]`: what rows cost. The engine's example does the work.
+fn rows(args: &[String]) -> Result<()> {
     let sizes =
         if args.is_empty() { vec!["100000", "1000000"] } else { args.iter().map(String::as_str).collect() };
     let example = ["run", "--release", "--quiet", "--package", "efface-engine", "--example", "scale", "--"];
@@ -68,10 +68,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some("nn") => networks::run(&args[1..]),
         Some("python") => package::bench(&args[1..]),
         Some("serve") => torture::bench_serve(&args[1..]),
-        Some("scale") => scale(&args[1..]),
+        Some("scale") => scale::run(&args[1..]),
+        Some("rows") => rows(&args[1..]),
         Some(other) => {
             bail!(
-                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, pipelines, methods, nn, python, serve and scale exist"
+                "there is no benchmark {other}; deletion, flat, memory, drift, injection, fit, stream, forms, disk, compare, classifiers, data, pipelines, methods, nn, python, serve, scale and rows exist"
             )
         }
     }

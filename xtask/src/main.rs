@@ -11,6 +11,7 @@ mod networks;
 mod package;
 mod python;
 mod release;
+mod scale;
 mod scratch;
 mod service;
 mod speed;
@@ -42,7 +43,8 @@ cargo xtask <command>
                         nn [PART [DIR]]: networks beside PyTorch; parts: step, minilm, accuracy, heads, gap
                         python [PART]: the Python package beside scikit-learn and numpy; parts: fit, forget, call, stream
                         serve [SECONDS]: the service under load, beside a bare handler
-                        scale [ROWS …]: rates that docs/scale.md predicts with, a forget beside the size of the model, many ids at once
+                        rows [ROWS …]: rates that docs/scale.md predicts with, a forget beside the size of the model, many ids at once
+                        scale [csv|parquet|stdin ROWS COLUMNS]: fits in batches beside fits in memory
   claims [PART]  bounds against the truth on thousands of seeded problems
                  parts: ridge [PROBLEMS [CELLS]], classifiers, coverage
   picture        measures the methods and draws docs/forgetting.svg, the picture of the first page

@@ -50,7 +50,7 @@ pub(crate) fn bench_serve(args: &[String]) -> Result<()> {
 }
 
 /// Built once: what is measured is one program, whatever happens to the sources meanwhile.
-fn program() -> Result<String> {
+pub(crate) fn program() -> Result<String> {
     crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-torture"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root()?.join("target"), Into::into);
     Ok(target.join("release/efface-torture").to_string_lossy().into_owned())

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use efface_io::ReadLimits;
-
 use crate::failure::{Failure, Result};
 
 /// The longest line: more than any id or word has.
@@ -24,47 +22,23 @@ pub(crate) fn read(path: &Path) -> Result<Vec<String>> {
     lines(BufReader::new(file), path, LINE, LIST)
 }
 
-/// The most that standard input may hold of a table. Files are read in passes and know no such limit.
+/// The most that standard input may hold of a table that has to be in memory as a whole.
 const TABLE: u64 = 1 << 30;
 
-/// All of standard input. Lines, where the format has lines, are as long as in a file at most.
-pub(crate) fn table(has_lines: bool) -> Result<Vec<u8>> {
-    let longest = if has_lines { ReadLimits::default().line_bytes as u64 } else { TABLE };
-    whole(std::io::stdin().lock(), longest, TABLE)
+/// All of standard input.
+pub(crate) fn whole_input() -> Result<Vec<u8>> {
+    whole(std::io::stdin().lock(), TABLE)
 }
 
-fn whole(mut reader: impl BufRead, longest: u64, most: u64) -> Result<Vec<u8>> {
-    let name = Path::new("standard input");
+fn whole(reader: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut all = Vec::new();
-    let mut line = 1u64;
-    let mut length = 0u64;
-    loop {
-        let some = match reader.fill_buf() {
-            Ok(some) => some,
-            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(cause) => return Err(Failure::file(name, "read", &cause)),
-        };
-        if some.is_empty() {
-            return Ok(all);
-        }
-        for piece in some.split_inclusive(|byte| *byte == b'\n') {
-            length += piece.len() as u64;
-            if length > longest {
-                let what = format!("standard input: line {line} is longer than {longest} bytes");
-                return Err(Failure::data(what).hint("split it, or close an open quote"));
-            }
-            if piece.ends_with(b"\n") {
-                (line, length) = (line + 1, 0);
-            }
-        }
-        if all.len() as u64 + some.len() as u64 > most {
-            let what = format!("standard input: more than {most} bytes at line {line}");
-            return Err(Failure::data(what).hint("save it to a file: files may have any size"));
-        }
-        all.extend_from_slice(some);
-        let taken = some.len();
-        reader.consume(taken);
+    let read = reader.take(most + 1).read_to_end(&mut all);
+    read.map_err(|cause| Failure::file(Path::new("standard input"), "read", &cause))?;
+    if all.len() as u64 > most {
+        let what = format!("standard input: more than {most} bytes");
+        return Err(Failure::data(what).hint("save it to a file: files may have any size"));
     }
+    Ok(all)
 }
 
 fn lines(mut reader: impl BufRead, name: &Path, longest: u64, most: u64) -> Result<Vec<String>> {
@@ -133,19 +107,13 @@ mod tests {
     #[test]
     fn a_table_without_an_end_is_refused_before_it_fills_memory() {
         let told = |found: Result<Vec<u8>>| found.err().map(|failure| failure.message).unwrap_or_default();
-        for (byte, expected) in
-            [(b'x', "standard input: line 2 is longer than"), (b'\n', "standard input: more than")]
-        {
-            let mut asked = 0;
-            let reader = BufReader::new(b"id,y\n".chain(Endless(&mut asked, byte)));
-            let failure = told(whole(reader, LINE, 4 * LINE));
-            assert!(failure.starts_with(expected), "{failure}");
-            assert!(asked < 5 * LINE, "{asked} bytes were read");
-        }
-        let found = whole(b"id,y\na,1".as_slice(), 5, 9).unwrap_or_default();
-        assert_eq!(found, b"id,y\na,1");
-        assert!(told(whole(b"id,y\na,1".as_slice(), 4, 9)).contains("line 1"));
-        assert!(told(whole(b"id,y\na,1".as_slice(), 5, 7)).contains("at line 2"));
+        let mut asked = 0;
+        let reader = BufReader::new(b"PAR1".chain(Endless(&mut asked, b'x')));
+        let failure = told(whole(reader, 4 * LINE));
+        assert!(failure.starts_with("standard input: more than"), "{failure}");
+        assert!(asked < 5 * LINE, "{asked} bytes were read");
+        assert_eq!(whole(b"id,y".as_slice(), 4).unwrap_or_default(), b"id,y");
+        assert!(told(whole(b"id,y".as_slice(), 3)).contains("more than 3 bytes"));
     }
 
     #[test]

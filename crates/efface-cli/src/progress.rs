@@ -45,14 +45,23 @@ impl ProgressBars {
     }
 }
 
-impl Progress for ProgressBars {
-    fn start(&self, what: &str, total: Option<u64>) {
+/// How a stage is drawn whose length is known, and one whose is not.
+const STEPS: [&str; 2] = ["{msg} [{bar:40}] {percent:>3}% {eta:>4} left", "{spinner} {msg} {elapsed}"];
+
+/// The same for bytes of files.
+const BYTES: [&str; 2] = [
+    "{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+    "{spinner} {msg} {bytes}, {bytes_per_sec}, {elapsed}",
+];
+
+impl ProgressBars {
+    fn show(&self, what: &str, total: Option<u64>, [known, unknown]: [&str; 2]) {
         if !self.shown {
             return;
         }
         let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{msg} [{bar:40}] {percent:>3}% {eta:>4} left"),
-            None => (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}"),
+            Some(total) => (ProgressBar::new(total), known),
+            None => (ProgressBar::new_spinner(), unknown),
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
@@ -60,6 +69,16 @@ impl Progress for ProgressBars {
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
         self.replace(Some(bar));
+    }
+}
+
+impl Progress for ProgressBars {
+    fn start(&self, what: &str, total: Option<u64>) {
+        self.show(what, total, STEPS);
+    }
+
+    fn start_bytes(&self, what: &str, total: Option<u64>) {
+        self.show(what, total, BYTES);
     }
 
     fn at(&self, done: u64) {

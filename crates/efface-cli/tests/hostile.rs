@@ -24,7 +24,13 @@ fn what_asks_for_too_much_is_refused_with_the_limit() {
         "fit houses.csv --model kmeans --ignore house,owner,city --clusters 18446744073709551615 -o a";
     folder.fails(clusters, 2, &["18446744073709551615 (7 distinct points)"]);
     let small = "fit houses.csv --target price --id house --max-memory 300 -o a";
-    folder.fails(small, 3, &["take more than 300 bytes of memory", "raise the limit on memory"]);
+    folder.fails(
+        small,
+        2,
+        &["the sums of", "more than the 300 that are allowed", "raise the limit on memory"],
+    );
+    let many = "fit houses.csv --target price --id house --model softmax --memory 300 -o a";
+    folder.fails(many, 3, &["take more than 300 bytes of memory", "raise the limit on memory"]);
     folder.fails("fit houses.csv --target price --max-line 20 -o a", 3, &["longer than 20 bytes"]);
     folder.fails("predict houses.efface houses.csv --max-columns 3", 3, &["above 3 columns"]);
     assert!(!folder.path("a").exists());

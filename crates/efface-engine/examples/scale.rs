@@ -1,4 +1,4 @@
-//! What rows cost, measured: `cargo xtask bench scale`. Every part that reads or changes a model runs in a process of its own, so
+//! What rows cost, measured: `cargo xtask bench rows`. Every part that reads or changes a model runs in a process of its own, so
 //! that its memory is its own. Times are wall times with the processor's beside them: on a busy machine the latter count.
 //!
 //! - `constants`: the rates that docs/scale.md predicts with;

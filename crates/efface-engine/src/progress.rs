@@ -4,6 +4,10 @@
 pub trait Progress {
     /// A stage begins; `total` is how far it goes, where that is known.
     fn start(&self, _what: &str, _total: Option<u64>) {}
+    /// The same for a stage that goes through bytes of files; `total` is unknown for a stream.
+    fn start_bytes(&self, what: &str, total: Option<u64>) {
+        self.start(what, total);
+    }
     /// The stage has come this far.
     fn at(&self, _done: u64) {}
     /// The stage is over.

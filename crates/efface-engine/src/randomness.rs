@@ -13,6 +13,13 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<Zeroizing<[u8; N]>> {
     }
 }
 
+/// Fills memory with random bytes of the operating system: one call for the nonces of many rows.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
+    let failed =
+        |error: getrandom::Error| Error::io("random numbers", std::io::Error::other(error.to_string()));
+    getrandom::fill(bytes).map_err(failed)
+}
+
 /// A name for something new: hexadecimal digits drawn at random, two for each of `N` bytes.
 pub(crate) fn random_name<const N: usize>() -> Result<String> {
     Ok(random_bytes::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())

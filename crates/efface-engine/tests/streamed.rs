@@ -4,8 +4,11 @@
 mod common;
 
 use common::*;
+use efface::features::Cell;
 use efface::{Method, MultinomialNb};
-use efface_engine::{Engine, Error, FitRequest, ForgetOptions, RowSource, ScoringPlan, Silent, fit};
+use efface_engine::{
+    Engine, Error, FitRequest, ForgetOptions, Progress, RecordTable, RowSource, ScoringPlan, Silent, fit,
+};
 use efface_io::{ReadLimits, Source};
 
 /// The request with so little memory that its rows are read in batches.
@@ -101,8 +104,162 @@ fn what_cannot_be_leaves_nothing_behind() {
     let found = kind(&little_memory(&logistic, &text, 20_000)).to_string();
     assert!(found.contains("memory"), "{found}");
     // Sums that would not fit by themselves.
-    let found = kind(&little_memory(&sparse(&text), &text, 1_000)).to_string();
-    assert!(found.contains("take more than 1000 bytes of memory"), "{found}");
+    let limits = ReadLimits { memory: 1_000, sums: 1_000, ..ReadLimits::default() };
+    let source = Source::from_bytes("table.csv", text.as_str(), None).unwrap().with_limits(limits);
+    let found = kind(&FitRequest { source: source.into(), ..sparse(&text) }).to_string();
+    assert!(
+        found.contains("the sums of") && found.contains("more than the 1000 that are allowed"),
+        "{found}"
+    );
     let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Rows of numbers alone, of which the last may hold something else.
+fn numbers(rows: usize, last: &str) -> String {
+    let mut text = "a,b,y\n".to_owned();
+    for row in 0..rows {
+        let a = (row * 7919 % 40) as f64 / 4.0;
+        let b = (row * 104_729 % 997) as f64 / 50.0;
+        text.push_str(&format!("{a},{b},{}\n", 2.0 * a - b + (row % 13) as f64 / 10.0));
+    }
+    text + last
+}
+
+fn plain(text: &str) -> FitRequest {
+    let mut request = request(text, "y");
+    request.id = None;
+    request
+}
+
+#[test]
+fn rows_of_numbers_are_read_once_and_others_twice() {
+    let bench = Bench::new();
+    // In the third case the last row makes levels of a column that the first block took for numbers.
+    for (name, last) in [("numbers", ""), ("spaces", " 1.5 ,2,3\n"), ("levels", "tall,2,3\n")] {
+        let text = numbers(3000, last);
+        let request = plain(&text);
+        let whole = bench.fit(&format!("{name}-whole"), &request);
+        fit(&little_memory(&request, &text, 100_000), &bench.path(name), true, &Silent).unwrap();
+        let streamed = Engine::open(&bench.path(name)).unwrap();
+        sound(&streamed);
+        let found = streamed.summary().unwrap();
+        let expected = whole.summary().unwrap();
+        assert_eq!((found.rows, found.features), (expected.rows, expected.features), "{name}");
+        let a = answers(&streamed, &text);
+        let b = answers(&whole, &text);
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-9 * (1.0 + b.abs())), "{name}");
+    }
+    // What is wrong with a row is told as it is where rows are seen before they are encoded.
+    for (last, says) in [(",2,3\n", "a"), ("1,inf,3\n", "b"), ("1,2,much\n", "y"), ("1,2\n", "2 fields")] {
+        let text = numbers(3000, last);
+        let path = bench.path("broken");
+        let found =
+            fit(&little_memory(&plain(&text), &text, 100_000), &path, true, &Silent).unwrap_err().to_string();
+        assert!(found.contains("3002") && found.contains(says), "{last}: {found}");
+        assert!(!path.exists());
+    }
+}
+
+/// Rows in memory are seen one after the other, those of a file in blocks.
+#[test]
+fn blocks_are_seen_as_rows_are() {
+    let bench = Bench::new();
+    let all = lines(900);
+    let text = table(&all);
+    let mut table = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let columns = table.next().unwrap();
+    let cell = |text: String| if text.is_empty() { Cell::Missing } else { Cell::Text(text) };
+    let rows = table.map(|row| row.into_iter().map(cell).collect()).collect();
+    let records = RecordTable::new(columns, rows).unwrap();
+    for (name, request) in [("dense", dense(&text)), ("sparse", sparse(&text)), ("counted", counted(&text))] {
+        let limits = ReadLimits { memory: 1 << 17, ..ReadLimits::default() };
+        let file = Source::from_bytes("table.csv", text.as_str(), None).unwrap().with_limits(limits);
+        let by_blocks =
+            bench.fit(&format!("{name}-blocks"), &FitRequest { source: file.into(), ..request.clone() });
+        let by_rows =
+            bench.fit(&format!("{name}-rows"), &FitRequest { source: (&records).into(), ..request.clone() });
+        let names = |engine: &Engine| named(engine).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(&by_blocks), names(&by_rows), "{name}");
+        let a = answers(&by_blocks, &text);
+        let b = answers(&by_rows, &text);
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-9 * (1.0 + b.abs())), "{name}");
+    }
+}
+
+/// Writes to the file that is being read.
+struct Meddler(std::path::PathBuf, std::sync::atomic::AtomicBool);
+
+impl Progress for Meddler {
+    fn at(&self, _: u64) {
+        use std::io::Write;
+        if !self.1.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            let mut file = std::fs::OpenOptions::new().append(true).open(&self.0).unwrap();
+            file.write_all(b"1,2,3\n").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_changes_under_the_reader_gives_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("rows.csv");
+    for memory in [60_000, 1 << 30] {
+        std::fs::write(&data, numbers(3000, "")).unwrap();
+        let limits = ReadLimits { memory, ..ReadLimits::default() };
+        let source = efface_io::open(&data, None).unwrap().with_limits(limits);
+        let request = FitRequest { source: source.into(), ..plain("a,y\n1,2\n") };
+        let bench = Bench::new();
+        let path = bench.path("model");
+        let error = fit(&request, &path, true, &Meddler(data.clone(), false.into())).unwrap_err().to_string();
+        assert!(error.contains("changed while it was read"), "{error}");
+        let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Writes down how far passes over files go and have come.
+#[derive(Default)]
+struct ByteCount(std::sync::Mutex<Vec<(Option<u64>, u64)>>);
+
+impl Progress for ByteCount {
+    fn start_bytes(&self, _: &str, total: Option<u64>) {
+        self.0.lock().unwrap().push((total, 0));
+    }
+    fn at(&self, done: u64) {
+        if let Some((_, most)) = self.0.lock().unwrap().last_mut() {
+            *most = done.max(*most);
+        }
+    }
+}
+
+#[test]
+fn passes_tell_the_bytes_of_all_files_and_a_stream_those_that_came() {
+    let bench = Bench::new();
+    let text = numbers(3000, "");
+    let files = || vec![csv(&text), csv(&text.replace("a,b,y", "y,a,b"))];
+    for memory in [60_000, 1 << 30] {
+        let limits = ReadLimits { memory, ..ReadLimits::default() };
+        let files = files().into_iter().map(|file| file.with_limits(limits)).collect();
+        let request = FitRequest { source: RowSource::several(files).unwrap(), ..plain(&text) };
+        let told = ByteCount::default();
+        assert_eq!(fit(&request, &bench.path("files"), true, &told).unwrap().summary.rows, 6000);
+        let told = told.0.into_inner().unwrap();
+        let size = 2 * text.len() as u64;
+        assert!(!told.is_empty() && told.iter().all(|(total, done)| *total == Some(size) && *done <= size));
+        assert_eq!(told.last().unwrap().1, size);
+    }
+    let stream = Box::new(std::io::Cursor::new(text.clone()));
+    let limits = ReadLimits { memory: 60_000, ..ReadLimits::default() };
+    let source = Source::from_stream("rows.csv", stream, None).unwrap().with_limits(limits);
+    let told = ByteCount::default();
+    let request = FitRequest { source: source.into(), ..plain(&text) };
+    assert_eq!(fit(&request, &bench.path("stream"), true, &told).unwrap().summary.rows, 3000);
+    assert!(
+        told.0
+            .into_inner()
+            .unwrap()
+            .iter()
+            .all(|(total, done)| total.is_none() && *done <= text.len() as u64)
+    );
 }

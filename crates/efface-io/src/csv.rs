@@ -3,12 +3,13 @@
 //! the file never closes is an error instead of one last giant field.
 //!
 //! The state machine is that of the `csv` crate; the buffers are kept here, so that a record can be refused
-//! before it is held.
+//! before it is held. Lines without quotes, most of most files, are split at their separators without it.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use efface::features::Cell;
 
 use crate::TableRecord;
+use crate::blocks::TextBlock;
 use crate::dialect::find_separator;
 use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
@@ -36,13 +37,30 @@ impl CsvReader {
             Some(separator) => separator,
             None => find_separator(&mut text)?,
         };
-        let parser = ReaderBuilder::new().delimiter(separator).build();
-        let input = input.clone();
-        let content = vec![0; 1 << 12];
-        let ends = vec![0; 1 << 6];
-        let mut reader = Self { input, separator, text, parser, line: 1, content, ends };
+        let mut reader = Self::over(input, separator, text, 1);
         let columns = reader.header()?;
         Ok((columns, reader))
+    }
+
+    /// The records of a block, which has no header.
+    pub(crate) fn of_block(input: &SourceInput, separator: u8, block: TextBlock) -> Self {
+        let line = block.first_line;
+        let mut reader = Self::over(input, separator, TextReader::of_block(input, block), line);
+        // A parser drops a byte order mark at the start of what it reads, and this text is from the middle of a file.
+        let _ = reader.parser.read_record(b"a\n", &mut reader.content, &mut reader.ends);
+        reader
+    }
+
+    fn over(input: &SourceInput, separator: u8, text: TextReader, line: u64) -> Self {
+        let parser = ReaderBuilder::new().delimiter(separator).build();
+        let content = vec![0; 1 << 12];
+        let ends = vec![0; 1 << 6];
+        Self { input: input.clone(), separator, text, parser, line, content, ends }
+    }
+
+    /// What separates fields, the text that was not read yet, and its first line.
+    pub(crate) fn into_text(self) -> (u8, TextReader, u64) {
+        (self.separator, self.text, self.line)
     }
 
     /// Starts again and reads the header again.
@@ -66,6 +84,10 @@ impl CsvReader {
     }
 
     pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
+        self.skip_blank_lines()?;
+        if self.read_plain_line(columns.len(), record)? {
+            return Ok(true);
+        }
         let Some((line, found)) = self.next()? else { return Ok(false) };
         let expected = columns.len();
         if found != expected {
@@ -87,6 +109,40 @@ impl CsvReader {
         Ok(true)
     }
 
+    /// Reads the next line if it is a record without quotes that lies whole in the bytes at hand. Anything else is left, with its
+    /// faults, to the parser.
+    fn read_plain_line(&mut self, columns: usize, record: &mut TableRecord) -> Result<bool> {
+        let bytes = self.text.fill(self.line - 1)?;
+        let Some(end) = memchr::memchr(b'\n', bytes) else { return Ok(false) };
+        let line = &bytes[..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_plain =
+            line.len() <= self.input.limits.line_bytes && memchr::memchr2(b'"', b'\r', line).is_none();
+        let (true, Ok(text)) = (is_plain, str::from_utf8(line)) else { return Ok(false) };
+        record.cells.resize(columns, Cell::Missing);
+        let dialect = &self.input.dialect;
+        let mut found = 0;
+        let mut start = 0;
+        let ends = memchr::memchr_iter(self.separator, line).chain(std::iter::once(line.len()));
+        for end in ends {
+            let Some(cell) = record.cells.get_mut(found) else { return Ok(false) };
+            // A separator is ASCII, so that no character is cut.
+            match text.get(start..end) {
+                Some(text) if !dialect.is_missing(text) => set_text(cell, &dialect.with_point(text)),
+                _ => *cell = Cell::Missing,
+            }
+            found += 1;
+            start = end + 1;
+        }
+        if found != columns {
+            return Ok(false);
+        }
+        record.line = self.line;
+        self.line += 1;
+        self.text.consume(end + 1);
+        Ok(true)
+    }
+
     /// Reads one record into the buffers; gives the line it starts on and its number of fields.
     fn next(&mut self) -> Result<Option<(u64, usize)>> {
         self.skip_blank_lines()?;
@@ -101,8 +157,10 @@ impl CsvReader {
             if at_end && taken == 0 {
                 return Ok(None);
             }
-            // A newline stands in for the one that the last line may lack; inside quotes it ends nothing.
+            // A newline stands in for the one that the last line may lack; inside quotes it ends nothing. No more is parsed of a
+            // record than it may have, so that it does not depend on the bytes at hand which of its faults is found first.
             let bytes = if at_end { b"\n" } else { bytes };
+            let bytes = &bytes[..bytes.len().min(limits.line_bytes.saturating_add(3) - taken)];
             let output = &mut self.content[length..];
             let ends = &mut self.ends[fields..];
             let (outcome, read, wrote, ended) = self.parser.read_record(bytes, output, ends);

@@ -30,6 +30,14 @@ pub enum ReadFault {
     /// The operating system refused to open the file.
     #[error("cannot be opened ({0}); check the path and its permissions")]
     Open(std::io::Error),
+    /// A folder or a pattern that stands for no file.
+    #[error("{0}; check the path, or give the format")]
+    NoFiles(&'static str),
+    /// A stream that was read, and would have to be read again.
+    #[error(
+        "can be read only once, and a later row shows that its columns need two passes; save it to a file and read that"
+    )]
+    ReadOnce,
     /// The operating system failed in the middle of the file.
     #[error("reading stopped after line {line} ({cause}); check the disk or the network share")]
     Read {
@@ -77,8 +85,8 @@ pub enum ReadFault {
     /// Not even a header.
     #[error("is empty: there is neither a header nor a row; check how the file was written")]
     Empty,
-    /// Two passes saw different files.
-    #[error("changed between two passes; keep the file still while it is read")]
+    /// The file is no longer the one that was opened.
+    #[error("changed while it was read; keep the file still and start again")]
     Changed,
     /// The compressed stream is damaged or cut short.
     #[error("the {codec} stream breaks after line {line}; the file is damaged, cut short or not {codec}")]

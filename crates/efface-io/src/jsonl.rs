@@ -4,16 +4,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use efface::features::Cell;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
 use crate::TableRecord;
+use crate::blocks::TextBlock;
 use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
 use crate::table::integer;
-use crate::text::LineReader;
+use crate::text::{LineReader, TextReader};
 
 pub(crate) struct JsonReader {
     input: SourceInput,
@@ -24,16 +26,20 @@ pub(crate) struct JsonReader {
 /// The columns as they are known so far.
 #[derive(Default)]
 struct KnownKeys {
-    places: HashMap<String, usize>,
+    places: Arc<HashMap<String, usize>>,
     /// For each column the last line that filled it, which tells a repeated key.
     filled: Vec<u64>,
 }
 
 impl JsonReader {
-    /// Opens the input, reads all of it once for its keys, and starts again.
+    /// Opens the input. The first time all of it is read once for its keys, which later passes know.
     pub(crate) fn open(input: &SourceInput) -> Result<(Vec<String>, Self)> {
         let mut reader =
             Self { input: input.clone(), lines: LineReader::open(input)?, keys: KnownKeys::default() };
+        if let Some(columns) = input.keys.get() {
+            reader.keys = KnownKeys::of(columns);
+            return Ok((columns.to_vec(), reader));
+        }
         let mut rows = 0_u64;
         while reader.next(true, |_, _| {})?.is_some() {
             rows += 1;
@@ -42,11 +48,27 @@ impl JsonReader {
             return Err(input.fault(ReadFault::Empty));
         }
         let mut columns = vec![String::new(); reader.keys.filled.len()];
-        for (key, &place) in &reader.keys.places {
+        for (key, &place) in reader.keys.places.iter() {
             columns[place].clone_from(key);
         }
+        // Two passes that begin at once learn the same keys, or notice that the file changed when they read on.
+        let _ = input.keys.set(columns.as_slice().into());
         reader.rewind()?;
         Ok((columns, reader))
+    }
+
+    /// The same columns over the lines of a block.
+    pub(crate) fn over_block(&self, block: TextBlock) -> Self {
+        let keys =
+            KnownKeys { places: Arc::clone(&self.keys.places), filled: vec![0; self.keys.filled.len()] };
+        Self { input: self.input.clone(), lines: LineReader::of_block(&self.input, block), keys }
+    }
+
+    /// A reader without text, for blocks to be read like, and the text.
+    pub(crate) fn into_text(self) -> (Self, TextReader) {
+        let Self { input, lines, keys } = self;
+        let lines_left = LineReader::of_block(&input, TextBlock::default());
+        (Self { lines: lines_left, input, keys }, lines.into_text())
     }
 
     pub(crate) fn rewind(&mut self) -> Result<()> {
@@ -88,6 +110,11 @@ impl JsonReader {
 }
 
 impl KnownKeys {
+    fn of(columns: &[String]) -> Self {
+        let places = columns.iter().cloned().zip(0..).collect();
+        Self { places: Arc::new(places), filled: vec![0; columns.len()] }
+    }
+
     /// The column of a key, which has not been filled on this line before.
     fn place(
         &mut self,
@@ -113,7 +140,7 @@ impl KnownKeys {
                 Err(ReadFault::TooManyColumns { line, limit: input.limits.keys })
             }
             () => {
-                self.places.insert(key.to_owned(), place);
+                Arc::make_mut(&mut self.places).insert(key.to_owned(), place);
                 self.filled.push(line);
                 Ok(place)
             }

@@ -24,6 +24,7 @@
 //! # Ok::<(), efface_io::Error>(())
 //! ```
 
+mod blocks;
 mod compression;
 mod condition;
 mod csv;
@@ -33,16 +34,20 @@ mod format;
 mod jsonl;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod paths;
 mod source;
+mod stream;
 mod svmlight;
 mod table;
 mod text;
 
+pub use blocks::{BlockPass, TableBlock, TableBlocks};
 pub use compression::{Compression, ReadProgress};
 pub use condition::{ComparisonSign, ConditionError, RowCondition};
 pub use dialect::{TableDialect, days_since_1970};
 pub use error::{Error, ReadFault, Result};
 pub use format::{FileFormat, UnknownFormat};
+pub use paths::{files_of, is_pattern};
 pub use source::{ReadLimits, Source, open};
 pub use svmlight::{SparseExtent, SparseRecord, SparseTable};
 pub use table::{RecordPass, TableRecord};

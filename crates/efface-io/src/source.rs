@@ -1,13 +1,17 @@
 //! A source: a file, or bytes in memory, that can be read again from its start.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use crate::dialect::check_separator;
 use crate::error::{Error, ReadFault, Result};
-use crate::{Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableDialect};
+use crate::stream::{StreamInput, is_read_once};
+use crate::{
+    Compression, FileFormat, ReadProgress, RecordPass, SparseExtent, SparseTable, TableBlocks, TableDialect,
+};
 
 /// How much a reader may hold in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct ReadLimits {
     pub features: u32,
     /// Bytes of the rows that are in memory at a time, and of one unpacked column of a Parquet row group; 16 GiB.
     pub memory: u64,
+    /// Bytes of the sums of a model that is fitted in batches, which follow from its features alone; 16 GiB.
+    pub sums: u64,
 }
 
 impl Default for ReadLimits {
@@ -35,6 +41,7 @@ impl Default for ReadLimits {
             name_bytes: 1_024,
             features: 1 << 24,
             memory: 16 << 30,
+            sums: 16 << 30,
         }
     }
 }
@@ -71,7 +78,7 @@ impl Source {
             return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, problem)));
         }
         File::open(path).map_err(refused)?;
-        Self::new(path.to_owned(), InputOrigin::File, metadata.len(), format)
+        Self::new(path.to_owned(), InputOrigin::File(FileStamp::of(&metadata)), metadata.len(), format)
     }
 
     /// Takes bytes as if they were the file `name`; the name tells compression and format as it does for
@@ -85,10 +92,34 @@ impl Source {
         Self::new(PathBuf::from(name), InputOrigin::Memory(bytes), size, format)
     }
 
+    /// Takes a stream as if it were the file `name`, without knowing its size. Passes that go beyond its first megabytes put it into a
+    /// temporary file, unless [`read_once`](Self::read_once) says that there will be one only. Parquet cannot be read this way.
+    ///
+    /// # Errors
+    /// There are no bytes, or the name tells no format, or that of a format which is not read from its start.
+    pub fn from_stream(name: &str, stream: Box<dyn Read + Send>, format: Option<FileFormat>) -> Result<Self> {
+        let stream = StreamInput::new(stream);
+        let is_empty = stream.is_empty();
+        let source = Self::new(PathBuf::from(name), InputOrigin::Stream(stream), 1, format)?;
+        match is_empty {
+            _ if source.format == FileFormat::Parquet => Err(source.input.fault(ReadFault::NotParquet)),
+            Ok(true) => Err(source.input.fault(ReadFault::Empty)),
+            Ok(false) => Ok(source),
+            Err(cause) => Err(source.input.broken(cause, 0)),
+        }
+    }
+
+    /// Says that the next pass is the only one, so that a stream need not be kept.
+    pub fn read_once(&self) {
+        if let InputOrigin::Stream(stream) = &self.input.origin {
+            stream.read_once();
+        }
+    }
+
     fn new(path: PathBuf, origin: InputOrigin, size: u64, format: Option<FileFormat>) -> Result<Self> {
         let compression = Compression::of_path(&path);
         let format = format.or_else(|| FileFormat::of_path(&path));
-        let progress = ReadProgress::new(size);
+        let progress = ReadProgress::new(if matches!(origin, InputOrigin::Stream(_)) { 0 } else { size });
         let input = SourceInput {
             path: path.into(),
             origin,
@@ -96,6 +127,7 @@ impl Source {
             progress,
             limits: ReadLimits::default(),
             dialect: Arc::default(),
+            keys: Arc::default(),
         };
         let Some(format) = format else { return Err(input.fault(ReadFault::UnknownFormat)) };
         match (format, compression.name()) {
@@ -105,10 +137,23 @@ impl Source {
         }
     }
 
+    /// Refuses a file that is not as it was when it was opened: a pass over it may have seen rows of before and after the change.
+    ///
+    /// # Errors
+    /// The file has another size, was written to or replaced since, or is gone.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self.input.origin {
+            InputOrigin::File(_) => self.input.open_file().map(drop),
+            InputOrigin::Memory(_) | InputOrigin::Stream(_) => Ok(()),
+        }
+    }
+
     /// Replaces the bounds on memory.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.input.limits = limits;
+        // What was learned under other limits may break these.
+        self.input.keys = Arc::default();
         self
     }
 
@@ -174,6 +219,14 @@ impl Source {
         RecordPass::open(&self.input, self.format)
     }
 
+    /// Starts a pass over rows of cells in blocks of about so many bytes, which several threads can parse side by side.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table).
+    pub fn blocks(&self, bytes: usize) -> Result<TableBlocks> {
+        Ok(TableBlocks::new(self.table()?, bytes))
+    }
+
     /// Starts a pass over sparse vectors.
     ///
     /// # Errors
@@ -204,12 +257,33 @@ pub(crate) struct SourceInput {
     pub(crate) progress: ReadProgress,
     pub(crate) limits: ReadLimits,
     pub(crate) dialect: Arc<TableDialect>,
+    /// The keys of a JSON lines file, once a pass has learned them.
+    pub(crate) keys: Arc<OnceLock<Box<[String]>>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum InputOrigin {
-    File,
+    File(FileStamp),
     Memory(Arc<[u8]>),
+    Stream(StreamInput),
+}
+
+/// What tells a file from the one that it was: its size, when it was written to, and which of the file system's it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    size: u64,
+    written: Option<SystemTime>,
+    number: u64,
+}
+
+impl FileStamp {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(metadata);
+        #[cfg(not(unix))]
+        let number = 0;
+        Self { size: metadata.len(), written: metadata.modified().ok(), number }
+    }
 }
 
 impl SourceInput {
@@ -221,14 +295,20 @@ impl SourceInput {
     pub(crate) fn open_file(&self) -> Result<File> {
         let file = File::open(&self.path).map_err(|e| self.fault(ReadFault::Open(e)))?;
         let metadata = file.metadata().map_err(|e| self.fault(ReadFault::Open(e)))?;
-        if metadata.len() == self.progress.size() { Ok(file) } else { Err(self.fault(ReadFault::Changed)) }
+        match &self.origin {
+            InputOrigin::File(stamp) if *stamp != FileStamp::of(&metadata) => {
+                Err(self.fault(ReadFault::Changed))
+            }
+            _ => Ok(file),
+        }
     }
 
     /// The decompressed bytes from the start; the count of raw bytes starts again.
     pub(crate) fn open_text(&self) -> Result<Box<dyn Read + Send>> {
         let raw = match &self.origin {
-            InputOrigin::File => self.progress.count(self.open_file()?),
+            InputOrigin::File(_) => self.progress.count(self.open_file()?),
             InputOrigin::Memory(bytes) => self.progress.count(Cursor::new(Arc::clone(bytes))),
+            InputOrigin::Stream(stream) => self.progress.count(stream.pass()),
         };
         self.compression.unpack(raw).map_err(|e| self.broken(e, 0))
     }
@@ -237,6 +317,7 @@ impl SourceInput {
     /// else comes from the decoder, and then the stream is at fault and not the disk.
     pub(crate) fn broken(&self, cause: io::Error, line: u64) -> Error {
         match self.compression.name() {
+            _ if is_read_once(&cause) => self.fault(ReadFault::ReadOnce),
             Some(codec) if cause.raw_os_error().is_none() => {
                 self.fault(ReadFault::BrokenStream { codec, line })
             }

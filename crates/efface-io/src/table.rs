@@ -28,7 +28,7 @@ pub struct RecordPass {
     over: bool,
 }
 
-enum RecordReader {
+pub(crate) enum RecordReader {
     Csv(Box<CsvReader>),
     Json(Box<JsonReader>),
     #[cfg(feature = "parquet")]
@@ -72,14 +72,14 @@ impl RecordPass {
         if self.over {
             return Ok(false);
         }
-        let outcome = match &mut self.rows {
-            RecordReader::Csv(reader) => reader.read(&self.columns, record),
-            RecordReader::Json(reader) => reader.read(record),
-            #[cfg(feature = "parquet")]
-            RecordReader::Parquet(reader) => reader.read(&self.columns, record),
-        };
+        let outcome = self.rows.read(&self.columns, record);
         self.over = !matches!(outcome, Ok(true));
         outcome
+    }
+
+    /// The parts that blocks are cut from.
+    pub(crate) fn into_parts(self) -> (SourceInput, Vec<String>, RecordReader) {
+        (self.input, self.columns, self.rows)
     }
 
     /// Starts again at the first row.
@@ -112,6 +112,17 @@ impl RecordPass {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.input.progress.size()
+    }
+}
+
+impl RecordReader {
+    pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
+        match self {
+            Self::Csv(reader) => reader.read(columns, record),
+            Self::Json(reader) => reader.read(record),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(reader) => reader.read(columns, record),
+        }
     }
 }
 
@@ -153,6 +164,8 @@ mod tests {
     fn a_pass_can_move_to_another_thread() {
         fn moves<T: Send>() {}
         moves::<RecordPass>();
+        moves::<crate::TableBlocks>();
+        moves::<crate::TableBlock>();
         moves::<crate::SparseTable>();
         moves::<crate::Source>();
     }

@@ -1,8 +1,9 @@
 //! The text under CSV, JSON lines and svmlight: buffered, without a byte order mark, and handed out in lines
-//! of bounded length.
+//! of bounded length. It is a whole file, or a block that was cut out of one.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use crate::blocks::{BlockEnd, TextBlock};
 use crate::error::{ReadFault, Result};
 use crate::source::SourceInput;
 
@@ -20,10 +21,15 @@ impl Read for BrokenRead {
     }
 }
 
-/// The decompressed text of an input.
+/// The decompressed text of an input, or of a block of it.
 pub(crate) struct TextReader {
     input: SourceInput,
-    reader: BufReader<Box<dyn Read + Send>>,
+    bytes: TextBytes,
+}
+
+enum TextBytes {
+    Stream(BufReader<Box<dyn Read + Send>>),
+    Block { block: TextBlock, next: usize },
 }
 
 impl TextReader {
@@ -41,24 +47,66 @@ impl TextReader {
             start.drain(..BYTE_ORDER_MARK.len());
         }
         let whole: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(rest));
-        Ok(Self { input: input.clone(), reader: BufReader::with_capacity(FIRST_BYTES, whole) })
+        let bytes = TextBytes::Stream(BufReader::with_capacity(FIRST_BYTES, whole));
+        Ok(Self { input: input.clone(), bytes })
+    }
+
+    /// The text of a block alone.
+    pub(crate) fn of_block(input: &SourceInput, block: TextBlock) -> Self {
+        Self { input: input.clone(), bytes: TextBytes::Block { block, next: 0 } }
     }
 
     /// The next bytes; none at the end. `line` is the last line that was read, for the message.
     pub(crate) fn fill(&mut self, line: u64) -> Result<&[u8]> {
-        loop {
-            // The borrow of a successful call cannot leave the loop, so the buffer is asked for again below.
-            match self.reader.fill_buf() {
-                Ok(_) => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.input.broken(e, line)),
+        match &mut self.bytes {
+            TextBytes::Stream(reader) => {
+                loop {
+                    // The borrow of a successful call cannot leave the loop, so the buffer is asked for again below.
+                    match reader.fill_buf() {
+                        Ok(_) => break,
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                        Err(e) => return Err(self.input.broken(e, line)),
+                    }
+                }
+                Ok(reader.buffer())
+            }
+            TextBytes::Block { block, next } => {
+                let rest = block.bytes.get(*next..).unwrap_or_default();
+                if rest.is_empty() {
+                    match std::mem::replace(&mut block.end, BlockEnd::Whole) {
+                        BlockEnd::Whole => {}
+                        BlockEnd::Broken(cause) => return Err(self.input.broken(cause, line)),
+                        BlockEnd::TooLong => {
+                            let fault =
+                                ReadFault::LongLine { line: line + 1, limit: self.input.limits.line_bytes };
+                            return Err(self.input.fault(fault));
+                        }
+                    }
+                }
+                Ok(rest)
             }
         }
-        Ok(self.reader.buffer())
     }
 
     pub(crate) fn consume(&mut self, bytes: usize) {
-        self.reader.consume(bytes);
+        match &mut self.bytes {
+            TextBytes::Stream(reader) => reader.consume(bytes),
+            TextBytes::Block { next, .. } => *next += bytes,
+        }
+    }
+
+    /// The next bytes for a cutter, which passes failures on with the block that they end.
+    pub(crate) fn fill_raw(&mut self) -> io::Result<&[u8]> {
+        match &mut self.bytes {
+            TextBytes::Stream(reader) => loop {
+                match reader.fill_buf() {
+                    Ok(_) => return Ok(reader.buffer()),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                }
+            },
+            TextBytes::Block { block, next } => Ok(block.bytes.get(*next..).unwrap_or_default()),
+        }
     }
 }
 
@@ -74,6 +122,17 @@ impl LineReader {
         Ok(Self { text: TextReader::open(input)?, line: 0, buffer: Vec::new() })
     }
 
+    /// The lines of a block alone, counted on from those before it.
+    pub(crate) fn of_block(input: &SourceInput, block: TextBlock) -> Self {
+        let line = block.first_line.saturating_sub(1);
+        Self { text: TextReader::of_block(input, block), line, buffer: Vec::new() }
+    }
+
+    /// The text behind the lines that were read.
+    pub(crate) fn into_text(self) -> TextReader {
+        self.text
+    }
+
     /// The next line with its number, counted from 1.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         self.buffer.clear();
@@ -86,7 +145,7 @@ impl LineReader {
                 }
                 break;
             }
-            let newline = bytes.iter().position(|&b| b == b'\n');
+            let newline = memchr::memchr(b'\n', bytes);
             let content = newline.unwrap_or(bytes.len());
             if self.buffer.len() + content > limit {
                 let fault = ReadFault::LongLine { line: self.line + 1, limit };

@@ -3,11 +3,18 @@
 
 use std::io::Write as _;
 
-use efface_io::{ComparisonSign, FileFormat, ReadLimits, RowCondition, Source};
+use efface_io::{ComparisonSign, FileFormat, ReadLimits, RowCondition, Source, TableRecord};
 use proptest::prelude::*;
 
-const LIMITS: ReadLimits =
-    ReadLimits { line_bytes: 200, columns: 20, keys: 10, name_bytes: 30, features: 1 << 24, memory: 1 << 30 };
+const LIMITS: ReadLimits = ReadLimits {
+    line_bytes: 200,
+    columns: 20,
+    keys: 10,
+    name_bytes: 30,
+    features: 1 << 24,
+    memory: 1 << 30,
+    sums: 1 << 30,
+};
 
 fn drive(name: &str, bytes: &[u8], format: FileFormat) {
     let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
@@ -147,5 +154,92 @@ proptest! {
     #[test]
     fn conditions_read_back(condition in conditions()) {
         prop_assert_eq!(RowCondition::parse(&condition.to_string()).unwrap(), condition);
+    }
+}
+
+/// What a pass gives: the records, and the error that ended it.
+type Outcome = (Vec<TableRecord>, Option<String>);
+
+fn serial(source: &Source) -> Result<(Vec<String>, Outcome), String> {
+    let table = source.table().map_err(|error| error.to_string())?;
+    let columns = table.columns().to_vec();
+    let mut records = Vec::new();
+    for record in table {
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => return Ok((columns, (records, Some(error.to_string())))),
+        }
+    }
+    Ok((columns, (records, None)))
+}
+
+/// The same from blocks, which are all cut before the first of them is parsed.
+fn in_blocks(source: &Source, bytes: usize) -> Result<(Vec<String>, Outcome), String> {
+    let mut blocks = source.blocks(bytes).map_err(|error| error.to_string())?;
+    let columns = blocks.columns().to_vec();
+    let mut cut = Vec::new();
+    let broken = loop {
+        match blocks.next_block() {
+            Ok(Some(block)) => cut.push(block),
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    let mut records = Vec::new();
+    for block in cut {
+        let mut rows = block.rows();
+        let mut record = TableRecord::default();
+        loop {
+            match rows.read(&mut record) {
+                Ok(true) => records.push(record.clone()),
+                Ok(false) => break,
+                Err(error) => return Ok((columns, (records, Some(error.to_string())))),
+            }
+        }
+    }
+    Ok((columns, (records, broken)))
+}
+
+fn blocks_give_what_a_pass_gives(name: &str, bytes: &[u8], format: FileFormat, size: usize) {
+    let Ok(source) = Source::from_bytes(name, bytes, Some(format)) else { return };
+    for source in [source.clone(), source.with_limits(LIMITS)] {
+        // Numbers that are none are equal to nothing, so that what is printed is compared.
+        assert_eq!(format!("{:?}", in_blocks(&source, size)), format!("{:?}", serial(&source)));
+    }
+}
+
+/// Rows of quoted, half quoted and plain fields, of every kind of line.
+fn quoted_pieces() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: [&[u8]; 14] = [
+        b"a", b"1.5", b",", b"\"", b"\"\"", b"\",", b",\"", b"\n", b"\r", b"\r\n", b"\"\n\"", b" ", b"\xff",
+        b"1,2\n",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..80)
+        .prop_map(|parts| [b"a,b\n", &parts.concat()[..]].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn blocks_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 1usize..100) {
+        for format in [FileFormat::Csv, FileFormat::Tsv, FileFormat::JsonLines, FileFormat::Parquet] {
+            blocks_give_what_a_pass_gives("a", &bytes, format, size);
+        }
+    }
+
+    #[test]
+    fn blocks_of_pieces(bytes in pieces(), size in 1usize..60) {
+        for format in [FileFormat::Csv, FileFormat::Tsv, FileFormat::JsonLines] {
+            blocks_give_what_a_pass_gives("a", &bytes, format, size);
+        }
+    }
+
+    #[test]
+    fn blocks_of_quoted_fields(bytes in quoted_pieces(), size in 1usize..40) {
+        blocks_give_what_a_pass_gives("a.csv", &bytes, FileFormat::Csv, size);
+        let packed = zstd::encode_all(&bytes[..], 1).unwrap();
+        let cut = &packed[..packed.len() - packed.len().min(size / 4)];
+        blocks_give_what_a_pass_gives("a.csv.zst", cut, FileFormat::Csv, size);
     }
 }

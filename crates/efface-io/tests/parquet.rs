@@ -193,6 +193,24 @@ fn other_files_are_refused() {
     assert!(matches!(fault(damaged), ReadFault::BrokenParquet { row: 0 }));
 }
 
+/// The rows before the damage, and where it is; the same from blocks.
+#[test]
+fn a_damaged_row_group_is_found_behind_the_rows_before_it() {
+    let mut bytes = sample(Compression::UNCOMPRESSED);
+    let groups: Vec<usize> =
+        (0..bytes.len() - 5).filter(|at| bytes[*at..].starts_with(b"\x03\0\0\0Ada")).collect();
+    // The text of the second group gets a length that no page has.
+    bytes[groups[1]..groups[1] + 4].fill(0x7f);
+    let mut table = source(bytes.clone()).table().unwrap();
+    assert_eq!(table.by_ref().take(3).filter(|row| row.is_ok()).count(), 3);
+    let error = table.next().unwrap().unwrap_err();
+    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }), "{error}");
+    let mut blocks = source(bytes).blocks(1).unwrap();
+    assert!(blocks.next_block().unwrap().is_some());
+    let error = blocks.next_block().err().unwrap();
+    assert!(matches!(*error.fault, ReadFault::BrokenParquet { row: 3 }), "{error}");
+}
+
 proptest! {
     #[test]
     fn damage_never_panics(at in 0.0..1.0, junk in prop::collection::vec(any::<u8>(), 1..24), codec in 0..2) {

@@ -10,6 +10,7 @@ mod leftovers;
 mod readers;
 mod repeat;
 mod rollback;
+mod rows;
 mod seeds;
 mod service;
 mod speed;
@@ -25,7 +26,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | serve-kills N | serve-load SECONDS";
+const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | rows csv|parquet ROWS COLUMNS | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +47,7 @@ fn main() -> Result {
         ["readers", count] => readers::parent(count.parse()?),
         ["reader-child", model, count] => readers::reader(Path::new(model), count.parse()?),
         ["writer-child", model, _] => readers::writer(Path::new(model)),
+        ["rows", format, rows, columns] => rows::write(format, rows.parse()?, columns.parse()?),
         ["seeds", folder] => seeds::write(Path::new(folder)),
         ["tamper", count] => tamper::run(count.parse()?),
         ["repeats", count] => repeat::run(count.parse()?),

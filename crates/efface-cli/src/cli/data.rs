@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use efface_io::{FileFormat, ReadLimits, RowCondition, TableDialect};
+use efface_io::{FileFormat, ReadLimits, RowCondition, TableDialect, files_of, is_pattern};
 
 use super::parse;
 
 /// A file of rows.
 #[derive(Debug, Args)]
 pub(crate) struct DataArguments {
-    /// Data file, also with .gz or .zst; - for standard input. Several are read as one table
+    /// Data file, also with .gz or .zst; a folder of them, or a pattern such as 'rows/*.csv'; - for standard input. Several are read as
+    /// one table
     #[arg(id = "data", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -42,10 +43,10 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_line: Option<u64>,
 
-    /// Bytes of rows in memory. Ridge and naive Bayes are fitted in batches where rows take more [default: three quarters
-    /// of the machine's, at most 16G]
-    #[arg(long, alias = "memory", value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
-    pub(crate) max_memory: Option<u64>,
+    /// Bytes of rows in memory. Ridge and naive Bayes are fitted in batches where rows take more [default: a quarter of the
+    /// machine's]
+    #[arg(long = "memory", alias = "max-memory", value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
+    pub(crate) memory: Option<u64>,
 }
 
 impl DataArguments {
@@ -55,9 +56,23 @@ impl DataArguments {
         TableDialect { separator, decimal_comma: self.decimal_comma, missing: self.missing.clone() }
     }
 
-    /// The file, where it is one that has a name.
+    /// The first file or folder, where it is one that has a name.
     pub(crate) fn named(&self) -> Option<&Path> {
-        self.files.first().map(PathBuf::as_path).filter(|file| *file != Path::new("-"))
+        let first = self.files.first().map(PathBuf::as_path);
+        first.filter(|file| *file != Path::new("-") && !file.to_str().is_some_and(is_pattern))
+    }
+
+    /// The files that the names stand for.
+    pub(crate) fn expanded(&self) -> efface_io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for name in &self.files {
+            if name == Path::new("-") {
+                files.push(name.clone());
+            } else {
+                files.extend(files_of(name, self.format.map(FileFormat::from))?);
+            }
+        }
+        Ok(files)
     }
 
     /// How much of the file may be in memory.
@@ -71,7 +86,11 @@ impl DataArguments {
         if let Some(bytes) = self.max_line {
             limits.line_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
-        limits.memory = self.max_memory.unwrap_or_else(|| usual_memory(limits.memory));
+        // A fit in memory holds rows up to three times, so that a quarter for the rows leaves room for all. Sums that follow from the
+        // features alone may take more, unless a limit is given.
+        let machine = machine_memory();
+        limits.memory = self.memory.unwrap_or(machine / 4);
+        limits.sums = self.memory.unwrap_or(machine / 4 * 3);
         limits
     }
 }
@@ -98,10 +117,10 @@ impl From<DataFormat> for FileFormat {
     }
 }
 
-/// Three quarters of the machine's memory, where the system tells how much it has, and at most `most`.
-fn usual_memory(most: u64) -> u64 {
+/// The machine's memory in bytes; 16 GiB where the system does not tell.
+fn machine_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<u64> = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());
-    kib.map_or(most, |kib| (kib / 4 * 3 * 1024).min(most))
+    kib.map_or(16 << 30, |kib| kib * 1024)
 }

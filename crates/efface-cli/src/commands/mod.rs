@@ -30,9 +30,11 @@ use crate::cli::DataArguments;
 use crate::failure::{Failure, Result};
 use crate::list;
 
-/// Opens data files, or takes standard input for one, and leaves out rows that are not meant.
+const STANDARD_INPUT: &str = "standard input";
+
+/// Opens data files, those of folders and patterns among them, or takes standard input for one, and leaves out rows that are not meant.
 fn open(data: &DataArguments) -> Result<RowSource> {
-    let files: Result<Vec<Source>> = data.files.iter().map(|file| open_file(file, data)).collect();
+    let files: Result<Vec<Source>> = data.expanded()?.iter().map(|file| open_file(file, data)).collect();
     let rows = RowSource::several(files?)?;
     Ok(match &data.condition {
         Some(condition) => rows.matching(condition.clone()),
@@ -54,8 +56,11 @@ fn open_file(file: &Path, data: &DataArguments) -> Result<Source> {
         let failure = Failure::usage("standard input has no extension that would tell its format");
         return Err(failure.hint("add --format, for example --format csv"));
     }
-    let bytes = list::table(format != Some(FileFormat::Parquet))?;
-    let source = Source::from_bytes("standard input", bytes, format)?;
+    // Parquet is read from its end.
+    let source = match format {
+        Some(FileFormat::Parquet) => Source::from_bytes(STANDARD_INPUT, list::whole_input()?, format)?,
+        _ => Source::from_stream(STANDARD_INPUT, Box::new(std::io::stdin()), format)?,
+    };
     Ok(source.with_limits(data.limits()).with_dialect(data.dialect())?)
 }
 

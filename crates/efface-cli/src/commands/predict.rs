@@ -18,8 +18,9 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let mut out = match output {
         Some(path) => {
+            let data = args.data.expanded()?;
             let inputs: Vec<&Path> =
-                std::iter::once(&args.model).chain(&args.data.files).map(PathBuf::as_path).collect();
+                std::iter::once(&args.model).chain(&data).map(PathBuf::as_path).collect();
             OutputFile::file(path, &inputs, args.force, terminal)?
         }
         None => OutputFile::stdout(),

@@ -70,7 +70,7 @@ fn watch(state: &Path, keys: &Path, terminal: &Terminal) -> Result {
 }
 
 fn cosign(state: &Path, request: &Path, terminal: &Terminal) -> Result {
-    let body = if request == Path::new("-") { list::table(true)? } else { read(request)? };
+    let body = if request == Path::new("-") { list::whole_input()? } else { read(request)? };
     let secret = secret(state)?;
     // Whoever reads the state and writes it anew holds it: two heads that came at once are judged one after the other.
     let _lock = lock(state)?;

@@ -452,7 +452,9 @@ impl Error {
 
 fn read_kind(fault: &efface_io::ReadFault) -> ErrorKind {
     match fault {
-        efface_io::ReadFault::Open(_) | efface_io::ReadFault::Read { .. } => ErrorKind::Io,
+        efface_io::ReadFault::Open(_)
+        | efface_io::ReadFault::NoFiles(_)
+        | efface_io::ReadFault::Read { .. } => ErrorKind::Io,
         efface_io::ReadFault::UnknownFormat
         | efface_io::ReadFault::Shape { .. }
         | efface_io::ReadFault::ParquetDisabled => ErrorKind::Usage,

@@ -29,6 +29,9 @@ pub(crate) type ShortHash = [u8; 16];
 /// The three parts of a row's entry: its id, its subject (zeros for none), and its bytes.
 const ENTRY: usize = 48;
 
+/// What the list of rows holds of a row.
+pub(crate) type RowEntry = [u8; ENTRY];
+
 /// Row numbers of one chunk.
 const CHUNK: u64 = 64;
 
@@ -76,8 +79,13 @@ impl FileSalt {
 }
 
 fn short(commitment: &IdCommitment) -> ShortHash {
+    short_of(commitment)
+}
+
+/// The first 16 bytes.
+fn short_of(bytes: &[u8]) -> ShortHash {
     let mut short = [0; 16];
-    short.copy_from_slice(&commitment[..16]);
+    short.copy_from_slice(&bytes[..16]);
     short
 }
 
@@ -226,35 +234,50 @@ impl<'a> RowDirectory<'a> {
         digest: &RowDigest,
     ) -> Result<(), FileFault> {
         let entry = self.salt.entry(id, subject, digest);
-        self.append(row, &entry)?;
+        self.append(row, &[entry])?;
         self.come.extend(places_of(row, &entry));
         Ok(())
     }
 
-    /// Enters a row of a new file, whose index is built when all rows are there. `line` is where the row comes from.
+    /// Enters rows of a new file, numbered on from `first`; their index is built from `names` when all rows are there. `lines` says where
+    /// they come from.
     pub(crate) fn load(
         &mut self,
         names: &mut RecordSorter,
-        row: u64,
-        id: &str,
-        subject: Option<&str>,
-        digest: &RowDigest,
-        line: u64,
+        first: u64,
+        entries: &[RowEntry],
+        lines: &[u64],
     ) -> Result<(), FileFault> {
-        let entry = self.salt.entry(id, subject, digest);
-        self.append(row, &entry)?;
-        names.push(places::record(&self.salt.short_id(id), row, Some(line)))?;
-        if let Some(subject) = subject {
-            names.push(places::record(&short(&self.salt.subject(subject)), row, None))?;
+        self.append(first, entries)?;
+        for (slot, entry) in entries.iter().enumerate() {
+            let row = first + slot as u64;
+            let (id, rest) = entry.split_at(16);
+            let (subject, _) = rest.split_at(16);
+            let line = lines.get(slot).copied().unwrap_or_default();
+            names.push(places::record(&short_of(id), row, Some(line)))?;
+            if subject != [0; 16] {
+                names.push(places::record(&short_of(subject), row, None))?;
+            }
         }
         Ok(())
     }
 
-    fn append(&mut self, row: u64, entry: &[u8; ENTRY]) -> Result<(), FileFault> {
-        self.touch(row)?;
-        let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
-        statement.execute(params![row, entry])?;
-        self.head.rows = self.head.rows.saturating_add(1);
+    /// What hashes the names on this list.
+    pub(crate) fn salt(&self) -> FileSalt {
+        self.salt
+    }
+
+    /// Enters rows, numbered on from `first`; numbers must ascend.
+    fn append(&mut self, first: u64, entries: &[RowEntry]) -> Result<(), FileFault> {
+        let connection = self.connection;
+        let mut statement = connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
+        for (row, entry) in (first..).zip(entries) {
+            if row == first || row.is_multiple_of(CHUNK) {
+                self.touch(row)?;
+            }
+            statement.execute(params![row, entry])?;
+        }
+        self.head.rows = self.head.rows.saturating_add(entries.len() as u64);
         Ok(())
     }
 

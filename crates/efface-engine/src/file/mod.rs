@@ -24,7 +24,7 @@ pub(crate) use header::is_model;
 #[cfg(test)]
 pub(crate) use journal::journal_path;
 pub(crate) use journal::remove_journal;
-pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, build_index};
+pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, RowEntry, build_index};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
 pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, StoredRow, substance_of};

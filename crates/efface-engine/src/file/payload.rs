@@ -77,6 +77,18 @@ pub(crate) fn encode(
     out: &mut Vec<u8>,
 ) -> RowDigest {
     out.clear();
+    append(number, layout, nonce, row, out)
+}
+
+/// Appends the bytes of a row to others; gives their digest.
+pub(crate) fn append(
+    number: u64,
+    layout: RowLayout,
+    nonce: &RowNonce,
+    row: &OutgoingRow<'_>,
+    out: &mut Vec<u8>,
+) -> RowDigest {
+    let start = out.len();
     out.extend([0; CHECK]);
     out.extend(nonce);
     for text in [Some(row.id), row.subject] {
@@ -91,7 +103,10 @@ pub(crate) fn encode(
         row.words.iter().for_each(|word| out.extend(word.to_le_bytes()));
     }
     match layout {
-        RowLayout::Dense64 => row.features.each(|_, value| out.extend(value.to_le_bytes())),
+        RowLayout::Dense64 => match row.features {
+            RowRef::Dense64(values) => values.iter().for_each(|value| out.extend(value.to_le_bytes())),
+            features => features.each(|_, value| out.extend(value.to_le_bytes())),
+        },
         RowLayout::Dense32 | RowLayout::Encoded => {
             row.features.each(|_, value| out.extend((value as f32).to_le_bytes()))
         }
@@ -107,8 +122,8 @@ pub(crate) fn encode(
             ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
         }
     }
-    let (check, digest) = checksum(number, &out[CHECK..]);
-    out[..CHECK].copy_from_slice(&check);
+    let (check, digest) = checksum(number, &out[start + CHECK..]);
+    out[start..start + CHECK].copy_from_slice(&check);
     digest
 }
 

@@ -295,6 +295,42 @@ pub(crate) struct WrittenRow {
     pub(crate) digest: RowDigest,
 }
 
+/// The hashes of a row that is encoded and not written yet.
+pub(crate) struct EncodedRow {
+    pub(crate) content: Hash,
+    pub(crate) digest: RowDigest,
+}
+
+/// Appends the bytes of a row to others.
+pub(crate) fn encode(
+    number: u64,
+    shape: RowShape,
+    nonce: &RowNonce,
+    row: &OutgoingRow<'_>,
+    out: &mut Vec<u8>,
+) -> EncodedRow {
+    let start = out.len();
+    let digest = payload::append(number, shape.layout, nonce, row, out);
+    EncodedRow { content: payload::content(shape, &out[start..]), digest }
+}
+
+/// Appends rows, numbered on from `first`, whose bytes end where `ends` says. Numbers must ascend, so that SQLite only ever adds to the end
+/// of the table.
+pub(crate) fn append(
+    connection: &ModelConnection,
+    first: u64,
+    payloads: &[u8],
+    ends: &[usize],
+) -> Result<(), FileFault> {
+    let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
+    let mut start = 0;
+    for (number, &end) in (first..).zip(ends) {
+        statement.execute(params![number, connection.seal(place(number), &payloads[start..end])?])?;
+        start = end;
+    }
+    Ok(())
+}
+
 /// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of
 /// the table.
 pub(crate) fn insert(

@@ -5,18 +5,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use efface::{Method, RowStore};
-use efface_io::ReadFault;
 
-use super::ingest;
+use super::fit_contents::contents;
 use super::model_draft::NewRows;
 use super::open_model::OpenModel;
-use super::prepare::{prepare, prepare_columns};
 use super::prepared::PreparedModel;
 use super::replaced::ReplacedModel;
 use super::report::{FitReport, ModelSummary};
 use super::request::FitRequest;
 use super::scoring;
-use super::streamed::{self, RowDraft, StreamTarget};
+use super::streamed::{RowDraft, StreamTarget};
 use super::summary::summary;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
@@ -131,31 +129,6 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         carried: replaced.carried(),
         dropped: replaced.dropped,
     })
-}
-
-/// The model of a request: of rows in memory, or, where they are too many and the model can be made of batches, of rows that
-/// are in its file already.
-fn contents(
-    request: &FitRequest,
-    target: &StreamTarget<'_>,
-    progress: &dyn Progress,
-) -> Result<(PreparedModel, Option<RowDraft>)> {
-    if request.network.is_some() {
-        return Ok((prepare(request, progress)?, None));
-    }
-    let observed = ingest::observe(request, progress)?;
-    let limit = request.source.limits().memory;
-    let in_batches = streamed::is_possible(request, &observed)?.then(|| observed.clone());
-    // In memory wherever that can be: with its rows at hand, a fit knows more of its own rounding.
-    match (prepare_columns(request, observed, 0, limit, progress), in_batches) {
-        (Err(Error::Read(error)), Some(observed))
-            if matches!(*error.fault, ReadFault::TooMuchMemory { .. }) =>
-        {
-            let (prepared, draft) = streamed::prepare(request, observed, target, progress)?;
-            Ok((prepared, Some(draft)))
-        }
-        (prepared, _) => Ok((prepared?, None)),
-    }
 }
 
 /// A training that is over leaves no checkpoint: no forget would reach it. One that was stopped can go on.

@@ -1,15 +1,22 @@
 //! A file that is being made: its rows, and the name that it has until it is complete.
 
+use std::ops::Range;
 use std::path::Path;
 
 use efface::{RowStore, Rows};
+use efface_receipt::Hash;
 
 use super::ingest::RowNames;
+use super::ordered_work;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
-use crate::file::{self, FileFault, ModelConnection, OutgoingRow, RecordSorter, RowDirectory, RowShape};
+use crate::file::{
+    self, FileFault, FileSalt, ModelConnection, OutgoingRow, RecordSorter, RowDirectory, RowEntry, RowNonce,
+    RowShape,
+};
 use crate::ledger::row_leaf;
 use crate::progress::Progress;
+use crate::randomness::fill_random;
 
 /// Rows of a new file.
 pub(super) struct NewRows {
@@ -34,8 +41,11 @@ impl RowLoad {
     }
 }
 
+/// Rows that are encoded and hashed by one thread at a time.
+const PIECE: usize = 4096;
+
 impl NewRows {
-    /// Writes all rows, numbered on from `first`, and enters them into the list.
+    /// Writes all rows, numbered on from `first`, and enters them into the list. They are encoded and hashed by several threads.
     pub(super) fn write(
         &self,
         connection: &ModelConnection,
@@ -45,30 +55,95 @@ impl NewRows {
         first: u64,
         progress: &dyn Progress,
     ) -> std::result::Result<(), FileFault> {
-        let mut digests = Vec::with_capacity(self.rows.len());
-        let mut buffer = Vec::new();
-        for (slot, row) in self.rows.iter().enumerate() {
+        let count = self.rows.len();
+        let mut written = 0;
+        let salt = directory.salt();
+        let mut pieces = (0..count).step_by(PIECE).map(|start| start..count.min(start + PIECE));
+        let threads = ordered_work::usual_threads().min(count / PIECE + 1);
+        ordered_work::in_order(
+            threads,
+            || pieces.next(),
+            |slots| self.encode(slots, shape, salt, first),
+            |encoded| {
+                let encoded = encoded?;
+                encoded.write(connection, directory, load)?;
+                written += encoded.entries.len() as u64;
+                progress.at(written);
+                Ok::<(), FileFault>(())
+            },
+        )
+    }
+
+    /// The bytes of some of the rows, and all that is hashed of them.
+    pub(super) fn encode(
+        &self,
+        slots: Range<usize>,
+        shape: RowShape,
+        salt: FileSalt,
+        first: u64,
+    ) -> std::result::Result<EncodedRows, FileFault> {
+        let mut encoded = EncodedRows::new(first + slots.start as u64, slots.len());
+        let mut nonces = vec![0; slots.len() * size_of::<RowNonce>()];
+        fill_random(&mut nonces).map_err(|error| FileFault::Damaged(error.to_string()))?;
+        let (nonces, _) = nonces.as_chunks::<{ size_of::<RowNonce>() }>();
+        encoded.lines.extend(self.lines.get(slots.clone()).unwrap_or_default());
+        for ((slot, row), nonce) in slots.clone().zip(self.rows.window(slots)).zip(nonces) {
             let id = self.names.ids[slot].as_str();
+            let subject = self.names.subject(slot);
             let row = OutgoingRow {
                 id,
-                subject: self.names.subject(slot),
+                subject,
                 weight: row.weight,
                 targets: row.targets,
                 words: self.words.get(slot).map_or(&[][..], Vec::as_slice),
                 features: row.features,
             };
-            let written = file::rows::insert(connection, first + slot as u64, shape, &row, &mut buffer)?;
-            load.leaves.push(row_leaf(&written.nonce, id, &written.content).0)?;
-            digests.push(written.digest);
-            progress.at(slot as u64);
+            let written = file::rows::encode(first + slot as u64, shape, nonce, &row, &mut encoded.payloads);
+            encoded.ends.push(encoded.payloads.len());
+            encoded.leaves.push(row_leaf(nonce, id, &written.content));
+            encoded.entries.push(salt.entry(id, subject, &written.digest));
         }
+        Ok(encoded)
+    }
+}
+
+/// Rows as they are stored, and what is kept of them beside.
+pub(super) struct EncodedRows {
+    first: u64,
+    payloads: Vec<u8>,
+    /// Where each row ends among them.
+    ends: Vec<usize>,
+    /// The commitments to the rows.
+    leaves: Vec<Hash>,
+    /// The entries in the list of rows.
+    entries: Vec<RowEntry>,
+    /// The lines that they come from.
+    lines: Vec<u64>,
+}
+
+impl EncodedRows {
+    fn new(first: u64, rows: usize) -> Self {
+        let ends = Vec::with_capacity(rows);
+        Self {
+            first,
+            payloads: Vec::new(),
+            ends,
+            leaves: Vec::with_capacity(rows),
+            entries: Vec::with_capacity(rows),
+            lines: Vec::new(),
+        }
+    }
+
+    pub(super) fn write(
+        &self,
+        connection: &ModelConnection,
+        directory: &mut RowDirectory<'_>,
+        load: &mut RowLoad,
+    ) -> std::result::Result<(), FileFault> {
+        file::rows::append(connection, self.first, &self.payloads, &self.ends)?;
+        self.leaves.iter().try_for_each(|leaf| load.leaves.push(leaf.0))?;
         // All entries of one table after all of the other: each table lies in large pieces.
-        for (slot, id) in self.names.ids.iter().enumerate() {
-            let line = self.lines.get(slot).copied().unwrap_or_default();
-            let row = first + slot as u64;
-            directory.load(&mut load.names, row, id, self.names.subject(slot), &digests[slot], line)?;
-        }
-        Ok(())
+        directory.load(&mut load.names, self.first, &self.entries, &self.lines)
     }
 }
 

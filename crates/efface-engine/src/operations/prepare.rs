@@ -3,7 +3,7 @@
 use efface::scores::choose_penalty;
 use efface::{RowId, Stop};
 
-use super::ingest::{self, ObservedColumns, ReadPurpose, RowReader};
+use super::ingest::{self, ObservedColumns, ReadPurpose, RowBatch, RowReader};
 use super::network;
 use super::prepared::PreparedModel;
 use super::recipe;
@@ -35,22 +35,26 @@ pub(crate) fn prepare_numbered(
         Some(network) => network::prepare(request, network, first_row, progress),
         None => {
             let observed = ingest::observe(request, progress)?;
-            prepare_columns(request, observed, first_row, request.source.limits().memory, progress)
+            let reader = RowReader::new(None, observed.encoder.as_ref());
+            let limit = request.source.limits().memory;
+            let purpose = ReadPurpose::Fit;
+            let batch =
+                ingest::gather(&request.source, &observed.blueprint, reader, purpose, limit, progress)?;
+            request.source.check_unchanged()?;
+            model_of(request, observed, batch, first_row, progress)
         }
     }
 }
 
-/// The rows of a file of columns or indices, if they take no more than `limit` bytes of memory, and a model of them.
-pub(crate) fn prepare_columns(
+/// A model of rows in memory.
+pub(crate) fn model_of(
     request: &FitRequest,
     observed: ObservedColumns,
+    mut batch: RowBatch,
     first_row: u64,
-    limit: u64,
     progress: &dyn Progress,
 ) -> Result<PreparedModel> {
     let ObservedColumns { mut blueprint, mut encoder, remarks } = observed;
-    let reader = RowReader::new(None, encoder.as_ref());
-    let mut batch = ingest::gather(&request.source, &blueprint, reader, ReadPurpose::Fit, limit, progress)?;
     batch.number(0);
     let numbers = (first_row..).take(batch.len()).map(RowId).collect();
     let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use efface::features::{Cell, FeatureError};
-use efface_io::{ReadFault, ReadLimits, RowCondition, Source, SparseRecord, TableRecord, days_since_1970};
+use efface::features::Cell;
+use efface_io::{ReadFault, ReadLimits, ReadProgress, RowCondition, Source};
 
 use crate::error::{Error, Result};
 use crate::operations::row_choice::{BoundChoice, RowChoice};
+use crate::operations::row_pass::{FilePass, SourceBlocks, SparseInput, SparsePass, TablePass, TableRows};
 
 /// What errors call rows that have no file.
 const IN_MEMORY: &str = "rows in memory";
@@ -32,9 +33,9 @@ pub enum RowSource {
 /// Files that are read as one table. Positions go on from file to file, lines begin anew in each.
 #[derive(Debug, Clone)]
 pub struct SeveralFiles {
-    files: Arc<[Source]>,
+    pub(super) files: Arc<[Source]>,
     /// The file that the latest pass has come to, for errors that know only a line.
-    current: Arc<AtomicUsize>,
+    pub(super) current: Arc<AtomicUsize>,
 }
 
 /// Some of the rows of a source. They keep their positions in it.
@@ -103,7 +104,7 @@ impl From<&RowSource> for RowSource {
 #[derive(Debug, Clone)]
 pub struct RecordTable {
     columns: Arc<[String]>,
-    rows: Arc<[Vec<Cell>]>,
+    pub(super) rows: Arc<[Vec<Cell>]>,
 }
 
 impl RecordTable {
@@ -193,7 +194,7 @@ impl RecordTable {
 /// 1, as lines of a file.
 #[derive(Debug, Clone)]
 pub struct SparseRows {
-    rows: Arc<[SparseRow]>,
+    pub(super) rows: Arc<[SparseRow]>,
 }
 
 /// A target, and entries of an index and a value.
@@ -324,9 +325,39 @@ impl RowSource {
             Self::Several(several) => Ok(TablePass::new(TableRows::Files(FilePass::open(several)?))),
             Self::Chosen(chosen) => {
                 let mut pass = chosen.source.table()?;
-                pass.choices.push(BoundChoice::find(&chosen.choice, pass.columns())?);
+                pass.choose(BoundChoice::find(&chosen.choice, pass.columns())?);
                 Ok(pass)
             }
+        }
+    }
+
+    /// Begins a pass over rows of cells in blocks, which several threads can parse side by side. None for rows that are no files of
+    /// cells, or that are chosen by where they stand among all, which a block does not know.
+    pub(super) fn blocks(&self, bytes: usize) -> Result<Option<SourceBlocks>> {
+        match self {
+            _ if self.is_sparse() => Ok(None),
+            Self::File(source) => Ok(Some(SourceBlocks::open(std::slice::from_ref(source), bytes)?)),
+            Self::Several(several) => Ok(Some(SourceBlocks::open(&several.files, bytes)?)),
+            Self::Chosen(ChosenRows { source, choice: RowChoice::Where(_) }) => source.blocks(bytes),
+            Self::Chosen(_) | Self::Records(_) | Self::Sparse(_) => Ok(None),
+        }
+    }
+
+    /// Lets a pass over a part of this source leave out the rows that the source leaves out.
+    pub(super) fn bind_choices(&self, pass: &mut TablePass) -> Result<()> {
+        if let Self::Chosen(chosen) = self {
+            chosen.source.bind_choices(pass)?;
+            pass.choose(BoundChoice::find(&chosen.choice, pass.columns())?);
+        }
+        Ok(())
+    }
+
+    /// Says to which of several files a pass has come.
+    pub(super) fn come_to(&self, file: usize) {
+        match self {
+            Self::Several(several) => several.current.store(file, Ordering::Relaxed),
+            Self::Chosen(chosen) => chosen.source.come_to(file),
+            _ => {}
         }
     }
 
@@ -347,7 +378,7 @@ impl RowSource {
             }
             Self::Chosen(chosen) => {
                 let mut pass = chosen.source.sparse()?;
-                pass.choices.push(BoundChoice::without_columns(&chosen.choice)?);
+                pass.choose(BoundChoice::without_columns(&chosen.choice)?);
                 Ok(pass)
             }
         }
@@ -363,233 +394,64 @@ impl RowSource {
         }
     }
 
-    /// How far passes go, and how far the latest has come: bytes of a file, which rows in memory do not have.
-    pub(super) fn progress(&self) -> Option<efface_io::ReadProgress> {
+    /// How far passes go, and how far the latest has come: bytes of files, which rows in memory do not have.
+    pub(super) fn progress(&self) -> Option<PassProgress> {
         match self {
-            Self::File(source) => Some(source.progress()),
-            Self::Records(_) | Self::Sparse(_) | Self::Several(_) => None,
+            Self::File(source) => {
+                Some(PassProgress { files: vec![source.progress()], current: Arc::default() })
+            }
+            Self::Several(several) => {
+                let files = several.files.iter().map(Source::progress).collect();
+                Some(PassProgress { files, current: Arc::clone(&several.current) })
+            }
+            Self::Records(_) | Self::Sparse(_) => None,
             Self::Chosen(chosen) => chosen.source.progress(),
         }
+    }
+
+    /// Says that the next pass is the only one, so that a stream need not be kept.
+    pub(super) fn read_once(&self) {
+        match self {
+            Self::File(source) => source.read_once(),
+            Self::Several(several) => several.files.iter().for_each(Source::read_once),
+            Self::Records(_) | Self::Sparse(_) => {}
+            Self::Chosen(chosen) => chosen.source.read_once(),
+        }
+    }
+
+    /// Refuses files that are no longer those that were opened: a pass saw rows of before and after the change, or two passes other
+    /// rows.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Self::File(source) => Ok(source.check_unchanged()?),
+            Self::Several(several) => several.files.iter().try_for_each(|file| Ok(file.check_unchanged()?)),
+            Self::Records(_) | Self::Sparse(_) => Ok(()),
+            Self::Chosen(chosen) => chosen.source.check_unchanged(),
+        }
+    }
+}
+
+/// How far a pass over files has come, in bytes.
+pub(crate) struct PassProgress {
+    files: Vec<ReadProgress>,
+    current: Arc<AtomicUsize>,
+}
+
+impl PassProgress {
+    /// None where a stream is among the files.
+    pub(super) fn size(&self) -> Option<u64> {
+        let sizes = self.files.iter().map(|file| Some(file.size()).filter(|size| *size > 0));
+        sizes.sum()
+    }
+
+    /// The files before the current one are read; those behind it keep the count of the pass before.
+    pub(super) fn bytes_read(&self) -> u64 {
+        let at = self.current.load(Ordering::Relaxed).min(self.files.len() - 1);
+        let before: u64 = self.files[..at].iter().map(ReadProgress::size).sum();
+        before + self.files[at].bytes_read()
     }
 }
 
 fn fault(fault: ReadFault) -> Error {
     efface_io::Error { file: IN_MEMORY.into(), fault: Box::new(fault) }.into()
-}
-
-/// A pass over rows of cells.
-pub(super) struct TablePass {
-    rows: TableRows,
-    choices: Vec<BoundChoice>,
-    /// Columns whose dates become days, and where they stand.
-    dates: Vec<(usize, String)>,
-    /// Rows read so far, those that no choice keeps included.
-    passed: u64,
-}
-
-enum TableRows {
-    File(Box<efface_io::RecordPass>),
-    Memory { records: RecordTable, next: usize },
-    Files(FilePass),
-}
-
-impl TablePass {
-    fn new(rows: TableRows) -> Self {
-        Self { rows, choices: Vec::new(), dates: Vec::new(), passed: 0 }
-    }
-
-    pub(super) fn columns(&self) -> &[String] {
-        match &self.rows {
-            TableRows::File(table) => table.columns(),
-            TableRows::Memory { records, .. } => records.columns(),
-            TableRows::Files(files) => &files.columns,
-        }
-    }
-
-    /// Where the row that was read last stands in the source, from 0.
-    pub(super) fn position(&self) -> u64 {
-        self.passed.saturating_sub(1)
-    }
-
-    /// Reads the next row that all choices keep into `record`; false at the end.
-    pub(super) fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
-        while self.rows.read(record)? {
-            self.passed += 1;
-            let position = self.position();
-            if self.choices.iter().all(|choice| choice.keeps(&record.cells, position)) {
-                for (at, column) in &self.dates {
-                    read_date(&mut record.cells[*at], record.line, column)?;
-                }
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Reads dates in these columns as days since 1970 from now on.
-    pub(super) fn read_dates(&mut self, names: &[String]) -> Result<()> {
-        for name in names {
-            let Some(at) = self.columns().iter().position(|column| column == name) else {
-                let exist = self.columns().to_vec();
-                return Err(FeatureError::UnknownColumn { name: name.clone(), exist }.into());
-            };
-            self.dates.push((at, name.clone()));
-        }
-        Ok(())
-    }
-}
-
-/// A date becomes the days since 1970; a number is taken for such days, and nothing stays nothing.
-fn read_date(cell: &mut Cell, line: u64, column: &str) -> Result<()> {
-    if let Cell::Text(text) = cell {
-        let Some(days) = days_since_1970(text) else {
-            return Err(Error::Cell {
-                line,
-                column: column.into(),
-                problem: "this is no date",
-                hint: Some("write dates as 2026-03-02, 2026-03-02 09:15 or 2026-03-02T09:15:30Z".into()),
-            });
-        };
-        *cell = Cell::Number(days);
-    }
-    Ok(())
-}
-
-impl TableRows {
-    fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
-        match self {
-            Self::File(table) => Ok(table.read(record)?),
-            Self::Memory { records, next } => {
-                let Some(cells) = records.rows.get(*next) else { return Ok(false) };
-                *next += 1;
-                record.line = *next as u64;
-                record.cells.clone_from(cells);
-                Ok(true)
-            }
-            Self::Files(files) => files.read(record),
-        }
-    }
-}
-
-/// A pass over several files.
-struct FilePass {
-    several: SeveralFiles,
-    at: usize,
-    pass: Box<efface_io::RecordPass>,
-    /// The columns of the first file.
-    columns: Vec<String>,
-    /// Where each of them stands in this file.
-    places: Vec<usize>,
-    scratch: TableRecord,
-}
-
-impl FilePass {
-    fn open(several: &SeveralFiles) -> Result<Self> {
-        several.current.store(0, Ordering::Relaxed);
-        let pass = Box::new(several.files[0].table()?);
-        let columns = pass.columns().to_vec();
-        let places = (0..columns.len()).collect();
-        let scratch = TableRecord::default();
-        Ok(Self { several: several.clone(), at: 0, pass, columns, places, scratch })
-    }
-
-    fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
-        while !self.pass.read(&mut self.scratch)? {
-            if self.at + 1 == self.several.files.len() {
-                return Ok(false);
-            }
-            self.at += 1;
-            self.several.current.store(self.at, Ordering::Relaxed);
-            self.begin()?;
-        }
-        record.line = self.scratch.line;
-        record.cells.clear();
-        record.cells.extend(self.places.iter().map(|&place| self.scratch.cells[place].clone()));
-        Ok(true)
-    }
-
-    /// Begins the next file, whose columns may stand in another order.
-    fn begin(&mut self) -> Result<()> {
-        let file = &self.several.files[self.at];
-        *self.pass = file.table()?;
-        let found = self.pass.columns();
-        let absent = |names: &[String], among: &[String]| -> Vec<String> {
-            names.iter().filter(|name| !among.contains(name)).cloned().collect()
-        };
-        let missing = absent(&self.columns, found);
-        let more = absent(found, &self.columns);
-        if !missing.is_empty() || !more.is_empty() {
-            let first = self.several.files[0].path().to_owned();
-            let fault = Box::new(ReadFault::OtherColumns { first, missing, more });
-            return Err(efface_io::Error { file: file.path().to_owned(), fault }.into());
-        }
-        self.places =
-            self.columns.iter().filter_map(|name| found.iter().position(|other| other == name)).collect();
-        Ok(())
-    }
-}
-
-/// A pass over sparse rows.
-pub(super) struct SparsePass {
-    rows: SparseInput,
-    choices: Vec<BoundChoice>,
-    /// Rows read so far, those that no choice keeps included.
-    passed: u64,
-}
-
-enum SparseInput {
-    File(Box<efface_io::SparseTable>),
-    Memory { rows: SparseRows, next: usize },
-    Files { several: SeveralFiles, at: usize, pass: Box<efface_io::SparseTable> },
-}
-
-impl SparsePass {
-    fn new(rows: SparseInput) -> Self {
-        Self { rows, choices: Vec::new(), passed: 0 }
-    }
-
-    /// Where the row that was read last stands in the source, from 0.
-    pub(super) fn position(&self) -> u64 {
-        self.passed.saturating_sub(1)
-    }
-
-    /// Reads the next row that all choices keep into `record`; false at the end.
-    pub(super) fn read(&mut self, record: &mut SparseRecord) -> Result<bool> {
-        while self.rows.read(record)? {
-            self.passed += 1;
-            let position = self.position();
-            if self.choices.iter().all(|choice| choice.keeps(&[], position)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl SparseInput {
-    fn read(&mut self, record: &mut SparseRecord) -> Result<bool> {
-        match self {
-            Self::File(table) => Ok(table.read(record)?),
-            Self::Memory { rows, next } => {
-                let Some((target, entries)) = rows.rows.get(*next) else { return Ok(false) };
-                *next += 1;
-                record.line = *next as u64;
-                record.target = *target;
-                record.qid = None;
-                record.entries.clone_from(entries);
-                Ok(true)
-            }
-            Self::Files { several, at, pass } => {
-                while !pass.read(record)? {
-                    if *at + 1 == several.files.len() {
-                        return Ok(false);
-                    }
-                    *at += 1;
-                    several.current.store(*at, Ordering::Relaxed);
-                    **pass = several.files[*at].sparse()?;
-                }
-                Ok(true)
-            }
-        }
-    }
 }

@@ -1,29 +1,29 @@
-//! A fit whose rows are too many for memory. They are read once more, in batches, and go to the new file and into the sums of the
-//! model as they are read: another thread reads the next batch meanwhile. What stays in memory are the sums and three batches;
-//! commitments and names of rows are put in order in files beside the model.
+//! A fit whose rows are too many for memory. Their batches go to the new file and into the sums of the model as they are read: some threads
+//! encode and hash the rows of a batch, one adds them to the sums, and the caller's writes them. What stays in memory are the sums and a few
+//! batches; commitments and names of rows are put in order in files beside the model.
 
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 
 use efface::features::FeatureExpansion;
-use efface::{Model, RowId};
+use efface::models::family::BatchedFit;
+use efface::{Model, RowId, Rows};
 
-use super::ingest::{self, ObservedColumns, ReadPurpose, RowBatch, RowReader};
-use super::model_draft::{ModelDraft, NewRows, RowLoad};
+use super::ingest::{ObservedColumns, RowBatch, start_pass};
+use super::model_draft::{EncodedRows, ModelDraft, NewRows, RowLoad};
+use super::ordered_work::{in_order, usual_threads};
 use super::prepared::PreparedModel;
 use super::recipe;
 use super::replaced::ReplacedModel;
 use super::request::FitRequest;
+use super::row_source::PassProgress;
 use crate::codec::blueprint::Blueprint;
 use crate::codec::feature_rows::features;
 use crate::error::{Error, Result};
-use crate::file::{DataKey, DirectoryHead, FileSalt, ListRoots, ModelStore, RowDirectory};
-use crate::progress::{Progress, Silent};
+use crate::file::{DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowDirectory};
+use crate::progress::Progress;
 
-/// Bytes of the rows of a batch, at most; less where little memory is allowed.
-const BATCH: u64 = 16 << 20;
-
-/// Batches that wait to be written.
+/// Batches that wait to be added to the sums.
 const WAITING: usize = 1;
 
 /// A file that holds all rows and no model yet.
@@ -55,7 +55,7 @@ pub(super) struct StreamTarget<'a> {
     pub(super) replaced: &'a ReplacedModel,
 }
 
-/// Whether a fit of this request can see its rows batch by batch.
+/// Whether a fit of this request can see its rows batch by batch. It cannot where the sums alone are too much, and says so.
 pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> Result<bool> {
     let ObservedColumns { blueprint, encoder, .. } = observed;
     let recipe = recipe::recipe(request, blueprint, encoder.as_ref())?.for_single_change();
@@ -63,8 +63,22 @@ pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> R
     let components = matches!(request.steps.expansion, FeatureExpansion::Components { .. });
     let needs_rows = components || request.steps.target_means.is_some();
     let weighs = request.choose_penalty || request.class_weight.is_some();
-    let fits = bytes_of_sums(blueprint) as u64 <= request.source.limits().memory;
-    Ok(fits && !needs_rows && !weighs && recipe.in_batches(1).is_some())
+    if needs_rows || weighs || recipe.in_batches(1).is_none() {
+        return Ok(false);
+    }
+    let sums = bytes_of_sums(blueprint) as u64;
+    let limit = request.source.limits().sums;
+    if sums > limit {
+        return Err(Error::request(
+            format!(
+                "the sums of {} features take {sums} bytes of memory, more than the {limit} that are allowed, however few rows are in \
+                 memory",
+                blueprint.width
+            ),
+            "use fewer features, or raise the limit on memory",
+        ));
+    }
+    Ok(true)
 }
 
 /// The sums of most models are two matrices.
@@ -72,92 +86,129 @@ fn bytes_of_sums(blueprint: &Blueprint) -> usize {
     blueprint.width.saturating_mul(blueprint.width).saturating_mul(16)
 }
 
-/// Reads all rows into a new file and fits the model of them.
-pub(super) fn prepare(
+/// Rows that are in the file of a model, and what was made of them on the way.
+pub(super) struct WrittenRows {
+    draft: RowDraft,
+    fit: Box<dyn BatchedFit>,
+    blueprint: Blueprint,
+}
+
+/// A batch whose rows have their numbers.
+struct NumberedBatch {
+    rows: Rows,
+    new: NewRows,
+}
+
+/// Writes all rows into a new file and adds them to the sums of the model.
+pub(super) fn write(
     request: &FitRequest,
-    observed: ObservedColumns,
+    observed: &ObservedColumns,
     target: &StreamTarget<'_>,
+    mut batches: impl Iterator<Item = RowBatch> + Send,
     progress: &dyn Progress,
-) -> Result<(PreparedModel, RowDraft)> {
-    let ObservedColumns { mut blueprint, encoder, mut remarks } = observed;
-    let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
-    let single = recipe.for_single_change();
+) -> Result<WrittenRows> {
+    let encoder = observed.encoder.as_ref();
+    let mut blueprint = observed.blueprint.clone();
+    let single = recipe::recipe(request, &blueprint, encoder)?.for_single_change();
     // How many rows there are is not known yet. They are many, which is all that the choice of a form asks.
     let Some(mut fit) = single.in_batches(usize::MAX) else { return Err(request.source.no_rows()) };
     let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;
     let salt = made.salt;
-    let mut head = made.head;
-    let mut span = 0;
-    let transaction = made.file.begin(true)?;
     let shape = blueprint.shape();
-    let reading = blueprint.clone();
-    let reader = RowReader::new(None, encoder.as_ref());
+    let outputs = blueprint.outputs();
+    let fixed = blueprint.clone();
     let bytes = request.source.progress();
-    progress.start("reading and writing rows", bytes.as_ref().map(efface_io::ReadProgress::size));
-    std::thread::scope(|scope| -> Result<()> {
-        let (sender, receiver) = sync_channel(WAITING);
-        scope.spawn(|| read_batches(request, &reading, reader, sender));
-        for batch in receiver {
-            let mut batch = batch?;
-            batch.number(0);
-            span = batch.span;
-            let lines = batch.lines.clone();
-            let first = head.rows;
-            let numbers = (first..).take(batch.len()).map(RowId).collect();
-            let (rows, names) = batch.into_rows(numbers, blueprint.outputs())?;
-            target.replaced.check(&names)?;
-            rows.iter().for_each(|row| blueprint.count(row.targets, true));
-            fit.add(&*features(&rows, encoder.as_ref(), &blueprint)?)?;
-            let new = NewRows { rows, words: Vec::new(), names, lines };
-            head = made.file.with(|connection| {
-                let mut directory = RowDirectory::new(connection, salt, head);
-                new.write(connection, shape, &mut directory, &mut made.load, first, &Silent)?;
-                directory.finish()
-            })?;
-            progress.at(bytes.as_ref().map_or(head.rows, efface_io::ReadProgress::bytes_read));
+    start_pass(progress, "reading and writing rows", bytes.as_ref());
+    let mut load = RowLoad::beside(target.path);
+    let mut count = 0;
+    let mut span = 0;
+    let mut next_row = 0;
+    // Numbers follow from the order of the rows, and are part of what is hashed.
+    let mut number = |mut batch: RowBatch| -> (RowBatch, u64) {
+        batch.number(0);
+        let first = next_row;
+        next_row += batch.len() as u64;
+        (batch, first)
+    };
+    let encode = |(mut batch, first): (RowBatch, u64)| -> Result<(NumberedBatch, EncodedRows)> {
+        let lines = std::mem::take(&mut batch.lines);
+        let count = lines.len();
+        let numbers = (first..).take(count).map(RowId).collect();
+        let (rows, names) = batch.into_rows(numbers, outputs)?;
+        let new = NewRows { rows, words: Vec::new(), names, lines };
+        let at_path = |fault: FileFault| fault.at(target.path);
+        let encoded = new.encode(0..count, shape, salt, first).map_err(at_path)?;
+        let rows = features(&new.rows, encoder, &fixed)?.into_owned();
+        Ok((NumberedBatch { rows, new }, encoded))
+    };
+    let transaction = made.file.begin(true)?;
+    let written = std::thread::scope(|scope| -> Result<(DirectoryHead, Box<dyn BatchedFit>)> {
+        let (to_sums, summands) = sync_channel::<Rows>(WAITING);
+        let sums = scope.spawn(move || {
+            let added = summands.iter().try_for_each(|rows| fit.add(&rows));
+            added.map(|()| fit)
+        });
+        let written = made.file.with(|connection| {
+            let mut directory = RowDirectory::new(connection, salt, made.head);
+            let done = in_order(
+                usual_threads(),
+                || batches.next().map(&mut number),
+                encode,
+                |encoded| {
+                    let (batch, encoded) = encoded?;
+                    target.replaced.check(&batch.new.names)?;
+                    span = batch.new.names.span;
+                    batch.new.rows.iter().for_each(|row| blueprint.count(row.targets, true));
+                    let written = encoded.write(connection, &mut directory, &mut load);
+                    written.map_err(|fault| fault.at(target.path))?;
+                    count += batch.new.names.ids.len() as u64;
+                    // Where the sums have failed, they say why.
+                    let _ = to_sums.send(batch.rows);
+                    let done = bytes.as_ref().map_or(count, PassProgress::bytes_read);
+                    progress.at(done);
+                    Ok::<(), Error>(())
+                },
+            );
+            Ok(match done {
+                Ok(()) => Ok(directory.finish()?),
+                Err(error) => Err(error),
+            })
+        });
+        drop(to_sums);
+        match sums.join() {
+            Ok(fit) => Ok((written??, fit?)),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
-        Ok(())
-    })?;
+    });
+    let (head, fit) = written?;
     transaction.commit()?;
     made.head = head;
+    made.load = load;
     made.span = span;
     progress.finish();
     if made.head.rows == 0 {
         return Err(request.source.no_rows());
     }
+    Ok(WrittenRows { draft: made, fit, blueprint })
+}
+
+/// The model of the rows that were written.
+pub(super) fn finish(
+    request: &FitRequest,
+    observed: ObservedColumns,
+    written: WrittenRows,
+    progress: &dyn Progress,
+) -> Result<(PreparedModel, RowDraft)> {
+    let WrittenRows { draft, fit, blueprint } = written;
+    let ObservedColumns { encoder, mut remarks, .. } = observed;
+    let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     progress.start("fitting", None);
     let model: Model = fit.finish()?;
     remarks.push(format!(
         "the rows were read in batches, because all {} of them would not fit into the memory that is allowed; no \
          leave-one-out score was made",
-        made.head.rows
+        draft.head.rows
     ));
     let prepared = PreparedModel::without_rows(blueprint, encoder, recipe, model, remarks)?;
-    Ok((prepared, made))
-}
-
-/// Reads the source and sends it on, batch by batch, until nobody listens any more.
-fn read_batches(
-    request: &FitRequest,
-    blueprint: &Blueprint,
-    reader: RowReader<'_>,
-    sender: SyncSender<Result<RowBatch>>,
-) {
-    let most = (request.source.limits().memory / 8).clamp(1 << 12, BATCH);
-    let mut batch = RowBatch::new(blueprint);
-    let read = ingest::each(&request.source, blueprint, reader, ReadPurpose::Fit, &Silent, &mut |example| {
-        batch.push(example, blueprint)?;
-        if batch.bytes() >= most {
-            let full = std::mem::replace(&mut batch, RowBatch::new(blueprint));
-            // The other side has failed already if it is gone, and says why.
-            sender.send(Ok(full)).map_err(|_| Error::NoRows { file: request.source.name() })?;
-        }
-        Ok(())
-    });
-    let last = match read {
-        Ok(_) if batch.len() == 0 => return,
-        Ok(_) => Ok(batch),
-        Err(error) => Err(error),
-    };
-    let _ = sender.send(last);
+    Ok((prepared, draft))
 }

@@ -1,10 +1,11 @@
-//! Parquet with flat columns, read row by row through the record interface of the `parquet` crate, so that
-//! arrow stays out of the build. At any time one page of each column is in memory, with its dictionary.
+//! Parquet with flat columns, decoded column by column in batches of rows, without arrow, which stays out of the build. At any time
+//! the pages that hold a batch of each column are in memory, with their dictionaries.
 //!
 //! The decoder panics on some damaged files. The schema and the footer are checked first, and what still
 //! panics is caught and reported as a broken file; with `panic = "abort"` it would end the process.
 
 mod cell;
+mod columns;
 mod format;
 mod headers;
 mod pages;
@@ -12,28 +13,47 @@ mod pages;
 use std::cell::Cell;
 use std::io::{Cursor, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use ::parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use ::parquet::record::Row;
-use ::parquet::record::reader::RowIter;
 use ::parquet::schema::types::Type;
 use bytes::Bytes;
-use efface::features::Cell as TableCell;
 
+pub(crate) use self::columns::ColumnBatch;
+use self::columns::{ColumnFault, OpenColumn, TableColumn};
 use self::headers::PageFault;
 use self::pages::CheckedFile;
 use crate::TableRecord;
 use crate::error::{Error, ReadFault, Result};
 use crate::source::{InputOrigin, SourceInput};
 
+/// Bytes of a batch of rows, about.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Rows of a batch, at most.
+const BATCH_ROWS: u64 = 8192;
+
 pub(crate) struct ParquetReader {
     input: SourceInput,
-    rows: RowIter<'static>,
-    kinds: Vec<cell::ColumnKind>,
+    /// None where all there is to read is a batch.
+    file: Option<OpenFile>,
+    batch: Option<ColumnBatch>,
+}
+
+/// A file whose schema and footer are sound.
+struct OpenFile {
+    file: CheckedFile,
+    columns: Arc<[TableColumn]>,
+    /// The row group that comes next.
+    next_group: usize,
+    /// The columns of the current one, and the rows that are left in it.
+    open: Vec<OpenColumn>,
+    left: u64,
+    batch_rows: u64,
+    /// Rows that were decoded.
     row: u64,
     total: u64,
 }
@@ -49,18 +69,20 @@ impl ParquetReader {
         input.progress.set(0);
         let unreadable = |cause| input.fault(ReadFault::Read { line: 0, cause });
         let mut plain: Box<dyn ReadSeek> = match &input.origin {
-            InputOrigin::File => Box::new(input.open_file()?),
-            InputOrigin::Memory(bytes) => Box::new(Cursor::new(std::sync::Arc::clone(bytes))),
+            InputOrigin::File(_) => Box::new(input.open_file()?),
+            InputOrigin::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+            InputOrigin::Stream(_) => return Err(input.fault(ReadFault::NotParquet)),
         };
         if !headers::footer_is_bounded(&mut plain).map_err(unreadable)? {
             return Err(input.fault(ReadFault::NotParquet));
         }
         let opened = guard(|| {
             Ok(match &input.origin {
-                InputOrigin::File => boxed(SerializedFileReader::new(input.open_file()?)),
+                InputOrigin::File(_) => boxed(SerializedFileReader::new(input.open_file()?)),
                 InputOrigin::Memory(bytes) => {
-                    boxed(SerializedFileReader::new(Bytes::from_owner(std::sync::Arc::clone(bytes))))
+                    boxed(SerializedFileReader::new(Bytes::from_owner(Arc::clone(bytes))))
                 }
+                InputOrigin::Stream(_) => return Err(input.fault(ReadFault::NotParquet)),
             })
         });
         let file = match opened {
@@ -89,37 +111,92 @@ impl ParquetReader {
                 })
             })?;
         }
-        let kinds = fields.iter().map(|field| cell::ColumnKind::of(field)).collect();
-        let rows = RowIter::from_file_into(Box::new(CheckedFile { file, memory: limit }));
-        Ok((columns, Self { input: input.clone(), rows, kinds, row: 0, total }))
+        let schema = file.metadata().file_metadata().schema_descr();
+        let described =
+            fields.iter().zip(schema.columns()).map(|(field, about)| TableColumn::new(field, about));
+        let file = OpenFile {
+            columns: described.collect(),
+            file: CheckedFile { file, memory: limit },
+            next_group: 0,
+            open: Vec::new(),
+            left: 0,
+            batch_rows: BATCH_ROWS,
+            row: 0,
+            total,
+        };
+        Ok((columns, Self { input: input.clone(), file: Some(file), batch: None }))
+    }
+
+    /// The rows of a batch alone.
+    pub(crate) fn of_batch(input: &SourceInput, batch: ColumnBatch) -> Self {
+        Self { input: input.clone(), file: None, batch: Some(batch) }
+    }
+
+    /// Decodes the next rows of all columns.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<ColumnBatch>> {
+        let Self { input, file: Some(file), .. } = self else { return Ok(None) };
+        let before = file.row;
+        match guard(|| file.next_batch()) {
+            Some(Ok(batch)) => {
+                let size = input.progress.size();
+                let share = u128::from(size) * u128::from(file.row) / u128::from(file.total.max(1));
+                input.progress.set(if batch.is_none() { size } else { u64::try_from(share).unwrap_or(size) });
+                Ok(batch)
+            }
+            Some(Err(error)) => Err(broken(input, &error, ReadFault::BrokenParquet { row: before })),
+            None => Err(input.fault(ReadFault::BrokenParquet { row: before })),
+        }
     }
 
     pub(crate) fn read(&mut self, columns: &[String], record: &mut TableRecord) -> Result<bool> {
-        let Self { input, rows, .. } = self;
-        let row: Row = match guard(|| rows.next()) {
-            Some(None) => {
-                input.progress.set(input.progress.size());
+        loop {
+            if let Some(batch) = &mut self.batch {
+                match guard(|| batch.read(record)) {
+                    Some(Ok(true)) => return Ok(true),
+                    Some(Ok(false)) => self.batch = None,
+                    Some(Err(ColumnFault::NotUtf8 { column })) => {
+                        let fault =
+                            ReadFault::NotUtf8 { line: record.line, column: columns.get(column).cloned() };
+                        return Err(self.input.fault(fault));
+                    }
+                    Some(Err(ColumnFault::Broken)) | None => {
+                        return Err(self.input.fault(ReadFault::BrokenParquet { row: record.line - 1 }));
+                    }
+                }
+            }
+            self.batch = self.next_batch()?;
+            if self.batch.is_none() {
                 return Ok(false);
             }
-            Some(Some(Ok(row))) => row,
-            Some(Some(Err(error))) => {
-                return Err(broken(input, &error, ReadFault::BrokenParquet { row: self.row }));
-            }
-            None => return Err(input.fault(ReadFault::BrokenParquet { row: self.row })),
-        };
-        self.row += 1;
-        record.line = self.row;
-        record.cells.clear();
-        for ((_, field), (kind, column)) in row.into_columns().into_iter().zip(self.kinds.iter().zip(columns))
-        {
-            let not_utf8 = || ReadFault::NotUtf8 { line: self.row, column: Some(column.clone()) };
-            let made: Option<TableCell> = kind.cell(field);
-            record.cells.push(made.ok_or_else(|| self.input.fault(not_utf8()))?);
         }
-        let share =
-            u128::from(self.input.progress.size()) * u128::from(self.row) / u128::from(self.total.max(1));
-        self.input.progress.set(u64::try_from(share).unwrap_or(u64::MAX));
-        Ok(true)
+    }
+}
+
+impl OpenFile {
+    fn next_batch(&mut self) -> std::result::Result<Option<ColumnBatch>, ParquetError> {
+        while self.left == 0 {
+            if self.next_group == self.file.num_row_groups() {
+                return Ok(None);
+            }
+            let group = self.file.get_row_group(self.next_group)?;
+            self.next_group += 1;
+            self.left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let bytes = u64::try_from(group.metadata().total_byte_size())
+                .unwrap_or(0)
+                .max(8 * self.columns.len() as u64);
+            self.batch_rows = (BATCH_BYTES.saturating_mul(self.left) / bytes).clamp(1, BATCH_ROWS);
+            self.open.clear();
+            for at in 0..self.columns.len() {
+                self.open.push(OpenColumn::new(group.get_column_reader(at)?));
+            }
+        }
+        let rows = self.left.min(self.batch_rows);
+        let decoded = self.open.iter_mut().map(|column| column.decode(rows as usize));
+        let values = decoded.collect::<std::result::Result<Vec<_>, ParquetError>>()?;
+        let batch = ColumnBatch::new(Arc::clone(&self.columns), values, self.row, rows as usize);
+        self.left -= rows;
+        self.row += rows;
+        Ok(Some(batch))
     }
 }
 

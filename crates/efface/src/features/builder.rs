@@ -1,5 +1,8 @@
 //! The first pass over a table: watches every row, then decides what each column is. Memory is bounded whatever the
 //! number of rows: a column being inferred keeps at most `max_levels` values, a text column at most `max_words` words.
+//!
+//! Rows can be watched by several builders, each on a thread of its own: [`EncoderBuilder::fresh`] makes one more, and
+//! [`EncoderBuilder::merge`] takes in what it saw.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -8,7 +11,7 @@ use super::{
     VocabularyLearner, WordSource,
     encoder::EncoderParts,
     named_places::CountedName,
-    number_sums::NumberSums,
+    number_sums::{NumberSums, needs_no_values},
     options::ColumnPlan,
     schema::{FeatureKind, MISSING, check_number, number, text},
 };
@@ -138,12 +141,89 @@ impl EncoderBuilder {
                     }
                 }
                 ColumnWatch::Inferring(inferring) => {
-                    inferring.sums.learn(number(cell), steps);
-                    inferring.observe(cell, line, column, self.max_levels)?
+                    let number = number(cell);
+                    inferring.sums.learn(number, steps);
+                    inferring.observe(cell, number, line, column, self.max_levels)?
                 }
             }
         }
         Ok(())
+    }
+
+    /// A builder of the same columns that has seen no row, for later rows than this one sees. None where what is kept of a column
+    /// takes more memory than the rows that are watched at a time.
+    #[must_use]
+    pub fn fresh(&self) -> Option<Self> {
+        let fresh = |watch: &ColumnWatch| {
+            Some(match watch {
+                ColumnWatch::Ignored => ColumnWatch::Ignored,
+                ColumnWatch::Numeric(_) => ColumnWatch::Numeric(NumberSums::default()),
+                ColumnWatch::Levels { as_means, .. } => {
+                    ColumnWatch::Levels { levels: HashMap::new(), as_means: *as_means }
+                }
+                ColumnWatch::Learning(learner) => ColumnWatch::Learning(learner.fresh()),
+                // Nothing is learned of such a column.
+                ColumnWatch::Supplied { documents, .. } | ColumnWatch::Hashed { documents, .. }
+                    if documents.is_empty() =>
+                {
+                    ColumnWatch::Ignored
+                }
+                ColumnWatch::Supplied { .. } | ColumnWatch::Hashed { .. } => return None,
+                ColumnWatch::Inferring(inferring) => ColumnWatch::Inferring(ColumnInference {
+                    // Where there were too many levels already, no more are counted.
+                    levels: inferring.levels.as_ref().map(|_| HashMap::new()),
+                    sums: NumberSums::default(),
+                    first_missing: None,
+                    first_text: None,
+                }),
+            })
+        };
+        let columns = self.columns.iter().map(|(name, watch)| Some((name.clone(), fresh(watch)?)));
+        Some(Self { columns: columns.collect::<Option<_>>()?, steps: self.steps.clone(), rows: 0, ..*self })
+    }
+
+    /// Takes in what a [`fresh`](Self::fresh) builder saw of later rows. Fails where a column cannot become features any more.
+    pub fn merge(&mut self, later: Self) -> Result<(), FeatureError> {
+        self.rows += later.rows;
+        for ((column, watch), (_, later)) in self.columns.iter_mut().zip(later.columns) {
+            match (watch, later) {
+                (ColumnWatch::Numeric(sums), ColumnWatch::Numeric(more)) => sums.merge(&more),
+                (ColumnWatch::Levels { levels, .. }, ColumnWatch::Levels { levels: more, .. }) => {
+                    if !add_levels(levels, more, self.max_words) {
+                        return Err(FeatureError::TooManyForcedLevels {
+                            column: column.clone(),
+                            limit: self.max_words,
+                        });
+                    }
+                }
+                (ColumnWatch::Learning(learner), ColumnWatch::Learning(more)) => learner.merge(more)?,
+                (ColumnWatch::Inferring(inferring), ColumnWatch::Inferring(more)) => {
+                    inferring.merge(more, column, self.max_levels)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of so many rows whose features are finite numbers, which whoever encoded them knows. False where that does not
+    /// say all that has to be known of them.
+    pub fn observe_numbers(&mut self, rows: u64) -> bool {
+        if !needs_no_values(&self.steps) {
+            return false;
+        }
+        for (_, watch) in &mut self.columns {
+            match watch {
+                ColumnWatch::Ignored => {}
+                ColumnWatch::Numeric(sums) => sums.learn_present(rows),
+                ColumnWatch::Inferring(inferring) if inferring.first_text.is_none() => {
+                    inferring.sums.learn_present(rows);
+                }
+                _ => return false,
+            }
+        }
+        self.rows += rows;
+        true
     }
 
     /// Decides what each column is.
@@ -203,12 +283,19 @@ impl EncoderBuilder {
 }
 
 impl ColumnInference {
-    fn observe(&mut self, cell: &Cell, line: u64, column: &str, limit: usize) -> Result<(), FeatureError> {
+    fn observe(
+        &mut self,
+        cell: &Cell,
+        number: Option<f64>,
+        line: u64,
+        column: &str,
+        limit: usize,
+    ) -> Result<(), FeatureError> {
         match cell {
             Cell::Missing => {
                 self.first_missing.get_or_insert(line);
             }
-            _ if self.first_text.is_none() && number(cell).is_none() => self.first_text = Some(line),
+            _ if self.first_text.is_none() && number.is_none() => self.first_text = Some(line),
             _ => {}
         }
         if let Some(levels) = &mut self.levels
@@ -216,10 +303,27 @@ impl ColumnInference {
         {
             self.levels = None;
         }
+        self.check(column, limit)
+    }
+
+    /// A column of text must have levels few enough to be kept.
+    fn check(&self, column: &str, limit: usize) -> Result<(), FeatureError> {
         match (&self.levels, self.first_text) {
             (None, Some(line)) => Err(FeatureError::TooManyLevels { column: column.into(), line, limit }),
             _ => Ok(()),
         }
+    }
+
+    /// Takes in what was seen of later rows.
+    fn merge(&mut self, later: Self, column: &str, limit: usize) -> Result<(), FeatureError> {
+        self.sums.merge(&later.sums);
+        self.first_missing = self.first_missing.or(later.first_missing);
+        self.first_text = self.first_text.or(later.first_text);
+        self.levels = match (self.levels.take(), later.levels) {
+            (Some(mut levels), Some(more)) => add_levels(&mut levels, more, limit).then_some(levels),
+            _ => None,
+        };
+        self.check(column, limit)
     }
 
     /// The levels of a column that is one-hot; None for a numeric one.
@@ -243,6 +347,14 @@ fn tally(levels: &mut HashMap<Box<str>, u64>, cell: &Cell, limit: usize) -> bool
         return false;
     }
     true
+}
+
+/// Adds levels to others; false when there would be too many.
+fn add_levels(levels: &mut HashMap<Box<str>, u64>, more: HashMap<Box<str>, u64>, limit: usize) -> bool {
+    for (level, rows) in more {
+        *levels.entry(level).or_insert(0) += rows;
+    }
+    levels.len() <= limit
 }
 
 fn counted(column: u32, levels: HashMap<Box<str>, u64>) -> impl Iterator<Item = CountedName> {

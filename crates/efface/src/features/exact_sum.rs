@@ -84,6 +84,14 @@ impl ExactSum {
         }
     }
 
+    /// Adds another sum.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        other.carry();
+        self.carry();
+        self.limbs.iter_mut().zip(other.limbs.iter()).for_each(|(limb, more)| *limb += more);
+    }
+
     /// Moves carries on, so that every limb but the last is one digit of 0 to 2³² − 1.
     fn carry(&mut self) {
         let mut carried = 0;

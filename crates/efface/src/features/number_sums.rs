@@ -104,6 +104,27 @@ impl NumberSums {
         }
     }
 
+    /// So many rows have a finite number, of which no step asks more than that it is there.
+    pub(crate) fn learn_present(&mut self, rows: u64) {
+        self.present += rows;
+    }
+
+    /// Takes in what was learned of other rows.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.present += other.present;
+        self.missing += other.missing;
+        self.sum.merge(&other.sum);
+        self.squares.merge(&other.squares);
+        let ColumnExtreme { value, rows } = other.least;
+        if rows > 0 {
+            self.least.add(value, rows, |new, old| new < old);
+        }
+        let ColumnExtreme { value, rows } = other.most;
+        if rows > 0 {
+            self.most.add(value, rows, |new, old| new > old);
+        }
+    }
+
     /// Takes a value into account for the extremes alone.
     pub(crate) fn see(&mut self, value: f64, rows: u64) {
         self.least.add(value, rows, |new, old| new < old);
@@ -193,6 +214,11 @@ impl NumberSums {
         let scale = if variance <= rounding { 1.0 } else { variance.sqrt() };
         (mean, scale)
     }
+}
+
+/// Whether it is enough to know how many numbers there are.
+pub(crate) fn needs_no_values(steps: &FeatureSteps) -> bool {
+    !needs_sums(steps) && steps.scale != ColumnScale::MinMax
 }
 
 /// Whether means or deviations are asked for.

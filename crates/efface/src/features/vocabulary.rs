@@ -159,6 +159,30 @@ impl VocabularyLearner {
         self
     }
 
+    /// A learner like this one that has seen no document.
+    pub(crate) fn fresh(&self) -> Self {
+        Self::with_limit(self.limit).reading(&self.analyzer)
+    }
+
+    /// Takes in what was learned of other documents.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<(), FeatureError> {
+        self.documents += other.documents;
+        for (word, more) in other.words {
+            // No document has the number 0, so that the next one counts in any case.
+            let tally = self.words.entry(word).or_insert(WordTally { total: 0, documents: 0, last: 0 });
+            *tally = WordTally {
+                total: tally.total + more.total,
+                documents: tally.documents + more.documents,
+                last: 0,
+            };
+        }
+        if self.words.len() > self.limit {
+            Err(FeatureError::TooManyWords { limit: self.limit })
+        } else {
+            Ok(())
+        }
+    }
+
     /// Counts one document.
     pub fn observe(&mut self, text: &str) -> Result<(), FeatureError> {
         self.documents += 1;

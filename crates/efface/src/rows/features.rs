@@ -116,6 +116,18 @@ impl<T: Real> Csr<T> {
         Ok(())
     }
 
+    /// Adds the rows of another table of the same width behind these.
+    pub fn append(&mut self, more: &Self) -> Result<()> {
+        if more.width != self.width {
+            return Err(Error::Shape { what: "sparse width", found: more.width, expected: self.width });
+        }
+        let before = self.columns.len();
+        self.columns.extend_from_slice(&more.columns);
+        self.values.extend_from_slice(&more.values);
+        self.starts.extend(more.starts[1..].iter().map(|start| before + start));
+        Ok(())
+    }
+
     fn row(&self, slot: usize) -> (&[u32], &[T]) {
         let range = self.starts[slot]..self.starts[slot + 1];
         (&self.columns[range.clone()], &self.values[range])
@@ -153,6 +165,11 @@ impl WordIds {
         self.check(ids)?;
         self.extend(ids);
         Ok(())
+    }
+
+    /// Adds the rows of another table behind these.
+    pub fn append(&mut self, more: &Self) -> Result<()> {
+        (0..more.rows()).try_for_each(|slot| self.push(more.row(slot)))
     }
 
     fn check(&self, ids: &[u32]) -> Result<()> {

@@ -143,7 +143,7 @@ impl Rows {
     }
 
     /// The rows present in some of the places, so that several threads can share the work.
-    pub(crate) fn window(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = RowView<'_>> + '_ {
+    pub fn window(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = RowView<'_>> + '_ {
         slots.filter(|&slot| self.alive[slot]).map(|slot| self.view(slot))
     }
 

@@ -134,13 +134,9 @@ fn check(args: &FitArguments, output: &Path) -> Result {
         std::iter::once(PlannedOutput::model(output)).chain(checkpoint).chain(recovery).collect();
     let network = &args.network;
     let read = [&args.vocab_file, &network.embeddings, &network.embedding_words];
-    let inputs: Vec<&Path> = read
-        .into_iter()
-        .flatten()
-        .chain(&args.data.files)
-        .chain(&args.scoring.test)
-        .map(PathBuf::as_path)
-        .collect();
+    let data = args.data.expanded()?;
+    let inputs: Vec<&Path> =
+        read.into_iter().flatten().chain(&data).chain(&args.scoring.test).map(PathBuf::as_path).collect();
     Ok(check_outputs(&outputs, &inputs, args.overwriting.force)?)
 }
 
@@ -248,7 +244,8 @@ fn output(args: &FitArguments) -> Result<PathBuf> {
         (Some(path), _) => Ok(path.clone()),
         (None, Some(file)) => Ok(beside(file)),
         (None, None) => {
-            Err(Failure::usage("standard input has no name for the model to take").hint("add -o FILE"))
+            let what = "standard input and patterns have no name for the model to take";
+            Err(Failure::usage(what).hint("add -o FILE"))
         }
     }
 }

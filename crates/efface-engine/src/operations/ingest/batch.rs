@@ -3,7 +3,7 @@
 use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
 use efface_io::ReadFault;
 
-use super::{EncodedExample, ExampleContent, ReadPurpose, RowReader, each};
+use super::{EncodedExample, ExampleContent, ReadPurpose, RowReader, batches};
 use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
@@ -30,6 +30,8 @@ pub(crate) struct RowBatch {
     /// Texts of which an encoder reads the beginning only.
     pub(crate) cut: u64,
     bytes: u64,
+    /// How many bytes the rows up to each of them take.
+    ends: Vec<u64>,
 }
 
 /// What rows hold, while they are being gathered.
@@ -74,6 +76,26 @@ impl FeatureTable {
         count as u64
     }
 
+    /// Makes room for so many rows, where it is known how much that is.
+    fn reserve(&mut self, rows: usize) {
+        if let Self::Dense64(values, width) = self {
+            values.reserve_exact(rows.saturating_mul(*width));
+        }
+    }
+
+    /// Adds the rows of another table behind these.
+    fn append(&mut self, more: Self) -> efface::Result<()> {
+        match (self, more) {
+            (Self::Dense64(values, _), Self::Dense64(more, _)) => values.extend(more),
+            (Self::Sparse64(table), Self::Sparse64(more)) => table.append(&more)?,
+            (Self::Sparse32(table), Self::Sparse32(more)) => table.append(&more)?,
+            (Self::WordIds(table), Self::WordIds(more)) => table.append(&more)?,
+            (Self::WordIds(_), _) => return Err(efface::Error::RowsOfNumbers),
+            (_, _) => return Err(efface::Error::RowsOfWordIds),
+        }
+        Ok(())
+    }
+
     pub(crate) fn push(&mut self, content: ExampleContent<'_>) -> efface::Result<()> {
         match (self, content) {
             (Self::Dense64(values, width), ExampleContent::Entries(entries)) => {
@@ -109,21 +131,61 @@ pub(crate) fn gather(
     limit: u64,
     progress: &dyn Progress,
 ) -> Result<RowBatch> {
-    let mut batch = RowBatch::new(blueprint);
-    let rows = each(source, blueprint, reader, purpose, progress, &mut |example| {
-        let line = example.line;
-        batch.push(example, blueprint)?;
-        if batch.bytes > limit {
-            let fault = ReadFault::TooMuchMemory { line, limit };
-            return Err(efface_io::Error { file: source.name(), fault: Box::new(fault) }.into());
-        }
-        Ok(())
+    let mut held = HeldRows::new(limit);
+    batches(source, blueprint, reader, purpose, progress, &mut |batch| match held.hold(batch) {
+        None => Ok(()),
+        Some(beyond) => Err(held.too_much(source, &beyond)),
     })?;
-    if rows == 0 {
-        return Err(source.no_rows());
+    held.into_one(source, blueprint)
+}
+
+/// Batches that are kept in memory until they are all, or too many.
+pub(crate) struct HeldRows {
+    batches: Vec<RowBatch>,
+    bytes: u64,
+    limit: u64,
+}
+
+impl HeldRows {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { batches: Vec::new(), bytes: 0, limit }
     }
-    batch.check_ids().map_err(|error| source.located(error))?;
-    Ok(batch)
+
+    /// Keeps a batch, or gives it back where it would be too much.
+    pub(crate) fn hold(&mut self, batch: RowBatch) -> Option<RowBatch> {
+        if self.bytes + batch.bytes > self.limit {
+            return Some(batch);
+        }
+        self.bytes += batch.bytes;
+        self.batches.push(batch);
+        None
+    }
+
+    /// That a batch is too much, and which of its rows crosses the limit.
+    pub(crate) fn too_much(&self, source: &RowSource, batch: &RowBatch) -> Error {
+        let line = batch.line_beyond(self.limit.saturating_sub(self.bytes));
+        let fault = ReadFault::TooMuchMemory { line, limit: self.limit };
+        efface_io::Error { file: source.name(), fault: Box::new(fault) }.into()
+    }
+
+    pub(crate) fn into_batches(self) -> Vec<RowBatch> {
+        self.batches
+    }
+
+    /// All rows as one batch. There must be some, and no id twice.
+    pub(crate) fn into_one(self, source: &RowSource, blueprint: &Blueprint) -> Result<RowBatch> {
+        let rows = self.batches.iter().map(RowBatch::len).sum();
+        if rows == 0 {
+            return Err(source.no_rows());
+        }
+        let mut all = RowBatch::new(blueprint);
+        all.features.reserve(rows);
+        for batch in self.batches {
+            all.append(batch)?;
+        }
+        all.check_ids().map_err(|error| source.located(error))?;
+        Ok(all)
+    }
 }
 
 impl RowBatch {
@@ -141,12 +203,14 @@ impl RowBatch {
             unknown: 0,
             cut: 0,
             bytes: 0,
+            ends: Vec::new(),
         }
     }
 
     pub(crate) fn push(&mut self, example: EncodedExample<'_>, blueprint: &Blueprint) -> Result<()> {
         self.bytes += self.features.row_bytes(&example.content) + example.targets.len() as u64 * 8;
         self.bytes += example.id.as_ref().map_or(0, |id| id.len() as u64) + NAME_BYTES;
+        self.ends.push(self.bytes);
         self.features.push(example.content)?;
         self.targets.extend_from_slice(example.targets);
         if blueprint.weight.is_some() {
@@ -164,6 +228,34 @@ impl RowBatch {
         self.unknown += example.unknown;
         self.cut += u64::from(example.cut);
         Ok(())
+    }
+
+    /// Adds later rows behind these.
+    fn append(&mut self, later: Self) -> Result<()> {
+        self.features.append(later.features)?;
+        self.targets.extend(later.targets);
+        self.weights.extend(later.weights);
+        self.ids.extend(later.ids);
+        self.subjects.extend(later.subjects);
+        self.lines.extend(later.lines);
+        self.positions.extend(later.positions);
+        self.span = later.span;
+        self.unknown += later.unknown;
+        self.cut += later.cut;
+        self.bytes += later.bytes;
+        Ok(())
+    }
+
+    /// Lets positions, which count from the first row of a block, count from the first of the source.
+    pub(super) fn stand_behind(&mut self, rows: u64) {
+        self.positions.iter_mut().for_each(|position| *position += rows);
+        self.span += rows;
+    }
+
+    /// The line of the first row that takes more than is left.
+    fn line_beyond(&self, left: u64) -> u64 {
+        let at = self.ends.partition_point(|end| *end <= left);
+        self.lines.get(at).or(self.lines.last()).copied().unwrap_or(0)
     }
 
     /// About as many bytes as it takes.

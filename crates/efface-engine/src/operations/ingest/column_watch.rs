@@ -17,11 +17,13 @@ const MOST_VALUES: usize = 1 << 20;
 const WIDEST_RANGE: f64 = 4.0;
 
 /// Watches the columns of a table that are not named for another role.
+#[derive(Clone)]
 pub(crate) struct ColumnWatch {
     columns: Vec<WatchedColumn>,
     rows: u64,
 }
 
+#[derive(Clone)]
 struct WatchedColumn {
     at: usize,
     name: String,
@@ -56,6 +58,26 @@ impl ColumnWatch {
         }
     }
 
+    /// A watch that has seen no row, for later rows than this one sees. What is settled for a column is not asked of them again.
+    pub(crate) fn fresh(&self) -> Self {
+        let columns = self.columns.iter().map(|column| WatchedColumn {
+            at: column.at,
+            name: column.name.clone(),
+            first: column.first.clone(),
+            constant: column.constant,
+            values: column.values.as_ref().map(|_| HashSet::new()),
+            least: f64::INFINITY,
+            most: f64::NEG_INFINITY,
+        });
+        Self { columns: columns.collect(), rows: 0 }
+    }
+
+    /// Takes in what a fresh watch saw of later rows.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.rows += later.rows;
+        self.columns.iter_mut().zip(later.columns).for_each(|(column, later)| column.merge(later));
+    }
+
     /// What is to be said, a sentence a column.
     pub(crate) fn finish(self) -> Vec<String> {
         let rows = self.rows;
@@ -70,7 +92,8 @@ impl WatchedColumn {
     fn observe(&mut self, cell: &Cell) {
         match &self.first {
             None => self.first = Some(cell.clone()),
-            Some(first) => self.constant &= first == cell,
+            Some(first) if self.constant => self.constant = first == cell,
+            Some(_) => {}
         }
         let Some(values) = &mut self.values else { return };
         let number = match cell {
@@ -92,6 +115,22 @@ impl WatchedColumn {
         }
         let is_full = values.len() >= MOST_VALUES;
         if !is_candidate || (!is_full && !values.insert(hasher.finish())) {
+            self.values = None;
+        }
+    }
+
+    fn merge(&mut self, later: Self) {
+        self.constant &=
+            later.constant && (self.first.is_none() || later.first.is_none() || self.first == later.first);
+        self.first = self.first.take().or(later.first);
+        self.least = self.least.min(later.least);
+        self.most = self.most.max(later.most);
+        let Some(values) = &mut self.values else { return };
+        let mut is_repeated = later.values.is_none();
+        for value in later.values.into_iter().flatten() {
+            is_repeated |= values.len() < MOST_VALUES && !values.insert(value);
+        }
+        if is_repeated {
             self.values = None;
         }
     }

@@ -80,6 +80,7 @@ fn label(cell: &Cell, line: u64, column: &str) -> Result<String> {
 }
 
 /// Watches the targets of a fit.
+#[derive(Clone)]
 pub(super) enum TargetObserver {
     Numbers,
     Classes {
@@ -127,6 +128,34 @@ impl TargetObserver {
             }
         }
         Ok(())
+    }
+
+    /// One that has seen no row, for later rows than this one sees.
+    pub(super) fn fresh(&self) -> Self {
+        match self {
+            Self::Numbers => Self::Numbers,
+            Self::Classes { .. } => Self::Classes { seen: HashMap::new() },
+            Self::Positive { values, keys, .. } => {
+                Self::Positive { values: values.clone(), keys: keys.clone(), rows: [0; 2] }
+            }
+        }
+    }
+
+    /// Takes in what a fresh one saw of later rows. False where there are too many classes.
+    pub(super) fn merge(&mut self, later: Self) -> bool {
+        match (self, later) {
+            (Self::Classes { seen }, Self::Classes { seen: more }) => {
+                for (key, name) in more {
+                    seen.entry(key).or_insert(name);
+                }
+                seen.len() <= MAX_CLASSES
+            }
+            (Self::Positive { rows, .. }, Self::Positive { rows: more, .. }) => {
+                rows.iter_mut().zip(more).for_each(|(rows, more)| *rows += more);
+                true
+            }
+            _ => true,
+        }
     }
 
     pub(super) fn finish(self, column: &str) -> Result<TargetGoal> {

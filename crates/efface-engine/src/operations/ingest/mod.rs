@@ -2,6 +2,7 @@
 //! into features. Memory goes to what is kept and to nothing else.
 
 mod batch;
+mod blocks;
 mod column_watch;
 mod labels;
 mod observe;
@@ -9,7 +10,8 @@ mod svmlight;
 mod table;
 mod texts;
 
-pub(crate) use batch::{FeatureTable, RowBatch, RowNames, gather};
+pub(crate) use batch::{FeatureTable, HeldRows, RowBatch, RowNames, gather};
+pub(crate) use blocks::{NumberPass, batches};
 pub(crate) use observe::{ObservedColumns, observe};
 pub(crate) use texts::observe as observe_texts;
 
@@ -20,7 +22,7 @@ use efface::features::{Encoder, UnknownName};
 use crate::codec::blueprint::Blueprint;
 use crate::codec::text_encoder::TextEncoder;
 use crate::error::Result;
-use crate::operations::row_source::RowSource;
+use crate::operations::row_source::{PassProgress, RowSource};
 use crate::progress::Progress;
 
 /// What rows are read for.
@@ -117,27 +119,45 @@ pub(crate) fn each(
     read.map_err(|error| source.located(error))
 }
 
+/// Tells that a pass begins, by bytes where it goes over files.
+pub(crate) fn start_pass(progress: &dyn Progress, what: &str, bytes: Option<&PassProgress>) {
+    match bytes {
+        Some(bytes) => progress.start_bytes(what, bytes.size()),
+        None => progress.start(what, None),
+    }
+}
+
 /// Tells `progress` now and then how far a pass over `source` has come.
 pub(crate) struct ReadTicker<'a> {
     progress: &'a dyn Progress,
     /// How far a pass over a file has come, in bytes. Rows in memory are counted instead.
-    bytes: Option<efface_io::ReadProgress>,
+    bytes: Option<PassProgress>,
     rows: u64,
 }
 
 impl<'a> ReadTicker<'a> {
     pub(crate) fn start(progress: &'a dyn Progress, what: &str, source: &RowSource) -> Self {
         let bytes = source.progress();
-        progress.start(what, bytes.as_ref().map(efface_io::ReadProgress::size));
+        start_pass(progress, what, bytes.as_ref());
         Self { progress, bytes, rows: 0 }
     }
 
     pub(crate) fn row(&mut self) {
         self.rows += 1;
         if self.rows.is_multiple_of(1024) {
-            let done = self.bytes.as_ref().map_or(self.rows, efface_io::ReadProgress::bytes_read);
-            self.progress.at(done);
+            self.tell();
         }
+    }
+
+    /// So many rows at once.
+    pub(crate) fn rows(&mut self, rows: u64) {
+        self.rows += rows;
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let done = self.bytes.as_ref().map_or(self.rows, PassProgress::bytes_read);
+        self.progress.at(done);
     }
 
     pub(crate) fn finish(self) -> u64 {

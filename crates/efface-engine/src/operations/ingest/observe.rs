@@ -1,18 +1,21 @@
 //! The first pass of a fit: what the columns are, what the target means, and whether the request fits the file.
 
 use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
 use efface::features::{Encoder, EncoderBuilder, EncoderOptions, FeatureSteps, WordSource};
 use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
 use super::ReadTicker;
+use super::blocks::block_bytes;
 use super::column_watch::ColumnWatch;
 use super::labels::TargetObserver;
 use super::table::place;
 use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
+use crate::operations::ordered_work;
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
 use crate::randomness::random_bytes;
@@ -122,71 +125,169 @@ fn classify(request: &FitRequest) -> bool {
     request.classify || request.model.describe().task.classifies()
 }
 
+/// What a pass over a table learns, row by row.
+#[derive(Clone)]
+pub(super) struct TableObserver {
+    builder: EncoderBuilder,
+    watch: ColumnWatch,
+    /// Where each target stands, and what is seen of it.
+    targets: Vec<(usize, String, TargetObserver)>,
+}
+
+impl TableObserver {
+    pub(super) fn new(request: &FitRequest, columns: &[String]) -> Result<Self> {
+        let mut ignored = request.targets.clone();
+        ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
+        ignored.extend(request.ignore.iter().cloned());
+        // With texts, only columns that are named are features, and those were meant.
+        let watched = if request.text.is_empty() { columns } else { &[] };
+        let watch = ColumnWatch::new(watched, &ignored);
+        let options = EncoderOptions {
+            ignored,
+            text: request.text.clone(),
+            categorical: request.categorical.clone(),
+            numeric: request.numeric.clone(),
+            words: request.words.clone(),
+            max_levels: request.max_levels,
+            steps: request.steps.clone(),
+            // What a column holds decides between two models, and one that counts cannot do with numbers later.
+            fixed_kinds: request.model_for_numbers.is_some(),
+            shuffled: Some(u64::from_le_bytes(*random_bytes::<8>()?)),
+            ..EncoderOptions::default()
+        };
+        let builder = EncoderBuilder::new(columns, options)?;
+        let target = |name: &String| {
+            let watch = TargetObserver::new(classify(request), &request.positive);
+            Ok((place(name, columns)?, name.clone(), watch))
+        };
+        let targets = request.targets.iter().map(target).collect::<Result<_>>()?;
+        Ok(Self { builder, watch, targets })
+    }
+
+    pub(super) fn observe(&mut self, record: &TableRecord) -> Result<()> {
+        for (at, name, target) in &mut self.targets {
+            target.observe(&record.cells[*at], record.line, name)?;
+        }
+        self.builder.observe(&record.cells, record.line)?;
+        self.watch.observe(&record.cells);
+        Ok(())
+    }
+
+    /// One that has seen no row, for later rows than this one sees; None where that would take too much memory.
+    pub(super) fn fresh(&self) -> Option<Self> {
+        let targets = self.targets.iter().map(|(at, name, watch)| (*at, name.clone(), watch.fresh()));
+        Some(Self { builder: self.builder.fresh()?, watch: self.watch.fresh(), targets: targets.collect() })
+    }
+
+    /// Takes in what a fresh one saw of later rows.
+    pub(super) fn merge(&mut self, later: Self) -> Result<()> {
+        self.builder.merge(later.builder)?;
+        self.watch.merge(later.watch);
+        let mut merged = self.targets.iter_mut().zip(later.targets);
+        if merged.all(|((_, _, watch), (_, _, later))| watch.merge(later)) {
+            Ok(())
+        } else {
+            Err(Error::Classes { what: "there are too many classes".into(), hint: None })
+        }
+    }
+
+    /// Takes in so many more rows whose features and targets are known to be finite numbers, and a watch of all rows. False where that does
+    /// not say all that has to be known.
+    pub(super) fn complete(&mut self, watch: ColumnWatch, more: u64) -> bool {
+        self.watch = watch;
+        self.builder.observe_numbers(more)
+    }
+
+    /// A watch of columns alone, for later rows.
+    pub(super) fn fresh_watch(&self) -> ColumnWatch {
+        self.watch.fresh()
+    }
+
+    pub(super) fn finish(self, request: &FitRequest) -> Result<ObservedColumns> {
+        let encoder = self.builder.finish()?;
+        check_width(request, encoder.width() as u64)?;
+        let goals = self.targets.into_iter().map(|(_, name, watch)| watch.finish(&name));
+        let mut goals = goals.collect::<Result<Vec<_>>>()?;
+        let blueprint = Blueprint {
+            targets: request.targets.clone(),
+            id: request.id.clone(),
+            subject: request.subject.clone(),
+            weight: request.weight.clone(),
+            dates: request.dates.clone(),
+            // Several targets are all numbers, so that any of the goals speaks for all.
+            goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
+            class_weights: None,
+            layout: layout_of(&encoder),
+            stored_width: encoder.raw_width(),
+            width: encoder.width(),
+            first_index: None,
+            texts: None,
+        };
+        Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks: self.watch.finish() })
+    }
+}
+
 fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
+    // What is wrong with a table is found row by row, so that the first fault of all is the one that is told.
+    if let Ok(Some(observed)) = table_in_blocks(request, progress) {
+        return Ok(observed);
+    }
     let mut table = request.source.table()?;
     table.read_dates(&request.dates)?;
-    let columns = table.columns().to_vec();
-    let mut ignored = request.targets.clone();
-    ignored.extend([&request.id, &request.subject, &request.weight].into_iter().flatten().cloned());
-    ignored.extend(request.ignore.iter().cloned());
-    // With texts, only columns that are named are features, and those were meant.
-    let watched = if request.text.is_empty() { columns.as_slice() } else { &[] };
-    let mut watch = ColumnWatch::new(watched, &ignored);
-    let options = EncoderOptions {
-        ignored,
-        text: request.text.clone(),
-        categorical: request.categorical.clone(),
-        numeric: request.numeric.clone(),
-        words: request.words.clone(),
-        max_levels: request.max_levels,
-        steps: request.steps.clone(),
-        // What a column holds decides between two models, and one that counts cannot do with numbers later.
-        fixed_kinds: request.model_for_numbers.is_some(),
-        shuffled: Some(u64::from_le_bytes(*random_bytes::<8>()?)),
-        ..EncoderOptions::default()
-    };
-    let mut builder = EncoderBuilder::new(&columns, options)?;
-    let targets = request
-        .targets
-        .iter()
-        .map(|name| {
-            Ok((place(name, &columns)?, name, TargetObserver::new(classify(request), &request.positive)))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let mut targets = targets;
+    let mut observer = TableObserver::new(request, table.columns())?;
     let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
     let mut record = TableRecord::default();
     while table.read(&mut record)? {
-        for (at, name, target) in &mut targets {
-            target.observe(&record.cells[*at], record.line, name)?;
-        }
-        builder.observe(&record.cells, record.line)?;
-        watch.observe(&record.cells);
+        observer.observe(&record)?;
         ticker.row();
     }
     if ticker.finish() == 0 {
         return Err(request.source.no_rows());
     }
-    let encoder = builder.finish()?;
-    check_width(request, encoder.width() as u64)?;
-    let mut goals =
-        targets.into_iter().map(|(_, name, watch)| watch.finish(name)).collect::<Result<Vec<_>>>()?;
-    let blueprint = Blueprint {
-        targets: request.targets.clone(),
-        id: request.id.clone(),
-        subject: request.subject.clone(),
-        weight: request.weight.clone(),
-        dates: request.dates.clone(),
-        // Several targets are all numbers, so that any of the goals speaks for all.
-        goal: if goals.is_empty() { TargetGoal::Nothing } else { goals.swap_remove(0) },
-        class_weights: None,
-        layout: layout_of(&encoder),
-        stored_width: encoder.raw_width(),
-        width: encoder.width(),
-        first_index: None,
-        texts: None,
+    observer.finish(request)
+}
+
+/// The same by several threads, each with blocks of its own. None where the rows cannot be seen that way, or are none.
+fn table_in_blocks(request: &FitRequest, progress: &dyn Progress) -> Result<Option<ObservedColumns>> {
+    let Some(mut blocks) = request.source.blocks(block_bytes(request.source.limits().memory))? else {
+        return Ok(None);
     };
-    Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks: watch.finish() })
+    let observer = TableObserver::new(request, blocks.columns())?;
+    let Some(fresh) = observer.fresh() else { return Ok(None) };
+    let mut observer = observer;
+    // What all rows so far have settled need not be asked of later ones.
+    let newest = Mutex::new(fresh);
+    let mut ticker = ReadTicker::start(progress, "reading columns", &request.source);
+    ordered_work::in_order(
+        ordered_work::usual_threads(),
+        || blocks.next().transpose(),
+        |block| -> Result<(TableObserver, u64, usize)> {
+            let block = block?;
+            let mut seen = newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let file = block.file;
+            let mut pass = block.pass();
+            request.source.bind_choices(&mut pass)?;
+            pass.read_dates(&request.dates)?;
+            let mut record = TableRecord::default();
+            let mut rows = 0;
+            while pass.read(&mut record)? {
+                seen.observe(&record)?;
+                rows += 1;
+            }
+            Ok((seen, rows, file))
+        },
+        |seen| {
+            let (seen, rows, file) = seen?;
+            request.source.come_to(file);
+            observer.merge(seen)?;
+            if let Some(fresh) = observer.fresh() {
+                *newest.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+            }
+            ticker.rows(rows);
+            Ok::<(), Error>(())
+        },
+    )?;
+    if ticker.finish() == 0 { Ok(None) } else { observer.finish(request).map(Some) }
 }
 
 fn svmlight(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {

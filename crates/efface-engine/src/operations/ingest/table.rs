@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use efface::features::{Cell, Encoder, FeatureError, UnknownName};
+use efface::features::{Cell, ColumnBinding, Encoder, FeatureError, UnknownName};
 use efface_io::TableRecord;
 
 use super::labels::LabelReader;
@@ -117,6 +117,51 @@ impl<'a> ColumnRoles<'a> {
     }
 }
 
+/// Turns the records of a table into examples.
+pub(super) struct TableRowReader<'a> {
+    binding: ColumnBinding<'a>,
+    roles: ColumnRoles<'a>,
+    entries: Vec<(u32, f64)>,
+    numbers: Vec<f64>,
+}
+
+impl<'a> TableRowReader<'a> {
+    pub(super) fn new(
+        encoder: &'a Encoder,
+        blueprint: &'a Blueprint,
+        columns: &[String],
+        purpose: ReadPurpose,
+    ) -> Result<Self> {
+        let binding = encoder.bind(columns)?;
+        let roles = ColumnRoles::find(blueprint, columns, purpose)?;
+        Ok(Self { binding, roles, entries: Vec::new(), numbers: Vec::new() })
+    }
+
+    pub(super) fn read(&mut self, record: &TableRecord, position: u64) -> Result<EncodedExample<'_>> {
+        let Self { binding, roles, entries, numbers } = self;
+        let line = record.line;
+        // Rows that are kept are kept as they are; rows that are scored become features at once.
+        let encoded = if !roles.purpose.keeps_rows() {
+            binding.encode(&record.cells, line, entries)?
+        } else {
+            binding.encode_raw(&record.cells, line, entries)?
+        };
+        let RowIdentity { id, subject, weight, unknown_class } = roles.read(&record.cells, line, numbers)?;
+        Ok(EncodedExample {
+            line,
+            position,
+            unknown_class,
+            id,
+            subject,
+            weight,
+            targets: numbers,
+            content: ExampleContent::Entries(entries),
+            unknown: encoded.unknown_levels + encoded.unknown_words,
+            cut: false,
+        })
+    }
+}
+
 /// See [`super::each`].
 pub(super) fn each(
     source: &RowSource,
@@ -128,35 +173,12 @@ pub(super) fn each(
 ) -> Result<u64> {
     let mut table = source.table()?;
     table.read_dates(&blueprint.dates)?;
-    let columns = table.columns();
-    let binding = encoder.bind(columns)?;
-    let roles = ColumnRoles::find(blueprint, columns, purpose)?;
+    let columns = table.columns().to_vec();
+    let mut rows = TableRowReader::new(encoder, blueprint, &columns, purpose)?;
     let mut ticker = ReadTicker::start(progress, "encoding rows", source);
     let mut record = TableRecord::default();
-    let mut entries = Vec::new();
-    let mut numbers = Vec::new();
     while table.read(&mut record)? {
-        let line = record.line;
-        // Rows that are kept are kept as they are; rows that are scored become features at once.
-        let encoded = if !purpose.keeps_rows() {
-            binding.encode(&record.cells, line, &mut entries)?
-        } else {
-            binding.encode_raw(&record.cells, line, &mut entries)?
-        };
-        let RowIdentity { id, subject, weight, unknown_class } =
-            roles.read(&record.cells, line, &mut numbers)?;
-        see(EncodedExample {
-            line,
-            position: table.position(),
-            unknown_class,
-            id,
-            subject,
-            weight,
-            targets: &numbers,
-            content: ExampleContent::Entries(&entries),
-            unknown: encoded.unknown_levels + encoded.unknown_words,
-            cut: false,
-        })?;
+        see(rows.read(&record, table.position())?)?;
         ticker.row();
     }
     Ok(ticker.finish())
