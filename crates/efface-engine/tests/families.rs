@@ -72,8 +72,14 @@ const CASES: [Case; 11] = [
     case("gaussian", |text| numbers(text).naive_bayes(), "exact", false, 1e-9),
     case("quantised", |text| with(points(text), KMeans::quantised(3, 5.0).seed(4)), "exact", true, 0.0),
     case("divided", |text| with(points(text), KMeans::divided(3, 1, 4).seed(4)), "exact", true, 0.0),
-    case("logistic", |text| with(two(numbers(text)), Logistic::new(0.5)), "approximate", false, 1e-5),
-    case("softmax", |text| with(words(text), Softmax::new(0.5)), "approximate", false, 1e-5),
+    case(
+        "logistic",
+        |text| with(two(numbers(text)), Logistic::new(0.5).tolerance(1e-5)),
+        "approximate",
+        false,
+        1e-5,
+    ),
+    case("softmax", |text| with(words(text), Softmax::new(0.5).tolerance(1e-5)), "approximate", false, 1e-5),
     case(
         "certified",
         |text| with(two(words(text)), Logistic::new(10.0).privacy(Privacy::removal(1.0, 1e-4, 0))),

@@ -66,7 +66,7 @@ pub(crate) struct ModelArguments {
     pub(crate) curvature: Option<CurvatureName>,
 
     /// Relative distance to retraining at which a model repairs itself (ridge, 1e-9) or that a forget must reach
-    /// (logistic and softmax, 1e-4; svm and poisson, 1e-6)
+    /// (logistic and softmax, 3e-4; svm and poisson, 1e-6)
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Linear models")]
     pub(crate) tolerance: Option<f64>,
 
