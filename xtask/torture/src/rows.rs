@@ -74,7 +74,7 @@ fn parquet_rows(rows: usize, columns: usize) -> Result {
     let schema = Arc::new(parse_message_type(&format!("message rows {{ {fields} }}"))?);
     // Random numbers repeat so seldom that a dictionary of them only takes time.
     let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
-    let out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let out = BufWriter::with_capacity(1 << 20, io::stdout());
     let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
     let mut maker = RowMaker(88_172_645_463_325_252);
     let mut row = vec![0.0; columns];

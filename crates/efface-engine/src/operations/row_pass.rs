@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use efface::features::{Cell, FeatureError};
 use efface_io::{
@@ -10,8 +10,18 @@ use efface_io::{
 };
 
 use super::row_choice::BoundChoice;
-use super::row_source::{RecordTable, SeveralFiles, SparseRows};
 use crate::error::{Error, Result};
+
+/// Files that are read as one table. Positions go on from file to file, lines begin anew in each.
+#[derive(Debug, Clone)]
+pub struct SeveralFiles {
+    pub(super) files: Arc<[Source]>,
+    /// The file that the latest pass has come to, for errors that know only a line.
+    pub(super) current: Arc<AtomicUsize>,
+}
+
+/// A target, and entries of an index and a value.
+pub(super) type SparseRow = (f64, Vec<(u32, f64)>);
 
 /// A pass over rows of cells.
 pub(super) struct TablePass {
@@ -25,7 +35,7 @@ pub(super) struct TablePass {
 
 pub(super) enum TableRows {
     File(Box<efface_io::RecordPass>),
-    Memory { records: RecordTable, next: usize },
+    Memory { columns: Arc<[String]>, rows: Arc<[Vec<Cell>]>, next: usize },
     Files(FilePass),
     Block(BlockRows),
 }
@@ -48,7 +58,7 @@ impl TablePass {
     pub(super) fn columns(&self) -> &[String] {
         match &self.rows {
             TableRows::File(table) => table.columns(),
-            TableRows::Memory { records, .. } => records.columns(),
+            TableRows::Memory { columns, .. } => columns,
             TableRows::Files(files) => &files.columns,
             TableRows::Block(block) => &block.columns,
         }
@@ -107,8 +117,8 @@ impl TableRows {
     fn read(&mut self, record: &mut TableRecord) -> Result<bool> {
         match self {
             Self::File(table) => Ok(table.read(record)?),
-            Self::Memory { records, next } => {
-                let Some(cells) = records.rows.get(*next) else { return Ok(false) };
+            Self::Memory { rows, next, .. } => {
+                let Some(cells) = rows.get(*next) else { return Ok(false) };
                 *next += 1;
                 record.line = *next as u64;
                 record.cells.clone_from(cells);
@@ -271,7 +281,7 @@ pub(super) struct SparsePass {
 
 pub(super) enum SparseInput {
     File(Box<efface_io::SparseTable>),
-    Memory { rows: SparseRows, next: usize },
+    Memory { rows: Arc<[SparseRow]>, next: usize },
     Files { several: SeveralFiles, at: usize, pass: Box<efface_io::SparseTable> },
 }
 
@@ -308,7 +318,7 @@ impl SparseInput {
         match self {
             Self::File(table) => Ok(table.read(record)?),
             Self::Memory { rows, next } => {
-                let Some((target, entries)) = rows.rows.get(*next) else { return Ok(false) };
+                let Some((target, entries)) = rows.get(*next) else { return Ok(false) };
                 *next += 1;
                 record.line = *next as u64;
                 record.target = *target;

@@ -10,7 +10,10 @@ use efface_io::{ReadFault, ReadLimits, ReadProgress, RowCondition, Source};
 
 use crate::error::{Error, Result};
 use crate::operations::row_choice::{BoundChoice, RowChoice};
-use crate::operations::row_pass::{FilePass, SourceBlocks, SparseInput, SparsePass, TablePass, TableRows};
+pub use crate::operations::row_pass::SeveralFiles;
+use crate::operations::row_pass::{
+    FilePass, SourceBlocks, SparseInput, SparsePass, SparseRow, TablePass, TableRows,
+};
 
 /// What errors call rows that have no file.
 const IN_MEMORY: &str = "rows in memory";
@@ -28,14 +31,6 @@ pub enum RowSource {
     Several(SeveralFiles),
     /// Some of the rows of another source.
     Chosen(ChosenRows),
-}
-
-/// Files that are read as one table. Positions go on from file to file, lines begin anew in each.
-#[derive(Debug, Clone)]
-pub struct SeveralFiles {
-    pub(super) files: Arc<[Source]>,
-    /// The file that the latest pass has come to, for errors that know only a line.
-    pub(super) current: Arc<AtomicUsize>,
 }
 
 /// Some of the rows of a source. They keep their positions in it.
@@ -104,7 +99,7 @@ impl From<&RowSource> for RowSource {
 #[derive(Debug, Clone)]
 pub struct RecordTable {
     columns: Arc<[String]>,
-    pub(super) rows: Arc<[Vec<Cell>]>,
+    rows: Arc<[Vec<Cell>]>,
 }
 
 impl RecordTable {
@@ -194,11 +189,8 @@ impl RecordTable {
 /// 1, as lines of a file.
 #[derive(Debug, Clone)]
 pub struct SparseRows {
-    pub(super) rows: Arc<[SparseRow]>,
+    rows: Arc<[SparseRow]>,
 }
-
-/// A target, and entries of an index and a value.
-type SparseRow = (f64, Vec<(u32, f64)>);
 
 impl SparseRows {
     /// Rows of a target and entries.
@@ -318,9 +310,11 @@ impl RowSource {
     pub(super) fn table(&self) -> Result<TablePass> {
         match self {
             Self::File(source) => Ok(TablePass::new(TableRows::File(Box::new(source.table()?)))),
-            Self::Records(records) => {
-                Ok(TablePass::new(TableRows::Memory { records: records.clone(), next: 0 }))
-            }
+            Self::Records(records) => Ok(TablePass::new(TableRows::Memory {
+                columns: Arc::clone(&records.columns),
+                rows: Arc::clone(&records.rows),
+                next: 0,
+            })),
             Self::Sparse(_) => Err(fault(ReadFault::Shape { found: "sparse vectors", wanted: "a table" })),
             Self::Several(several) => Ok(TablePass::new(TableRows::Files(FilePass::open(several)?))),
             Self::Chosen(chosen) => {
@@ -366,7 +360,9 @@ impl RowSource {
         match self {
             Self::File(source) => Ok(SparsePass::new(SparseInput::File(Box::new(source.sparse()?)))),
             Self::Records(_) => Err(fault(ReadFault::Shape { found: "a table", wanted: "sparse vectors" })),
-            Self::Sparse(rows) => Ok(SparsePass::new(SparseInput::Memory { rows: rows.clone(), next: 0 })),
+            Self::Sparse(rows) => {
+                Ok(SparsePass::new(SparseInput::Memory { rows: Arc::clone(&rows.rows), next: 0 }))
+            }
             Self::Several(several) => {
                 several.current.store(0, Ordering::Relaxed);
                 let first = several.files[0].sparse()?;

@@ -3,12 +3,19 @@
 use efface::{Csr, Dense, Features, RowId, Rows, WordIds};
 use efface_io::ReadFault;
 
-use super::{EncodedExample, ExampleContent, ReadPurpose, RowReader, batches};
+use super::{EncodedExample, ExampleContent};
 use crate::codec::blueprint::Blueprint;
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
 use crate::operations::row_source::RowSource;
-use crate::progress::Progress;
+
+/// Bytes of a block of a file that is parsed by one thread, at most; less where little memory is allowed.
+const BLOCK: u64 = 1 << 20;
+
+/// Bytes of such a block where so many bytes of rows may be in memory.
+pub(super) fn block_bytes(memory: u64) -> usize {
+    (memory / 16).clamp(1 << 12, BLOCK) as usize
+}
 
 /// Bytes of a row's line, number and id without the letters of the id.
 const NAME_BYTES: u64 = 48;
@@ -120,23 +127,6 @@ impl FeatureTable {
             Self::WordIds(table) => table.into(),
         })
     }
-}
-
-/// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an error.
-pub(crate) fn gather(
-    source: &RowSource,
-    blueprint: &Blueprint,
-    reader: RowReader<'_>,
-    purpose: ReadPurpose,
-    limit: u64,
-    progress: &dyn Progress,
-) -> Result<RowBatch> {
-    let mut held = HeldRows::new(limit);
-    batches(source, blueprint, reader, purpose, progress, &mut |batch| match held.hold(batch) {
-        None => Ok(()),
-        Some(beyond) => Err(held.too_much(source, &beyond)),
-    })?;
-    held.into_one(source, blueprint)
 }
 
 /// Batches that are kept in memory until they are all, or too many.

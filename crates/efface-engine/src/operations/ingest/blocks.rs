@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use efface::features::Encoder;
 use efface_io::TableRecord;
 
+use super::batch::{HeldRows, block_bytes};
 use super::column_watch::ColumnWatch;
 use super::observe::TableObserver;
 use super::table::TableRowReader;
@@ -18,12 +19,21 @@ use crate::operations::row_pass::TablePass;
 use crate::operations::row_source::RowSource;
 use crate::progress::Progress;
 
-/// Bytes of a block, at most; less where little memory is allowed.
-const BLOCK: u64 = 1 << 20;
-
-/// Bytes of a block where so many bytes of rows may be in memory.
-pub(super) fn block_bytes(memory: u64) -> usize {
-    (memory / 16).clamp(1 << 12, BLOCK) as usize
+/// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an error.
+pub(crate) fn gather(
+    source: &RowSource,
+    blueprint: &Blueprint,
+    reader: RowReader<'_>,
+    purpose: ReadPurpose,
+    limit: u64,
+    progress: &dyn Progress,
+) -> Result<RowBatch> {
+    let mut held = HeldRows::new(limit);
+    batches(source, blueprint, reader, purpose, progress, &mut |batch| match held.hold(batch) {
+        None => Ok(()),
+        Some(beyond) => Err(held.too_much(source, &beyond)),
+    })?;
+    held.into_one(source, blueprint)
 }
 
 /// Shows the rows of a source in batches, in order; returns how many there were.

@@ -10,8 +10,8 @@ mod svmlight;
 mod table;
 mod texts;
 
-pub(crate) use batch::{FeatureTable, HeldRows, RowBatch, RowNames, gather};
-pub(crate) use blocks::{NumberPass, batches};
+pub(crate) use batch::{FeatureTable, HeldRows, RowBatch, RowNames};
+pub(crate) use blocks::{NumberPass, batches, gather};
 pub(crate) use observe::{ObservedColumns, observe};
 pub(crate) use texts::observe as observe_texts;
 

@@ -8,7 +8,7 @@ use efface::{Hint, Setting};
 use efface_io::{SparseRecord, TableRecord};
 
 use super::ReadTicker;
-use super::blocks::block_bytes;
+use super::batch::block_bytes;
 use super::column_watch::ColumnWatch;
 use super::labels::TargetObserver;
 use super::table::place;
