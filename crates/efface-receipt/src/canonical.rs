@@ -4,11 +4,12 @@
 //! The parser accepts nothing but the canonical form. It is written here, because a general JSON parser loses what
 //! matters (repeated keys, the spelling of numbers) before anyone can look at it.
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use crate::{
     fault::ReceiptFault,
+    json_form::JsonForm,
     limits::{MAX_DEPTH, MAX_INTEGER, MAX_VALUES},
 };
 
@@ -28,16 +29,12 @@ pub fn write(value: &Value) -> Result<Vec<u8>, ReceiptFault> {
 }
 
 /// Reads a document of at most `limit` bytes that must be canonical to the last byte.
-pub fn from_bytes<T: DeserializeOwned>(
+pub(crate) fn from_bytes<T: JsonForm>(
     bytes: &[u8],
     what: &'static str,
     limit: usize,
 ) -> Result<T, ReceiptFault> {
-    let value = parse(bytes, what, limit)?;
-    serde_json::from_value(value).map_err(|error| {
-        // The text of an error can repeat a field name of any length.
-        ReceiptFault::Schema(error.to_string().chars().take(200).collect())
-    })
+    T::from_json(parse(bytes, what, limit)?)
 }
 
 /// As [`from_bytes`], but any value will do.
@@ -76,8 +73,17 @@ fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), Rec
             out.push(b']');
         }
         Value::Object(members) => {
-            let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
-            sorted.sort_by(|a, b| utf16_order(a.0, b.0));
+            // What was read is in order already; what is written for the first time is short.
+            let mut sorted: Vec<(&String, &Value)> = Vec::with_capacity(members.len());
+            for member in members {
+                let place = match sorted.last() {
+                    Some(last) if utf16_order(last.0, member.0).is_gt() => {
+                        sorted.partition_point(|earlier| utf16_order(earlier.0, member.0).is_lt())
+                    }
+                    _ => sorted.len(),
+                };
+                sorted.insert(place, member);
+            }
             out.push(b'{');
             for (i, (key, member)) in sorted.into_iter().enumerate() {
                 if i > 0 {
@@ -96,7 +102,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), Rec
 /// RFC 8785 §3.2.3: keys are ordered by their UTF-16 code units, which differs from the order of their UTF-8 bytes
 /// above U+FFFF.
 fn utf16_order(a: &str, b: &str) -> std::cmp::Ordering {
-    a.encode_utf16().cmp(b.encode_utf16())
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
 fn write_string(text: &str, out: &mut Vec<u8>) {

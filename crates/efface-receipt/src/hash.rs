@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::text::{from_hex, hex};
 
 /// A SHA-256 value.
 #[derive(Clone, Copy, PartialOrd, Ord)]
@@ -19,12 +20,7 @@ impl Hash {
 
     /// Reads 64 lower-case hexadecimal digits; None for anything else.
     pub fn from_hex(text: &str) -> Option<Hash> {
-        let mut bytes = [0; 32];
-        if text.len() != 64 {
-            return None;
-        }
-        HEXLOWER.decode_mut(text.as_bytes(), &mut bytes).ok()?;
-        Some(Hash(bytes))
+        from_hex(text).map(Hash)
     }
 }
 
@@ -45,7 +41,7 @@ impl std::hash::Hash for Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
+        f.write_str(&hex(&self.0))
     }
 }
 

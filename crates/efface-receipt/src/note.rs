@@ -11,8 +11,6 @@
 //! The signature covers the text up to the blank line. Other signatures, of witnesses or of keys that are not known
 //! here, are passed over, as the format asks.
 
-use data_encoding::BASE64;
-
 use crate::{
     fault::ReceiptFault,
     hash::{Hash, sha256},
@@ -20,6 +18,7 @@ use crate::{
     limits::{MAX_INTEGER, MAX_NOTE_BYTES, MAX_NOTE_SIGNATURES},
     receipt::LogHead,
     signature::{KeyId, ReceiptSigner, Signature, check_name},
+    text::{base64, from_base64},
 };
 
 /// The head of a log.
@@ -62,7 +61,7 @@ impl LogCheckpoint {
 
     /// The text that is signed.
     pub fn body(&self) -> String {
-        let mut text = format!("{}\n{}\n{}\n", self.origin, self.size, BASE64.encode(self.root.as_bytes()));
+        let mut text = format!("{}\n{}\n{}\n", self.origin, self.size, base64(self.root.as_bytes()));
         for line in &self.extensions {
             text.push_str(line);
             text.push('\n');
@@ -79,7 +78,7 @@ impl LogCheckpoint {
         let body = self.body();
         let mut bytes = key.id().0.to_vec();
         bytes.extend_from_slice(&signer.sign(body.as_bytes())?.0);
-        let note = format!("{body}\n— {} {}\n", key.name(), BASE64.encode(&bytes));
+        let note = format!("{body}\n— {} {}\n", key.name(), base64(&bytes));
         // What could not be read back must not be signed.
         read(&note)?;
         Ok(note)
@@ -147,7 +146,7 @@ fn signature_line(line: &str) -> Result<NoteLine, ReceiptFault> {
     const BAD: ReceiptFault = ReceiptFault::Note("a signature line is a dash, a key name and base64");
     let (name, code) = line.strip_prefix("— ").and_then(|rest| rest.split_once(' ')).ok_or(BAD)?;
     check_name(name)?;
-    let bytes = BASE64.decode(code.as_bytes()).map_err(|_| BAD)?;
+    let bytes = from_base64(code).ok_or(BAD)?;
     let (id, signature) = bytes.split_first_chunk::<4>().ok_or(BAD)?;
     if signature.is_empty() {
         return Err(BAD);
@@ -164,7 +163,7 @@ fn head(body: &str) -> Result<LogCheckpoint, ReceiptFault> {
     if number.to_string() != size {
         return Err(ReceiptFault::Note("the size has a sign or leading zeros"));
     }
-    let bytes = BASE64.decode(root.as_bytes()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+    let bytes = from_base64(root).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
     let root = Hash(bytes.ok_or(ReceiptFault::Note("the root is not 32 bytes in base64"))?);
     let mut checkpoint = LogCheckpoint::new(origin, number, root)?;
     checkpoint.extensions = lines.map(str::to_owned).collect();

@@ -11,6 +11,7 @@ use crate::{
     claim::{AuditEntry, Calibration, DistanceBound, KnownCopy, PrivacySpent, ReceiptClaim, ReleaseTerms},
     fault::ReceiptFault,
     hash::Hash,
+    json_form::JsonForm,
     limits::{MAX_CODE_BYTES, MAX_LIST, MAX_TEXT_BYTES},
     rules,
     signature::{KeyId, check_name},
@@ -259,6 +260,11 @@ pub struct SettledRun {
 }
 
 impl Receipt {
+    /// The receipt as JSON, with all its fields.
+    pub fn to_value(&self) -> Value {
+        self.to_json()
+    }
+
     /// Checks what the types cannot: that fields agree with each other, that texts are short and printable and numbers
     /// finite. Signing and verifying both call it.
     pub fn check(&self) -> Result<(), ReceiptFault> {
@@ -379,19 +385,35 @@ fn is_code(text: &str) -> bool {
 }
 
 /// A 64-bit integer as a decimal string.
-mod decimal {
+pub(crate) mod decimal {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+    use serde_json::Value;
+
+    use crate::fault::ReceiptFault;
+    use crate::json_form::{JsonForm, schema};
+
+    const BAD: &str = "a seed is a decimal integer below 2^64, in a string";
 
     pub(super) fn serialize<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
         value.map(|number| number.to_string()).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-        let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-        match text.parse::<u64>() {
-            Ok(number) if number.to_string() == text => Ok(Some(number)),
-            _ => Err(D::Error::custom("a seed is a decimal integer below 2^64, in a string")),
-        }
+        read(Option::<String>::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(BAD))
+    }
+
+    pub(crate) fn from_json(value: Value) -> Result<Option<u64>, ReceiptFault> {
+        read(Option::from_json(value)?).ok_or_else(|| schema(BAD))
+    }
+
+    pub(crate) fn to_json(seed: Option<u64>) -> Value {
+        seed.map_or(Value::Null, |number| Value::String(number.to_string()))
+    }
+
+    /// None for a text that is no seed.
+    fn read(text: Option<String>) -> Option<Option<u64>> {
+        let Some(text) = text else { return Some(None) };
+        text.parse::<u64>().ok().filter(|number| number.to_string() == text).map(Some)
     }
 }
 

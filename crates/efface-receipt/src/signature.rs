@@ -8,7 +8,6 @@
 
 use std::fmt;
 
-use data_encoding::{BASE64, HEXLOWER};
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use zeroize::Zeroizing;
@@ -17,6 +16,7 @@ use crate::{
     fault::ReceiptFault,
     hash::{Hash, hash_parts},
     limits::MAX_NAME_BYTES,
+    text::{base64, from_base64, from_hex, hex},
 };
 
 /// The byte by which signed-note tells Ed25519 from other signatures.
@@ -37,18 +37,13 @@ impl KeyId {
 
     /// Reads eight lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Option<KeyId> {
-        let mut bytes = [0; 4];
-        if text.len() != 8 {
-            return None;
-        }
-        HEXLOWER.decode_mut(text.as_bytes(), &mut bytes).ok()?;
-        Some(KeyId(bytes))
+        from_hex(text).map(KeyId)
     }
 }
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -93,7 +88,7 @@ fn split_key(text: &str) -> Result<(&str, KeyId, Zeroizing<[u8; 32]>), ReceiptFa
     };
     check_name(name)?;
     let id = KeyId::parse(id).ok_or(ReceiptFault::Key("the id is not 8 lower-case hexadecimal digits"))?;
-    let bytes = Zeroizing::new(BASE64.decode(code.as_bytes()).map_err(|_| ReceiptFault::Key("bad base64"))?);
+    let bytes = Zeroizing::new(from_base64(code).ok_or(ReceiptFault::Key("bad base64"))?);
     match bytes.split_first() {
         Some((&ED25519, rest)) => {
             let mut key = Zeroizing::new([0; 32]);
@@ -146,7 +141,7 @@ impl PublicKey {
     pub fn to_pem(&self) -> String {
         let mut der = SPKI_ED25519.to_vec();
         der.extend_from_slice(self.key.as_bytes());
-        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(&der))
+        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", base64(&der))
     }
 
     /// Its name.
@@ -170,7 +165,7 @@ impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = vec![ED25519];
         bytes.extend_from_slice(self.key.as_bytes());
-        write!(f, "{}+{}+{}", self.name, self.id, BASE64.encode(&bytes))
+        write!(f, "{}+{}+{}", self.name, self.id, base64(&bytes))
     }
 }
 
@@ -221,7 +216,7 @@ impl SecretKey {
         text.push('+');
         text.push_str(&self.id().to_string());
         text.push('+');
-        BASE64.encode_append(bytes.as_slice(), &mut text);
+        text.push_str(&Zeroizing::new(base64(bytes.as_slice())));
         text
     }
 
@@ -272,6 +267,6 @@ pub struct Signature(pub [u8; 64]);
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&BASE64.encode(&self.0))
+        f.write_str(&base64(&self.0))
     }
 }

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
     note::{self, LogCheckpoint},
     receipt::LogHead,
     signature::{KeyId, PublicKey, ReceiptSigner, Signature},
+    text::{base64, from_base64},
 };
 
 /// The byte by which signed-note tells a timestamped cosignature from other signatures.
@@ -49,7 +49,7 @@ impl WitnessKey {
         let (Some(name), Some(id), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(BAD);
         };
-        let bytes = BASE64.decode(code.as_bytes()).map_err(|_| BAD)?;
+        let bytes = from_base64(code).ok_or(BAD)?;
         let Some((&COSIGNATURE, key)) = bytes.split_first() else { return Err(BAD) };
         let key = <[u8; 32]>::try_from(key).map_err(|_| BAD)?;
         let key = WitnessKey::new(PublicKey::from_bytes(name, &key)?);
@@ -78,7 +78,7 @@ impl WitnessKey {
 impl fmt::Display for WitnessKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = [&[COSIGNATURE][..], &self.key.to_bytes()].concat();
-        write!(f, "{}+{}+{}", self.key.name(), self.id, BASE64.encode(&bytes))
+        write!(f, "{}+{}+{}", self.key.name(), self.id, base64(&bytes))
     }
 }
 
@@ -102,7 +102,7 @@ pub fn cosign(
     let key = WitnessKey::new(signer.public_key().clone());
     let Signature(signature) = signer.sign(message(&checkpoint.body(), time).as_bytes())?;
     let bytes = [&key.id.0[..], &time.to_be_bytes(), &signature].concat();
-    Ok(format!("— {} {}\n", key.name(), BASE64.encode(&bytes)))
+    Ok(format!("— {} {}\n", key.name(), base64(&bytes)))
 }
 
 /// How many of which witnesses must have signed a head.
@@ -198,8 +198,7 @@ impl CheckpointRequest {
 
     /// The text that is sent.
     pub fn to_text(&self) -> String {
-        let lines: String =
-            self.path.iter().map(|hash| format!("{}\n", BASE64.encode(hash.as_bytes()))).collect();
+        let lines: String = self.path.iter().map(|hash| format!("{}\n", base64(hash.as_bytes()))).collect();
         format!("old {}\n{lines}\n{}", self.old, self.checkpoint)
     }
 
@@ -221,8 +220,7 @@ impl CheckpointRequest {
         }
         let mut path = Vec::new();
         for line in lines {
-            let bytes =
-                BASE64.decode(line.as_bytes()).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+            let bytes = from_base64(line).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
             path.push(Hash(bytes.ok_or(BAD)?));
         }
         if path.len() > MOST_HASHES {

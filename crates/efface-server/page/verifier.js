@@ -11,19 +11,15 @@ export async function verifyReceipt(keys, receipt) {
     return { verified: false, fault: "this server was built without the verifier for browsers; use `efface verify`" };
   }
   const module = await WebAssembly.compile(await response.arrayBuffer());
-  return JSON.parse(await run(module, JSON.stringify({ keys, receipt: toBase64(receipt) })));
-}
-
-function toBase64(bytes) {
-  let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
+  // Keys, one a line; an empty line; the receipt.
+  const lines = keys.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  const question = new Blob([`${lines.join("\n")}\n\n`, receipt]);
+  return JSON.parse(await run(module, new Uint8Array(await question.arrayBuffer())));
 }
 
 class ProgramEnd extends Error {}
 
-async function run(module, input) {
-  const bytes = new TextEncoder().encode(input);
+async function run(module, bytes) {
   let read = 0;
   let output = "";
   const decoder = new TextDecoder();

@@ -1,65 +1,49 @@
-//! Checks one receipt: a question in JSON on standard input, the answer in JSON on standard output.
+//! Checks one receipt. Standard input holds the public keys that are trusted, one a line as `efface keys` prints them, an
+//! empty line, and the file of the receipt with its proofs; standard output gets the answer in JSON.
 //!
 //! It needs nothing else of its surroundings, so that it runs in a browser with a few lines around it, and in any runtime for
-//! WebAssembly: `wasmtime efface-verifier.wasm < question.json`.
+//! WebAssembly: `(cat keys; echo; cat receipt.cose) | wasmtime efface-verifier.wasm`. Browsers load it, so it is kept small:
+//! the question is cut rather than parsed, and the answer is written by the canonical writer that the verifier has anyway.
 
 use std::io::{Read, Write};
 
-use efface_receipt::{KeyRing, Receipt, verify_bytes};
-use serde::{Deserialize, Serialize};
+use efface_receipt::{KeyRing, MAX_BUNDLE_BYTES, canonical, verify_bytes};
+use serde_json::{Map, Value};
 
-/// What is asked.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VerifyQuestion {
-    /// The public keys that are trusted, as `efface keys` prints them.
-    keys: String,
-    /// The receipt with its proofs, in base64.
-    receipt: String,
-}
+/// What parts the keys from the receipt.
+const EMPTY_LINE: &[u8] = b"\n\n";
 
-/// What was found.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum VerifyAnswer {
-    Verified {
-        verified: bool,
-        receipt: Box<Receipt>,
-        /// Receipts in the log whose signed head contains this one.
-        log_size: u64,
-        /// The key that signed it.
-        key: String,
-    },
-    NotVerified {
-        verified: bool,
-        fault: String,
-    },
-}
-
-/// Bytes of a question, at most: a receipt of the largest size in base64, and keys.
-const MOST_BYTES: u64 = 32 << 20;
+/// Bytes of a question, at most: a receipt of the largest size, and keys.
+const MOST_BYTES: u64 = 2 * MAX_BUNDLE_BYTES as u64;
 
 fn main() -> std::io::Result<()> {
-    let mut question = String::new();
-    std::io::stdin().take(MOST_BYTES).read_to_string(&mut question)?;
-    let answer =
-        answer(&question).unwrap_or_else(|fault| VerifyAnswer::NotVerified { verified: false, fault });
-    let mut output = std::io::stdout().lock();
-    serde_json::to_writer(&mut output, &answer)?;
-    output.write_all(b"\n")
+    let mut question = Vec::new();
+    std::io::stdin().take(MOST_BYTES).read_to_end(&mut question)?;
+    let mut members = Map::new();
+    match answer(&question) {
+        Ok(found) => {
+            members = found;
+            members.insert("verified".to_owned(), Value::Bool(true));
+        }
+        Err(fault) => {
+            members.insert("fault".to_owned(), Value::String(fault));
+            members.insert("verified".to_owned(), Value::Bool(false));
+        }
+    }
+    let answer = canonical::write(&Value::Object(members));
+    std::io::stdout().write_all(&answer.unwrap_or_default())
 }
 
-fn answer(question: &str) -> Result<VerifyAnswer, String> {
-    let question: VerifyQuestion = serde_json::from_str(question)
-        .map_err(|_| "the question is not of the form {keys, receipt}".to_owned())?;
-    let keys = KeyRing::parse(&question.keys).map_err(|fault| format!("the keys cannot be read: {fault}"))?;
-    let bytes = data_encoding::BASE64.decode(question.receipt.as_bytes());
-    let bytes = bytes.map_err(|_| "the receipt is not in base64".to_owned())?;
-    let found = verify_bytes(&bytes, &keys).map_err(|fault| fault.to_string())?;
-    Ok(VerifyAnswer::Verified {
-        verified: true,
-        receipt: Box::new(found.receipt),
-        log_size: found.checkpoint.size,
-        key: found.key.to_string(),
-    })
+/// The receipt, the number of receipts in the log whose signed head contains it, and the key that signed it.
+fn answer(question: &[u8]) -> Result<Map<String, Value>, String> {
+    let cut = question.windows(EMPTY_LINE.len()).position(|window| window == EMPTY_LINE);
+    let (keys, receipt) = question.split_at(cut.ok_or("the question has no empty line after its keys")?);
+    let keys = std::str::from_utf8(keys).map_err(|_| "the keys are no text")?;
+    let keys = KeyRing::parse(keys).map_err(|fault| format!("the keys cannot be read: {fault}"))?;
+    let found = verify_bytes(&receipt[EMPTY_LINE.len()..], &keys).map_err(|fault| fault.to_string())?;
+    let mut members = Map::new();
+    members.insert("receipt".to_owned(), found.receipt.to_value());
+    members.insert("log_size".to_owned(), Value::from(found.checkpoint.size));
+    members.insert("key".to_owned(), Value::String(found.key.to_string()));
+    Ok(members)
 }
