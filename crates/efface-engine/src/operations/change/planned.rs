@@ -11,7 +11,7 @@ use crate::codec::manifest::{ScrubQueue, StateHead};
 use crate::codec::model;
 use crate::error::Result;
 use crate::file::rows::HashedRow;
-use crate::file::{OutgoingRow, RowDigest, StoredRow};
+use crate::file::{OutgoingRow, RowDigest, StoreRows, StoredRow};
 use crate::ledger::suppression::{SuppressedName, SuppressionScope};
 use crate::ledger::{MethodFindings, ModelState, row_leaf};
 use crate::operations::network::NetworkRenewal;
@@ -42,7 +42,7 @@ pub(super) struct LeavingRow {
     /// The digest of its bytes.
     pub(super) digest: RowDigest,
     /// The hash of what it holds beside its names.
-    pub(super) substance: Hash,
+    pub(super) substance: Option<Hash>,
     /// Its leaf in the training set.
     pub(super) commitment: Hash,
 }
@@ -156,6 +156,11 @@ impl<'a> PlannedChange<'a> {
             .with_network(manifest.network.as_ref())
     }
 
+    /// The new model.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// The leaves in the training set of the rows that leave, in the order in which they were named.
     pub(crate) fn departed(&self) -> Vec<Hash> {
         self.gone.iter().map(|leaving| leaving.commitment).collect()
@@ -187,8 +192,9 @@ impl<'a> OpenedChange<'a> {
     fn count_departures(&mut self, gone: &[RowId]) -> Result<(Vec<LeavingRow>, usize)> {
         let mut leaving = Vec::with_capacity(gone.len());
         let mut dropped = 0;
+        let rows = self.rows();
         for &row in gone {
-            let (departing, stored) = self.leaving(row)?;
+            let (departing, stored) = self.leaving(&rows, row)?;
             if let Some(encoder) = &mut self.encoder {
                 dropped += encoder.forget_row(&stored.features.as_ref().entries(), &stored.targets);
             }
@@ -199,8 +205,8 @@ impl<'a> OpenedChange<'a> {
     }
 
     /// A row that leaves, and what the file holds of it.
-    pub(super) fn leaving(&self, row: RowId) -> Result<(LeavingRow, StoredRow)> {
-        let found = self.rows().read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
+    pub(super) fn leaving(&self, rows: &StoreRows<'_>, row: RowId) -> Result<(LeavingRow, StoredRow)> {
+        let found = rows.read_hashed(row.0).map_err(|fault| fault.at(self.store().path()))?;
         let HashedRow { row: stored, content, digest } = found.ok_or(efface::Error::UnknownRow(row))?;
         let commitment = row_leaf(&stored.nonce, &stored.id, &content);
         let outgoing = OutgoingRow {
@@ -212,7 +218,9 @@ impl<'a> OpenedChange<'a> {
             features: stored.features.as_ref(),
         };
         // Names are told before the last row that holds them is gone.
-        let substance = substance(self.encoder.as_ref(), self.manifest.blueprint.shape(), &outgoing);
+        let is_kept = self.manifest.policy.suppress == SuppressionScope::Content;
+        let shape = self.manifest.blueprint.shape();
+        let substance = is_kept.then(|| substance(self.encoder.as_ref(), shape, &outgoing));
         Ok((LeavingRow { row, id: stored.id.clone(), digest, substance, commitment }, stored))
     }
 
@@ -227,9 +235,7 @@ impl<'a> OpenedChange<'a> {
         for leaving in gone {
             all.push(SuppressedName::id(names, &leaving.id));
             all.push(SuppressedName::alike_id(names, &leaving.id));
-            if self.manifest.policy.suppress == SuppressionScope::Content {
-                all.push(SuppressedName::content(names, &leaving.substance));
-            }
+            all.extend(leaving.substance.map(|substance| SuppressedName::content(names, &substance)));
         }
         Ok(all)
     }

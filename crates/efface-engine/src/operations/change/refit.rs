@@ -52,7 +52,9 @@ impl<'a> OpenedChange<'a> {
         let mut numbers = Vec::new();
         self.directory(|directory| directory.scan(|row, _| numbers.push(RowId(row))))?;
         // Read as the model of before kept them, so before its shape is replaced.
-        let gone = numbers.iter().map(|row| Ok(self.leaving(*row)?.0)).collect::<Result<Vec<_>>>()?;
+        let rows_before = self.rows();
+        let gone = numbers.iter().map(|row| Ok(self.leaving(&rows_before, *row)?.0));
+        let gone = gone.collect::<Result<Vec<_>>>()?;
         let scrubbing = self.manifest.waiting.take();
         let RefittedModel { blueprint, encoder, recipe, model, state, mut evidence, rows, .. } = new;
         let manifest = &mut self.manifest;
