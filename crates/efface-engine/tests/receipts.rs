@@ -43,7 +43,11 @@ fn every_change_has_a_receipt_that_holds() {
     let exported = engine.export("json", Some("a.json")).unwrap();
     let (next, _) = engine.rotate_key(&efface_engine::KeyRotation::default()).unwrap();
     engine.settle().unwrap();
-    engine.forget(&by_method(&person("p2"), &Method::default()), &ForgetOptions::default()).unwrap();
+    let person = by_method(&person("p2"), &Method::default());
+    let previewed = engine.forget(&person, &ForgetOptions::dry_run()).unwrap();
+    assert_eq!(previewed.withdrawn, 1);
+    assert!(previewed.moved.unwrap() > 0.0);
+    assert_eq!(engine.forget(&person, &ForgetOptions::default()).unwrap().withdrawn, 1);
     sound(&engine);
     let log = receipts(&engine);
     let kinds: Vec<RequestKind> = log.iter().map(|receipt| receipt.kind).collect();

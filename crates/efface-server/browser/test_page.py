@@ -146,6 +146,13 @@ class ThePage(unittest.TestCase):
         verdict, text = judge(forged)
         self.assertEqual(verdict, "bad", text)
         self.assertIn("Not verified", text)
+        # A key that is remembered is there again, and one that is not is not.
+        page.check("#pin")
+        page.reload()
+        self.assertEqual(page.input_value("#trusted-key"), self.server.key.strip())
+        page.uncheck("#pin")
+        page.reload()
+        self.assertEqual(page.input_value("#trusted-key"), "")
         self.assertEqual(self.faults, [])
 
     def test_two_officers_are_needed_for_many_rows(self):

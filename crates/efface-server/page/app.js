@@ -243,7 +243,8 @@ function summary(answer) {
       [`${of}claim`, part.claim],
       [`${of}distance to retraining, at most`, part.bound === undefined ? undefined : number(part.bound)],
       [`${of}largest leverage`, part.leverage === undefined ? undefined : part.leverage.toFixed(3)],
-      [`${of}exports withdrawn`, part.withdrawn],
+      [`${of}parameters move by`, part.moved === undefined ? undefined : `${(100 * part.moved).toPrecision(2)} % of their norm`],
+      [`${of}exports ${answer.status === "dry_run" ? "that will be withdrawn" : "withdrawn"}`, part.withdrawn],
       [`${of}receipt`, part.receipt?.id],
       [`${of}proof of the person (keep it, it is shown once)`, part.subject_opening],
     );
@@ -276,6 +277,14 @@ function watch(answer) {
     show(now);
     if (now.status === "done") attempt(loadModels);
   }, 1000);
+}
+
+const PINNED = "efface-trusted-key";
+
+/** Keeps the key of the form in this browser, or forgets it, as its box says. */
+function pin() {
+  if (byId("pin").checked) localStorage.setItem(PINNED, byId("trusted-key").value.trim());
+  else localStorage.removeItem(PINNED);
 }
 
 async function judge(keys, bytes) {
@@ -333,9 +342,13 @@ byId("verification").addEventListener("submit", (event) => {
   event.preventDefault();
   attempt(async () => {
     const bytes = new Uint8Array(await byId("receipt-file").files[0].arrayBuffer());
+    pin();
     await judge(byId("trusted-key").value, bytes);
   });
 });
+byId("pin").addEventListener("change", pin);
+byId("trusted-key").value = localStorage.getItem(PINNED) ?? "";
+byId("pin").checked = byId("trusted-key").value !== "";
 byId("log-model").addEventListener("change", () => attempt(loadLog));
 byId("audit-model").addEventListener("change", () => attempt(loadAudit));
 attempt(loadModels);

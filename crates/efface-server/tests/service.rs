@@ -150,6 +150,8 @@ async fn a_dry_run_changes_nothing_and_says_what_would_happen() {
         (Some("dry_run"), Some(2))
     );
     assert!(told["models"][0]["leverage"].as_f64().unwrap() > 0.0);
+    assert!(told["models"][0]["moved"].as_f64().unwrap() > 0.0);
+    assert_eq!(told["models"][0]["withdrawn"], 0);
     let model = get(&router, "/v1/models/houses", None).await.json();
     assert_eq!((model["rows"].as_u64(), model["receipts"].as_u64()), (Some(40), Some(1)));
     let unknown = get(&router, "/v1/erasures/case-2", None).await;

@@ -71,7 +71,8 @@ pub(crate) fn run(args: ForgetArguments, terminal: &Terminal) -> Result {
     }
     if report.withdrawn > 0 {
         let hold = if report.withdrawn == 1 { "it still holds" } else { "they still hold" };
-        terminal.note(&format!("{} withdrawn: {hold} the rows", count(report.withdrawn, "export")));
+        let withdrawn = if report.dry_run { "would be withdrawn" } else { "withdrawn" };
+        terminal.note(&format!("{} {withdrawn}: {hold} the rows", count(report.withdrawn, "export")));
     }
     left_behind(&report.evidence, args.explain).iter().for_each(|line| terminal.note(line));
     tell_receipt(&report, terminal);

@@ -51,11 +51,19 @@ impl<'a> StoreRows<'a> {
 
     /// One row with its names.
     pub(crate) fn read(&self, number: u64) -> Result<Option<StoredRow>, FileFault> {
-        Ok(self.read_hashed(number)?.map(|found| found.row))
+        Ok(self.read_listed(number)?.map(|found| found.row))
     }
 
     /// One row with its names and its hashes. It must be the one that the list of rows names.
     pub(crate) fn read_hashed(&self, number: u64) -> Result<Option<HashedRow>, FileFault> {
+        let hashed = |DecodedRow { row, digest, bytes }: DecodedRow| {
+            let content = payload::content(self.outline.shape, &bytes);
+            HashedRow { row, content, digest }
+        };
+        Ok(self.read_listed(number)?.map(hashed))
+    }
+
+    fn read_listed(&self, number: u64) -> Result<Option<DecodedRow>, FileFault> {
         if self.outline.hidden.contains_key(&number) {
             return Ok(None);
         }
@@ -68,6 +76,13 @@ impl<'a> StoreRows<'a> {
             Ok(Some(found))
         })
     }
+}
+
+/// A row of the file with the bytes that it was read from.
+struct DecodedRow {
+    row: StoredRow,
+    digest: RowDigest,
+    bytes: Vec<u8>,
 }
 
 /// A row of the file with the hashes of it.
@@ -93,14 +108,14 @@ fn place(number: u64) -> SealedPlace<'static> {
 }
 
 /// One row, whether it is hidden or not; None when it was overwritten or never was.
-fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Option<HashedRow>, FileFault> {
+fn one(connection: &ModelConnection, shape: RowShape, number: u64) -> Result<Option<DecodedRow>, FileFault> {
     let mut statement = connection.prepare_cached(r#"SELECT payload FROM "rows" WHERE row = ?1"#)?;
     let bytes = statement.query_row([number], |row| row.get::<_, Vec<u8>>(0)).optional()?;
     match bytes {
         Some(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-            let bytes = connection.unseal(place(number), &bytes)?;
+            let bytes = connection.unseal(place(number), &bytes)?.into_owned();
             let (row, digest) = payload::decode(number, shape, &bytes)?;
-            Ok(Some(HashedRow { row, content: payload::content(shape, &bytes), digest }))
+            Ok(Some(DecodedRow { row, digest, bytes }))
         }
         _ => Ok(None),
     }

@@ -50,8 +50,7 @@ impl ReceiptLog<'_> {
         for entry in entries {
             let receipt =
                 entry.receipt(ledger, stage, LogPosition { sequence: frontier.size(), previous, key_id })?;
-            let signed = SignedReceipt::sign(receipt, signer)?;
-            let bytes = signed.to_bytes()?;
+            let (signed, bytes) = SignedReceipt::sign_leaf(receipt, signer)?;
             insert.execute(params![frontier.size(), bytes])?;
             for node in frontier.append(&leaf_hash(&bytes)) {
                 keep.execute(params![node.level, node.index, node.hash.as_bytes()])?;

@@ -23,6 +23,9 @@ pub(crate) struct OpenModel {
     /// The model as the last change of this process left it, with the root of the log after that change. If another
     /// process has changed the file since, the root in the file differs, and the model is read again.
     last: Mutex<Option<(Hash, Arc<Model>)>>,
+    /// What makes features of cells, under the root of the log that it was read at. Rows that wait to be scrubbed must be read
+    /// for it, which questions that follow a change need not repeat.
+    read_encoder: Mutex<Option<(Hash, Encoder)>>,
     /// Where a pretrained encoder is, if not where it was at the fit.
     encoder_folder: Option<PathBuf>,
     /// How to come to the keys.
@@ -48,8 +51,13 @@ impl OpenModel {
     pub(crate) fn of(store: ModelStore) -> Result<Self> {
         // A file that cannot be read is better found out now than in the middle of a change.
         store.read(Manifest::load)?;
-        let mut model =
-            Self { store, last: Mutex::new(None), encoder_folder: None, access: KeyAccess::default() };
+        let mut model = Self {
+            store,
+            last: Mutex::new(None),
+            read_encoder: Mutex::new(None),
+            encoder_folder: None,
+            access: KeyAccess::default(),
+        };
         model.set_access(KeyAccess::default());
         Ok(model)
     }
@@ -83,9 +91,24 @@ impl OpenModel {
         }
     }
 
-    /// Reads the manifest and the encoder of columns. The caller holds a transaction.
+    /// The manifest, and the encoder of columns, which is read where the log has grown since it was. The caller holds a
+    /// transaction.
     pub(crate) fn snapshot(&self) -> Result<ModelSnapshot> {
-        self.store.with(|connection| {
+        let manifest = self.store.with(Manifest::load)?;
+        match self.known_encoder(&manifest.ledger.root) {
+            Some(encoder) => Ok(ModelSnapshot { manifest, encoder: Some(encoder) }),
+            None => self.read_snapshot(),
+        }
+    }
+
+    fn known_encoder(&self, root: &Hash) -> Option<Encoder> {
+        let known = self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|(of, _)| of == root).map(|(_, encoder)| encoder.clone())
+    }
+
+    /// The manifest and the encoder of columns as the file has them, whatever is known. The caller holds a transaction.
+    pub(crate) fn read_snapshot(&self) -> Result<ModelSnapshot> {
+        let snapshot = self.store.with(|connection| {
             let manifest = Manifest::load(connection)?;
             let mut encoder = match model::encoder(connection, &manifest) {
                 // The log can be read without the key of the rows.
@@ -98,7 +121,11 @@ impl OpenModel {
                 }
             }
             Ok(ModelSnapshot { manifest, encoder })
-        })
+        })?;
+        let root = snapshot.manifest.ledger.root;
+        let read = snapshot.encoder.clone().map(|encoder| (root, encoder));
+        *self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(snapshot)
     }
 
     /// Refuses a file that is older than its log was when it was last changed here. The caller holds a transaction.

@@ -40,8 +40,11 @@ pub struct ChangeReport {
     pub reason: Option<String>,
     /// Rows that were named and are not here.
     pub missing: usize,
-    /// Exports that this change withdrew.
+    /// Exports that this change withdrew, or would withdraw.
     pub withdrawn: usize,
+    /// In a dry run, how far the parameters would move, as a part of their norm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<f64>,
     /// Whether the rows' bytes are overwritten; false where the policy puts that off to the next settle.
     pub scrubbed: bool,
     /// Whether the request had been answered before, and this is that answer.

@@ -61,6 +61,8 @@ struct LoadedModel {
     scores: ScoreKind,
     blueprint: Blueprint,
     encoder: Option<Encoder>,
+    /// Whether a row of numbers in the order of the columns is its features.
+    reads_plain_numbers: bool,
     texts: Option<TextEncoder>,
     outputs: Vec<String>,
     generation: u64,
@@ -80,6 +82,7 @@ impl Scorer {
             outputs: output_names(&manifest.blueprint, &manifest.model.recipe),
             generation: manifest.generation,
             blueprint: manifest.blueprint,
+            reads_plain_numbers: encoder.as_ref().is_some_and(is_plain),
             encoder,
         };
         Ok(Self { loaded: Arc::new(loaded) })
@@ -99,6 +102,7 @@ impl Scorer {
             outputs: output_names(blueprint, recipe),
             generation: 0,
             blueprint: blueprint.clone(),
+            reads_plain_numbers: encoder.as_ref().is_some_and(is_plain),
             encoder: encoder.clone(),
         };
         Ok(Self { loaded: Arc::new(loaded) })
@@ -175,6 +179,13 @@ impl Scorer {
         Some(encoder.columns().iter().map(|column| column.name()).collect())
     }
 
+    /// How many columns [`Scorer::columns`] names.
+    #[must_use]
+    pub fn column_count(&self) -> Option<usize> {
+        let encoder = self.loaded.encoder.as_ref().filter(|_| self.loaded.texts.is_none())?;
+        Some(encoder.columns().len())
+    }
+
     /// The scores of rows whose cells stand in the order of [`Scorer::columns`]: nothing has to be found by its name.
     ///
     /// # Errors
@@ -185,33 +196,37 @@ impl Scorer {
             let hint = "name the cells of a row";
             return Err(Error::request("the model reads no columns that have an order", hint));
         };
-        let mut all = Vec::with_capacity(rows.len());
-        let mut see = |prediction| {
-            all.push(prediction);
-            Ok(())
-        };
-        let mut buffer = ScoreBuffer::new(loaded);
-        let mut entries = Vec::new();
         let binding = encoder.bind_in_order();
-        for (position, cells) in (0..).zip(rows) {
-            let line = position + 1;
-            let gaps = binding.encode(cells, line, &mut entries)?;
-            let example = EncodedExample {
-                line,
-                position,
-                id: None,
-                subject: None,
-                weight: 1.0,
-                targets: &[],
-                unknown_class: false,
-                content: ExampleContent::Entries(&entries),
-                unknown: gaps.unknown_levels + gaps.unknown_words,
-                cut: false,
-            };
-            buffer.push(example, &mut see)?;
+        score_each(loaded, rows.iter(), |cells, line, entries| {
+            let gaps = binding.encode(cells, line, entries)?;
+            Ok(gaps.unknown_levels + gaps.unknown_words)
+        })
+    }
+
+    /// As [`Scorer::predict_in_order`], for rows of numbers that lie one after the other. NaN is a missing cell.
+    ///
+    /// # Errors
+    /// As there, and numbers that make no whole rows.
+    pub fn predict_numbers(&self, numbers: &[f64]) -> Result<Vec<Prediction>> {
+        let loaded = &*self.loaded;
+        let width = self.column_count().unwrap_or(0);
+        if width == 0 || !numbers.len().is_multiple_of(width) {
+            let found = numbers.len();
+            let hint = "give a number for every column of every row";
+            return Err(Error::request(format!("{found} numbers make no rows of {width} columns"), hint));
         }
-        buffer.flush(&mut see)?;
-        Ok(all)
+        let rows = numbers.chunks_exact(width);
+        if loaded.reads_plain_numbers && numbers.iter().all(|number| number.is_finite()) {
+            // The numbers are the features.
+            return score_each(loaded, rows, |row, _, entries| {
+                entries.clear();
+                entries.extend((0..).zip(row.iter().copied()).filter(|(_, number)| *number != 0.0));
+                Ok(0)
+            });
+        }
+        let cell = |number: &f64| if number.is_nan() { Cell::Missing } else { Cell::Number(*number) };
+        let rows: Vec<Vec<Cell>> = rows.map(|row| row.iter().map(cell).collect()).collect();
+        self.predict_in_order(&rows)
     }
 
     /// The scores of all rows, in order.
@@ -226,6 +241,45 @@ impl Scorer {
         })?;
         Ok(all)
     }
+}
+
+/// Whether the features of a row are its numbers, in the order of the columns.
+fn is_plain(encoder: &Encoder) -> bool {
+    encoder.has_dense_raw_rows() && encoder.is_identity() && encoder.raw_width() == encoder.columns().len()
+}
+
+/// Scores rows without names, whose features `encode` gives with the number of names that it did not know.
+fn score_each<R>(
+    loaded: &LoadedModel,
+    rows: impl Iterator<Item = R>,
+    mut encode: impl FnMut(R, u64, &mut Vec<(u32, f64)>) -> Result<u64>,
+) -> Result<Vec<Prediction>> {
+    let mut all = Vec::new();
+    let mut see = |prediction| {
+        all.push(prediction);
+        Ok(())
+    };
+    let mut buffer = ScoreBuffer::new(loaded);
+    let mut entries = Vec::new();
+    for (position, row) in (0..).zip(rows) {
+        let line = position + 1;
+        let unknown = encode(row, line, &mut entries)?;
+        let example = EncodedExample {
+            line,
+            position,
+            id: None,
+            subject: None,
+            weight: 1.0,
+            targets: &[],
+            unknown_class: false,
+            content: ExampleContent::Entries(&entries),
+            unknown,
+            cut: false,
+        };
+        buffer.push(example, &mut see)?;
+    }
+    buffer.flush(&mut see)?;
+    Ok(all)
 }
 
 /// Rows that wait to be scored together.

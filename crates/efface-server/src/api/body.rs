@@ -238,8 +238,8 @@ fn ordered(rows: Vec<Vec<RowCell>>) -> Result<Vec<Vec<Cell>>, Problem> {
     rows.into_iter().enumerate().map(row).collect()
 }
 
-/// Packed rows of a model of so many columns, as the engine takes them. NaN is a cell that is missing.
-pub(super) fn unpacked(bytes: &[u8], columns: usize) -> Result<Vec<Vec<Cell>>, Problem> {
+/// The numbers of packed rows of a model of so many columns.
+pub(super) fn unpacked(bytes: &[u8], columns: usize) -> Result<Vec<f64>, Problem> {
     let row = 8 * columns;
     if columns == 0 || bytes.is_empty() || !bytes.len().is_multiple_of(row) {
         let found = bytes.len();
@@ -247,12 +247,7 @@ pub(super) fn unpacked(bytes: &[u8], columns: usize) -> Result<Vec<Vec<Cell>>, P
             "the body has {found} bytes; rows of {columns} columns have {row} bytes each"
         )));
     }
-    let cell = |bytes: &[u8; 8]| {
-        let number = f64::from_le_bytes(*bytes);
-        if number.is_nan() { Cell::Missing } else { Cell::Number(number) }
-    };
-    let cells = |row: &[u8]| row.as_chunks::<8>().0.iter().map(cell).collect();
-    Ok(bytes.chunks_exact(row).map(cells).collect())
+    Ok(bytes.as_chunks::<8>().0.iter().map(|number| f64::from_le_bytes(*number)).collect())
 }
 
 fn no_cell(row: usize, place: &str) -> Problem {

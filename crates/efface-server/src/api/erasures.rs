@@ -103,6 +103,9 @@ pub(super) struct ModelErasure {
     /// The largest leverage of a row: how much of its own prediction it decided, between 0 and 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     leverage: Option<f64>,
+    /// In a dry run: how far the parameters would move, as a part of their norm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved: Option<f64>,
     /// Exports that this withdraws.
     #[serde(skip_serializing_if = "Option::is_none")]
     withdrawn: Option<u64>,
@@ -497,6 +500,7 @@ fn of_report(model: String, report: ChangeReport) -> ModelErasure {
         rows: Some(report.rows as u64),
         bound: report.bound.is_finite().then_some(report.bound),
         leverage: report.evidence.largest_leverage.filter(|leverage| leverage.is_finite()),
+        moved: report.moved,
         withdrawn: Some(report.withdrawn as u64),
         subject_opening: report.subject_opening,
         receipt: report.receipt.as_ref().map(|place| ReceiptLink::to(&place.id, place.sequence)),
@@ -523,6 +527,7 @@ impl ModelErasure {
             rows: None,
             bound: None,
             leverage: None,
+            moved: None,
             withdrawn: None,
             subject_opening: None,
             receipt: None,

@@ -65,12 +65,12 @@ pub(super) async fn create(
         RowsToScore::Named(records) => (records.len(), Box::new(move || scorer.predict_all(records))),
         RowsToScore::Ordered(cells) => (cells.len(), Box::new(move || scorer.predict_in_order(&cells))),
         RowsToScore::Packed(bytes) => {
-            let Some(columns) = scorer.columns().map(|columns| columns.len()) else {
+            let Some(columns) = scorer.column_count() else {
                 let detail = "the model reads no columns that have an order; name the cells of a row";
                 return Err(Problem::invalid(detail));
             };
-            let cells = unpacked(&bytes, columns)?;
-            (cells.len(), Box::new(move || scorer.predict_in_order(&cells)))
+            let numbers = unpacked(&bytes, columns)?;
+            (numbers.len() / columns, Box::new(move || scorer.predict_numbers(&numbers)))
         }
     };
     let scored = if count <= AT_ONCE {

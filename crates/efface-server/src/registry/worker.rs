@@ -14,6 +14,10 @@ use crate::metrics::ServiceMetrics;
 /// Erasures in one commit, at most.
 const LARGEST_GROUP: usize = 1024;
 
+/// How long the next group waits for those who were just answered and ask again, as a part of the time of the last group: a
+/// larger group costs hardly more than a small one.
+const GATHERING_PART: u32 = 20;
+
 /// How often rows that wait to be scrubbed are looked at while nothing else is to do.
 const SETTLE_EVERY: Duration = Duration::from_secs(10);
 
@@ -45,6 +49,8 @@ impl ChangeWorker {
     pub(super) fn run(mut self, orders: &Receiver<ChangeOrder>) {
         // An order that was taken out of the queue while a group was gathered, and is of another kind.
         let mut next = None;
+        // Until when erasures are gathered after a group.
+        let mut gathering = Instant::now();
         loop {
             let order = match next.take() {
                 Some(order) => Ok(order),
@@ -55,7 +61,7 @@ impl ChangeWorker {
                     let mut requests = vec![*request];
                     let mut answers = vec![answer];
                     while requests.len() < LARGEST_GROUP {
-                        match orders.try_recv() {
+                        match orders.recv_timeout(gathering.saturating_duration_since(Instant::now())) {
                             Ok(ChangeOrder::Erase(request, answer)) => {
                                 requests.push(*request);
                                 answers.push(answer);
@@ -67,7 +73,13 @@ impl ChangeWorker {
                             Err(_) => break,
                         }
                     }
+                    let started = Instant::now();
                     self.erase(&requests, answers);
+                    gathering = Instant::now();
+                    // Whoever is alone does not wait for company.
+                    if requests.len() > 1 {
+                        gathering += started.elapsed() / GATHERING_PART;
+                    }
                 }
                 Ok(ChangeOrder::Preview(request, answer)) => {
                     let report = self.engine.forget(&*request, &ForgetOptions::dry_run());

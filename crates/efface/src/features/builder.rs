@@ -189,12 +189,12 @@ impl EncoderBuilder {
             match (watch, later) {
                 (ColumnWatch::Numeric(sums), ColumnWatch::Numeric(more)) => sums.merge(&more),
                 (ColumnWatch::Levels { levels, .. }, ColumnWatch::Levels { levels: more, .. }) => {
-                    if !add_levels(levels, more, self.max_words) {
-                        return Err(FeatureError::TooManyForcedLevels {
-                            column: column.clone(),
-                            limit: self.max_words,
-                        });
-                    }
+                    let fits = add_levels(levels, more, self.max_words);
+                    let too_many = || FeatureError::TooManyForcedLevels {
+                        column: column.clone(),
+                        limit: self.max_words,
+                    };
+                    fits.then_some(()).ok_or_else(too_many)?;
                 }
                 (ColumnWatch::Learning(learner), ColumnWatch::Learning(more)) => learner.merge(more)?,
                 (ColumnWatch::Inferring(inferring), ColumnWatch::Inferring(more)) => {

@@ -42,7 +42,7 @@ pub(super) struct LeavingRow {
     /// The digest of its bytes.
     pub(super) digest: RowDigest,
     /// The hash of what it holds beside its names.
-    pub(super) substance: Hash,
+    pub(super) substance: Option<Hash>,
     /// Its leaf in the training set.
     pub(super) commitment: Hash,
 }
@@ -156,6 +156,11 @@ impl<'a> PlannedChange<'a> {
             .with_network(manifest.network.as_ref())
     }
 
+    /// The new model.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// The leaves in the training set of the rows that leave, in the order in which they were named.
     pub(crate) fn departed(&self) -> Vec<Hash> {
         self.gone.iter().map(|leaving| leaving.commitment).collect()
@@ -214,7 +219,9 @@ impl<'a> OpenedChange<'a> {
             features: stored.features.as_ref(),
         };
         // Names are told before the last row that holds them is gone.
-        let substance = substance(self.encoder.as_ref(), self.manifest.blueprint.shape(), &outgoing);
+        let is_kept = self.manifest.policy.suppress == SuppressionScope::Content;
+        let shape = self.manifest.blueprint.shape();
+        let substance = is_kept.then(|| substance(self.encoder.as_ref(), shape, &outgoing));
         Ok((LeavingRow { row, id: stored.id.clone(), digest, substance, commitment }, stored))
     }
 
@@ -229,9 +236,7 @@ impl<'a> OpenedChange<'a> {
         for leaving in gone {
             all.push(SuppressedName::id(names, &leaving.id));
             all.push(SuppressedName::alike_id(names, &leaving.id));
-            if self.manifest.policy.suppress == SuppressionScope::Content {
-                all.push(SuppressedName::content(names, &leaving.substance));
-            }
+            all.extend(leaving.substance.map(|substance| SuppressedName::content(names, &substance)));
         }
         Ok(all)
     }

@@ -57,9 +57,9 @@ impl<'a> OpenedChange<'a> {
             })
         })?;
         // Read as the model of before kept them, so before its shape is replaced.
-        let stored = self.rows();
-        let gone =
-            numbers.iter().map(|row| Ok(self.leaving(&stored, *row)?.0)).collect::<Result<Vec<_>>>()?;
+        let rows_before = self.rows();
+        let gone = numbers.iter().map(|row| Ok(self.leaving(&rows_before, *row)?.0));
+        let gone = gone.collect::<Result<Vec<_>>>()?;
         let scrubbing = self.manifest.waiting.take();
         let RefittedModel { blueprint, encoder, recipe, model, state, mut evidence, rows, .. } = new;
         let manifest = &mut self.manifest;

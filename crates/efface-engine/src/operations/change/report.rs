@@ -29,6 +29,7 @@ pub(crate) fn change_report(
         reason: None,
         missing: 0,
         withdrawn: 0,
+        moved: None,
         scrubbed: true,
         replayed: false,
         receipt: None,

@@ -20,6 +20,9 @@ pub(super) struct KeptAnswer {
     pub(super) reason: Option<String>,
     pub(super) missing: usize,
     pub(super) withdrawn: usize,
+    /// How far the parameters would move, in a dry run.
+    #[serde(skip)]
+    pub(super) moved: Option<f64>,
     pub(super) dropped: usize,
     pub(super) scrubbed: bool,
     pub(super) evidence: Evidence,
@@ -38,6 +41,7 @@ impl KeptAnswer {
             reason: plan.reason(outcome),
             missing: plan.missing,
             withdrawn: 0,
+            moved: None,
             dropped: 0,
             scrubbed: true,
             evidence,
@@ -51,6 +55,7 @@ impl KeptAnswer {
             reason: self.reason,
             missing: self.missing,
             withdrawn: self.withdrawn,
+            moved: self.moved,
             scrubbed: self.scrubbed,
             subject_opening: self.opening.filter(|_| !dry_run).map(|opening| opening.to_string()),
             ..change_report(self.evidence, seconds, dry_run, self.dropped)

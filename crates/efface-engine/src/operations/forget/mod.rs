@@ -16,10 +16,11 @@ use self::sort::SortedRequests;
 use super::change::{OpenedChange, RowChange, check_asked, idle_evidence};
 use super::network::{self, NetworkRenewal};
 use super::open_model::OpenModel;
+use super::parameters;
 use super::report::ChangeReport;
 use super::request::{ForgetOptions, ForgetRequest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ledger::ReceiptDraft;
+use crate::ledger::{ReceiptDraft, copies};
 use crate::progress::{Progress, Silent};
 
 pub(crate) use self::method::without;
@@ -122,6 +123,11 @@ impl RequestGroup<'_> {
         let started = change.started;
         let received_at = change.received_at;
         self.progress.start("reading the rows that leave", None);
+        // What would change is told in a dry run.
+        let before = match self.signer {
+            None => Some(parameters::numbers(change.store(), &change.manifest)?),
+            Some(_) => None,
+        };
         let first = &self.requests[self.plans[0].at];
         let erased = self.plans.iter().filter(|plan| !plan.rows.is_empty()).count() as u64;
         let deferrable = Some(erased);
@@ -163,6 +169,13 @@ impl RequestGroup<'_> {
             kept.push(answer);
         }
         let Some(signer) = self.signer else {
+            let (in_use, _) = planned.opened.store().with(|connection| copies::count(connection))?;
+            let new = planned.model().parameters().map(|new| parameters::numbers_of(&new));
+            let moved = before.zip(new.ok()).and_then(|(old, new)| relative_distance(&old, &new));
+            for answer in &mut kept {
+                answer.withdrawn = in_use as usize;
+                answer.moved = moved;
+            }
             return Ok(answer::reports(kept, &[], started.elapsed().as_secs_f64(), true));
         };
         let applied = planned.apply(self.progress)?;
@@ -236,4 +249,14 @@ impl RequestGroup<'_> {
         draft.reason = plan.reason(outcome);
         draft
     }
+}
+
+/// ‖new − old‖ / ‖old‖; None where the two cannot be compared, or nothing was there.
+fn relative_distance(old: &[f64], new: &[f64]) -> Option<f64> {
+    let norm =
+        |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|number| number * number).sum::<f64>().sqrt();
+    let size = norm(&mut old.iter().copied());
+    let distance = norm(&mut old.iter().zip(new).map(|(old, new)| new - old));
+    let ratio = distance / size;
+    (old.len() == new.len() && ratio.is_finite()).then_some(ratio)
 }

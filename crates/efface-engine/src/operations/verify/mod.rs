@@ -65,7 +65,7 @@ pub(crate) fn verify(
     since: Option<&str>,
 ) -> Result<Vec<FileCheck>> {
     let transaction = model.store.begin(false)?;
-    let ModelSnapshot { manifest, .. } = model.snapshot()?;
+    let ModelSnapshot { manifest, .. } = model.read_snapshot()?;
     let ledger = &manifest.ledger;
     // Whoever verifies a copy of the file has no secret of it.
     let names = founding::noise_seed(&model.store, ledger, &model.access).ok().map(|seed| seed.names());

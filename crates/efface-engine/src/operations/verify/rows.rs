@@ -70,7 +70,7 @@ pub(super) fn against(
             "the model was not computed from its rows; verifying with rows does it".into(),
         ));
     }
-    let encoder = open.snapshot().map_err(fault)?.encoder;
+    let encoder = open.read_snapshot().map_err(fault)?.encoder;
     let rows = FeatureRows::new(
         StoreRows::new(&open.store, manifest.outline()),
         encoder.as_ref(),

@@ -226,7 +226,8 @@ impl<'a> RequestWork<'a> {
         // A few rows wait as a low-rank block; many are folded in at once.
         let total = standing.base.hessian.nrows();
         let are_few = 2 * waiting.rank() <= total;
-        let solved = if are_few { LowRank::new(&standing.base, old, waiting, par) } else { Err(waiting) };
+        let solved =
+            if are_few { LowRank::new(&standing.base, old, waiting, par) } else { Err(Box::new(waiting)) };
         let waiting = match solved {
             Ok(pending) => {
                 // How far a row that joins would have moved is not known by the moves of the others.

@@ -364,7 +364,7 @@ impl LowRank {
         before: Option<&LowRank>,
         waiting: WaitingRows,
         par: Par,
-    ) -> std::result::Result<Self, WaitingRows> {
+    ) -> std::result::Result<Self, Box<WaitingRows>> {
         let known = before.map_or(0, |before| before.z.ncols());
         let fresh = curvature.solve_waiting(&waiting, known, par);
         let mut newest = Mat::zeros(fresh.ncols(), fresh.ncols());
@@ -383,7 +383,7 @@ impl LowRank {
         };
         match core {
             Some(core) => Ok(Self { waiting, z, core, newest }),
-            None => Err(waiting),
+            None => Err(Box::new(waiting)),
         }
     }
 
