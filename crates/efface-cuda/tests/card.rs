@@ -98,7 +98,7 @@ fn factors_are_those_of_the_matrix_and_a_matrix_without_one_is_found() {
     broken[1200 * width + 1200] = -1.0;
     let mut columns: Vec<&mut [f64]> = broken.chunks_mut(width).collect();
     assert_eq!(engine.factor(&mut columns).unwrap(), DeviceFactor::NotPositive(1200));
-    let mut small = vec![1.0];
+    let mut small = [1.0];
     assert_eq!(engine.factor(&mut [&mut small[..]]).unwrap(), DeviceFactor::Refused);
 }
 
