@@ -14,14 +14,14 @@ use efface::{ColumnView, GaussianNb, LinearStatistics, StatisticsSpec};
 use efface_engine::{Engine, FitRequest, ForgetOptions, ForgetRequest, RowSelection, RowSource, Silent, fit};
 use efface_io::{ReadLimits, Source};
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Measured<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const HELP: &str = "scale constants | forget ROWS … | bulk ROWS IDS";
 
 /// Memory that a fit may take for its rows: little, so that they are read in batches.
 const MEMORY: u64 = 64 << 20;
 
-fn main() -> Result {
+fn main() -> Measured {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -69,7 +69,7 @@ impl Usage {
 }
 
 /// The seconds of the processor that all threads of this process took.
-fn processor_seconds() -> Result<f64> {
+fn processor_seconds() -> Measured<f64> {
     let mut nanoseconds = 0.0;
     for thread in std::fs::read_dir("/proc/self/task")? {
         // A thread may end in between.
@@ -80,7 +80,7 @@ fn processor_seconds() -> Result<f64> {
 }
 
 /// Says what this process took: seconds, seconds of the processor, and the most memory.
-fn tell_usage(started: Instant) -> Result {
+fn tell_usage(started: Instant) -> Measured {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     let kib: f64 = line.trim().split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
@@ -93,7 +93,7 @@ fn tell_usage(started: Instant) -> Result {
     Ok(())
 }
 
-fn child(args: &[&str]) -> Result<Usage> {
+fn child(args: &[&str]) -> Measured<Usage> {
     let output = Command::new(std::env::current_exe()?).args(args).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
@@ -105,7 +105,7 @@ fn child(args: &[&str]) -> Result<Usage> {
 }
 
 /// A table of an id, two numbers, a target and a class.
-fn write_table(path: &Path, rows: u64) -> Result {
+fn write_table(path: &Path, rows: u64) -> Measured {
     let mut out = BufWriter::new(std::fs::File::create(path)?);
     let mut dice = Dice(1);
     writeln!(out, "id,a,b,y,c")?;
@@ -117,7 +117,7 @@ fn write_table(path: &Path, rows: u64) -> Result {
     Ok(out.flush()?)
 }
 
-fn fit_child(table: &Path, model: &Path, family: &str) -> Result {
+fn fit_child(table: &Path, model: &Path, family: &str) -> Measured {
     let started = Instant::now();
     let source =
         Source::open(table, None)?.with_limits(ReadLimits { memory: MEMORY, ..ReadLimits::default() });
@@ -137,7 +137,7 @@ fn fit_child(table: &Path, model: &Path, family: &str) -> Result {
     tell_usage(started)
 }
 
-fn forget_child(model: &Path, ids: &Path, name: &str) -> Result {
+fn forget_child(model: &Path, ids: &Path, name: &str) -> Measured {
     let started = Instant::now();
     let ids = std::fs::read_to_string(ids)?.lines().map(String::from).collect();
     let request = ForgetRequest { id: Some(name.into()), ..ForgetRequest::new(RowSelection::Ids(ids)) };
@@ -145,7 +145,7 @@ fn forget_child(model: &Path, ids: &Path, name: &str) -> Result {
     tell_usage(started)
 }
 
-fn verify_child(model: &Path) -> Result {
+fn verify_child(model: &Path) -> Measured {
     let started = Instant::now();
     for check in Engine::open_read_only(model)?.verify(None)? {
         if !check.passed {
@@ -155,7 +155,7 @@ fn verify_child(model: &Path) -> Result {
     tell_usage(started)
 }
 
-fn one_row(rows: u64) -> Result {
+fn one_row(rows: u64) -> Measured {
     let folder = tempfile::tempdir_in(".")?;
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let (table, model, ids) = (at("table.csv"), at("model"), at("ids"));
@@ -185,7 +185,7 @@ fn one_row(rows: u64) -> Result {
     Ok(())
 }
 
-fn bulk(rows: u64, count: u64) -> Result {
+fn bulk(rows: u64, count: u64) -> Measured {
     let folder = tempfile::tempdir_in(".")?;
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let (table, model, ids) = (at("table.csv"), at("model"), at("ids"));
@@ -218,25 +218,25 @@ fn bulk(rows: u64, count: u64) -> Result {
     Ok(())
 }
 
-/// Seconds of the best of three runs.
-fn best(mut work: impl FnMut() -> Result) -> Result<f64> {
+/// Seconds of the processor of the best of three runs.
+fn best(mut work: impl FnMut() -> Measured) -> Measured<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..3 {
-        let started = Instant::now();
+        let started = processor_seconds()?;
         work()?;
-        best = best.min(started.elapsed().as_secs_f64());
+        best = best.min(processor_seconds()? - started);
     }
     Ok(best)
 }
 
-fn constants() -> Result {
+fn constants() -> Measured {
     println!("| constant | at | value |\n|---|---|---|");
     for (rows, width) in [(20_000_usize, 100_usize), (4_000, 512)] {
         let mut dice = Dice(3);
         let table: Vec<f64> = (0..rows * (width + 1)).map(|_| dice.below(1000) as f64 / 1e3).collect();
         let columns = (0..=width)
             .map(|column| ColumnView::of_table(&table, width + 1, column))
-            .collect::<std::result::Result<Vec<_>, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
         let names = (0..width).map(|column| format!("x{column}"));
         let spec = StatisticsSpec::new(names, ["y"])?;
         let mut sums = LinearStatistics::new(spec.clone()).threads(1);
