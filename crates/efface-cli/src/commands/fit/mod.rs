@@ -31,8 +31,9 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
         check_log(&args.overwriting, &output, terminal)?;
     }
     let force = args.overwriting.force;
-    let device = device::FitDevice::open(args.settings.device, terminal);
+    let asked = args.settings.device;
     let mut request = request(args)?;
+    let device = device::FitDevice::open(asked, terminal);
     request.gram_engine = device.engine();
     request.mode = terminal.mode();
     request.access = terminal.access().clone();
