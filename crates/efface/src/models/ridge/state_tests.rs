@@ -4,11 +4,10 @@ use faer::Mat;
 
 use super::state::{RidgeState, lower_triangle};
 use super::{DenseBody, Ridge, RidgeBody, RidgeModel};
-use crate::Fitted;
 use crate::error::Error;
 use crate::methods::Exact;
 use crate::rows::{Dense, RowId, Rows};
-use crate::traits::Fit;
+use crate::traits::{Amend, Fit, Forget};
 
 const WIDTH: usize = 6;
 
@@ -45,12 +44,10 @@ fn stored(model: &RidgeModel) -> RidgeState {
 #[test]
 fn a_stored_factor_and_its_norms_come_back_as_they_were() {
     let rows = rows();
-    let mut fitted = Fitted::new(&Ridge::new(1.0), rows.clone()).unwrap();
-    for id in [5, 9, 14] {
-        fitted.forget(&Exact, &[RowId(id)]).unwrap();
-    }
-    fitted.settle().unwrap();
-    let state = stored(fitted.model());
+    let model = Ridge::new(1.0).fit(&rows).unwrap();
+    let mut model = Exact.forget(&model, &rows, &[5, 9, 14].map(RowId)).unwrap().model;
+    model.settle().unwrap();
+    let state = stored(&model);
     let again = RidgeModel::from_state(&state).unwrap();
     assert_eq!(lower_triangle(factor(&again)), state.factor);
     assert_eq!(again.to_state().unwrap().accuracy, state.accuracy);
@@ -86,11 +83,12 @@ fn a_factor_of_other_sums_is_not_believed() {
 
 #[test]
 fn a_factor_tells_nothing_of_a_column_that_left() {
-    let mut fitted = Fitted::new(&Ridge::new(1.0), rows()).unwrap();
-    fitted.forget(&Exact, &[RowId(3)]).unwrap();
-    fitted.settle().unwrap();
-    let lower = factor(fitted.model());
+    let rows = rows();
+    let model = Ridge::new(1.0).fit(&rows).unwrap();
+    let mut model = Exact.forget(&model, &rows, &[RowId(3)]).unwrap().model;
+    model.settle().unwrap();
+    let lower = factor(&model);
     let last = lower.ncols() - 1;
     assert!((0..last).all(|j| lower[(last, j)] == 0.0));
-    assert_eq!(lower[(last, last)], body(fitted.model()).sums.a[(last, last)].sqrt());
+    assert_eq!(lower[(last, last)], body(&model).sums.a[(last, last)].sqrt());
 }
