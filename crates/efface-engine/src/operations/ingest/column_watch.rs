@@ -7,6 +7,8 @@ use std::hash::{Hash, Hasher};
 
 use efface::features::Cell;
 
+use crate::codec::blueprint::has_decimal_comma;
+
 /// Fewer rows say nothing about a column.
 const FEWEST_ROWS: u64 = 20;
 
@@ -31,6 +33,8 @@ struct WatchedColumn {
     values: Option<HashSet<u64>>,
     least: f64,
     most: f64,
+    /// Whether all values so far are numbers with a comma.
+    has_commas: bool,
 }
 
 impl ColumnWatch {
@@ -45,6 +49,7 @@ impl ColumnWatch {
             values: Some(HashSet::new()),
             least: f64::INFINITY,
             most: f64::NEG_INFINITY,
+            has_commas: true,
         });
         Self { columns: columns.collect(), rows: 0 }
     }
@@ -72,6 +77,7 @@ impl WatchedColumn {
             None => self.first = Some(cell.clone()),
             Some(first) => self.constant &= first == cell,
         }
+        self.has_commas &= *cell == Cell::Missing || has_decimal_comma(cell);
         let Some(values) = &mut self.values else { return };
         let number = match cell {
             Cell::Missing => None,
@@ -101,6 +107,11 @@ impl WatchedColumn {
         if self.constant {
             return Some(format!("column `{name}` has the same value in every row and tells nothing"));
         }
+        if self.has_commas {
+            return Some(format!(
+                "column `{name}` holds numbers with a comma, which are read as words: say that it is a decimal comma where it is one"
+            ));
+        }
         self.values?;
         let is_running = !self.least.is_finite() || self.most - self.least <= WIDEST_RANGE * rows as f64;
         is_running.then(|| {
@@ -126,6 +137,8 @@ mod tests {
         assert!(remarks(|row| Cell::Text(format!("r{row}")))[0].contains("as an id has"));
         assert!(remarks(|row| Cell::Text(row.to_string()))[0].contains("as an id has"));
         assert!(remarks(|row| Cell::Number(row as f64 * 1.5)).is_empty());
+        assert!(remarks(|row| Cell::Text(format!("{row},5")))[0].contains("decimal comma"));
+        assert!(remarks(|row| Cell::Text(format!("a,{}", row % 7))).is_empty());
         assert!(
             remarks(|row| Cell::Number((row * row * 1000) as f64)).is_empty(),
             "whole numbers that are far apart"
