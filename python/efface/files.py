@@ -194,7 +194,7 @@ class ModelFile:
         return rows_of(source, lambda: [column[0] for column in self.summary()["feature_columns"]])
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
-        """A linear model, naive Bayes of counts, or a network as ONNX, in single precision; written to `path` where one is given.
+        """A linear model, naive Bayes, or a network as ONNX, in single precision; written to `path` where one is given.
 
         The input is a row of features as the model is fed with them; the metadata of the file name ``features`` and ``classes``, and
         the shift and scale of numbers. The log gets a receipt of the copy, and a later forget withdraws it.
@@ -339,6 +339,25 @@ def create(
     seed: int = 0,
     n_shards: int | None = None,
     n_slices: int = 1,
+    head: str | None = None,
+    max_tokens: int | None = None,
+    encoder: str | os.PathLike[str] | None = None,
+    hidden: int | None = None,
+    layers: int | None = None,
+    pooling: str | None = None,
+    head_width: int | None = None,
+    embeddings: str | os.PathLike[str] | None = None,
+    embedding_words: str | os.PathLike[str] | None = None,
+    embedding_width: int | None = None,
+    train_embeddings: bool | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
+    dropout: float | None = None,
+    validation: float | None = None,
+    patience: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
     encrypt: bool = False,
     overwrite: bool = False,
     replace: bool = False,
@@ -352,7 +371,8 @@ def create(
     target : str or list of str
         The columns to predict; none for k-means and svmlight.
     model : {"ridge", "ridge_classifier", "logistic", "softmax", "svm", "poisson", "naive_bayes", "gaussian_nb", "multinomial_nb", \
-"complement_nb", "bernoulli_nb", "kmeans"}
+"complement_nb", "bernoulli_nb", "kmeans", "bilstm", "lstm", "minilm"}
+        The last three are networks over the words of ``text``: trained layers, or a pretrained encoder in the folder ``encoder``.
         ``naive_bayes`` is Gaussian where a column holds numbers, else multinomial.
     alpha : float or "auto"
         The penalty of the linear models; ``"auto"`` chooses it by leave-one-out (ridge) or five folds.
@@ -380,6 +400,13 @@ def create(
         Rows that judge the model; ``summary()["scores"]`` has the figures.
     n_shards, n_slices :
         A model in shards (SISA).
+    head : {"ridge", "softmax"}, optional
+        What scores the features of a network.
+    max_tokens, encoder, hidden, layers, pooling, head_width, embeddings, embedding_words, embedding_width, train_embeddings :
+        The encoder of a network and its word vectors, as docs/networks.md describes them; ``max_features`` is the most words that get
+        vectors of their own. ``pooling`` is "max", "mean" or "last".
+    epochs, batch_size, learning_rate, dropout, validation, patience, checkpoint, n_jobs :
+        The training of a network.
     encrypt : bool
         Whether rows and arrays are encrypted, under a key in the key file.
     overwrite : bool
@@ -402,6 +429,34 @@ def create(
         raise ValueError("sublinear weighs counts of words; it needs tfidf=True")
     if isinstance(impute, str) and impute != "mean":
         raise ValueError(f"impute = {impute!r} does not exist; 'mean', a number and None do")
+    network = {
+        "head": head,
+        "max_tokens": max_tokens,
+        "encoder": None if encoder is None else os.fspath(encoder),
+        "hidden": hidden,
+        "layers": layers,
+        "pooling": pooling,
+        "head_width": head_width,
+        "embeddings": None if embeddings is None else os.fspath(embeddings),
+        "embedding_words": None if embedding_words is None else os.fspath(embedding_words),
+        "embedding_width": embedding_width,
+        "train_embeddings": train_embeddings,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "dropout": dropout,
+        "validation": validation,
+        "patience": patience,
+        "checkpoint": None if checkpoint is None else os.fspath(checkpoint),
+        "n_jobs": n_jobs,
+    }
+    given = [name for name, value in network.items() if value is not None]
+    if given and model not in ("bilstm", "lstm", "minilm"):
+        raise ValueError(f"{given[0]} is for networks (model='bilstm', 'lstm' or 'minilm'), not for model={model!r}")
+    if head not in (None, "ridge", "softmax"):
+        raise ValueError(f"head = {head!r} does not exist; 'ridge', 'softmax' and None do")
+    if pooling not in (None, "max", "mean", "last"):
+        raise ValueError(f"pooling = {pooling!r} does not exist; 'max', 'mean', 'last' and None do")
     several = not isinstance(source, (str, bytes)) and isinstance(source, Sequence)
     paths = [source] if _is_path(source) else list(source) if several and all(map(_is_path, source)) else None
     words: Any = "none" if stop_words is None else "english" if stop_words == "english" else None
@@ -464,6 +519,7 @@ def create(
         "n_shards": n_shards,
         "n_slices": n_slices,
         "encrypt": encrypt,
+        "network": network,
     }
     rows = rows_of(source) if paths is None else None
     report = _core.fit_file(os.fspath(path), json.dumps(options), rows, overwrite, replace)

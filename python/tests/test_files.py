@@ -165,14 +165,14 @@ def test_create_has_what_fit_has_and_predict_takes_tables(tmp_path):
     assert numbers.predict(asked.dropna()).dtype == np.float64
 
 
-@pytest.mark.parametrize("kind", ["ridge", "logistic", "softmax", "multinomial_nb", "complement_nb", "bernoulli_nb"])
+@pytest.mark.parametrize("kind", ["ridge", "poisson", "logistic", "softmax", "gaussian_nb", "multinomial_nb", "complement_nb", "bernoulli_nb"])
 def test_onnx_answers_as_the_file_does(kind, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(6)
     frame = pd.DataFrame(rng.integers(0, 3, size=(60, 3)), columns=["a", "b", "c"])
     classes = 2 if kind == "logistic" else 3
     frame["y"] = (frame["a"] + rng.integers(0, 2, 60)) % classes
-    frame["y"] = frame["y"] if kind == "ridge" else "class " + frame["y"].astype(str)
+    frame["y"] = frame["y"] if kind in ("ridge", "poisson") else "class " + frame["y"].astype(str)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     scale = None if kind.endswith("_nb") else "standard"
     model = efface.create(tmp_path / "rows.csv", tmp_path / "m.efface", target="y", model=kind, scale=scale)
@@ -186,7 +186,7 @@ def test_onnx_answers_as_the_file_does(kind, tmp_path):
     if kind == "bernoulli_nb":
         x = (x > 0).astype(float)
     found = session.run(None, {"features": x.astype(np.float32)})[0]
-    if kind == "ridge":
+    if kind in ("ridge", "poisson"):
         assert np.allclose(found[:, 0], model.predict(frame), atol=1e-4)
         return
     assert np.allclose(found, model.predict_proba(frame), atol=1e-5)
@@ -349,3 +349,64 @@ def test_a_certified_model_is_made_and_says_what_it_certifies(tmp_path):
     assert report.claim == "certified" and report.evidence.not_covered == []
     with pytest.raises(ValueError, match="epsilon is for model='logistic'"):
         efface.create(frame, tmp_path / "x.efface", **{**options, "model": "ridge", "target": "a"})
+
+
+def test_networks_are_made_and_forget(tmp_path):
+    pets = ["the cat sat on the mat", "a dog ran in the park", "my cat purrs", "the dog barks at night"]
+    stocks = ["shares fell on the market", "the bank raised its rates", "market rates rose", "bank shares gained"]
+    texts = [f"{text} {at}" for at in range(6) for text in pets + stocks]
+    frame = pd.DataFrame({"id": [f"d{at}" for at in range(48)], "text": texts, "kind": (["pets"] * 4 + ["stocks"] * 4) * 6})
+    common = {"target": "kind", "id": "id", "text": "text", "seed": 1}
+    tiny = {"hidden": 4, "epochs": 2, "batch_size": 8, "embedding_width": 6, "max_features": 30, "max_tokens": 12, "pooling": "mean"}
+    model = efface.create(frame, tmp_path / "net.efface", model="bilstm", **common, **tiny)
+    summary = model.summary()
+    assert summary["network"]["max_tokens"] == 12 and summary["rows"] == 48
+    assert set(model.predict(frame)) <= {"pets", "stocks"}
+    report = model.forget("d3")
+    assert report.rows == 47
+    assert "encoder_training" in [each["code"] for each in report.evidence.not_covered]
+    assert model.forget("d4", method="retrain").evidence.claim == "exact"
+    sharded = efface.create(frame, tmp_path / "shards.efface", model="lstm", n_shards=2, head="softmax", layers=1, **common, **tiny)
+    assert sharded.forget("d3").evidence.claim == "exact"
+    # The command reads what Python wrote, and the other way round; --replace carries the log over.
+    again = efface.create(frame.iloc[8:], tmp_path / "net.efface", model="bilstm", replace=True, **common, **tiny)
+    assert [each.kind for each in again.receipts()] == ["fit", "forget", "forget", "refit"]
+    for wrong, message in [
+        ({"model": "minilm"}, "folder"),
+        ({"model": "ridge", "hidden": 4}, "hidden is for networks"),
+        ({"model": "bilstm", "head": "tree"}, "'ridge', 'softmax' and None do"),
+        ({"model": "bilstm", "pooling": "sum"}, "'max', 'mean', 'last' and None do"),
+        ({"model": "bilstm", "scale": "standard"}, "a network reads words as they are"),
+        ({"model": "bilstm", "class_weight": "balanced"}, "weights of classes"),
+        ({"model": "bilstm", "alpha": "auto"}, "would train a network anew"),
+        ({"model": "bilstm", "embeddings": tmp_path / "none.txt", "max_features": 9}, "exclude each other"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            efface.create(frame, tmp_path / "wrong.efface", **common, **wrong)
+    with pytest.raises(OSError, match="none.txt"):
+        efface.create(frame, tmp_path / "wrong.efface", model="bilstm", embeddings=tmp_path / "none.txt", **common)
+    assert not (tmp_path / "wrong.efface").exists()
+
+
+@pytest.mark.parametrize("kind", ["pca", "balanced ridge", "balanced naive Bayes"])
+def test_what_changes_for_all_rows_follows_from_kept_sums(kind, tmp_path):
+    random = np.random.default_rng(3)
+    frame = pd.DataFrame(random.normal(size=(200, 4)) * [1, 2, 3, 4], columns=list("abcd"))
+    frame["y"] = frame["a"] - frame["b"] + random.normal(size=200)
+    frame["kind"] = np.where(frame["y"] > 1, "high", "low")
+    frame["id"] = [f"r{at}" for at in range(200)]
+    options = {
+        "pca": {"target": "y", "ignore": ["kind"], "scale": "standard", "pca": 2},
+        "balanced ridge": {"target": "kind", "ignore": ["y"], "model": "ridge_classifier", "class_weight": "balanced"},
+        "balanced naive Bayes": {"target": "kind", "ignore": ["y"], "model": "gaussian_nb", "class_weight": "balanced"},
+    }[kind]
+    model = efface.create(frame, tmp_path / "model.efface", id="id", **options)
+    report = model.forget(["r7", "r11"])
+    assert report.evidence.claim == "exact" and report.evidence.rows_read == 2
+    assert "kept sums" in report.evidence.reason and not report.evidence.not_covered
+    rest = frame.drop([7, 11])
+    fresh = efface.create(rest, tmp_path / "fresh.efface", id="id", **options)
+    assert (model.predict(rest) == fresh.predict(rest)).all() if kind != "pca" else True
+    for name, values in fresh.parameters().items():
+        if name in ("coefficients", "intercept", "means", "variances", "class_prior"):
+            np.testing.assert_allclose(np.array(model.parameters()[name], dtype=float), np.array(values, dtype=float), rtol=1e-10, atol=1e-12)

@@ -1,8 +1,8 @@
 """Whole pipelines that forget, beside scikit-learn's whole pipeline refitted on the rows that are left.
 
-    pipelines.py EFFACE DATA
+    pipelines.py EFFACE DATA [TITLE]
 
-For each pipeline a model is fitted once; then 1, 10 and 100 rows are forgotten one request after the other. After each request the
+With a part of a title, only the pipelines that have it are run. For each pipeline a model is fitted once; then 1, 10 and 100 rows are forgotten one request after the other. After each request the
 answers to all rows that are left are compared with those of scikit-learn's pipeline fitted on these rows.
 """
 
@@ -16,14 +16,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 EFFACE, DATA = sys.argv[1], Path(sys.argv[2])
+WANTED = sys.argv[3] if len(sys.argv) > 3 else ""
 BATCHES = (1, 10, 100)
 
 
@@ -55,6 +57,8 @@ def theirs(pipeline, x, classes):
 
 
 def run(title, table, target, options, make, inputs, classify=False):
+    if WANTED not in title:
+        return
     table = table.reset_index(drop=True)
     table.insert(0, "row", [f"r{at}" for at in range(len(table))])
     classes = sorted(table[target].unique()) if classify else None
@@ -129,6 +133,11 @@ run(
     "California housing: min-max, ridge",
     houses, "median_house_value", ["--scale", "minmax"], numbers(MinMaxScaler), lambda t: t[feature_columns],
 )
+run(
+    "California housing: standard scores, five principal components, ridge",
+    houses, "median_house_value", ["--scale", "standard", "--pca", "5"],
+    numbers(StandardScaler, lambda: PCA(5, svd_solver="full")), lambda t: t[feature_columns],
+)
 made = generated(50_000)
 run(
     "generated: gaps filled, standard scores, levels, ridge",
@@ -152,6 +161,17 @@ run(
     lambda: make_pipeline(
         make_column_transformer((StandardScaler(), measured), (OneHotEncoder(handle_unknown="ignore"), named)),
         LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000, solver="newton-cholesky"),
+    ),
+    lambda t: t[measured + named], classify=True,
+)
+run(
+    "Adult: standard scores, levels, balanced classes, ridge",
+    adult, "income", ["--scale", "standard", "--classify", "--class-weight", "balanced"],
+    lambda: make_pipeline(
+        make_column_transformer(
+            (StandardScaler(), measured), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), named)
+        ),
+        RidgeClassifier(alpha=1.0, solver="cholesky", class_weight="balanced"),
     ),
     lambda t: t[measured + named], classify=True,
 )

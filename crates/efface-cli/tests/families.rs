@@ -266,16 +266,20 @@ fn linear_models_and_naive_bayes_of_counts_are_exported_as_onnx() {
         ("classes", "city --classify"),
         ("counts", "city --model naive-bayes --likelihood multinomial"),
         ("there", "city --model naive-bayes --likelihood bernoulli"),
+        ("numbers", "city --model naive-bayes --likelihood gaussian"),
+        ("rates", "price --model poisson"),
     ] {
         folder.done(&format!("{fit} {options} -o {name}.efface"));
         folder.done(&format!("export {name}.efface --format onnx"));
         let file = std::fs::read(folder.path(&format!("{name}.onnx"))).unwrap();
         let holds = |text: &str| file.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(holds("features") && holds("scores"), "{name}");
-        assert_eq!(holds("classes"), name != "ridge", "{name}");
+        assert_eq!(holds("classes"), !["ridge", "rates"].contains(&name), "{name}");
     }
-    folder.done(&format!("{fit} city --model naive-bayes --likelihood gaussian -o numbers.efface"));
-    folder.fails("export numbers.efface --format onnx", 2, &["and not for Gaussian naive Bayes", "use json"]);
+    folder.done(
+        "fit houses.csv --model kmeans --clusters 2 --id house --ignore owner,city,price -o groups.efface",
+    );
+    folder.fails("export groups.efface --format onnx", 2, &["and not for k-means", "use json"]);
 }
 
 #[test]

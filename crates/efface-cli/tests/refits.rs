@@ -13,6 +13,11 @@ fn a_refit_goes_on_with_the_log_and_refuses_what_was_forgotten() {
     let fit = "fit new.csv --target price --id house --subject owner";
     folder.write("new.csv", HOUSES);
     folder.fails(&format!("{fit} --replace houses.efface"), 5, &["must not come back"]);
+    // Rows that only judge the new model are rows of hers all the same.
+    folder.write("judges.csv", HOUSES);
+    folder.write("others.csv", "house,owner,rooms,price\nn1,eve,2,150\nn2,eve,4,300\nn3,eve,3,250\n");
+    let others = "fit others.csv --target price --id house --subject owner --replace houses.efface";
+    folder.fails(&format!("{others} --test judges.csv"), 5, &["must not come back"]);
     assert_eq!(folder.json("inspect houses.efface --json")["rows"], 5, "nothing changed");
     // Other rows, other columns, another model.
     folder.write(

@@ -86,8 +86,8 @@ pub use operations::report::{
     ChangeReport, ExportedModel, FitReport, ModelSummary, Parameters, Prediction, ReceiptPlace, ScoredRows,
 };
 pub use operations::request::{
-    EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkRequest, RowSelection,
-    ScoringPlan, Sharding, Vectors,
+    EncoderChoice, FitRequest, ForgetOptions, ForgetOrder, ForgetRequest, NetworkName, NetworkOptions,
+    NetworkRequest, RowSelection, ScoringPlan, Sharding, Vectors,
 };
 pub use operations::restore::{RestoreReport, RestoreRequest, restore};
 pub use operations::row_source::{ChosenRows, RecordTable, RowSource, SeveralFiles, SparseRows};

@@ -11,7 +11,10 @@ use efface::{
     BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, PoissonRegression,
     Recipe, Ridge, Softmax,
 };
-use efface_engine::{ClassWeight, Error, FitRequest, RecordTable, Result, RowSource, ScoringPlan, Sharding};
+use efface_engine::{
+    ClassWeight, Error, FitRequest, NetworkName, NetworkOptions, NetworkRequest, Pooling, RecordTable,
+    Result, RowSource, ScoringPlan, Sharding,
+};
 use efface_io::{RowCondition, Source, TableDialect};
 use serde::Deserialize;
 
@@ -76,6 +79,47 @@ pub(crate) struct CreateOptions {
     n_shards: Option<usize>,
     n_slices: usize,
     encrypt: bool,
+    network: NetworkSettings,
+}
+
+/// The settings that only networks have; None is what the network usually has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkSettings {
+    head: Option<HeadWord>,
+    max_tokens: Option<usize>,
+    encoder: Option<PathBuf>,
+    hidden: Option<usize>,
+    layers: Option<usize>,
+    pooling: Option<PoolingWord>,
+    head_width: Option<usize>,
+    embeddings: Option<PathBuf>,
+    embedding_words: Option<PathBuf>,
+    embedding_width: Option<usize>,
+    train_embeddings: Option<bool>,
+    epochs: Option<usize>,
+    batch_size: Option<usize>,
+    learning_rate: Option<f32>,
+    dropout: Option<f32>,
+    validation: Option<f32>,
+    patience: Option<usize>,
+    checkpoint: Option<PathBuf>,
+    n_jobs: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum HeadWord {
+    Ridge,
+    Softmax,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PoolingWord {
+    Mean,
+    Max,
+    Last,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -134,6 +178,7 @@ impl CreateOptions {
             source = source.matching(condition);
         }
         let mut request = FitRequest::new(source);
+        request.network = self.network()?;
         request.scoring = match (&self.test, self.holdout, self.cv) {
             (Some(path), ..) => Some(ScoringPlan::Test(open(path)?.into())),
             (_, Some(share), _) => Some(ScoringPlan::HoldOut { share, seed: self.seed }),
@@ -177,7 +222,57 @@ impl CreateOptions {
         Ok(request)
     }
 
-    /// The model of that name, and the one in its place where a column holds numbers.
+    /// The network of that name; None where the model is none.
+    fn network(&self) -> Result<Option<NetworkRequest>> {
+        let Some(name) = self.network_name() else { return Ok(None) };
+        if self.steps()? != FeatureSteps::default() || self.n_hashed.is_some() || self.vocabulary.is_some() {
+            return Err(Error::Request {
+                what: "a network reads words as they are: steps for features, hashed words and vocabularies are for other models".into(),
+                hint: None,
+            });
+        }
+        let network = &self.network;
+        let options = NetworkOptions {
+            max_tokens: network.max_tokens,
+            encoder: network.encoder.clone(),
+            hidden: network.hidden,
+            layers: network.layers,
+            pooling: network.pooling.map(|pooling| match pooling {
+                PoolingWord::Mean => Pooling::Mean,
+                PoolingWord::Max => Pooling::Max,
+                PoolingWord::Last => Pooling::Last,
+            }),
+            head_width: network.head_width,
+            embeddings: network.embeddings.clone(),
+            embedding_words: network.embedding_words.clone(),
+            embedding_width: network.embedding_width,
+            freeze_embeddings: network.train_embeddings == Some(false),
+            train_embeddings: network.train_embeddings == Some(true),
+            most_words: self.max_features,
+            epochs: network.epochs,
+            batch: network.batch_size,
+            learning_rate: network.learning_rate,
+            dropout: network.dropout,
+            validation: network.validation,
+            patience: network.patience,
+            checkpoint: network.checkpoint.clone(),
+            seed: self.seed,
+            threads: network.n_jobs.unwrap_or(1),
+            in_shards: self.n_shards.is_some(),
+        };
+        options.request(name).map(Some)
+    }
+
+    fn network_name(&self) -> Option<NetworkName> {
+        match self.model.as_str() {
+            "bilstm" => Some(NetworkName::Bilstm),
+            "lstm" => Some(NetworkName::Lstm),
+            "minilm" => Some(NetworkName::Minilm),
+            _ => None,
+        }
+    }
+
+    /// The model of that name, of a network its head, and the one in its place where a column holds numbers.
     fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
         if self.epsilon.is_some() && self.model != "logistic" {
             return Err(Error::Request {
@@ -190,7 +285,13 @@ impl CreateOptions {
         let usual = GaussianNb::default().var_smoothing;
         let gaussian = GaussianNb { var_smoothing: self.smoothing.unwrap_or(usual) };
         let recipe: Recipe = match self.model.as_str() {
-            "ridge" | "ridge_classifier" => {
+            "bilstm" | "lstm" | "minilm" if matches!(self.network.head, Some(HeadWord::Softmax)) => {
+                // Logistic for two classes, softmax for more.
+                let mut logistic = Logistic::new(penalty).intercept(self.fit_intercept);
+                logistic.tolerance = self.tolerance.unwrap_or(logistic.tolerance);
+                logistic.into()
+            }
+            "ridge" | "ridge_classifier" | "bilstm" | "lstm" | "minilm" => {
                 let mut ridge = Ridge::new(penalty).intercept(self.fit_intercept);
                 ridge.tolerance = self.tolerance.unwrap_or(ridge.tolerance);
                 ridge.into()
@@ -232,7 +333,7 @@ impl CreateOptions {
                 return Err(Error::Request {
                     what: format!(
                         "there is no model '{other}'; ridge, ridge_classifier, logistic, softmax, svm, poisson, naive_bayes, gaussian_nb, \
-                         multinomial_nb, complement_nb, bernoulli_nb and kmeans exist"
+                         multinomial_nb, complement_nb, bernoulli_nb, kmeans, bilstm, lstm and minilm exist"
                     ),
                     hint: None,
                 });

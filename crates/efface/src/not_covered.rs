@@ -68,6 +68,8 @@ pub enum NotCovered {
     StorageBlocks,
     /// The units of numeric columns were chosen from all rows.
     ColumnUnits,
+    /// The weights with which a softmax holds the sum over its classes were chosen from all rows.
+    ClassGauge,
     /// The penalty was chosen from all rows, those that are gone included.
     ChosenPenalty,
     /// New rows hold words or levels that the model has no feature for.
@@ -106,6 +108,7 @@ impl NotCovered {
             Self::ForgottenIds,
             Self::StorageBlocks,
             Self::ColumnUnits,
+            Self::ClassGauge,
             Self::ChosenPenalty,
             Self::UnknownNames { names: 2 },
             Self::OlderCopies { copies: 2 },
@@ -120,6 +123,7 @@ impl NotCovered {
             self,
             Self::KeptCurvature
                 | Self::ColumnUnits
+                | Self::ClassGauge
                 | Self::AwaitingSettle { .. }
                 | Self::ForgottenIds
                 | Self::StorageBlocks
@@ -147,6 +151,7 @@ impl NotCovered {
             Self::ForgottenIds => "forgotten_ids",
             Self::StorageBlocks => "storage_blocks",
             Self::ColumnUnits => "column_units",
+            Self::ClassGauge => "class_gauge",
             Self::ChosenPenalty => "chosen_penalty",
             Self::UnknownNames { .. } => "unknown_names",
             Self::OlderCopies { .. } => "older_copies",
@@ -256,6 +261,10 @@ impl fmt::Display for NotCovered {
             Self::ColumnUnits => f.write_str(
                 "the units in which columns are computed (a power of two each, and an origin near the mean where it dwarfs \
                  the spread): they were chosen at the last fit, and no prediction depends on them",
+            ),
+            Self::ClassGauge => f.write_str(
+                "the weights with which a softmax holds the sum of its coefficients over the classes (a power of two for each feature): \
+                 they were chosen at the last fit, and no prediction depends on them",
             ),
             Self::ChosenPenalty => f.write_str(
                 "the penalty λ: it was chosen at fit by how well rows were predicted that are gone now; a new fit chooses anew",

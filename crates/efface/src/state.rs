@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::family::Family;
+use crate::not_covered::NotCovered;
 
 /// More levels than any head has; deeper nesting would only exhaust the stack.
 const DEPTH: usize = 32;
@@ -87,12 +88,16 @@ impl ModelState {
         WORKING_ARRAYS.contains(&name)
     }
 
-    /// Whether the model computes columns in units that were read off its rows, or holds them with weights that were.
-    pub fn is_scaled(&self) -> bool {
+    /// What the model computes with that was read off its rows, and that no answer depends on: units of columns, and the weights with
+    /// which a softmax holds the sum over its classes.
+    pub fn read_off_rows(&self) -> Vec<NotCovered> {
         let array = |name| self.numbers(name).map(Vec::as_slice).unwrap_or_default();
         let [units, gauge] = UNIT_ARRAYS.map(array);
         // Units come with an origin, and there are none where columns are taken as given; a gauge of 1 says nothing of the rows.
-        !units.is_empty() || gauge.iter().any(|value| *value != 1.0)
+        let has_units = !units.is_empty();
+        let has_gauge = gauge.iter().any(|value| *value != 1.0);
+        let found = [(has_units, NotCovered::ColumnUnits), (has_gauge, NotCovered::ClassGauge)];
+        found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, what)| what).collect()
     }
 
     pub(crate) fn put_numbers(&mut self, name: &str, values: Vec<f64>) {

@@ -98,7 +98,7 @@ pub(crate) enum ExportFormat {
     Json,
     Safetensors,
     Npz,
-    /// A network with its encoder, a linear model, or naive Bayes of counts
+    /// A network with its encoder, a linear model, or naive Bayes
     Onnx,
 }
 

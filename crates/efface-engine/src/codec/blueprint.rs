@@ -261,13 +261,25 @@ pub(crate) fn class_key(text: &str) -> String {
     text.to_owned()
 }
 
+/// Whether a cell is a number but for a comma in the place of its point.
+pub(crate) fn has_decimal_comma(cell: &Cell) -> bool {
+    match cell {
+        Cell::Text(text) => text.contains(',') && text.trim().replacen(',', ".", 1).parse::<f64>().is_ok(),
+        Cell::Missing | Cell::Number(_) => false,
+    }
+}
+
 /// The finite number that a target or weight must be.
 pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<fn() -> Hint>) -> Result<f64> {
     let fault = |problem, hint| Error::Cell { line, column: column.into(), problem, hint };
     if matches!(cell, Cell::Missing) {
         return Err(fault("there is no value; every row needs one", None));
     }
-    let value = number(cell).ok_or_else(|| fault("this is not a number", hint.map(|hint| hint())))?;
+    let value = number(cell).ok_or_else(|| {
+        let comma = "if it is written with a decimal comma, as 3,14 is, say so";
+        let hint = if has_decimal_comma(cell) { Some(comma.into()) } else { hint.map(|hint| hint()) };
+        fault("this is not a number", hint)
+    })?;
     if value.is_finite() { Ok(value) } else { Err(fault("this is not a finite number", None)) }
 }
 

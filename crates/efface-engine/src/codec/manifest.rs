@@ -246,7 +246,7 @@ impl Manifest {
 /// order of their names. The arrays are little-endian.
 fn parameters_hash(parts: &[ArrayHead]) -> Hash {
     // Curvature and sums are no parameters; words have no numbers.
-    const OTHERS: [&str; 13] = [
+    const OTHERS: [&str; 14] = [
         "facts",
         "a",
         "a_low",
@@ -260,6 +260,7 @@ fn parameters_hash(parts: &[ArrayHead]) -> Hash {
         "encoder",
         "hessian",
         "gram",
+        "sums",
     ];
     let mut lines: Vec<String> = parts
         .iter()

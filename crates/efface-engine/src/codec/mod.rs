@@ -5,6 +5,7 @@ pub(crate) mod blueprint;
 pub(crate) mod class_weights;
 pub(crate) mod feature_rows;
 pub(crate) mod findings;
+pub(crate) mod kept_sums;
 pub(crate) mod manifest;
 pub(crate) mod model;
 pub(crate) mod network_info;

@@ -2,7 +2,7 @@
 //! of its own, so that scores need not read the large ones.
 
 use crate::file::ModelConnection;
-use efface::features::Encoder;
+use efface::features::{Encoder, KeptSums};
 use efface::models::{ModelScorer, RowsBeside};
 use efface::state::UNIT_ARRAYS;
 use efface::{
@@ -11,6 +11,7 @@ use efface::{
 use efface_nn::NetworkRecipe;
 
 use crate::codec::feature_rows;
+use crate::codec::kept_sums;
 use crate::codec::manifest::{Manifest, ModelHead, StateHead, StateKind};
 use crate::codec::network_info::NetworkInfo;
 use crate::error::{Error, Result};
@@ -50,15 +51,19 @@ pub(crate) fn head(recipe: Recipe, state: StateHead, evidence: &Evidence) -> Mod
     }
 }
 
-/// Writes the large half, and the encoder.
+/// Writes the large half, the encoder, and the sums beside the model, where there are some.
 pub(crate) fn save(
     connection: &ModelConnection,
     state: &ModelState,
     encoder: Option<&Encoder>,
+    sums: Option<&KeptSums>,
     old: &[ArrayHead],
 ) -> std::result::Result<Vec<ArrayHead>, FileFault> {
     let Ok(words) = encoder.map(serde_json::to_vec).transpose() else {
         return damaged("its encoder cannot be written");
+    };
+    let Ok(sums) = sums.map(KeptSums::to_bytes).transpose() else {
+        return damaged("its sums cannot be written");
     };
     let mut list = vec![StoredArray::Bytes(head_name(state.arrays.len()), &state.head)];
     list.extend(state.arrays.iter().map(|(name, array)| match array {
@@ -66,6 +71,7 @@ pub(crate) fn save(
         StateArray::Counts(values) => StoredArray::Counts(name, values),
     }));
     list.extend(words.as_deref().map(|words| StoredArray::Bytes("encoder", words)));
+    list.extend(sums.as_deref().map(|sums| StoredArray::Bytes(kept_sums::ARRAY, sums)));
     parts::save(connection, &list, old)
 }
 
@@ -89,12 +95,12 @@ pub(crate) fn encoder(
     }
 }
 
-/// Whether a stored model computes columns in units that were read off its rows, see [`ModelState::is_scaled`].
-pub(crate) fn scaled(
+/// What a stored model computes with that was read off its rows, see [`ModelState::read_off_rows`].
+pub(crate) fn read_off_rows(
     connection: &ModelConnection,
     manifest: &Manifest,
-) -> std::result::Result<bool, FileFault> {
-    Ok(read_state(connection, manifest, |name| UNIT_ARRAYS.contains(&name))?.is_scaled())
+) -> std::result::Result<Vec<NotCovered>, FileFault> {
+    Ok(read_state(connection, manifest, |name| UNIT_ARRAYS.contains(&name))?.read_off_rows())
 }
 
 /// The stored state, with the arrays that are wanted.
@@ -235,7 +241,11 @@ pub(crate) fn knows_numbers(manifest: &Manifest) -> bool {
 }
 
 /// What a forget cannot take out of a model, or out of the file that keeps it. Some of it may be in the list twice.
-pub(crate) fn left_behind(manifest: &Manifest, encoder: Option<&Encoder>, scaled: bool) -> Vec<NotCovered> {
+pub(crate) fn left_behind(
+    manifest: &Manifest,
+    encoder: Option<&Encoder>,
+    read_off_rows: Vec<NotCovered>,
+) -> Vec<NotCovered> {
     let mut found = manifest.model.left_behind.clone();
     found.extend(encoder.map(Encoder::not_covered).unwrap_or_default());
     found.extend(manifest.network.iter().flat_map(NetworkInfo::not_covered));
@@ -251,8 +261,6 @@ pub(crate) fn left_behind(manifest: &Manifest, encoder: Option<&Encoder>, scaled
     if manifest.forgotten > 0 {
         found.extend([NotCovered::ForgottenIds, NotCovered::StorageBlocks]);
     }
-    if scaled {
-        found.push(NotCovered::ColumnUnits);
-    }
+    found.extend(read_off_rows);
     found
 }

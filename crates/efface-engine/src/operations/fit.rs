@@ -44,6 +44,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
     let scores = scoring::measure(request, &prepared, path, progress)?;
+    let sums = prepared.sums();
     let stored = model::state_head(&prepared.model, &state);
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, .. } = prepared;
     let PreparedModel { network, backbone, penalty, remarks, cut, .. } = prepared;
@@ -78,8 +79,9 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         replaced.carry(connection, &mut manifest)?;
         let lasting = backbone.as_ref().map(|bytes| StoredArray::Bytes("backbone", bytes));
         let lasting = lasting.map(|part| file::parts::save_lasting(connection, part)).transpose()?;
-        manifest.parts = model::save(connection, &state, encoder.as_ref(), lasting.as_slice())?;
-        evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.is_scaled()));
+        manifest.parts =
+            model::save(connection, &state, encoder.as_ref(), sums.as_ref(), lasting.as_slice())?;
+        evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.read_off_rows()));
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
         let first = FirstReceipt { rows: load.leaves, parameters: manifest.parameters(), findings };

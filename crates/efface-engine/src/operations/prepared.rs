@@ -1,11 +1,12 @@
 //! Everything that the file of a new model will hold.
 
-use efface::features::Encoder;
+use efface::features::{Encoder, KeptSums};
 use efface::scores::PenaltyChoice;
 use efface::{Dense, Model, Recipe, Rows};
 
 use super::ingest::RowNames;
 use crate::codec::blueprint::Blueprint;
+use crate::codec::kept_sums;
 use crate::codec::network_info::NetworkInfo;
 use crate::error::Result;
 
@@ -30,6 +31,11 @@ pub(crate) struct PreparedModel {
 }
 
 impl PreparedModel {
+    /// Sums to be kept beside the model, where changes can follow from them.
+    pub(crate) fn sums(&self) -> Option<KeptSums> {
+        kept_sums::of_rows(&self.rows, self.encoder.as_ref(), &self.blueprint, &self.model)
+    }
+
     /// A model whose rows are in its file already.
     pub(crate) fn without_rows(
         blueprint: Blueprint,

@@ -43,6 +43,8 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     let state = model::settle(&mut prepared.model, &mut evidence)?;
     prepared.recipe = prepared.recipe.as_kept_by(&prepared.model);
     let scores = scoring::measure(request, &prepared, path, progress)?;
+    let judging = scoring::judging_names(request, &prepared, path, progress)?;
+    let sums = prepared.sums();
     let PreparedModel { blueprint, encoder, rows, words, names, recipe, model, .. } = prepared;
     let PreparedModel { penalty, remarks, cut, network, backbone, .. } = prepared;
     progress.finish();
@@ -52,6 +54,8 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
     let rows = ArrivingRows { rows, names, words, unknown: 0 };
     check_names(&change.manifest, request)?;
     returning::check_row_names(&change, &rows.names)?;
+    // Rows that only judge the model are held against the list too: it is a use of them all the same.
+    judging.map_or(Ok(()), |names| returning::check_row_names(&change, &names))?;
     if change.manifest.blueprint.shape() == blueprint.shape() {
         returning::check_content(&change, &rows, &[])?;
     }
@@ -70,6 +74,7 @@ pub fn refit(request: &FitRequest, path: &Path, progress: &dyn Progress) -> Resu
         penalty,
         network,
         backbone,
+        sums,
         first_row,
     };
     let planned = change.refit(new)?;

@@ -9,7 +9,7 @@ use efface::features::{Cell, Encoder};
 use efface::models::{self, ScoreKind};
 use efface::scores::{ScoreTally, probabilities};
 
-use super::ingest::{self, EncodedExample, ExampleContent, FeatureTable, ReadPurpose, RowReader};
+use super::ingest::{self, EncodedExample, ExampleContent, FeatureTable, ReadPurpose, RowNames, RowReader};
 use super::naming::output_names;
 use super::open_model::{ModelSnapshot, OpenModel};
 use super::prepared::PreparedModel;
@@ -154,6 +154,22 @@ impl Scorer {
         }
         let found = self.score(&rows, ReadPurpose::Evaluate, progress, &mut |_| Ok(()))?;
         if found.rows == 0 { Err(rows.no_rows()) } else { Ok(found) }
+    }
+
+    /// The ids and persons of rows to judge a model by, as far as they are named.
+    pub(crate) fn names(&self, rows: &RowSource, progress: &dyn Progress) -> Result<RowNames> {
+        let loaded = &*self.loaded;
+        let reader = RowReader::new(loaded.texts.as_ref(), loaded.encoder.as_ref());
+        let mut names = RowNames { ids: Vec::new(), subjects: Vec::new(), span: 0 };
+        let mut note = |example: EncodedExample<'_>| {
+            names.ids.extend(example.id.clone());
+            if example.id.is_some() {
+                names.subjects.push(example.subject);
+            }
+            Ok(())
+        };
+        ingest::each(rows, &loaded.blueprint, reader, ReadPurpose::Evaluate, progress, &mut note)?;
+        Ok(names)
     }
 
     fn score(

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use efface::scores::{QualityScores, ScoreTally};
 
+use super::ingest::RowNames;
 use super::naming::output_names;
 use super::prepare::prepare;
 use super::prepared::PreparedModel;
@@ -87,6 +88,23 @@ pub(crate) fn measure(
     }
     found.extend(left_out(prepared)?);
     Ok(found)
+}
+
+/// The names of rows that judge a model and do not train it; None where there are none.
+pub(crate) fn judging_names(
+    request: &FitRequest,
+    prepared: &PreparedModel,
+    path: &Path,
+    progress: &dyn Progress,
+) -> Result<Option<RowNames>> {
+    let rows = match &request.scoring {
+        Some(ScoringPlan::Test(rows)) => rows.clone(),
+        Some(ScoringPlan::HoldOut { share, seed }) => {
+            request.source.chosen(RowChoice::Drawn(drawn(request, *seed, 0.0, *share)))
+        }
+        Some(ScoringPlan::CrossValidation { .. }) | None => return Ok(None),
+    };
+    Scorer::of_prepared(prepared, path)?.names(&rows, progress).map(Some)
 }
 
 /// The scores of a model on rows, which must have some.

@@ -18,23 +18,24 @@ use crate::ledger::copies;
 pub(crate) fn summary(model: &OpenModel) -> Result<ModelSummary> {
     let _transaction = model.store.begin(false)?;
     let ModelSnapshot { manifest, encoder } = model.snapshot()?;
-    let (subjects, scaled) = model.store.with(|connection| {
+    let (subjects, read_off_rows) = model.store.with(|connection| {
         let subjects = match &manifest.blueprint.subject {
             Some(_) => manifest.directory(connection).subjects()?,
             None => 0,
         };
-        let scaled = match model::scaled(connection, &manifest) {
+        let read_off_rows = match model::read_off_rows(connection, &manifest) {
             // What the file holds is told without the key of an encrypted one.
-            Err(FileFault::Sealed) => false,
-            scaled => scaled?,
+            Err(FileFault::Sealed) => Vec::new(),
+            found => found?,
         };
-        Ok((subjects, scaled))
+        Ok((subjects, read_off_rows))
     })?;
     let exports = model.store.with(|connection| copies::count(connection))?;
     let path = model.store.path();
     let encrypted = model.store.key_check()?.is_some();
     let file_bytes = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?.len();
-    let left: LeftBehind = model::left_behind(&manifest, encoder.as_ref(), scaled).into_iter().collect();
+    let left: LeftBehind =
+        model::left_behind(&manifest, encoder.as_ref(), read_off_rows).into_iter().collect();
     let feature_columns = feature_columns(&manifest.blueprint, encoder.as_ref());
     let feature_expansion = encoder.as_ref().and_then(Encoder::describe_expansion);
     let features = match &feature_expansion {

@@ -49,6 +49,8 @@ pub enum OnnxActivation {
     Softmax,
     /// A probability each.
     Sigmoid,
+    /// A rate each.
+    Exp,
 }
 
 /// A linear map of the features and what follows it.
@@ -76,13 +78,56 @@ impl OnnxHead<'_> {
     /// Adds the head after `features` of this width.
     pub(super) fn add(&self, graph: &mut OnnxGraph, width: usize) -> OnnxResult<()> {
         let scores = self.linear.add(graph, "head", "features", width)?;
+        self.activation.add(graph, &scores, self.linear.outputs)
+    }
+}
+
+impl OnnxActivation {
+    /// Adds what becomes of `scores`, so many of them, as the output of the graph.
+    fn add(self, graph: &mut OnnxGraph, scores: &str, outputs: usize) -> OnnxResult<()> {
         let axis = [("axis", NodeAttribute::Int(-1))];
-        match self.activation {
-            OnnxActivation::None => graph.named("Identity", &[&scores], &[], &["scores"])?,
-            OnnxActivation::Softmax => graph.named("Softmax", &[&scores], &axis, &["scores"])?,
-            OnnxActivation::Sigmoid => graph.named("Sigmoid", &[&scores], &[], &["scores"])?,
+        match self {
+            Self::None => graph.named("Identity", &[scores], &[], &["scores"])?,
+            Self::Softmax => graph.named("Softmax", &[scores], &axis, &["scores"])?,
+            Self::Sigmoid => graph.named("Sigmoid", &[scores], &[], &["scores"])?,
+            Self::Exp => graph.named("Exp", &[scores], &[], &["scores"])?,
         }
-        graph.output("scores", &[TensorDim::Named("batch"), TensorDim::Fixed(self.linear.outputs)])
+        graph.output("scores", &[TensorDim::Named("batch"), TensorDim::Fixed(outputs)])
+    }
+}
+
+/// Scores that are quadratic in the features: z²S + zW + b with z = x − centre, as normal densities are.
+#[derive(Debug, Clone, Copy)]
+pub struct OnnxQuadratic<'a> {
+    /// What features are measured from.
+    pub centre: &'a [f32],
+    /// S, a row per input.
+    pub squares: &'a [f32],
+    /// W and b.
+    pub linear: OnnxLinear<'a>,
+    /// What follows.
+    pub activation: OnnxActivation,
+}
+
+impl OnnxQuadratic<'_> {
+    /// The whole of it, from `features` to `scores`.
+    pub fn model(&self) -> OnnxResult<OnnxModel> {
+        let OnnxLinear { inputs, outputs, .. } = self.linear;
+        let mut graph = OnnxGraph::new("head");
+        graph.input(
+            "features",
+            ElementType::Float,
+            &[TensorDim::Named("batch"), TensorDim::Fixed(inputs)],
+        )?;
+        let centre = graph.weights("head.centre", &[inputs], self.centre)?;
+        let squares = graph.weights("head.squares", &[inputs, outputs], self.squares)?;
+        let z = graph.node("Sub", &["features", &centre], &[])?;
+        let square = graph.node("Mul", &[&z, &z], &[])?;
+        let square = graph.node("MatMul", &[&square, &squares], &[])?;
+        let linear = self.linear.add(&mut graph, "head", &z, inputs)?;
+        let scores = graph.node("Add", &[&square, &linear], &[])?;
+        self.activation.add(&mut graph, &scores, outputs)?;
+        Ok(graph.finish())
     }
 }
 

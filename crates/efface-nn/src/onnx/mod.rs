@@ -22,5 +22,5 @@ mod proto;
 pub use bert::{BertLayer, OnnxBert};
 pub use error::{OnnxError, OnnxResult};
 pub use graph::OnnxModel;
-pub use head::{OnnxActivation, OnnxHead, OnnxLinear, OnnxNorm, WeightOrder};
+pub use head::{OnnxActivation, OnnxHead, OnnxLinear, OnnxNorm, OnnxQuadratic, WeightOrder};
 pub use lstm::{LstmLayer, OnnxLstm, OnnxPooling, OnnxProjection, OnnxSquash, TextLstm};

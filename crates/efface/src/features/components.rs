@@ -25,10 +25,17 @@ const EQUAL_SHARE: f64 = 1e-6;
 const BLOCK: usize = 256;
 
 /// What the rows say of the directions.
-struct DirectionSums {
-    mean: Vec<f64>,
+pub(super) struct DirectionSums {
+    pub(super) mean: Vec<f64>,
     /// The products of all features about the origin; the lower triangle.
-    products: Mat<f64>,
+    pub(super) products: Mat<f64>,
+}
+
+/// The first directions.
+pub(super) struct FoundDirections {
+    pub(super) components: FeatureComponents,
+    /// By how much the rows vary less along the next direction than along the last of them.
+    pub(super) gap: f64,
 }
 
 impl Encoder {
@@ -54,17 +61,23 @@ impl Encoder {
         };
         let mut map = columns.unwrap_or_else(|| self.map.clone());
         map.components = None;
-        let mut plain = self.clone();
-        plain.steps.expansion = FeatureExpansion::None;
-        plain.adopt(map.clone())?;
+        let plain = self.in_columns(map.clone())?;
         let width = plain.width();
         if width > MOST_PRODUCTS {
             return Err(FeatureError::TooManyProducts { features: width, limit: MOST_PRODUCTS });
         }
         let sums = plain.direction_sums(rows, centred);
-        map.components = Some(plain.directions(&sums, count, at_fit)?);
+        map.components = Some(plain.directions(&sums, count, at_fit)?.components);
         self.components_waiting = false;
         Ok((map != self.map).then_some(map))
+    }
+
+    /// An encoder of the same columns that ends with their features.
+    pub(super) fn in_columns(&self, columns: FeatureMap) -> Result<Self, FeatureError> {
+        let mut plain = self.clone();
+        plain.steps.expansion = FeatureExpansion::None;
+        plain.adopt(FeatureMap { components: None, ..columns })?;
+        Ok(plain)
     }
 
     /// The sums over the rows, in whichever way is cheaper for rows like these.
@@ -114,12 +127,12 @@ impl Encoder {
         DirectionSums { mean, products }
     }
 
-    fn directions(
+    pub(super) fn directions(
         &self,
         sums: &DirectionSums,
         count: usize,
         at_fit: bool,
-    ) -> Result<FeatureComponents, FeatureError> {
+    ) -> Result<FoundDirections, FeatureError> {
         let width = self.width();
         let Some((values, vectors)) = symmetric_eigen(sums.products.as_ref(), Par::Seq) else {
             return Err(FeatureError::NoDirections);
@@ -149,7 +162,7 @@ impl Encoder {
                 found.origin[rank] -= sign * value * sums.mean[feature];
             }
         }
-        Ok(found)
+        Ok(FoundDirections { components: found, gap: value(count - 1) - value(count) })
     }
 }
 

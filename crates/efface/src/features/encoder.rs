@@ -258,6 +258,12 @@ impl Encoder {
         Ok(())
     }
 
+    /// Whether a map that was stored apart can be of these columns.
+    pub(super) fn takes(&self, map: &FeatureMap) -> bool {
+        self.columns.len() == map.columns.len()
+            && self.columns.iter().zip(&map.columns).all(|(column, map)| fits(column, map))
+    }
+
     /// The columns of the table that became features.
     pub fn columns(&self) -> &[FeatureColumn] {
         &self.columns
@@ -373,10 +379,14 @@ impl Encoder {
 
     /// Whether feature rows are mostly zeros: there are words, or more than 64 features are levels.
     pub fn is_sparse(&self) -> bool {
+        !self.expansion.is_dense() && self.has_sparse_columns()
+    }
+
+    /// Whether the features of the columns themselves are mostly zeros, whatever is made of them all.
+    pub fn has_sparse_columns(&self) -> bool {
         let is_names = |map: &&ColumnMap| matches!(map, ColumnMap::Names { .. });
         let levels: usize = self.map.columns.iter().filter(is_names).map(ColumnMap::width).sum();
-        !self.expansion.is_dense()
-            && (levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text))
+        levels > MANY_LEVELS || self.columns.iter().any(FeatureColumn::is_text)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Encoder, FeatureError, FeatureExpansion};
 
 impl Encoder {
     /// The number of features of the columns themselves, erased ones included.
-    pub(super) fn column_width(&self) -> usize {
+    pub fn column_width(&self) -> usize {
         self.offsets.last().map_or(0, |&width| width as usize)
     }
 

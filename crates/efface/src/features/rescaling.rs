@@ -48,10 +48,29 @@ impl Encoder {
         if self.steps.expansion != FeatureExpansion::None {
             return None;
         }
+        self.rescaled_columns(&before.map, map, |at| self.has_gaps(at) || before.has_gaps(at))
+    }
+
+    /// The same from the columns of a map that rows are summed in, whatever is made of them all afterwards. Rows that are gone have
+    /// left the sums as they came, so that their gaps do not matter.
+    pub(super) fn rescaling_from(
+        &self,
+        reference: &FeatureMap,
+        map: &FeatureMap,
+    ) -> Option<RescaledFeatures> {
+        self.rescaled_columns(reference, map, |at| self.has_gaps(at))
+    }
+
+    fn rescaled_columns(
+        &self,
+        before: &FeatureMap,
+        map: &FeatureMap,
+        has_gaps: impl Fn(usize) -> bool,
+    ) -> Option<RescaledFeatures> {
         let mut columns = Vec::with_capacity(map.columns.len());
-        let mut features = Vec::with_capacity(before.width());
-        for (at, (old, new)) in before.map.columns.iter().zip(&map.columns).enumerate() {
-            let has_gaps = self.has_gaps(at) || before.has_gaps(at);
+        let mut features = Vec::new();
+        for (at, (old, new)) in before.columns.iter().zip(&map.columns).enumerate() {
+            let has_gaps = has_gaps(at);
             columns.push(self.rescaled_column(old, new, has_gaps, &mut features)?);
         }
         Some(RescaledFeatures { map: FeatureMap { columns, components: None }, features })

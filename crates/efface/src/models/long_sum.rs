@@ -15,6 +15,9 @@ const LARGEST: f64 = 1e60;
 /// Below this size the error of a product may itself fall out of the range of f64.
 const TINY: f64 = 1e-280;
 
+/// What a factor in two words can lose of a sum.
+const SCALE_ROUNDING: f64 = 1.0 / (1u128 << 99) as f64;
+
 /// A value kept as `high + low`, where `high` is the value rounded to f64.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct LongSum {
@@ -75,6 +78,14 @@ impl LongSum {
         let (product, rest) = two_product(self.high, other.high);
         let (high, low) = two_sum(product, rest + (self.high * other.low + self.low * other.high));
         Self { high, low }
+    }
+
+    /// Multiplies by a/b; returns how much may be lost.
+    pub(crate) fn scale(&mut self, a: f64, b: f64) -> f64 {
+        let ratio = a / b;
+        let rest = (-ratio).mul_add(b, a) / b;
+        *self = self.times(Self { high: ratio, low: rest });
+        self.high.abs() * SCALE_ROUNDING
     }
 
     /// The difference, to about 2⁻¹⁰⁴ of the larger.

@@ -67,9 +67,18 @@ impl Stop {
         }
     }
 
-    /// Another part of a single pass is done.
+    /// Another part of a single pass is done, as a share of all work.
     pub(crate) fn note_part(&self, part: f64) {
+        self.0.passes.fetch_max(1, Ordering::Relaxed);
         self.raise_share(self.progress().share + part);
+    }
+
+    /// So many passes were made, and so much of the work is done, as far as can be told.
+    pub(crate) fn note_passes(&self, passes: u64, share: f64) {
+        self.0.passes.fetch_max(passes, Ordering::Relaxed);
+        if share.is_finite() {
+            self.raise_share(share);
+        }
     }
 
     /// A gradient may rise for a step, and threads may overtake each other; what is told only grows.

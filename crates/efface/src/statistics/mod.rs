@@ -252,6 +252,31 @@ impl LinearStatistics {
         Ok(())
     }
 
+    /// Keeps nothing of rows that came and went but how well sums are rounded that were at most as large as `before`, and clears columns
+    /// that no row has any more. Whoever settles counts what changes round by himself.
+    pub(crate) fn settle(&mut self, before: &[f64]) {
+        if let SumsBody::Rounded(sums) = &mut self.body {
+            sums.settle(before, &self.support);
+        }
+    }
+
+    /// Σw z̃² of every column, the constant first, as far as it matters to rounding.
+    pub(crate) fn reach(&self) -> Vec<f64> {
+        match &self.body {
+            SumsBody::Rounded(sums) => sums.reach.clone(),
+            SumsBody::Exact(_) => vec![0.0; self.spec.width() + 1],
+        }
+    }
+
+    /// The sums of the same rows, each counted `factor` times.
+    pub(crate) fn times(&self, factor: f64) -> Self {
+        let mut scaled = self.clone();
+        if let SumsBody::Rounded(sums) = &mut scaled.body {
+            sums.scale(factor);
+        }
+        scaled
+    }
+
     /// Means and products about the means, for a model.
     pub(crate) fn moments(&self) -> CentredMoments {
         let mut moments = match &self.body {

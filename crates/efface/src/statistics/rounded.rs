@@ -120,7 +120,9 @@ impl RoundedSums {
             DoubleWord { high, low }
         }));
         for j in 0..delta.len() {
-            self.reach[j] += other.reach[j];
+            // What the other sums have rounded by is carried along with them.
+            let moved = other.reach[j].sqrt() + delta[j].value().abs() * other.reach[0].sqrt();
+            self.reach[j] += moved * moved;
             for i in j..delta.len() {
                 let mut moved = entry(i, j);
                 if j == 0 {
@@ -133,6 +135,39 @@ impl RoundedSums {
                 let sum = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] }.plus(moved);
                 self.high[(i, j)] = sum.high;
                 self.low[(i, j)] = sum.low;
+            }
+        }
+    }
+
+    /// Replaces what is known of rows that came and went by the size of the sums as they are, or as they were `before` where that is more, up to the
+    /// next power of two: so much tells how well they are rounded, and nothing of a row that left. Columns that no row has any more are 0.
+    pub(super) fn settle(&mut self, before: &[f64], support: &[u64]) {
+        for (feature, _) in support.iter().enumerate().filter(|(_, rows)| **rows == 0) {
+            let at = feature + 1;
+            if self.origin.get(feature).is_some_and(|origin| *origin == 0.0) {
+                for matrix in [&mut self.high, &mut self.low] {
+                    matrix.col_as_slice_mut(at)[at..].fill(0.0);
+                    (0..at).for_each(|column| matrix[(at, column)] = 0.0);
+                }
+            }
+        }
+        for (at, reach) in self.reach.iter_mut().enumerate() {
+            let size = self.high[(at, at)].max(0.0) * (1.0 + 1e-9);
+            *reach = match size.max(before[at]) {
+                size if size > 0.0 => size.log2().ceil().clamp(-1000.0, 1000.0).exp2(),
+                _ => 0.0,
+            };
+        }
+    }
+
+    /// Counts every row `factor` times.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.reach.iter_mut().for_each(|reach| *reach *= factor);
+        for j in 0..self.high.ncols() {
+            for i in j..self.high.nrows() {
+                let scaled = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] }.times(factor);
+                self.high[(i, j)] = scaled.high;
+                self.low[(i, j)] = scaled.low;
             }
         }
     }

@@ -118,11 +118,7 @@ fn check_log(overwriting: &OverwriteArguments, output: &Path, terminal: &Termina
         "{} holds a log of {receipts} and {forgotten}; a new fit over it ends the log and removes the key that signs it",
         output.display()
     );
-    let keeps = match summary.network {
-        Some(_) => String::new(),
-        None => format!("--replace {} keeps both; ", output.display()),
-    };
-    let hint = format!("{keeps}--discard-log gives them up");
+    let hint = format!("--replace {} keeps both; --discard-log gives them up", output.display());
     Err(Failure::refused(what).hint(hint))
 }
 

@@ -41,6 +41,7 @@ impl<'a> AppliedChange<'a> {
         let store = opened.store();
         let manifest = &mut opened.manifest;
         let encoder = opened.encoder.as_ref();
+        let sums = opened.sums.as_ref();
         let scrubbed = matches!(form, StoredForm::Settled(_));
         let waited: Vec<u64> = scrubbing.iter().flat_map(|queue| queue.rows.keys().copied()).collect();
         let mut come = Vec::new();
@@ -75,7 +76,7 @@ impl<'a> AppliedChange<'a> {
                         file::compact(connection)?;
                         manifest.husks = 0;
                     }
-                    manifest.parts = model::save(connection, state, encoder, &manifest.parts)?;
+                    manifest.parts = model::save(connection, state, encoder, sums, &manifest.parts)?;
                 }
                 StoredForm::Deferred(deferred) => {
                     let DeferredModel { theta, head } = deferred;

@@ -1,10 +1,14 @@
 //! Features that follow from the rows. Where rows that come or go make them others, all parameters of the model stand for other
 //! features. Where these differ in scale and origin alone, the sums that ridge keeps follow by algebra; otherwise the model is
-//! fitted anew on the features of the rows that are then there.
+//! fitted anew on the features of the rows that are then there. Components, and weights of classes, follow from sums that are kept
+//! beside the model, and so does a ridge model of them.
 
 use std::collections::HashSet;
 
-use efface::features::{Encoder, FeatureMap, RescaledFeatures, UnknownName};
+use efface::features::{
+    Encoder, FeatureMap, FeatureMoments, FollowedSums, KeptSums, RescaledFeatures, UnknownName,
+};
+use efface::models::ClassReweighting;
 use efface::{
     Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore, Rows,
     ShardRecipe, Sisa, Stop,
@@ -13,6 +17,7 @@ use efface::{
 use super::opened::OpenedChange;
 use crate::codec::class_weights::AppliedClassWeights;
 use crate::codec::feature_rows::{FeatureRows, features};
+use crate::codec::kept_sums;
 use crate::error::Result;
 use crate::operations::ingest;
 use crate::operations::row_source::RowSource;
@@ -62,6 +67,8 @@ impl<'a> OpenedChange<'a> {
             return Ok(None);
         }
         let reweighted = self.reweighted(gone, new)?;
+        let sums = self.changed_sums(gone, new)?;
+        let mut followed = None;
         let mut encoder = self.encoder.clone();
         let mut after: Option<Rows> = None;
         let mut map = None;
@@ -84,7 +91,15 @@ impl<'a> OpenedChange<'a> {
                 reason: format!("{error}; the model stays as it was"),
             };
             map = encoder.follow(allow_unused).map_err(refused)?;
-            if encoder.has_components() {
+            if let Some(sums) = sums.as_ref().filter(|_| *method != Method::Retrain) {
+                let weights = reweighted.as_ref().or(self.manifest.blueprint.class_weights.as_ref());
+                let weights =
+                    weights.filter(|_| sums.groups() > 1).map_or(&[][..], |applied| &applied.weights);
+                followed = sums.follow(encoder, map.clone(), weights).map_err(refused)?;
+            }
+            if let Some(FollowedSums { map: found, .. }) = &followed {
+                map = Some(found.clone());
+            } else if encoder.has_components() {
                 let rows = match after {
                     Some(rows) => rows,
                     None => self.rows_after(gone, new)?,
@@ -93,7 +108,32 @@ impl<'a> OpenedChange<'a> {
                 after = Some(rows);
             }
         }
-        if map.is_none() && reweighted.is_none() {
+        if let (Some(counted), Some(FollowedSums { map, moments })) = (&encoder, &followed)
+            && let Some(mut outcome) = self.summed(moments, sums.as_ref())?
+            && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
+        {
+            let mut encoder = counted.clone();
+            encoder.adopt(map.clone())?;
+            outcome.evidence.forgotten = gone.len();
+            outcome.evidence.learned = arriving;
+            outcome.evidence.rows_read = gone.len() + arriving + after.as_ref().map_or(0, RowStore::len);
+            self.manifest.blueprint.class_weights =
+                reweighted.or(self.manifest.blueprint.class_weights.take());
+            self.renewed = Some(encoder);
+            self.sums = sums;
+            return Ok(Some(outcome));
+        }
+        if *method != Method::Retrain
+            && map.is_none()
+            && let Some(weights) = &reweighted
+            && let Some(outcome) = self.reweighed(weights, gone, new)?
+            && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
+        {
+            self.manifest.blueprint.class_weights = reweighted;
+            self.renewed = after.and(encoder);
+            return Ok(Some(outcome));
+        }
+        if map.is_none() && reweighted.is_none() && sums.is_none() {
             // Extremes and components that had to be looked for are kept, although they are the old ones.
             self.renewed = after.and(encoder);
             return Ok(None);
@@ -119,12 +159,88 @@ impl<'a> OpenedChange<'a> {
         }
         self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
         progress.start("fitting anew", None);
-        let fitted = self.fitted(encoder.as_ref(), &after.watched(&Stop::default()), progress);
+        let after = after.watched(&Stop::default());
+        let fitted = self.fitted(encoder.as_ref(), &after, progress);
         progress.finish();
         let mut outcome = fitted?;
         outcome.evidence.forgotten = gone.len();
         outcome.evidence.learned = arriving;
+        let has_components = encoder.as_ref().is_some_and(Encoder::has_components);
+        if followed.is_some() && has_components {
+            outcome.evidence.reason = Some(
+                "components of the features follow from kept sums and are others after this change; the model was fitted anew on them, \
+                 for which every row was read"
+                    .into(),
+            );
+        }
+        // A model that could follow from sums and did not, because they are rounded too much, gets new ones.
+        self.sums = match followed {
+            Some(_) if !kept_sums::follows_sums(&outcome.model) => sums,
+            _ => kept_sums::of_rows(&after, encoder.as_ref(), &self.manifest.blueprint, &outcome.model),
+        };
         self.renewed = encoder;
+        Ok(Some(outcome))
+    }
+
+    /// The sums beside the model once the rows `gone` have left and `new` ones joined; None where there are none that could follow.
+    fn changed_sums(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Option<KeptSums>> {
+        // Sums that are stored while rows wait to be folded out still hold those rows.
+        let (Some(encoder), None) = (&self.encoder, &self.manifest.waiting) else { return Ok(None) };
+        let Some(sums) = self.store().with(|connection| kept_sums::load(connection, &self.manifest))? else {
+            return Ok(None);
+        };
+        let rows = self.rows();
+        Ok(kept_sums::changed(sums, encoder, &self.manifest.blueprint, (&rows, gone), new))
+    }
+
+    /// The model of these products, where it follows from them.
+    fn summed(&self, moments: &FeatureMoments, sums: Option<&KeptSums>) -> Result<Option<Outcome<Model>>> {
+        let blueprint = &self.manifest.blueprint;
+        let is_weighed = blueprint.class_weights.is_none()
+            || sums.is_some_and(|sums| Some(sums.groups()) == blueprint.class_count());
+        let has_weights = blueprint.weight.is_some() && sums.is_none_or(|sums| !sums.is_weighted());
+        if self.manifest.model.recipe.family() != Family::Ridge || !is_weighed || has_weights {
+            return Ok(None);
+        }
+        let model = self.current_model()?;
+        let Some(ridge) = model.get::<RidgeModel>() else { return Ok(None) };
+        let Some(Outcome { model, mut evidence }) = ridge.with_moments(moments)? else { return Ok(None) };
+        evidence.reason = Some(
+            "components of the features, or weights of classes, follow from the rows and are others after this change; they and the model \
+             were worked out from kept sums"
+                .into(),
+        );
+        Ok(Some(Outcome { model: Model::new(model), evidence }))
+    }
+
+    /// The model whose classes have other weights, where its sums tell it without the rows.
+    fn reweighed(
+        &self,
+        weights: &AppliedClassWeights,
+        gone: &[RowId],
+        new: Option<&Rows>,
+    ) -> Result<Option<Outcome<Model>>> {
+        let Some(before) = &self.manifest.blueprint.class_weights else { return Ok(None) };
+        let pairs: Vec<(f64, f64)> =
+            before.weights.iter().copied().zip(weights.weights.iter().copied()).collect();
+        let mut blueprint = self.manifest.blueprint.clone();
+        blueprint.class_weights = Some(weights.clone());
+        let encoder = self.encoder.as_ref();
+        let new = new.map(|new| features(new, encoder, &blueprint)).transpose()?;
+        let change = ClassReweighting {
+            weights: &pairs,
+            have_weights: blueprint.weight.is_some(),
+            rows: &FeatureRows::new(self.rows(), encoder, &blueprint),
+            gone,
+            new: new.as_deref(),
+        };
+        let Some(outcome) = self.current_model()?.reweighted(&change) else { return Ok(None) };
+        let mut outcome = outcome?;
+        outcome.evidence.reason = Some(
+            "weights of classes follow from the rows and are others after this change; the kept sums of each class were multiplied by \
+             what they count for now"
+                .into(),
+        );
         Ok(Some(outcome))
     }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use efface::features::Encoder;
+use efface::features::{Encoder, KeptSums};
 use efface::{Model, NotCovered, RowId, Rows};
 use efface_receipt::{CommitmentSalt, ReceiptSigner, Time};
 
@@ -41,6 +41,8 @@ pub(crate) struct OpenedChange<'a> {
     pub(crate) encoder: Option<Encoder>,
     /// The encoder as it is after the change, where rows had to be read for it.
     pub(super) renewed: Option<Encoder>,
+    /// Sums beside the model as they are after the change. Where none are put down here, the file keeps none.
+    pub(super) sums: Option<KeptSums>,
     /// Whether it may write; if not, it is a dry run or an audit.
     pub(super) writes: bool,
     names: OnceCell<CommitmentSalt>,
@@ -65,6 +67,7 @@ impl<'a> OpenedChange<'a> {
             manifest,
             encoder,
             renewed: None,
+            sums: None,
             writes: write,
             names,
         })
@@ -114,8 +117,8 @@ impl<'a> OpenedChange<'a> {
 
     /// What a forget cannot take out of the model as it is, or out of its file.
     pub(crate) fn left_behind(&self) -> Result<Vec<NotCovered>> {
-        let scaled = self.store().with(|connection| model::scaled(connection, &self.manifest))?;
-        Ok(model::left_behind(&self.manifest, self.encoder.as_ref(), scaled))
+        let read_off = self.store().with(|connection| model::read_off_rows(connection, &self.manifest))?;
+        Ok(model::left_behind(&self.manifest, self.encoder.as_ref(), read_off))
     }
 
     /// The numbers of the rows of these ids, all of which must be in the model.

@@ -114,17 +114,21 @@ impl<'a> PlannedChange<'a> {
             StoredForm::Deferred(_) => opened.manifest.model.state.clone(),
         };
         opened.update_manifest(stored, &evidence, forgotten);
-        let scaled = match &form {
-            StoredForm::Settled(state) => state.is_scaled(),
+        let read_off_rows = match &form {
+            StoredForm::Settled(state) => state.read_off_rows(),
             StoredForm::Deferred(_) => {
-                opened.store().with(|connection| model::scaled(connection, &opened.manifest))?
+                opened.store().with(|connection| model::read_off_rows(connection, &opened.manifest))?
             }
         };
         let scrubbing = match &form {
             StoredForm::Settled(_) => opened.manifest.waiting.take(),
             StoredForm::Deferred(_) => None,
         };
-        evidence.set_left_behind(model::left_behind(&opened.manifest, opened.encoder.as_ref(), scaled));
+        evidence.set_left_behind(model::left_behind(
+            &opened.manifest,
+            opened.encoder.as_ref(),
+            read_off_rows,
+        ));
         if renewal.is_some() || gone.is_empty() {
             // The encoder owes these rows nothing: it was trained without them, or before they came. A method that trained it
             // further says what it left in words of its own.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use efface::features::Encoder;
+use efface::features::{Encoder, KeptSums};
 use efface::scores::PenaltyChoice;
 use efface::{Evidence, Model, ModelState, Recipe, RowId};
 
@@ -33,6 +33,8 @@ pub(crate) struct RefittedModel {
     pub(crate) network: Option<NetworkInfo>,
     /// The encoder itself, where it was trained here.
     pub(crate) backbone: Option<Vec<u8>>,
+    /// Sums beside it.
+    pub(crate) sums: Option<KeptSums>,
     /// The number of its first row. A model that goes by the numbers of rows needs its rows under them.
     pub(crate) first_row: u64,
 }
@@ -72,10 +74,11 @@ impl<'a> OpenedChange<'a> {
         manifest.scores = new.scores;
         manifest.penalty = new.penalty;
         manifest.network = new.network;
-        evidence.set_left_behind(model::left_behind(manifest, encoder.as_ref(), state.is_scaled()));
+        evidence.set_left_behind(model::left_behind(manifest, encoder.as_ref(), state.read_off_rows()));
         evidence.forgotten = gone.len();
         evidence.learned = rows.names.ids.len();
         self.encoder = encoder;
+        self.sums = new.sums;
         Ok(PlannedChange {
             opened: self,
             evidence,

@@ -115,7 +115,8 @@ impl<'a> OpenedChange<'a> {
                 file::compact(connection)?;
                 manifest.husks = 0;
             }
-            manifest.parts = model::save(connection, &state, encoder, &manifest.parts)?;
+            // Sums that still hold the rows are not those of the rows that stay.
+            manifest.parts = model::save(connection, &state, encoder, None, &manifest.parts)?;
             Ok(())
         })?;
         let run = SettledRun { first: queue.first, last: queue.last };

@@ -7,6 +7,8 @@ use std::hash::{Hash, Hasher};
 
 use efface::features::Cell;
 
+use crate::codec::blueprint::has_decimal_comma;
+
 /// Fewer rows say nothing about a column.
 const FEWEST_ROWS: u64 = 20;
 
@@ -33,6 +35,8 @@ struct WatchedColumn {
     values: Option<HashSet<u64>>,
     least: f64,
     most: f64,
+    /// Whether all values so far are numbers with a comma.
+    has_commas: bool,
 }
 
 impl ColumnWatch {
@@ -47,6 +51,7 @@ impl ColumnWatch {
             values: Some(HashSet::new()),
             least: f64::INFINITY,
             most: f64::NEG_INFINITY,
+            has_commas: true,
         });
         Self { columns: columns.collect(), rows: 0 }
     }
@@ -68,6 +73,7 @@ impl ColumnWatch {
             values: column.values.as_ref().map(|_| HashSet::new()),
             least: f64::INFINITY,
             most: f64::NEG_INFINITY,
+            has_commas: column.has_commas,
         });
         Self { columns: columns.collect(), rows: 0 }
     }
@@ -95,6 +101,7 @@ impl WatchedColumn {
             Some(first) if self.constant => self.constant = first == cell,
             Some(_) => {}
         }
+        self.has_commas &= *cell == Cell::Missing || has_decimal_comma(cell);
         let Some(values) = &mut self.values else { return };
         let number = match cell {
             Cell::Missing => None,
@@ -120,6 +127,7 @@ impl WatchedColumn {
     }
 
     fn merge(&mut self, later: Self) {
+        self.has_commas &= later.has_commas;
         self.constant &=
             later.constant && (self.first.is_none() || later.first.is_none() || self.first == later.first);
         self.first = self.first.take().or(later.first);
@@ -139,6 +147,11 @@ impl WatchedColumn {
         let name = &self.name;
         if self.constant {
             return Some(format!("column `{name}` has the same value in every row and tells nothing"));
+        }
+        if self.has_commas {
+            return Some(format!(
+                "column `{name}` holds numbers with a comma, which are read as words: say that it is a decimal comma where it is one"
+            ));
         }
         self.values?;
         let is_running = !self.least.is_finite() || self.most - self.least <= WIDEST_RANGE * rows as f64;
@@ -165,6 +178,8 @@ mod tests {
         assert!(remarks(|row| Cell::Text(format!("r{row}")))[0].contains("as an id has"));
         assert!(remarks(|row| Cell::Text(row.to_string()))[0].contains("as an id has"));
         assert!(remarks(|row| Cell::Number(row as f64 * 1.5)).is_empty());
+        assert!(remarks(|row| Cell::Text(format!("{row},5")))[0].contains("decimal comma"));
+        assert!(remarks(|row| Cell::Text(format!("a,{}", row % 7))).is_empty());
         assert!(
             remarks(|row| Cell::Number((row * row * 1000) as f64)).is_empty(),
             "whole numbers that are far apart"

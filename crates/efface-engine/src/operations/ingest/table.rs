@@ -55,6 +55,8 @@ impl<'a> ColumnRoles<'a> {
         if purpose.keeps_rows() {
             subject = find(&blueprint.subject, columns)?;
             weight = find(&blueprint.weight, columns)?;
+        } else if purpose == ReadPurpose::Evaluate {
+            subject = find(&blueprint.subject, columns).unwrap_or_default();
         }
         // A file to score may have none of the targets, and then no row has any.
         if purpose != ReadPurpose::Predict || blueprint.targets.iter().all(|name| columns.contains(name)) {

@@ -2,9 +2,11 @@
 
 mod forget;
 mod network;
+mod network_options;
 
 pub use forget::{ForgetOptions, ForgetOrder, ForgetRequest, RowSelection};
 pub use network::{EncoderChoice, NetworkRequest, Vectors};
+pub use network_options::{NetworkName, NetworkOptions};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -168,6 +168,12 @@ pub(crate) fn log(
     replay.finish(&head.checkpoint)?;
     head.verify(replay.keys())?;
     let Some(last) = last else { return damaged("its log is empty") };
-    let told = format!("{} receipts, each signed and in its place; the head is signed", ledger.size);
+    let receipts = counted(ledger.size, "receipt");
+    let told = format!("{receipts}, each signed and in its place; the head is signed");
     Ok(LogSummary { told, last, waiting: replay.waiting(), tolerance, left })
+}
+
+/// A number of things, in words.
+fn counted(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }

@@ -2,7 +2,7 @@
 
 use efface::{Family, Fit, LogisticModel, Model, RidgeModel, RidgeState};
 
-use super::{CheckOutcome, CheckResult, holds};
+use super::{CheckOutcome, CheckResult, counted, holds};
 use crate::codec::feature_rows::FeatureRows;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
@@ -108,7 +108,10 @@ pub(super) fn against(
             let far =
                 kept.iter().zip(&fresh).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f64::max);
             if kept.len() == fresh.len() && far <= 1e-9 {
-                return holds(format!("fitted again from {} rows: equal to {far:.0e}", manifest.rows));
+                return holds(format!(
+                    "fitted again from {}: equal to {far:.0e}",
+                    counted(manifest.rows, "row")
+                ));
             }
             damaged(format!("fitted again from its rows it is another model: a number differs by {far:.1e}"))
         }
@@ -138,7 +141,12 @@ fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &FeatureRo
     let square: f64 = kept.spread.iter().map(|s| s * s).sum();
     let most_a = charge * square;
     let most_b = charge * square.sqrt() * kept.accuracy.target_spread.max(fresh.accuracy.target_spread);
-    if kept.support != fresh.support || a > most_a || b > most_b {
+    // Sums that followed a shift without their rows say of a column that every row may have it.
+    let is_supported =
+        |(kept, fresh): (&u64, &u64)| kept == fresh || (*kept == manifest.rows && fresh < kept);
+    let supported = kept.support.len() == fresh.support.len()
+        && kept.support.iter().zip(&fresh.support).all(is_supported);
+    if !supported || a > most_a || b > most_b {
         return damaged(format!(
             "its sums are not those of its rows: apart by {a:.1e} and {b:.1e}, where rounding explains {most_a:.1e} and \
              {most_b:.1e}"
@@ -148,7 +156,8 @@ fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &FeatureRo
     let again = Model::new(RidgeModel::from_state(&fresh).map_err(fault)?);
     match judge(again.evidence().relative_bound, manifest, tolerance, "its rows")? {
         CheckResult::Holds(told) => {
-            holds(format!("{} rows summed again, sums apart by {a:.0e} and {b:.0e}; {told}", manifest.rows))
+            let rows = counted(manifest.rows, "row");
+            holds(format!("{rows} summed again, sums apart by {a:.0e} and {b:.0e}; {told}"))
         }
         unknown => Ok(unknown),
     }

@@ -8,7 +8,7 @@ use efface_receipt::{
     CommitmentSalt, LogCheckpoint, Receipt, ReceiptFault, RequestId, SettledRun, SignedReceipt,
 };
 
-use super::{CheckOutcome, CheckResult, holds};
+use super::{CheckOutcome, CheckResult, counted, holds};
 use crate::codec::manifest::Manifest;
 use crate::error::SuppressionKind;
 use crate::file::{self, SecretSum, damaged, parts};
@@ -117,7 +117,8 @@ pub(super) fn set(connection: &ModelConnection, manifest: &Manifest, last: Optio
     }
     match last {
         Some(last) if last.training_set.after == state => {
-            holds(format!("{} rows under root {}, as the last receipt says", state.count, state.root))
+            let rows = counted(state.count, "row");
+            holds(format!("{rows} under root {}, as the last receipt says", state.root))
         }
         _ => damaged("its rows are not those of the last receipt"),
     }
@@ -171,6 +172,7 @@ pub(super) fn scrubbing(
     }
     holds(match hidden.len() {
         0 => "every row that left is overwritten".to_owned(),
+        1 => "1 row that left waits for the next settle; every other is overwritten".to_owned(),
         count => format!("{count} rows that left wait for the next settle; every other is overwritten"),
     })
 }
@@ -230,7 +232,8 @@ pub(super) fn suppressed(
         return damaged("rows that the log says were forgotten are not on the list, or under another time");
     }
     let told: u64 = left.values().sum();
-    let found = format!("{listed} rows that must not come back, {told} of them in this log");
+    let rows = counted(listed, "row");
+    let found = format!("{rows} that must not come back, {told} of them in this log");
     if names.is_none() && listed > 0 {
         return holds(format!("{found}; which rows they are only the file beside the model can tell"));
     }

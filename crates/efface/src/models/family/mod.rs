@@ -15,7 +15,7 @@ mod shards;
 
 pub use batches::BatchedFit;
 pub use forget::MethodOnAny;
-pub use model::{FamilyModel, LeftOutRow, Model, ModelChanges};
+pub use model::{ClassReweighting, FamilyModel, LeftOutRow, Model, ModelChanges};
 pub use parameters::{NamedParameters, no_parameters};
 pub use recipe::{
     FamilyRecipe, Recipe, RecipeDescription, RecipeFits, RecipeTask, RegisteredFamily, RowsBeside, ScoreKind,

@@ -94,11 +94,31 @@ pub trait FamilyModel: Predict + ModelChanges + fmt::Debug + Any + Send + Sync {
         None
     }
 
+    /// The model once all rows of a class count for more or less, and some left or joined; None where it must be fitted to them.
+    fn reweighted(&self, _change: &ClassReweighting<'_>) -> Option<Result<Outcome<Model>>> {
+        None
+    }
+
     /// What it would answer for its own rows, or a sample of them, had it been fitted without each in turn; None where that is no
     /// closed form.
     fn leave_one_out(&self, _rows: &Rows) -> Option<Vec<LeftOutRow>> {
         None
     }
+}
+
+/// Rows that leave and join while all rows of a class come to count for more or less.
+#[derive(Clone, Copy)]
+pub struct ClassReweighting<'a> {
+    /// What rows of each class counted for, and what they count for now.
+    pub weights: &'a [(f64, f64)],
+    /// Whether rows have weights of their own beside.
+    pub have_weights: bool,
+    /// The rows, with the weights that they have now.
+    pub rows: &'a dyn RowStore,
+    /// The rows that leave.
+    pub gone: &'a [RowId],
+    /// The rows that join, with the weights that they have now.
+    pub new: Option<&'a Rows>,
 }
 
 /// What a model would answer for a row that it had not seen.
@@ -279,6 +299,11 @@ impl Model {
     /// What it would answer for its own rows had it been fitted without each in turn, see [`FamilyModel::leave_one_out`].
     pub fn leave_one_out(&self, rows: &Rows) -> Option<Vec<LeftOutRow>> {
         self.0.leave_one_out(rows)
+    }
+
+    /// See [`FamilyModel::reweighted`].
+    pub fn reweighted(&self, change: &ClassReweighting<'_>) -> Option<Result<Outcome<Self>>> {
+        self.0.reweighted(change)
     }
 
     pub(super) fn inner(&self) -> &dyn FamilyModel {

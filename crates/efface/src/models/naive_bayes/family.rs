@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use super::rule::Rule;
 use super::{BernoulliNb, ComplementNb, GaussianNb, MultinomialNb, NaiveBayes};
 use crate::error::{Error, Result};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Outcome};
 use crate::family::Family;
 use crate::methods::{Method, Retrain, Summation, TakesMethods};
 use crate::models::family::{
-    BatchedFit, FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription, RecipeTask, RowsBeside,
-    ScoreKind, ShardModel, ShardTrainer,
+    BatchedFit, ClassReweighting, FamilyModel, FamilyRecipe, Model, NamedParameters, RecipeDescription,
+    RecipeTask, RowsBeside, ScoreKind, ShardModel, ShardTrainer,
 };
 use crate::models::words::number_in_words;
 use crate::rows::Rows;
@@ -139,6 +139,12 @@ impl<R: BayesFamily> FamilyModel for NaiveBayes<R> {
 
     fn reads_request_only(&self, method: &Method) -> bool {
         *method != Method::Retrain
+    }
+
+    fn reweighted(&self, change: &ClassReweighting<'_>) -> Option<Result<Outcome<Model>>> {
+        let wrapped =
+            |outcome: Outcome<Self>| Outcome { model: Model::new(outcome.model), evidence: outcome.evidence };
+        Some(Self::reweighted(self, change).map(wrapped))
     }
 }
 

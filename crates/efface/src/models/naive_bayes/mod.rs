@@ -41,6 +41,7 @@ use tally::ClassTally;
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
+use super::family::ClassReweighting;
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence, Outcome};
@@ -146,6 +147,28 @@ impl<R: Rule> NaiveBayes<R> {
         let recipe = self.recipe;
         let tally = &mut self.tally;
         rows.visit(gone, &mut |_, view| recipe.counted(&view, &mut |row| tally.put(row, -1.0)))
+    }
+
+    /// The model once rows `gone` have left and `new` ones joined, and rows of class c count weights[c].1 where they counted weights[c].0:
+    /// the sums of a class are as many times as much. `rows` and `new` have their new weights; whether rows have weights beside
+    /// those of their classes is said by `have_weights`, since such products are rounded.
+    fn reweighted(&self, change: &ClassReweighting<'_>) -> Result<Outcome<Self>> {
+        let ClassReweighting { weights, have_weights, rows, gone, new } = *change;
+        if !gone.is_empty() {
+            self.check_gone(rows, gone)?;
+        }
+        let mut model = self.clone();
+        model.tally.reweigh(weights, have_weights);
+        model.take_out(rows, gone)?;
+        match new {
+            Some(new) => model.take_in(new)?,
+            None => model.tally.tidy()?,
+        }
+        let learned = new.map_or(0, |new| new.len());
+        let mut evidence = model.evidence("summation");
+        (evidence.forgotten, evidence.learned) = (gone.len(), learned);
+        evidence.rows_read = gone.len() + learned;
+        Ok(Outcome { model, evidence })
     }
 
     pub(crate) fn evidence(&self, method: &str) -> Evidence {

@@ -93,6 +93,23 @@ impl ClassSums {
         }
     }
 
+    /// Counts every row a/b times as much.
+    fn scale(&mut self, a: f64, b: f64) {
+        let lost = [
+            self.weight.scale(a, b),
+            self.first.iter_mut().map(|sum| sum.scale(a, b)).sum(),
+            self.second.iter_mut().map(|sum| sum.scale(a, b)).sum::<f64>(),
+        ];
+        self.lost.iter_mut().zip(lost).for_each(|(all, lost)| *all = *all * (a / b) + lost);
+    }
+
+    /// Notes that weights of rows were rounded before they were counted.
+    fn lose_digits(&mut self) {
+        let size = |sums: &[LongSum]| sums.iter().map(|sum| sum.value().abs()).sum::<f64>();
+        let sizes = [self.weight.value(), size(&self.first), size(&self.second)];
+        self.lost.iter_mut().zip(sizes).for_each(|(lost, size)| *lost += 2.0 * f64::EPSILON * size);
+    }
+
     /// Whether a bit was ever lost.
     pub(super) fn is_exact(&self) -> bool {
         self.lost == [0.0; 3]
@@ -158,6 +175,17 @@ impl ClassTally {
             classes.iter().for_each(|class| all.join(class));
         }
         Ok(())
+    }
+
+    /// Makes rows of class c count weights[c].1 where they counted weights[c].0, beside weights of their own where they `have_weights`.
+    pub(super) fn reweigh(&mut self, weights: &[(f64, f64)], have_weights: bool) {
+        for (group, (before, now)) in self.groups.iter_mut().zip(weights).filter(|(_, (a, b))| a != b) {
+            let group = Arc::make_mut(group);
+            group.scale(*now, *before);
+            if have_weights {
+                group.lose_digits();
+            }
+        }
     }
 
     fn put_in(&mut self, view: &RowView<'_>, sign: f64, together: bool) {

@@ -6,8 +6,10 @@ use faer::Mat;
 
 use super::build::{BuiltBody, RidgeFrame, RowsIfNeeded};
 use super::sums::RidgeSums;
-use super::{Basis, Form, Ridge, RidgeModel, RidgePenalty};
+use super::{Basis, Form, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
+use crate::evidence::{Claim, Outcome};
+use crate::features::FeatureMoments;
 use crate::linalg::{DoubleWord, UNIT, mirror_lower};
 use crate::statistics::{CentredMoments, LinearStatistics};
 
@@ -40,7 +42,16 @@ impl Ridge {
             return Err(Error::NoRows);
         }
         let features = statistics.spec().features().len();
-        let moments = statistics.moments();
+        self.fit_moments(form, &statistics.moments(), (features, statistics.rows()), rows)
+    }
+
+    fn fit_moments(
+        &self,
+        form: Form,
+        moments: &CentredMoments,
+        (features, row_count): (usize, u64),
+        rows: &RowsIfNeeded<'_>,
+    ) -> Result<RidgeModel> {
         if moments.weight.value() <= 0.0 {
             return Err(Error::NoWeight);
         }
@@ -51,10 +62,37 @@ impl Ridge {
             Basis::of_moments(columns, self.intercept, self.lambda, moments.weight.value())
         };
         let penalty = RidgePenalty::new(&basis, self.lambda);
-        let sums = RidgeSums::of_moments(&moments, &basis, &penalty.values, statistics.rows());
+        let sums = RidgeSums::of_moments(moments, &basis, &penalty.values, row_count);
         let frame = RidgeFrame::new(*self, Arc::new(basis), Arc::new(penalty));
         let BuiltBody { body, theta, .. } = frame.build(form, sums, None, rows)?;
-        Ok(frame.model(theta, statistics.rows() as usize, body))
+        Ok(frame.model(theta, row_count as usize, body))
+    }
+}
+
+impl RidgeModel {
+    /// The model of the same recipe for rows of which these products are known. None where they do not tell enough: the model must be
+    /// fitted to its rows then.
+    pub fn with_moments(&self, moments: &FeatureMoments) -> Result<Option<Outcome<Self>>> {
+        let RidgeBody::Dense(before) = &self.body else { return Ok(None) };
+        if !matches!(before.form(), Form::Factor | Form::Inverse) {
+            return Ok(None);
+        }
+        let shape = (moments.features, moments.rows);
+        let fitted = self.settings.fit_moments(before.form(), &moments.moments, shape, &|| Ok(None));
+        let mut model = match fitted {
+            // Sums may be singular in their last digits where the rows are not; the rows tell.
+            Err(Error::Singular { .. }) => return Ok(None),
+            fitted => fitted?,
+        };
+        if let RidgeBody::Dense(body) = &mut model.body {
+            body.ledger.refactorisations = before.ledger.refactorisations + 1;
+        }
+        let mut evidence = model.evidence("exact", Claim::Exact);
+        if evidence.relative_bound > self.settings.tolerance {
+            return Ok(None);
+        }
+        evidence.refactored = true;
+        Ok(Some(Outcome { model, evidence }))
     }
 }
 

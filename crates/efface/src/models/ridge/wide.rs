@@ -6,7 +6,9 @@
 //! tolerance. Columns far from zero are centred without filling sparse rows: (x − c)ᵀv is xᵀv − cᵀv.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use faer::Mat;
@@ -17,13 +19,17 @@ use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, Ro
 use super::{Basis, EnergyBound, MEASURED, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
-use crate::linalg::{CgSettings, DoubleWord, UNIT, add_scaled, by_diagonal, conjugate_gradients, dot, norm};
+use crate::linalg::{
+    CgSettings, DoubleWord, UNIT, add_scaled, by_diagonal, column_norm, conjugate_gradients, dot, norm,
+};
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// The relative residual at which conjugate gradients stop and the gradient is computed anew.
 const STEP_ACCURACY: f64 = 1e-9;
 /// How often the gradient is computed anew.
 const MOST_ROUNDS: usize = 8;
+/// The share of the work that is left which a round is taken for.
+const FIRST_ROUND: f64 = 0.75;
 
 #[derive(Debug, Clone)]
 pub(crate) struct WideBody {
@@ -41,6 +47,8 @@ pub(crate) struct RowOperator<'a> {
     basis: &'a Basis,
     penalty: &'a [f64],
     threads: usize,
+    /// Passes over the rows so far.
+    passes: Cell<u64>,
 }
 
 /// What all rows together say about each column.
@@ -73,6 +81,7 @@ impl<'a> RowOperator<'a> {
             basis: &model.basis,
             penalty: &model.penalty.values,
             threads: model.settings.threads,
+            passes: Cell::new(0),
         })
     }
 
@@ -153,14 +162,23 @@ impl<'a> RowOperator<'a> {
         Ok(ColumnFacts { diagonal, weight, sums, targets: targets.sqrt() })
     }
 
+    /// Another pass is over, and so much of the work with it.
+    fn count_pass(&self, share: f64) {
+        self.passes.set(self.passes.get() + 1);
+        if let Some(stop) = self.rows.stop() {
+            stop.note_passes(self.passes.get(), share);
+        }
+    }
+
     /// A⁻¹·rhs column by column. Returns the iterations, and the error of a column that was not finished, which is as far
-    /// as it came.
+    /// as it came. What is told of the work goes through the shares given.
     fn solve(
         &self,
         rhs: &Mat<f64>,
         diagonal: &[f64],
         accuracy: f64,
         ridge: &Ridge,
+        shares: Range<f64>,
     ) -> Result<(Mat<f64>, usize, Option<Error>)> {
         let settings = CgSettings { tolerance: accuracy, max_iterations: ridge.max_iterations };
         let mut solved = Mat::zeros(rhs.nrows(), rhs.ncols());
@@ -168,9 +186,18 @@ impl<'a> RowOperator<'a> {
         let mut unfinished = None;
         for column in 0..rhs.ncols() {
             self.rows.go_on()?;
+            let first = column_norm(rhs, column);
+            let by_diagonal = by_diagonal(diagonal);
+            // Digits come at a steady rate, so that their share is a fair share of the time.
+            let guide = |residual: &[f64]| {
+                let digits = (first / dot(residual, residual).sqrt()).ln() / -accuracy.ln();
+                let done = (column as f64 + digits.clamp(0.0, 1.0)) / rhs.ncols() as f64;
+                self.count_pass(shares.start + done * (shares.end - shares.start));
+                by_diagonal(residual)
+            };
             let done = conjugate_gradients(
                 |v, out| self.apply(v, out),
-                by_diagonal(diagonal),
+                guide,
                 rhs.col_as_slice(column),
                 solved.col_as_slice_mut(column),
                 settings,
@@ -195,8 +222,10 @@ impl<'a> RowOperator<'a> {
         let mut best = (high.clone(), f64::INFINITY, WideBody::unknown(ridge.lambda));
         let mut iterations = 0;
         let mut unfinished = None;
+        let mut done = 0.0;
         for _ in 0..MOST_ROUNDS {
             let (gradient, bound) = self.bound(&high, Some(&low), &facts, ridge.lambda)?;
+            self.count_pass(done);
             let pays = bound.absolute <= 0.5 * best.1;
             if bound.absolute < best.1 || best.1.is_infinite() {
                 best = (high.clone(), bound.absolute, WideBody { bound, iterations });
@@ -204,7 +233,11 @@ impl<'a> RowOperator<'a> {
             if bound.relative <= 0.25 * ridge.tolerance || !pays && best.1.is_finite() {
                 break;
             }
-            let (step, taken, left) = self.solve(&gradient, &facts.diagonal, STEP_ACCURACY, ridge)?;
+            // Most fits are done after the first round; nobody knows how many follow.
+            let next = done + FIRST_ROUND * (1.0 - done);
+            let (step, taken, left) =
+                self.solve(&gradient, &facts.diagonal, STEP_ACCURACY, ridge, done..next)?;
+            done = next;
             iterations += taken;
             unfinished = left;
             subtract(&mut high, &mut low, &step);
@@ -256,7 +289,7 @@ impl<'a> RowOperator<'a> {
     pub(crate) fn solve_rows(&self, xt: &Mat<f64>, ridge: &Ridge) -> Result<(Mat<f64>, usize)> {
         let facts = self.column_facts()?;
         let accuracy = (ridge.tolerance * 1e-3).max(1e-14);
-        match self.solve(xt, &facts.diagonal, accuracy, ridge)? {
+        match self.solve(xt, &facts.diagonal, accuracy, ridge, 0.0..1.0)? {
             (_, _, Some(error)) => Err(error),
             (zt, iterations, None) => Ok((zt, iterations)),
         }
@@ -316,6 +349,7 @@ pub(crate) fn fit(settings: &Ridge, rows: &Rows) -> Result<RidgeModel> {
         basis: &basis,
         penalty: &penalty.values,
         threads: settings.threads,
+        passes: Cell::new(0),
     };
     let (theta, body) = operator.minimise(&zero, settings)?;
     Ok(RidgeModel {

@@ -1,0 +1,266 @@
+//! Components of all columns, and balanced classes, change for every row when one leaves. They, and ridge and naive Bayes of them, follow
+//! from sums that are kept beside the model: no row that stays is read.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use efface::features::{ColumnScale, FeatureExpansion};
+use efface::{GaussianNb, Logistic, Method, MultinomialNb, NotCovered, Ridge};
+use efface_engine::{ClassWeight, Engine, ErrorKind, FitRequest, ForgetOptions, PolicyChange, Silent};
+
+/// Rows of four numbers with unlike spreads and means, a level, a weight, a number and a class to predict.
+fn rows(count: usize) -> Vec<String> {
+    let mut state = 5_u64;
+    let mut next = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    (0..count)
+        .map(|at| {
+            let shared = next(1000) as f64 / 100.0;
+            let numbers = [
+                2000.0 + shared + next(100) as f64 / 50.0,
+                3.0 * shared - next(100) as f64 / 20.0,
+                next(1000) as f64 / 300.0,
+                1e-3 * next(1000) as f64,
+            ];
+            let price = shared + numbers[2] + next(10) as f64 / 10.0;
+            let class = ["a", "a", "a", "b", "b", "c"][next(6) as usize];
+            let [p, q, r, s] = numbers;
+            let colour = ["red", "blue"][next(2) as usize];
+            format!("r{at},{p},{q},{r},{s},{colour},{},{price},{class}\n", 1 + next(3))
+        })
+        .collect()
+}
+
+const COLUMNS: &str = "id,p,q,r,s,colour,w,price,class\n";
+
+type Asked = (&'static str, fn(&mut FitRequest));
+
+fn fitted(bench: &Bench, name: &str, rows: &[String], ask: fn(&mut FitRequest)) -> Engine {
+    let mut asked = request(&(COLUMNS.to_owned() + &rows.concat()), "price");
+    asked.id = Some("id".into());
+    asked.model = Ridge::new(0.5).into();
+    ask(&mut asked);
+    for column in ["w", "price", "class"] {
+        if !asked.targets.iter().chain(&asked.weight).any(|used| used == column) {
+            asked.ignore.push(column.into());
+        }
+    }
+    bench.fit(name, &asked)
+}
+
+fn components(request: &mut FitRequest, count: usize, centred: bool) {
+    request.steps.expansion = FeatureExpansion::Components { count, centred };
+}
+
+fn balanced(request: &mut FitRequest) {
+    request.targets = vec!["class".into()];
+    request.classify = true;
+    request.class_weight = Some(ClassWeight::Balanced);
+}
+
+/// So many of the pipelines follow from sums alone whatever rows leave.
+const CERTAIN: usize = 4;
+
+/// Pipelines whose components or weights change for all rows.
+const SUMMED: &[Asked] = &[
+    ("pca", |request| components(request, 3, true)),
+    ("svd", |request| components(request, 2, false)),
+    ("scaled pca", |request| {
+        request.steps.scale = ColumnScale::Standard;
+        components(request, 3, true);
+    }),
+    ("balanced ridge", balanced),
+    ("balanced, weighted, scaled ridge", |request| {
+        balanced(request);
+        request.weight = Some("w".into());
+        request.steps.scale = ColumnScale::Standard;
+    }),
+    ("balanced ridge of components", |request| {
+        balanced(request);
+        request.steps.scale = ColumnScale::Standard;
+        components(request, 3, true);
+    }),
+    ("ridge of components with classes that count more", |request| {
+        balanced(request);
+        request.class_weight = Some(ClassWeight::Listed(vec![("b".into(), 3.0)]));
+        components(request, 2, true);
+    }),
+    ("balanced Gaussian naive Bayes", |request| {
+        balanced(request);
+        request.model = GaussianNb::default().into();
+    }),
+    ("balanced, weighted, multinomial naive Bayes", |request| {
+        balanced(request);
+        request.weight = Some("w".into());
+        request.ignore.push("q".into());
+        request.model = MultinomialNb::default().into();
+    }),
+];
+
+fn forget(engine: &mut Engine, gone: &[&str], method: &Method) -> efface_engine::ChangeReport {
+    engine.forget(&by_method(&ids(gone), method), &ForgetOptions::default()).unwrap()
+}
+
+fn without(rows: &[String], gone: &[&str]) -> Vec<String> {
+    rows.iter().filter(|row| !gone.iter().any(|id| row.starts_with(&format!("{id},")))).cloned().collect()
+}
+
+#[test]
+fn no_row_that_stays_is_read() {
+    for (at, (name, ask)) in SUMMED.iter().enumerate() {
+        // Bounds that are worked out from sums may pass the tolerance; then the rows are read, and the model is the same.
+        let from_sums = |read: usize, few: usize| read == few || at >= CERTAIN;
+        let bench = Bench::new();
+        let mut left = rows(200);
+        let mut engine = fitted(&bench, "model", &left, *ask);
+        for gone in [vec!["r7"], vec!["r0", "r190", "r33"], vec!["r8"]] {
+            let report = forget(&mut engine, &gone, &Method::default());
+            assert_eq!(report.claim, "exact", "{name}: {report:?}");
+            assert!(from_sums(report.evidence.rows_read, gone.len()), "{name}: {report:?}");
+            let reason = report.evidence.reason.as_ref().unwrap();
+            assert!(reason.contains("kept sums") || at >= CERTAIN, "{name}: {report:?}");
+            assert!(report.evidence.not_covered.is_empty(), "{name}: {report:?}");
+            left = without(&left, &gone);
+            assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
+            // From the file, as another process would.
+            engine = Engine::open(&bench.path("model")).unwrap();
+        }
+        let arriving = "n1,2004,9,1,0.2,red,2,7,b\nn2,2001,3,2,0.5,blue,1,3,c\n";
+        let report = engine.learn(csv(&(COLUMNS.to_owned() + arriving)), &Silent).unwrap();
+        assert!(from_sums(report.evidence.rows_read, 2), "{name}: {report:?}");
+        left.extend(arriving.split_inclusive('\n').map(String::from));
+        assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
+        let mended = "r5,2003,8,1,0.3,blue,1,6,a\n";
+        engine.amend(csv(&(COLUMNS.to_owned() + mended)), &Silent).unwrap();
+        left = without(&left, &["r5"]);
+        left.push(mended.into());
+        assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
+        // Retraining means just that, and what follows is again from sums.
+        let retrained = forget(&mut engine, &["r20"], &Method::Retrain);
+        assert_eq!(retrained.evidence.rows_read, left.len() - 1, "{name}");
+        let report = forget(&mut engine, &["r21"], &Method::default());
+        assert!(from_sums(report.evidence.rows_read, 1), "{name}: {report:?}");
+        left = without(&left, &["r20", "r21"]);
+        assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
+        let checks = engine.verify_rows(None, true).unwrap();
+        assert!(checks.iter().all(|check| check.passed), "{name}: {checks:?}");
+    }
+}
+
+/// A classifier of components reads the rows for its own sake; the evidence says what followed from sums and what did not.
+#[test]
+fn a_classifier_of_components_says_what_was_read() {
+    let bench = Bench::new();
+    let ask: fn(&mut FitRequest) = |request| {
+        request.targets = vec!["class".into()];
+        request.positive = vec!["a".into()];
+        request.model = Logistic::new(0.1).tolerance(1e-10).into();
+        request.steps.scale = ColumnScale::Standard;
+        components(request, 3, true);
+    };
+    let all = rows(150);
+    let mut engine = fitted(&bench, "model", &all, ask);
+    let report = forget(&mut engine, &["r7"], &Method::default());
+    assert_eq!((report.method.as_str(), report.evidence.rows_read), ("retrain", 149));
+    let reason = report.evidence.reason.as_ref().unwrap();
+    assert!(reason.contains("components of the features follow from kept sums"), "{reason}");
+    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r7"]), ask));
+}
+
+/// A row that dwarfed the others has cost the sums digits that only the rows still have.
+#[test]
+fn sums_that_lost_their_digits_are_made_anew() {
+    for (name, ask) in &SUMMED[..6] {
+        let bench = Bench::new();
+        let mut all = rows(120);
+        all.push("huge,9000,-4000,3000,2000,red,1,5000,a\n".into());
+        let mut engine = fitted(&bench, "model", &all, *ask);
+        let left = without(&all, &["huge"]);
+        let report = forget(&mut engine, &["huge"], &Method::default());
+        assert_eq!(report.claim, "exact", "{name}: {report:?}");
+        assert_close(&engine, &fitted(&bench, "fresh", &left, *ask));
+        let report = forget(&mut engine, &["r3"], &Method::default());
+        // Few rows of a column far from 0 leave a bound near the tolerance, which the rows then make small again.
+        assert!(report.evidence.rows_read == 1 || name.starts_with("balanced"), "{name}: {report:?}");
+        assert_close(&engine, &fitted(&bench, "fresh", &without(&left, &["r3"]), *ask));
+    }
+}
+
+/// Methods that keep the features leave no sums behind that still hold a row, and the next exact request makes them anew.
+#[test]
+fn sums_do_not_outlive_a_method_that_keeps_the_features() {
+    let bench = Bench::new();
+    let (_, ask) = SUMMED[0];
+    let all = rows(120);
+    let mut engine = fitted(&bench, "model", &all, ask);
+    let later = PolicyChange { settle_after: Some(9), ..PolicyChange::default() };
+    engine.set_policy(&later).unwrap();
+    let report = forget(&mut engine, &["r1"], &Method::named("influence").unwrap());
+    assert!(report.evidence.not_covered.contains(&NotCovered::FeatureComponents), "{report:?}");
+    let report = forget(&mut engine, &["r2"], &Method::default());
+    assert!(report.evidence.rows_read > 100 && report.evidence.not_covered.is_empty(), "{report:?}");
+    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r1", "r2"]), ask));
+    let report = forget(&mut engine, &["r3"], &Method::default());
+    assert_eq!(report.evidence.rows_read, 1, "{report:?}");
+    assert_close(&engine, &fitted(&bench, "fresh", &without(&all, &["r1", "r2", "r3"]), ask));
+}
+
+/// Where other words are chosen, columns become constant, or gaps are filled with another mean, the rows are read.
+#[test]
+fn features_that_change_otherwise_are_read_from_the_rows() {
+    let bench = Bench::new();
+    let ask: fn(&mut FitRequest) = |request| {
+        request.steps.scale = ColumnScale::Standard;
+        components(request, 2, true);
+    };
+    let mut all = rows(60);
+    // The last row alone makes `s` vary, and alone is green.
+    for row in &mut all {
+        let mut cells: Vec<&str> = row.split(',').collect();
+        cells[4] = "0.5";
+        *row = cells.join(",");
+    }
+    all.push("odd,2001,1,1,9,green,1,4,a\n".into());
+    let mut engine = fitted(&bench, "model", &all, ask);
+    let left = without(&all, &["odd"]);
+    let report = forget(&mut engine, &["odd"], &Method::default());
+    assert!(report.evidence.rows_read >= 60, "{report:?}");
+    assert_close(&engine, &fitted(&bench, "fresh", &left, ask));
+    // A class that disappears.
+    let mut classes = rows(40);
+    classes.retain(|row| !row.ends_with(",c\n"));
+    classes.push("last,2001,1,1,9,red,1,4,c\n".into());
+    let (_, ask) = SUMMED[3];
+    let mut engine = fitted(&bench, "classes", &classes, ask);
+    let report = forget(&mut engine, &["last"], &Method::default());
+    assert_eq!(report.evidence.rows_read, 1, "{report:?}");
+    assert_eq!(report.evidence.not_covered, [NotCovered::EmptyClasses { classes: 1 }]);
+}
+
+/// Sums that are not whole, or of another model, are damage and nothing else, also where the owner of the key signed them.
+#[test]
+fn damaged_sums_are_told() {
+    let bench = Bench::new();
+    let all = rows(60);
+    fitted(&bench, "model", &all, SUMMED[0].1);
+    fitted(&bench, "other", &all, SUMMED[5].1);
+    let path = bench.path("model");
+    let sums = part(&path, "sums");
+    let other = part(&bench.path("other"), "sums");
+    let mut lying = sums.clone();
+    lying[0] ^= 0x40;
+    for bytes in [&sums[..sums.len() - 1], &sums[..9], &[][..], &lying[..], &other[..]] {
+        forge(&path, "sums", bytes);
+        let mut engine = Engine::open(&path).unwrap();
+        let request = by_method(&ids(&["r3"]), &Method::default());
+        let found = engine.forget(&request, &ForgetOptions { dry_run: true, ..ForgetOptions::default() });
+        match found {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::BadModel, "{error}"),
+            // Sums of other features are of no use, and the rows are read.
+            Ok(report) => assert!(report.evidence.rows_read >= 59 && bytes == other, "{report:?}"),
+        }
+    }
+}
