@@ -293,7 +293,7 @@ fn likelihoods_and_weights_of_classes_are_settings() {
     }
     folder.done(&format!("{fit} --class-weight balanced"));
     let report = folder.json("forget houses.efface --ids h1 --json");
-    assert_eq!((report["claim"].as_str(), report["method"].as_str()), (Some("exact"), Some("retrain")));
+    assert_eq!((report["claim"].as_str(), report["method"].as_str()), (Some("exact"), Some("exact")));
     folder.fails("forget houses.efface --ids h2 --method influence", 2, &["balanced weights of classes"]);
     folder.fails(&format!("{fit} --class-weight nowhere=2 -o m.efface"), 2, &["there is no class `nowhere`"]);
     folder.fails(&format!("{fit} --class-weight balanced,a=2 -o m.efface"), 2, &["and not both"]);

@@ -320,7 +320,7 @@ fn options_of_other_models_are_refused() {
     for (options, says) in [
         ("--text text --hidden 8", "--hidden has no meaning for --model ridge"),
         ("--text text --model minilm --encoder x --epochs 3", "--epochs has no meaning for --model minilm"),
-        ("--text text --model minilm", "--encoder DIR"),
+        ("--text text --model minilm", "--encoder"),
         ("--text text --model bilstm --encoder x", "--encoder has no meaning"),
         ("--text text --model bilstm --epsilon 1 --delta 1e-5", "--epsilon has no meaning"),
         ("--text text --model bilstm --hash 64", "--hash has no meaning"),

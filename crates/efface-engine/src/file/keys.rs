@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::hash_tree::{HashTree, HashedTable, NOTHING, TreeTop};
 use super::payload::RowDigest;
-use super::places::{self, Place, PlaceIndex, PlacesHead, RepeatedName};
+use super::places::{self, Place, PlaceIndex, PlacesHead, RepeatedName, ShortHash};
 use super::secret_sum::SecretSum;
 use super::sorter::RecordSorter;
 use super::{FileFault, damaged};
@@ -22,9 +22,6 @@ use crate::randomness::random_bytes;
 
 /// The salted hash of an id.
 pub(crate) type IdCommitment = [u8; 32];
-
-/// As much of a hash as finds a row.
-pub(crate) type ShortHash = [u8; 16];
 
 /// The three parts of a row's entry: its id, its subject (zeros for none), and its bytes.
 const ENTRY: usize = 48;

@@ -16,10 +16,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::hash_tree::{HashTree, HashedTable, NOTHING, TreeTop};
-use super::keys::ShortHash;
 use super::sorter::{Record, RecordSorter};
 use super::{FileFault, damaged, schema};
 use crate::randomness::random_bytes;
+
+/// As much of a hash as finds a row.
+pub(crate) type ShortHash = [u8; 16];
 
 /// Slots of a page.
 const SLOTS: u64 = 61;

@@ -28,6 +28,7 @@ pub(super) fn contents(
     if request.network.is_some() {
         return Ok((prepare(request, progress)?, None));
     }
+    ingest::check_roles(request)?;
     if let Some(pass) = NumberPass::begin(request) {
         let expected = pass.observed.clone();
         // Folds are rows of the same source, read again.

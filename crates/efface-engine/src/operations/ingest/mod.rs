@@ -12,7 +12,7 @@ mod texts;
 
 pub(crate) use batch::{FeatureTable, HeldRows, RowBatch, RowNames};
 pub(crate) use blocks::{NumberPass, batches, gather};
-pub(crate) use observe::{ObservedColumns, observe};
+pub(crate) use observe::{ObservedColumns, check_roles, observe};
 pub(crate) use texts::observe as observe_texts;
 
 use std::collections::HashSet;

@@ -31,7 +31,7 @@ pub(crate) struct ObservedColumns {
 
 /// Reads the whole file once.
 pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {
-    check(request)?;
+    check_roles(request)?;
     if let WordSource::Hashed(features) = request.words {
         check_width(request, features)?;
     }
@@ -40,7 +40,8 @@ pub(crate) fn observe(request: &FitRequest, progress: &dyn Progress) -> Result<O
     observed.map_err(|error| request.source.located(error))
 }
 
-fn check(request: &FitRequest) -> Result<()> {
+/// Whether the columns that a request names go together with each other and with its model.
+pub(crate) fn check_roles(request: &FitRequest) -> Result<()> {
     if !request.model.describe().task.has_targets() && (request.classify || !request.positive.is_empty()) {
         return Err(Error::request(
             "k-means has no classes: it finds clusters by itself",

@@ -179,11 +179,11 @@ impl<'a> SumsSweep<'a> {
         // Factoring comes after the sweep: d³/3 after nd².
         let share = TOLD as f64 / (rows.slot_count() as f64 + width as f64 / 3.0);
         for (at, row) in rows.window(slots).enumerate() {
-            if at % TOLD == TOLD - 1
+            if at % TOLD == 0
                 && let Some(stop) = rows.stop()
             {
                 stop.go_on()?;
-                stop.note_part(share);
+                stop.note_part(if at > 0 { share } else { 0.0 });
             }
             self.targets += row.weight * row.targets.iter().map(|y| y * y).sum::<f64>();
             self.weighted |= row.weight != 1.0;
