@@ -112,14 +112,16 @@ impl WaitingRows {
                 }
             }
             survey.weight += sign * self.weights[k];
-            // Where it is not summed anew, the trace only grows: it is a bound.
-            survey.trace += factors[k].max(0.0) * column_norm(&self.x, k).powi(2);
+            survey.trace += factors[k] * column_norm(&self.x, k).powi(2);
             if *sign > 0.0 {
                 survey.reach = survey.reach.max(column_norm(&self.x, k));
             }
         }
         if keeps_gram {
             survey.trace = (0..survey.gram.nrows()).map(|j| survey.gram[(j, j)]).sum();
+        } else {
+            // A little for the rounding of sums and differences: it is a bound.
+            survey.trace = survey.trace.max(0.0) * (1.0 + 1e-12);
         }
         survey
     }

@@ -7,7 +7,7 @@
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
-use super::sums::RidgeSums;
+use super::sums::{RidgeSums, coarse};
 use crate::error::Result;
 use crate::linalg::{UNIT, add_scaled, mirror_lower, multiply, multiply_lower, widest};
 use crate::rows::{RowRef, RowStore, RowView, Rows};
@@ -90,7 +90,7 @@ impl RidgeSums {
         // Writing a row into the basis rounds, and so do the root of a weight and the penalty.
         self.charge = UNIT * (terms as f64 + 12.0);
         self.b_charge = self.charge;
-        self.target_spread = targets.sqrt();
+        self.target_spread = coarse(targets.sqrt());
         mirror_lower(self.a.as_mut());
         self.note();
         self

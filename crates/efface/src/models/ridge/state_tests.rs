@@ -92,3 +92,20 @@ fn a_factor_tells_nothing_of_a_column_that_left() {
     assert!((0..last).all(|j| lower[(last, j)] == 0.0));
     assert_eq!(lower[(last, last)], body(&model).sums.a[(last, last)].sqrt());
 }
+
+/// The bounds rest on what the largest sums ever were. With more digits than these, whoever has the rows that are left could subtract, and
+/// would know the squares of a row that went.
+#[test]
+fn what_bounds_remember_does_not_tell_the_row_that_left() {
+    let rows = rows();
+    let gone = [RowId(5)];
+    let model = Ridge::new(1.0).as_given(true).fit(&rows).unwrap();
+    let mut left = rows.clone();
+    left.remove(&gone).unwrap();
+    let mut after = Exact.forget(&model, &rows, &gone).unwrap().model;
+    after.settle().unwrap();
+    let never = Ridge::new(1.0).as_given(true).fit(&left).unwrap();
+    let [kept, fresh] = [&after, &never].map(|model| model.to_state().unwrap());
+    assert_eq!(kept.spread, fresh.spread);
+    assert_eq!(kept.accuracy.target_spread, fresh.accuracy.target_spread);
+}

@@ -49,6 +49,14 @@ pub(crate) struct SignedRows {
 /// Where the entries of one row lie that are not zero, if that is known.
 pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
 
+/// The next quarter of a power of two, upwards. What the largest sums were is kept for the bounds and outlives the rows that made them so:
+/// to more digits, it would tell the squares of a row that left to whoever has the others.
+pub(crate) fn coarse(size: f64) -> f64 {
+    let step = (4.0 * size.log2()).ceil() / 4.0;
+    let rounded = step.exp2() * (1.0 + 4.0 * UNIT);
+    if size.is_normal() && rounded.is_finite() { rounded.max(size) } else { size }
+}
+
 impl RidgeSums {
     /// The sums of nothing, without a penalty.
     pub(crate) fn zero(width: usize, outputs: usize) -> Self {
@@ -78,7 +86,7 @@ impl RidgeSums {
         multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
         self.b_charge += rounding;
         if change.signs.iter().any(|sign| *sign > 0.0) {
-            self.target_spread = self.target_spread.hypot(norm(&change.y));
+            self.target_spread = self.target_spread.hypot(coarse(norm(&change.y)));
         }
         let mut gone = Vec::new();
         for (k, sign) in change.signs.iter().enumerate() {
@@ -113,7 +121,7 @@ impl RidgeSums {
     pub(crate) fn note(&mut self) {
         for (j, spread) in self.spread.iter_mut().enumerate() {
             // The diagonal has rounding of its own.
-            *spread = spread.max(self.a[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9));
+            *spread = spread.max(coarse(self.a[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9)));
         }
         self.scarcest = self.support.iter().copied().min().unwrap_or(0);
     }
