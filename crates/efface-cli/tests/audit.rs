@@ -36,6 +36,8 @@ fn masked(page: &str) -> String {
         }
         // Rounding may also leave nothing at all.
         "0.000" => "[small]".to_owned(),
+        // As long as the table is wide, which depends on how times are written.
+        word if word.chars().all(|c| c == '─') => "───".to_owned(),
         word => word.to_owned(),
     };
     let line = |line: &str| {
