@@ -92,9 +92,12 @@ impl CurrentModel {
         if loaded.generation() < scorer.generation() {
             return Ok(());
         }
-        *scorer = loaded;
+        let before = std::mem::replace(&mut *scorer, loaded);
         *self.summary.write().unwrap_or_else(PoisonError::into_inner) = summary;
         *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        // Taking the old one apart takes a while, for which no prediction should wait.
+        drop(scorer);
+        drop(before);
         Ok(())
     }
 }

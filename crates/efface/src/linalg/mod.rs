@@ -45,6 +45,14 @@ impl<R, F: FnMut() -> R> pulp::WithSimd for WideLoop<F> {
 /// Unit roundoff of f64.
 pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 
+/// The next sixteenth of a power of two, upwards. What the largest sums were is kept for the bounds and outlives the rows that made them so:
+/// to more digits, it would tell the squares of a row that left to whoever has the others.
+pub(crate) fn coarse(size: f64) -> f64 {
+    let step = (16.0 * size.log2()).ceil() / 16.0;
+    let rounded = step.exp2() * (1.0 + 4.0 * UNIT);
+    if size.is_normal() && rounded.is_finite() { rounded.max(size) } else { size }
+}
+
 /// Threads of a product, at most. faer makes a task for each thread that it is allowed, however small the product.
 const MOST_THREADS: usize = 1024;
 

@@ -14,7 +14,7 @@ use faer::{Accum, Mat, MatRef, Par};
 
 use super::{CentredMoments, ColumnGrid, ColumnView, SumsStep};
 use crate::error::{Error, Result};
-use crate::linalg::{DoubleWord, UNIT, multiply, multiply_lower, par};
+use crate::linalg::{DoubleWord, UNIT, coarse, multiply, multiply_lower, par};
 
 /// Bits of a number.
 const BITS: i32 = 44;
@@ -123,7 +123,7 @@ impl ExactSums {
                 low[(i, j)] = found.low;
             }
         }
-        let reach = (0..width).map(|j| high[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9)).collect();
+        let reach = (0..width).map(|j| coarse(high[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9))).collect();
         let sums = self.sums.iter().zip(&self.units).map(|(sum, unit)| two_words(*sum, *unit)).collect();
         CentredMoments {
             weight: DoubleWord::new(rows as f64),
@@ -134,7 +134,7 @@ impl ExactSums {
             support: Vec::new(),
             charge: UNIT * UNIT * 64.0,
             reach,
-            weight_reach: (rows as f64).sqrt(),
+            weight_reach: coarse((rows as f64).sqrt()),
             is_exact: true,
         }
     }

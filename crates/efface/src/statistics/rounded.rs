@@ -7,7 +7,7 @@ use std::ops::Range;
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::{CentredMoments, ColumnView, SumsStep};
-use crate::linalg::{DoubleWord, UNIT, multiply_lower, par, two_sum};
+use crate::linalg::{DoubleWord, UNIT, coarse, multiply_lower, par, two_sum};
 
 /// Rows of a block.
 const BLOCK: usize = 256;
@@ -184,8 +184,8 @@ impl RoundedSums {
             low: self.low.as_ref().submatrix(1, 1, width, width).to_owned(),
             support: Vec::new(),
             charge: UNIT * (BLOCK + TOGETHER + 16) as f64,
-            reach: self.reach[1..].iter().map(|square| square.sqrt() * (1.0 + 1e-9)).collect(),
-            weight_reach: self.reach[0].sqrt() * (1.0 + 1e-9),
+            reach: self.reach[1..].iter().map(|square| coarse(square.sqrt() * (1.0 + 1e-9))).collect(),
+            weight_reach: coarse(self.reach[0].sqrt() * (1.0 + 1e-9)),
             is_exact: false,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::build::{BuiltBody, RidgeFrame, RowsIfNeeded};
-use super::sums::{RidgeSums, coarse};
+use super::sums::RidgeSums;
 use super::{Basis, Form, Ridge, RidgeBody, RidgeModel, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
@@ -135,7 +135,7 @@ impl RidgeSums {
                 sums.b[(first + j, output)] = product.value() * scale[j];
             }
         }
-        sums.target_spread = coarse(sums.target_spread.sqrt());
+        sums.target_spread = sums.target_spread.sqrt();
         for j in 0..features {
             let at = first + j;
             let is_constant = sums.a[(at, at)] == 0.0;
@@ -147,11 +147,11 @@ impl RidgeSums {
             } else {
                 rows
             };
-            sums.spread[at] = coarse(moments.reach_about(j, centre[j]) * scale[j]);
+            sums.spread[at] = moments.reach_about(j, centre[j]) * scale[j];
         }
         if first == 1 {
             sums.support[0] = rows;
-            sums.spread[0] = coarse(moments.weight_reach());
+            sums.spread[0] = moments.weight_reach();
         }
         for (j, penalty) in penalty.iter().enumerate() {
             let sum = DoubleWord { high: sums.a[(j, j)], low: low[(j, j)] }.plus(DoubleWord::new(*penalty));

@@ -7,9 +7,9 @@
 use faer::{Accum, Mat, MatRef, Par};
 
 use super::Basis;
-use super::sums::{RidgeSums, coarse};
+use super::sums::RidgeSums;
 use crate::error::Result;
-use crate::linalg::{UNIT, add_scaled, mirror_lower, multiply, multiply_lower, widest};
+use crate::linalg::{UNIT, add_scaled, coarse, mirror_lower, multiply, multiply_lower, widest};
 use crate::rows::{RowRef, RowStore, RowView, Rows};
 
 /// Above this share of non-zeros, a block of sparse rows is cheaper to multiply as a dense one.

@@ -7,7 +7,7 @@
 
 use faer::{Accum, Mat, Par};
 
-use crate::linalg::{DoubleWord, UNIT, dot, long_dot, multiply, norm, symmetric_product};
+use crate::linalg::{DoubleWord, UNIT, coarse, dot, long_dot, multiply, norm, symmetric_product};
 
 #[derive(Debug, Clone)]
 pub(crate) struct RidgeSums {
@@ -48,14 +48,6 @@ pub(crate) struct SignedRows {
 
 /// Where the entries of one row lie that are not zero, if that is known.
 pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
-
-/// The next quarter of a power of two, upwards. What the largest sums were is kept for the bounds and outlives the rows that made them so:
-/// to more digits, it would tell the squares of a row that left to whoever has the others.
-pub(crate) fn coarse(size: f64) -> f64 {
-    let step = (4.0 * size.log2()).ceil() / 4.0;
-    let rounded = step.exp2() * (1.0 + 4.0 * UNIT);
-    if size.is_normal() && rounded.is_finite() { rounded.max(size) } else { size }
-}
 
 impl RidgeSums {
     /// The sums of nothing, without a penalty.
