@@ -118,7 +118,7 @@ def test_logistic_on_adult(adult):
 
 def test_logistic_on_words(clothing):
     X, y = clothing[0][:, :250], (clothing[1] >= 4).astype(int)
-    ours = efface.LogisticRegression(C=0.2).fit(X, y)
+    ours = efface.LogisticRegression(C=0.2, forget_tol=1e-6).fit(X, y)
     theirs = linear_model.LogisticRegression(C=0.2, tol=1e-10, max_iter=500, solver="newton-cholesky")
     near(ours, theirs.fit(X.toarray(), y), 1e-5)
     ours.forget(GONE)
@@ -129,7 +129,7 @@ def test_multinomial_logistic_on_words(clothing):
     X, y = clothing[0][:2500, :50].toarray(), clothing[1][:2500]
     gone = GONE[GONE < 2500]
     stays = np.setdiff1d(np.arange(2500), gone)
-    ours = efface.LogisticRegression(C=0.2).fit(X, y)
+    ours = efface.LogisticRegression(C=0.2, forget_tol=1e-6).fit(X, y)
     theirs = linear_model.LogisticRegression(C=0.2, tol=1e-10, max_iter=500, solver="newton-cholesky")
     near(ours, theirs.fit(X, y), 1e-5)
     ours.forget(gone)

@@ -364,7 +364,7 @@ def test_networks_are_made_and_forget(tmp_path):
     assert set(model.predict(frame)) <= {"pets", "stocks"}
     report = model.forget("d3")
     assert report.rows == 47
-    assert "encoder_training" in [each["code"] for each in report.evidence.not_covered]
+    assert "encoder_training" in [each.code for each in report.evidence.not_covered]
     assert model.forget("d4", method="retrain").evidence.claim == "exact"
     sharded = efface.create(frame, tmp_path / "shards.efface", model="lstm", n_shards=2, head="softmax", layers=1, **common, **tiny)
     assert sharded.forget("d3").evidence.claim == "exact"
