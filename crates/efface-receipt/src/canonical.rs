@@ -37,7 +37,7 @@ pub(crate) fn from_bytes<T: JsonForm>(
     T::from_json(parse(bytes, what, limit)?)
 }
 
-/// As [`from_bytes`], but any value will do.
+/// Reads any value that is written canonically in at most `limit` bytes.
 pub fn parse(bytes: &[u8], what: &'static str, limit: usize) -> Result<Value, ReceiptFault> {
     if bytes.len() > limit {
         return Err(ReceiptFault::TooLarge { what, size: bytes.len(), limit });
