@@ -175,7 +175,7 @@ fn a_remembered_run_of_gradient_descent_serves_later_requests() {
 fn bounds_hold_along_a_chain_of_requests() {
     for (classes, lambda) in [(2, 1.0), (2, 0.01), (4, 1.0), (4, 0.05)] {
         let rows = spread_out(6000, 6, classes);
-        let recipe = Logistic::new(lambda);
+        let recipe = Logistic::new(lambda).tolerance(1e-4);
         let fit = |rows: &Rows| match classes {
             2 => recipe.fit(rows).unwrap(),
             _ => recipe.softmax().fit(rows).unwrap(),
@@ -296,7 +296,7 @@ fn forty_forgets_in_succession_keep_their_bounds_on_hard_tables() {
         for classes in [2, 3] {
             for curvature in [true, false] {
                 let rows = hard(kind, classes);
-                let recipe = Logistic::new(0.3).curvature(curvature);
+                let recipe = Logistic::new(0.3).curvature(curvature).tolerance(1e-4);
                 let fit = |rows: &Rows| match classes {
                     2 => recipe.fit(rows).unwrap(),
                     _ => recipe.softmax().fit(rows).unwrap(),

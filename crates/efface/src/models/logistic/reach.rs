@@ -24,6 +24,9 @@ const ROUGHEST: f64 = 0.5;
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
 const LOOSE: f64 = 4.0;
 
+/// So many products of a row's entry and a parameter make a pass long.
+const LONG: usize = 1 << 20;
+
 /// The accuracy of a further step after training. There may be several such steps, so one may be rougher.
 const ROUGH: f64 = 1e-4;
 
@@ -100,11 +103,18 @@ impl RequestWork<'_> {
         (way / size.max(f64::MIN_POSITIVE)).max(self.next.tolerance())
     }
 
+    /// Whether a pass over the rows takes long enough for iterations to be counted.
+    pub(crate) fn takes_long(&self) -> bool {
+        let parameters = self.next.theta.nrows() * self.next.theta.ncols();
+        self.next.rows.saturating_mul(parameters) >= LONG
+    }
+
     /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
         let wanted = if known.is_finite() {
-            goal / known
+            // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters.
+            if self.takes_long() { goal / known } else { 0.05 * goal / known }
         } else {
             let size = self.next.basis.caller_norm(&self.next.theta);
             goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())

@@ -16,6 +16,9 @@ pub(super) const ENOUGH: f64 = 1e-5;
 /// A copy larger than this is not made.
 const MOST_BYTES: usize = 1 << 29;
 
+/// Fewer numbers than this are multiplied in no time, whatever their precision.
+const FEWEST: usize = 1 << 14;
+
 /// Numbers of single precision in a register; scores are padded to a multiple of it.
 const LANES: usize = 8;
 /// Scores that are summed side by side.
@@ -53,7 +56,10 @@ impl<'a> SingleRows<'a> {
         let frame = objective.frame;
         let sample = objective.sample;
         let numbers: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
-        if frame.link != Link::Softmax || !sample.is_for_blocks(frame) || numbers > MOST_BYTES / 8 {
+        if frame.link != Link::Softmax
+            || !sample.is_for_blocks(frame)
+            || !(FEWEST..=MOST_BYTES / 8).contains(&numbers)
+        {
             return None;
         }
         let lines = frame.outputs.next_multiple_of(LANES);

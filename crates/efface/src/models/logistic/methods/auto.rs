@@ -83,7 +83,8 @@ impl Auto {
             // Without a kept Hessian every step is measured as it is made.
             let bare = work.is_bare();
             work.profiles = bare;
-            work.newton_within(work.wanted_accuracy(goal).max(FIRST_ACCURACY))?;
+            let least = if work.takes_long() { FIRST_ACCURACY } else { 0.0 };
+            work.newton_within(work.wanted_accuracy(goal).max(least))?;
             if work.relative_bound() > goal && !bare {
                 work.measure()?;
             }
