@@ -112,6 +112,25 @@ fn logistic_tells_two_classes_and_softmax_more() {
     );
 }
 
+/// A Hessian as it was at the fit can tell a row that left since; without one there is nothing to tell.
+#[test]
+fn a_classifier_keeps_no_curvature_where_it_is_told_so() {
+    let folder = houses();
+    let fit = "fit houses.csv --id house --ignore owner,price --target city --model logistic --positive Lyon --lambda 0.5";
+    for (curvature, is_kept) in [("auto", true), ("iterative", false)] {
+        folder.done(&format!("{fit} --curvature {curvature} --force --discard-log --drop-suppressed"));
+        let report = folder.json("forget houses.efface --ids h1 --json");
+        let kept = report["evidence"]["kept_beside"].to_string().contains("kept_curvature");
+        assert_eq!(kept, is_kept, "{report}");
+        assert!(report["evidence"]["relative_bound"].as_f64().unwrap() <= 3e-4);
+    }
+    folder.fails(
+        &format!("{fit} --curvature factor --force --discard-log --drop-suppressed"),
+        2,
+        &["--curvature is auto or iterative for logistic and softmax"],
+    );
+}
+
 #[test]
 fn certificates_are_shown() {
     let folder = houses();

@@ -218,7 +218,7 @@ impl fmt::Display for NotCovered {
             ),
             Self::KeptCurvature => f.write_str(
                 "the weights in the kept curvature, which follow from earlier parameters (in memory, these too), and the largest norm that a row \
-                 ever had: retrain computes them anew",
+                 ever had: whoever has the rows that are left can work a row out from them; retrain computes them anew",
             ),
             Self::EncoderTraining => f.write_str(
                 "what the encoder learned from these rows: only the head forgets; retrain or sisa cover it",

@@ -85,7 +85,8 @@ What --curvature keeps of the matrix A = XᵀX + λI, d × d for d features:
   iterative  nothing: conjugate gradients over the rows, for very many features
   auto       factor, or iterative where passes over wide sparse rows cost less than half
 The file holds A alone in the first three, and this command works from a factor; inverse and rows
-are for programs that keep a model open.
+are for programs that keep a model open. Of a classifier auto keeps the Hessian where that pays, as
+it was at the fit: with the rows that are left it can tell one that left. iterative keeps none.
 
 --replace MODEL is for refits by night: the new fit takes the place of the model in one step, at the end.
 Forgets go on while it runs; a fit that would bring back what was forgotten, before or meanwhile, is

@@ -35,8 +35,8 @@ pub(crate) use release::{ExportArguments, ExportFormat, PolicyArguments};
 pub(crate) use scoring::{EvaluateArguments, PenaltyValue, ScoringArguments};
 pub(crate) use service::{ServeArguments, TokenAction, TokenArguments};
 pub(crate) use settings::{
-    AggregateName, CertifierName, DeviceName, LikelihoodName, ModelArguments, ModelName, OverwriteArguments,
-    SettleArguments, SuppressionWord,
+    AggregateName, CertifierName, CurvatureName, DeviceName, LikelihoodName, ModelArguments, ModelName,
+    OverwriteArguments, SettleArguments, SuppressionWord,
 };
 pub(crate) use witness::{QuorumArguments, WitnessAction, WitnessArguments};
 

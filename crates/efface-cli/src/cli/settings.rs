@@ -61,7 +61,7 @@ pub(crate) struct ModelArguments {
     #[arg(long, help_heading = "Linear models")]
     pub(crate) no_intercept: bool,
 
-    /// What ridge keeps in order to forget fast, see below [default: auto]
+    /// What a model keeps in order to forget fast, see below [default: auto]
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Linear models")]
     pub(crate) curvature: Option<CurvatureName>,
 
@@ -176,7 +176,7 @@ impl ModelArguments {
     }
 }
 
-/// What a ridge model keeps of its curvature.
+/// What a model keeps of its curvature: ridge any of these, a classifier its Hessian (auto) or nothing (iterative).
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum CurvatureName {
     Auto,

@@ -2,7 +2,8 @@
 //! columns turn, and weights of classes follow from how many rows each class has. Products of all features, in two words, tell both
 //! without the rows: components are their eigenvectors, and the sums of a linear model over components are VᵀAV.
 //!
-//! Rows are summed as the features of a reference map, which stays. Features that differ from those by a factor and an offset
+//! Rows are summed as the features of a reference map, which stays. It outlives rows that leave, so that its shifts and scales are rough:
+//! a mean to all digits would tell a row that left to whoever has the others. Features that differ from those by a factor and an offset
 //! follow from the sums; where they differ otherwise, because other words are chosen or a gap is filled with another number, the
 //! rows are needed, and the sums are made anew.
 
@@ -11,7 +12,6 @@ use super::directions::FeatureComponents;
 use super::rescaling::{FeatureRescale, RescaledFeatures};
 use super::{Encoder, FeatureError, FeatureExpansion, FeatureMap};
 use crate::error::{Error, Result};
-use crate::linalg::UNIT;
 use crate::rows::RowView;
 use crate::statistics::{CentredMoments, ColumnView, LinearStatistics, StatisticsSpec};
 
@@ -29,8 +29,6 @@ pub struct KeptSums {
     /// Whether rows count for their own weights; components count every row once.
     is_weighted: bool,
     groups: Vec<LinearStatistics>,
-    /// What the changes since the first rows have rounded by, as a share of the sums.
-    charge: f64,
 }
 
 /// What the sums say of the features of a map.
@@ -62,15 +60,10 @@ impl KeptSums {
     /// # Errors
     /// There are more features than can be summed.
     pub fn new(encoder: &Encoder, outputs: usize, groups: usize, is_weighted: bool) -> Result<Self> {
-        let reference = FeatureMap { components: None, ..encoder.map.clone() };
+        let reference = encoder.coarse_columns();
         let names = |letter: char, count: usize| (0..count).map(move |at| format!("{letter}{at}"));
         let spec = StatisticsSpec::new(names('x', encoder.column_width()), names('y', outputs))?;
-        Ok(Self {
-            reference,
-            is_weighted,
-            groups: vec![LinearStatistics::new(spec); groups.max(1)],
-            charge: 0.0,
-        })
+        Ok(Self { reference, is_weighted, groups: vec![LinearStatistics::new(spec); groups.max(1)] })
     }
 
     /// Whether rows count for their own weights.
@@ -104,8 +97,7 @@ impl KeptSums {
             return Err(Error::Damaged("sums of other features".into()));
         }
         let tables = vec![(Vec::new(), Vec::new()); groups];
-        let is_first = self.rows() == 0;
-        Ok(SumsChange { sums: self, reader, leave, is_first, width, tables, entries: Vec::new() })
+        Ok(SumsChange { sums: self, reader, leave, width, tables, entries: Vec::new() })
     }
 
     /// What the sums say of the features that `encoder` makes, whose counts are those of the summed rows, with other `columns`
@@ -125,7 +117,7 @@ impl KeptSums {
         let units = || scales.iter().map(|scale| (scale.factor, scale.offset));
         let Some(all) = self.together(&[]) else { return Ok(None) };
         if let FeatureExpansion::Components { count, centred } = encoder.steps.expansion {
-            let moments = self.moments(&all).rescaled(units());
+            let moments = all.moments().rescaled(units());
             let plain = encoder.in_columns(map.clone())?;
             let sums = direction_sums(&moments, plain.width(), centred);
             let found = plain.directions(&sums, count, false)?;
@@ -137,7 +129,7 @@ impl KeptSums {
         let weighed =
             if weights.iter().all(|weight| *weight == 1.0) { Some(all) } else { self.together(weights) };
         let Some(weighed) = weighed else { return Ok(None) };
-        let mut moments = self.moments(&weighed).rescaled(units());
+        let mut moments = weighed.moments().rescaled(units());
         let mut features = scales.len();
         if let Some(components) = &map.components {
             moments = projected(&moments, components, features);
@@ -155,12 +147,6 @@ impl KeptSums {
             }
         };
         Ok(Some(FollowedSums { map, moments: FeatureMoments { moments, features, rows } }))
-    }
-
-    fn moments(&self, all: &LinearStatistics) -> CentredMoments {
-        let mut moments = all.moments();
-        moments.charge += self.charge;
-        moments
     }
 
     /// The sums of all groups, each counted as often as its weight says, or once.
@@ -184,7 +170,6 @@ impl KeptSums {
         let mut out = (reference.len() as u64).to_le_bytes().to_vec();
         out.extend(reference);
         out.push(u8::from(self.is_weighted));
-        out.extend(self.charge.to_le_bytes());
         for group in &self.groups {
             let bytes = group.to_bytes();
             out.extend((bytes.len() as u64).to_le_bytes());
@@ -209,19 +194,14 @@ impl KeptSums {
             Some(own.to_vec())
         };
         let reference: FeatureMap = serde_json::from_slice(&taken(&mut bytes)?).ok()?;
-        let (weighted, bytes) = bytes.split_first()?;
-        let (charge, mut bytes) = bytes.split_first_chunk::<8>()?;
-        let charge = f64::from_le_bytes(*charge);
+        let (weighted, mut bytes) = bytes.split_first()?;
         let mut groups = Vec::new();
         while !bytes.is_empty() {
             groups.push(LinearStatistics::from_bytes(&taken(&mut bytes)?).ok()?);
         }
         let spec = groups.first()?.spec();
-        let is_sound = *weighted <= 1
-            && charge.is_finite()
-            && charge >= 0.0
-            && groups.iter().all(|group| group.spec() == spec);
-        is_sound.then(|| Self { reference, is_weighted: *weighted == 1, groups, charge })
+        let is_sound = *weighted <= 1 && groups.iter().all(|group| group.spec() == spec);
+        is_sound.then(|| Self { reference, is_weighted: *weighted == 1, groups })
     }
 }
 
@@ -230,7 +210,6 @@ pub struct SumsChange<'a> {
     sums: &'a mut KeptSums,
     reader: Encoder,
     leave: bool,
-    is_first: bool,
     width: usize,
     /// For each group the numbers of rows, one after the other, and their weights.
     tables: Vec<(Vec<f64>, Vec<f64>)>,
@@ -265,18 +244,12 @@ impl SumsChange<'_> {
         let columns: Vec<ColumnView<'_>> =
             (0..self.width).map(|at| ColumnView::of_table(table, self.width, at)).collect::<Result<_>>()?;
         let own = self.sums.is_weighted.then(|| ColumnView::dense(weights));
-        if !self.is_first {
-            // A sum of products of so many rows, and its place among the others.
-            self.sums.charge += UNIT * (weights.len() + 8) as f64;
-        }
         let sums = &mut self.sums.groups[group];
-        let before = sums.reach();
         if self.leave {
             sums.remove(&columns, own)?
         } else {
             sums.update(&columns, own)?
         }
-        sums.settle(&before);
         table.clear();
         weights.clear();
         Ok(())

@@ -51,6 +51,32 @@ impl Encoder {
         self.rescaled_columns(&before.map, map, |at| self.has_gaps(at) || before.has_gaps(at))
     }
 
+    /// A map of the same columns whose shifts, scales and weights tell no more than how large numbers are, in which rows are summed. What
+    /// would have to be exact for the sums to be of use stays: they are made anew when it changes.
+    pub(super) fn coarse_columns(&self) -> FeatureMap {
+        let coarse_weights = |weights: &mut Vec<f64>| {
+            if self.steps.words.weighting.is_some_and(|weighting| !weighting.normalised) {
+                weights.iter_mut().for_each(|weight| *weight = weight.log2().round().exp2());
+            }
+        };
+        let coarse_number = |map: &mut NumberMap, has_gaps: bool| {
+            (map.shift, map.scale) = coarse_scale((map.shift, map.scale));
+            map.indicator = map.indicator.map(coarse_scale);
+            map.fill = if has_gaps { map.fill } else { UNUSED_FILL };
+        };
+        let mut columns = self.map.columns.clone();
+        for (at, column) in columns.iter_mut().enumerate() {
+            match column {
+                ColumnMap::Number(map) | ColumnMap::Values { map, .. } => {
+                    coarse_number(map, self.has_gaps(at))
+                }
+                ColumnMap::Run { weights, .. } | ColumnMap::Names { weights, .. } => coarse_weights(weights),
+                ColumnMap::Means { .. } => {}
+            }
+        }
+        FeatureMap { columns, components: None }
+    }
+
     /// The same from the columns of a map that rows are summed in, whatever is made of them all afterwards. Rows that are gone have
     /// left the sums as they came, so that their gaps do not matter.
     pub(super) fn rescaling_from(
@@ -58,6 +84,16 @@ impl Encoder {
         reference: &FeatureMap,
         map: &FeatureMap,
     ) -> Option<RescaledFeatures> {
+        let is_fill_stale = |at: usize| match &reference.columns[at] {
+            ColumnMap::Number(old) | ColumnMap::Values { map: old, .. } => {
+                // The mean that filled gaps of rows that are all gone by now.
+                !self.has_gaps(at) && old.fill != UNUSED_FILL
+            }
+            _ => false,
+        };
+        if (0..reference.columns.len().min(self.columns.len())).any(is_fill_stale) {
+            return None;
+        }
         self.rescaled_columns(reference, map, |at| self.has_gaps(at))
     }
 
@@ -157,6 +193,22 @@ impl Encoder {
     }
 }
 
+/// What fills the gaps of a column without gaps.
+const UNUSED_FILL: f64 = 0.0;
+
+/// A power of two about as large as the scale, and the shift as a multiple of it. The scale 1 says that a column has no spread.
+fn coarse_scale((shift, scale): (f64, f64)) -> (f64, f64) {
+    if scale == 1.0 {
+        return (shift, scale);
+    }
+    let unit = match scale.log2().ceil().clamp(-1000.0, 1000.0).exp2() {
+        1.0 => 2.0,
+        unit => unit,
+    };
+    let multiple = (shift / unit).round() * unit;
+    (if multiple.is_finite() { multiple } else { 0.0 }, unit)
+}
+
 /// The one or two features of a numeric column.
 fn rescaled_number(old: &NumberMap, new: &NumberMap, has_gaps: bool) -> Option<Vec<FeatureRescale>> {
     if (has_gaps && old.fill != new.fill) || old.indicator.is_some() != new.indicator.is_some() {
@@ -167,4 +219,19 @@ fn rescaled_number(old: &NumberMap, new: &NumberMap, has_gaps: bool) -> Option<V
         features.push(FeatureRescale::between(old, new)?);
     }
     Some(features)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_scale_tells_how_large_numbers_are_and_no_more() {
+        assert_eq!(coarse_scale((1987.344, 11.3)), (1984.0, 16.0));
+        assert_eq!(coarse_scale((-0.37, 0.004)), (-0.3671875, 0.0078125));
+        // 1 would say that the column has no spread.
+        assert_eq!(coarse_scale((0.61, 0.8)), (0.0, 2.0));
+        assert_eq!(coarse_scale((0.1, 1.0)), (0.1, 1.0));
+        assert_eq!(coarse_scale((1e300, 1e-300)).0, 0.0);
+    }
 }

@@ -4,12 +4,12 @@
 use faer::Mat;
 
 use super::exact::ExactSums;
-use super::rounded::RoundedSums;
+use super::rounded::{RoundedShare, RoundedSums};
 use super::{ColumnGrid, LinearStatistics, StatisticsSpec, SumsBody};
 use crate::error::{Error, Result};
 
 const MARK: &[u8; 8] = b"efface-s";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MOST_NAME: usize = 4096;
 
 /// More rows than were ever summed; counts of two such statistics still add up.
@@ -35,7 +35,10 @@ impl LinearStatistics {
                 // Without rows there is no origin yet, and any number may stand for it.
                 let nowhere = vec![0.0; self.spec.width()];
                 numbers(if sums.origin.is_empty() { &nowhere } else { &sums.origin });
-                numbers(&sums.reach);
+                for share in [&sums.fresh, &sums.settled] {
+                    numbers(&[share.charge]);
+                    numbers(&share.size);
+                }
                 for matrix in [&sums.high, &sums.low] {
                     (0..matrix.ncols()).for_each(|j| numbers(&matrix.col_as_slice(j)[j..]));
                 }
@@ -95,7 +98,7 @@ impl LinearStatistics {
         let numbers = if is_exact {
             2 * width + 2 * (width + triangle(width))
         } else {
-            width + (width + 1) + 2 * triangle(width + 1)
+            width + 2 * (width + 2) + 2 * triangle(width + 1)
         };
         if left.0.len() != 8 * (1 + spec.features.len() + numbers) {
             return None;
@@ -116,8 +119,12 @@ impl LinearStatistics {
             SumsBody::Exact(sums)
         } else {
             let mut origin = left.doubles(width)?;
-            let reach = left.doubles(width + 1)?;
-            if reach[0] == 0.0 {
+            let mut share = || {
+                let charge = *left.doubles(1)?.first()?;
+                Some(RoundedShare { charge, size: left.doubles(width + 1)? }).filter(RoundedShare::is_sound)
+            };
+            let (fresh, settled) = (share()?, share()?);
+            if fresh.size[0] + settled.size[0] == 0.0 {
                 origin.clear();
             }
             let mut matrix = || -> Option<Mat<f64>> {
@@ -130,7 +137,7 @@ impl LinearStatistics {
             };
             let high = matrix()?;
             let low = matrix()?;
-            SumsBody::Rounded(RoundedSums { origin, high, low, reach })
+            SumsBody::Rounded(RoundedSums { origin, high, low, fresh, settled })
         };
         left.0.is_empty().then_some(Self { spec, rows, support, body, threads: 1 })
     }

@@ -202,6 +202,9 @@ impl LinearStatistics {
         step: SumsStep,
     ) -> Result<()> {
         let rows = self.check(columns, weights)?;
+        if rows == 0 {
+            return Ok(());
+        }
         let support = self.counted(columns, weights);
         if step == SumsStep::Remove {
             let short = self.support.iter().zip(&support).any(|(have, gone)| have < gone);
@@ -210,17 +213,25 @@ impl LinearStatistics {
                 return Err(Error::Parameter { name: "rows", value, range: "rows that were added before" });
             }
         }
-        match &mut self.body {
-            SumsBody::Rounded(sums) => sums.add(columns, weights, rows, step, self.threads),
-            SumsBody::Exact(sums) => sums.add(columns, rows, step, self.threads)?,
-        }
-        for (count, more) in self.support.iter_mut().zip(support) {
-            *count = if step == SumsStep::Add { *count + more } else { *count - more };
-        }
-        self.rows = match step {
-            SumsStep::Add => self.rows + rows as u64,
-            SumsStep::Remove => self.rows - rows as u64,
+        let count = |have: u64, more: u64| match step {
+            SumsStep::Add => have + more,
+            SumsStep::Remove => have - more,
         };
+        let left: Vec<u64> =
+            self.support.iter().zip(&support).map(|(have, more)| count(*have, *more)).collect();
+        match (&mut self.body, step) {
+            (SumsBody::Exact(sums), _) => sums.add(columns, rows, step, self.threads)?,
+            (SumsBody::Rounded(sums), SumsStep::Add) => sums.add(columns, weights, rows, self.threads),
+            // The last row takes everything along.
+            (body, SumsStep::Remove) if self.rows == rows as u64 => {
+                *body = SumsBody::Rounded(RoundedSums::new(self.spec.width()));
+            }
+            (SumsBody::Rounded(sums), SumsStep::Remove) => {
+                sums.remove(columns, weights, rows, self.threads, &left);
+            }
+        }
+        self.support = left;
+        self.rows = count(self.rows, rows as u64);
         Ok(())
     }
 
@@ -250,22 +261,6 @@ impl LinearStatistics {
         self.support.iter_mut().zip(&other.support).for_each(|(mine, theirs)| *mine += theirs);
         self.rows += other.rows;
         Ok(())
-    }
-
-    /// Keeps nothing of rows that came and went but how well sums are rounded that were at most as large as `before`, and clears columns
-    /// that no row has any more. Whoever settles counts what changes round by himself.
-    pub(crate) fn settle(&mut self, before: &[f64]) {
-        if let SumsBody::Rounded(sums) = &mut self.body {
-            sums.settle(before, &self.support);
-        }
-    }
-
-    /// Σw z̃² of every column, the constant first, as far as it matters to rounding.
-    pub(crate) fn reach(&self) -> Vec<f64> {
-        match &self.body {
-            SumsBody::Rounded(sums) => sums.reach.clone(),
-            SumsBody::Exact(_) => vec![0.0; self.spec.width() + 1],
-        }
     }
 
     /// The sums of the same rows, each counted `factor` times.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use faer::{Accum, Mat, MatRef, Par};
 
-use super::{CentredMoments, ColumnView, SumsStep};
+use super::{CentredMoments, ColumnView};
 use crate::linalg::{DoubleWord, UNIT, coarse, multiply_lower, par, two_sum};
 
 /// Rows of a block.
@@ -28,8 +28,47 @@ pub(super) struct RoundedSums {
     /// The lower triangle of Σw z̃z̃ᵀ in two words, z̃ being 1 and the columns about their origin.
     pub(super) high: Mat<f64>,
     pub(super) low: Mat<f64>,
-    /// Σw z̃² of all rows that ever came or went: what sums have rounded by is a share of it.
-    pub(super) reach: Vec<f64>,
+    /// What the rows have rounded by that came since rows last left.
+    pub(super) fresh: RoundedShare,
+    /// What everything before that has rounded by. Its sizes are powers of two: they outlive the rows that made them so.
+    pub(super) settled: RoundedShare,
+}
+
+/// An entry (i, j) of sums is off by at most charge·√(size_i·size_j).
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RoundedShare {
+    pub(super) charge: f64,
+    /// Σw z̃² of each column, the constant first.
+    pub(super) size: Vec<f64>,
+}
+
+impl RoundedShare {
+    fn none(all: usize) -> Self {
+        Self { charge: 0.0, size: vec![0.0; all] }
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        self.charge >= 0.0 && self.size.iter().all(|size| *size >= 0.0)
+    }
+
+    /// Both together, by Cauchy and Schwarz: a√(u_i u_j) + b√(v_i v_j) ≤ max(a, b)·√((u_i + v_i)(u_j + v_j)).
+    fn and(&self, other: &Self) -> Self {
+        let size = self.size.iter().zip(&other.size).map(|(mine, theirs)| mine + theirs);
+        Self { charge: self.charge.max(other.charge), size: size.collect() }
+    }
+
+    /// The same for sums about another origin, δ away.
+    fn moved(&self, delta: &[DoubleWord]) -> Self {
+        let weight = self.size[0].sqrt();
+        let moved = |(size, delta): (&f64, &DoubleWord)| (size.sqrt() + delta.value().abs() * weight).powi(2);
+        Self { charge: self.charge, size: self.size.iter().zip(delta).map(moved).collect() }
+    }
+}
+
+/// What the products of so many rows are off by, as a share of their squares: one rounding a row of a block and one a block of a
+/// stretch, and those of an entry itself.
+fn charge_of(rows: usize) -> f64 {
+    UNIT * (rows.min(BLOCK) + rows.div_ceil(BLOCK).min(TOGETHER) + 16) as f64
 }
 
 impl RoundedSums {
@@ -39,7 +78,8 @@ impl RoundedSums {
             origin: Vec::new(),
             high: Mat::zeros(all, all),
             low: Mat::zeros(all, all),
-            reach: vec![0.0; all],
+            fresh: RoundedShare::none(all),
+            settled: RoundedShare::none(all),
         }
     }
 
@@ -48,11 +88,81 @@ impl RoundedSums {
         columns: &[ColumnView<'_>],
         weights: Option<ColumnView<'_>>,
         rows: usize,
-        step: SumsStep,
         threads: usize,
     ) {
+        let size = self.join_rows(columns, weights, rows, 1.0, threads);
+        self.fresh = self.fresh.and(&RoundedShare { charge: charge_of(rows), size });
+    }
+
+    /// Takes rows out, and with them what the sums still knew of them: how large they were, and where their numbers lay.
+    /// `support` tells which features some row still has.
+    pub(super) fn remove(
+        &mut self,
+        columns: &[ColumnView<'_>],
+        weights: Option<ColumnView<'_>>,
+        rows: usize,
+        threads: usize,
+        support: &[u64],
+    ) {
+        let all = self.high.ncols();
+        let before: Vec<f64> = (0..all).map(|at| self.high[(at, at)] * (1.0 + 1e-9)).collect();
+        let gone = self.join_rows(columns, weights, rows, -1.0, threads);
+        let largest =
+            |at: usize| before[at].max(gone[at]).max(self.fresh.size[at]).max(self.settled.size[at]);
+        self.settled = RoundedShare {
+            charge: self.settled.charge + self.fresh.charge + charge_of(rows),
+            size: (0..all).map(largest).collect(),
+        };
+        self.fresh = RoundedShare::none(all);
+        self.leave_origins(support);
+        self.settled.size.iter_mut().for_each(|size| *size = power_of_two(*size));
+    }
+
+    /// Moves origins away from numbers of rows. An origin that is a small multiple of a power of two about as large as the column's spread
+    /// tells nothing of a single row, and stays; others were numbers of the first rows.
+    fn leave_origins(&mut self, support: &[u64]) {
+        let weight = self.high[(0, 0)];
+        let coarse_origin = |(column, origin): (usize, &f64)| {
+            let at = column + 1;
+            if support.get(column) == Some(&0) || weight <= 0.0 {
+                return 0.0;
+            }
+            let mean = self.high[(at, 0)] / weight;
+            let spread = (self.high[(at, at)] / weight - mean * mean).max(0.0).sqrt();
+            let unit = power_of_two(spread);
+            let (quarters, units) = (4.0 * origin / unit, (origin + mean) / unit);
+            match unit > 0.0 && units.is_finite() && quarters.fract() != 0.0 {
+                true => units.round() * unit,
+                false => *origin,
+            }
+        };
+        let origin: Vec<f64> = self.origin.iter().enumerate().map(coarse_origin).collect();
+        if origin != self.origin {
+            let mut moved = Self { origin, ..Self::new(self.origin.len()) };
+            moved.merge(self);
+            *self = moved;
+        }
+        // Rounding leaves no noise where every number is 0.
+        for at in support.iter().enumerate().filter(|(_, rows)| **rows == 0).map(|(feature, _)| feature + 1) {
+            for matrix in [&mut self.high, &mut self.low] {
+                matrix.col_as_slice_mut(at)[at..].fill(0.0);
+                (0..at).for_each(|column| matrix[(at, column)] = 0.0);
+            }
+        }
+    }
+
+    /// Adds the products of rows, times a sign, and gives their squares.
+    fn join_rows(
+        &mut self,
+        columns: &[ColumnView<'_>],
+        weights: Option<ColumnView<'_>>,
+        rows: usize,
+        sign: f64,
+        threads: usize,
+    ) -> Vec<f64> {
+        let mut squares = vec![0.0; self.high.ncols()];
         if rows == 0 {
-            return;
+            return squares;
         }
         if self.origin.is_empty() {
             self.origin = columns.iter().map(median_of_first).collect();
@@ -77,22 +187,22 @@ impl RoundedSums {
                     };
                     handles.into_iter().map(join).collect()
                 });
-                parts.iter().for_each(|part| self.join(part, step));
+                parts.iter().for_each(|part| self.join(part, sign, &mut squares));
             }
         } else {
             for start in (0..rows).step_by(stretch) {
                 let part = batch.sum(start..rows.min(start + stretch), par(threads));
-                self.join(&part, step);
+                self.join(&part, sign, &mut squares);
             }
         }
         self.origin = origin;
+        squares
     }
 
-    /// Adds the sums of a stretch, or takes them out.
-    fn join(&mut self, part: &Mat<f64>, step: SumsStep) {
-        let sign = if step == SumsStep::Add { 1.0 } else { -1.0 };
-        for j in 0..part.ncols() {
-            self.reach[j] += part[(j, j)];
+    /// Adds the sums of a stretch, times a sign.
+    fn join(&mut self, part: &Mat<f64>, sign: f64, squares: &mut [f64]) {
+        for (j, square) in squares.iter_mut().enumerate() {
+            *square += part[(j, j)];
             let high = &mut self.high.col_as_slice_mut(j)[j..];
             let low = &mut self.low.col_as_slice_mut(j)[j..];
             for ((high, low), more) in high.iter_mut().zip(low).zip(&part.col_as_slice(j)[j..]) {
@@ -119,10 +229,10 @@ impl RoundedSums {
             let (high, low) = two_sum(*theirs, -*mine);
             DoubleWord { high, low }
         }));
+        // What the other sums have rounded by is carried along with them.
+        self.fresh = self.fresh.and(&other.fresh.moved(&delta));
+        self.settled = self.settled.and(&other.settled.moved(&delta));
         for j in 0..delta.len() {
-            // What the other sums have rounded by is carried along with them.
-            let moved = other.reach[j].sqrt() + delta[j].value().abs() * other.reach[0].sqrt();
-            self.reach[j] += moved * moved;
             for i in j..delta.len() {
                 let mut moved = entry(i, j);
                 if j == 0 {
@@ -139,30 +249,11 @@ impl RoundedSums {
         }
     }
 
-    /// Replaces what is known of rows that came and went by the size of the sums as they are, or as they were `before` where that is more, up to the
-    /// next power of two: so much tells how well they are rounded, and nothing of a row that left. Columns that no row has any more are 0.
-    pub(super) fn settle(&mut self, before: &[f64], support: &[u64]) {
-        for (feature, _) in support.iter().enumerate().filter(|(_, rows)| **rows == 0) {
-            let at = feature + 1;
-            if self.origin.get(feature).is_some_and(|origin| *origin == 0.0) {
-                for matrix in [&mut self.high, &mut self.low] {
-                    matrix.col_as_slice_mut(at)[at..].fill(0.0);
-                    (0..at).for_each(|column| matrix[(at, column)] = 0.0);
-                }
-            }
-        }
-        for (at, reach) in self.reach.iter_mut().enumerate() {
-            let size = self.high[(at, at)].max(0.0) * (1.0 + 1e-9);
-            *reach = match size.max(before[at]) {
-                size if size > 0.0 => size.log2().ceil().clamp(-1000.0, 1000.0).exp2(),
-                _ => 0.0,
-            };
-        }
-    }
-
     /// Counts every row `factor` times.
     pub(super) fn scale(&mut self, factor: f64) {
-        self.reach.iter_mut().for_each(|reach| *reach *= factor);
+        for share in [&mut self.fresh, &mut self.settled] {
+            share.size.iter_mut().for_each(|size| *size *= factor);
+        }
         for j in 0..self.high.ncols() {
             for i in j..self.high.nrows() {
                 let scaled = DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] }.times(factor);
@@ -176,6 +267,8 @@ impl RoundedSums {
         let width = self.high.nrows() - 1;
         let entry = |i: usize, j: usize| DoubleWord { high: self.high[(i, j)], low: self.low[(i, j)] };
         let origin = if self.origin.is_empty() { vec![0.0; width] } else { self.origin.clone() };
+        let rounded = self.fresh.and(&self.settled);
+        let reach = |square: &f64| coarse(square.sqrt() * (1.0 + 1e-9));
         CentredMoments {
             weight: entry(0, 0),
             origin,
@@ -183,9 +276,9 @@ impl RoundedSums {
             high: self.high.as_ref().submatrix(1, 1, width, width).to_owned(),
             low: self.low.as_ref().submatrix(1, 1, width, width).to_owned(),
             support: Vec::new(),
-            charge: UNIT * (BLOCK + TOGETHER + 16) as f64,
-            reach: self.reach[1..].iter().map(|square| coarse(square.sqrt() * (1.0 + 1e-9))).collect(),
-            weight_reach: coarse(self.reach[0].sqrt() * (1.0 + 1e-9)),
+            charge: rounded.charge,
+            reach: rounded.size[1..].iter().map(reach).collect(),
+            weight_reach: reach(&rounded.size[0]),
             is_exact: false,
         }
     }
@@ -193,6 +286,11 @@ impl RoundedSums {
 
 fn times(a: DoubleWord, b: DoubleWord) -> DoubleWord {
     a.times(b.high).plus(DoubleWord::new(a.high * b.low))
+}
+
+/// The next power of two, upwards; 0 stays.
+fn power_of_two(size: f64) -> f64 {
+    if size > 0.0 { size.log2().ceil().clamp(-1000.0, 1000.0).exp2() } else { 0.0 }
 }
 
 /// The median of the first rows: a number of the column itself, so that a column that never changes is 0 about it, and no odd row

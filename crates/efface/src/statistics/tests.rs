@@ -145,6 +145,57 @@ fn the_bound_holds_when_giants_have_left() {
     }
 }
 
+/// The origin was a number of the first rows, and sizes were sums of squares: to all digits, both would tell a row that left.
+#[test]
+fn what_is_kept_of_a_row_that_left_has_hardly_any_digits() {
+    let width = WIDTH + 1;
+    let table = table(200);
+    let mut statistics = LinearStatistics::new(spec());
+    for row in table.chunks_exact(width) {
+        statistics.update(&columns(row), None).unwrap();
+    }
+    let before = statistics.to_bytes();
+    let holds = |bytes: &[u8], x: f64| bytes.windows(8).any(|window| window == x.to_le_bytes());
+    // The third column is the same in all rows, and stays known.
+    let own = |row: &[f64]| [&row[..2], &row[3..]].concat();
+    assert!(own(&table[..width]).iter().all(|x| holds(&before, *x)), "the first row is the origin");
+    for gone in table.chunks_exact(width).take(3) {
+        statistics.remove(&columns(gone), None).unwrap();
+        let after = statistics.to_bytes();
+        assert!(!own(gone).iter().any(|x| holds(&after, *x)));
+    }
+    let SumsBody::Rounded(sums) = &statistics.body else { panic!("rounded sums") };
+    // Of 52 digits, no more than tell how many spreads a column lies from zero.
+    for (column, origin) in sums.origin.iter().enumerate().filter(|(column, _)| *column != 2) {
+        assert!(*origin == 0.0 || origin.to_bits().trailing_zeros() >= 30, "{column}: {origin}");
+    }
+    assert!(sums.settled.size.iter().all(|size| size.to_bits().trailing_zeros() >= 52));
+    assert!(sums.fresh.size.iter().all(|size| *size == 0.0));
+    let settings = Ridge::new(0.5);
+    let model = settings.fit_statistics(&statistics).unwrap();
+    let distance = apart(&model, &fitted(&table[3 * width..], &settings));
+    assert!(distance <= model.evidence_at_optimum().relative_bound, "{distance:e}");
+    statistics.remove(&columns(&table[3 * width..]), None).unwrap();
+    assert_eq!(statistics, LinearStatistics::new(spec()));
+}
+
+/// What changes have rounded by adds up slowly, however often rows come and go.
+#[test]
+fn a_bound_lasts_for_thousands_of_changes() {
+    let width = WIDTH + 1;
+    let table = table(3000);
+    let settings = Ridge::new(0.5);
+    let mut statistics = of(&spec(), &table);
+    let first = settings.fit_statistics(&statistics).unwrap().evidence_at_optimum().relative_bound;
+    for row in table.chunks_exact(width).take(2000) {
+        statistics.remove(&columns(row), None).unwrap();
+    }
+    let model = settings.fit_statistics(&statistics).unwrap();
+    let bound = model.evidence_at_optimum().relative_bound;
+    let distance = apart(&model, &fitted(&table[2000 * width..], &settings));
+    assert!(distance <= bound && bound < 1000.0 * first, "{distance:e} {bound:e} {first:e}");
+}
+
 #[test]
 fn weights_count_rows_more_than_once() {
     let table = table(400);

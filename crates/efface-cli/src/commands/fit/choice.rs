@@ -10,8 +10,8 @@ use efface_engine::{ClassWeight, Sharding};
 use super::network;
 
 use crate::cli::{
-    AggregateName, CertifierName, FitArguments, GridSize, LikelihoodName, ModelArguments, ModelName,
-    NamedWeight, PenaltyValue,
+    AggregateName, CertifierName, CurvatureName, FitArguments, GridSize, LikelihoodName, ModelArguments,
+    ModelName, NamedWeight, PenaltyValue,
 };
 use crate::commands::threads;
 use crate::failure::{Failure, Result};
@@ -51,6 +51,7 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             let mut logistic =
                 Logistic::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
             logistic.tolerance = settings.tolerance.unwrap_or(logistic.tolerance);
+            logistic.curvature = keeps_hessian(settings)?;
             logistic.privacy = privacy(settings)?;
             Ok(logistic.into())
         }
@@ -58,6 +59,7 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
             let mut softmax =
                 Softmax::new(settings.penalty()).intercept(!settings.no_intercept).threads(workers);
             softmax.tolerance = settings.tolerance.unwrap_or(softmax.tolerance);
+            softmax.curvature = keeps_hessian(settings)?;
             Ok(softmax.into())
         }
         ModelName::Svm => {
@@ -76,6 +78,17 @@ fn chosen(args: &FitArguments) -> Result<Recipe> {
         ModelName::ElasticNet | ModelName::Quantile => {
             Err(not_offered(args.model, reason_against(args.model).unwrap_or_default()))
         }
+    }
+}
+
+/// Whether a classifier keeps its Hessian, where that pays.
+fn keeps_hessian(settings: &ModelArguments) -> Result<bool> {
+    match settings.curvature {
+        None | Some(CurvatureName::Auto) => Ok(true),
+        Some(CurvatureName::Iterative) => Ok(false),
+        Some(_) => Err(Failure::usage("--curvature is auto or iterative for logistic and softmax").hint(
+            "auto keeps the Hessian where that pays; iterative keeps nothing, and a forget reads the rows",
+        )),
     }
 }
 
@@ -215,6 +228,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     .as_slice();
     let sharded = settings.sisa.is_some();
     let ridge = [ModelName::Ridge, ModelName::Bilstm, ModelName::Lstm, ModelName::Minilm].as_slice();
+    let curved = [ridge, &[ModelName::Logistic, ModelName::Softmax]].concat();
     let clusters = [ModelName::KMeans].as_slice();
     let draws = args.scoring.draws() || args.features.fourier.is_some();
     let seeded = [ModelName::KMeans, ModelName::Bilstm, ModelName::Lstm].as_slice();
@@ -233,7 +247,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
     let list = [
         ("--lambda", settings.lambda.is_some(), linear),
         ("--no-intercept", settings.no_intercept, linear),
-        ("--curvature", settings.curvature.is_some(), ridge),
+        ("--curvature", settings.curvature.is_some(), &curved[..]),
         ("--tolerance", settings.tolerance.is_some(), linear),
         ("--threads", settings.threads.is_some() && !sharded, on_threads),
         ("--device", settings.device.is_some(), [ModelName::Ridge].as_slice()),
