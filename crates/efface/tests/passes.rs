@@ -131,7 +131,11 @@ fn near(name: &str, found: &Model, bound: &Evidence, truth: &Model) {
     let allowed = bound.relative_bound + truth.evidence().relative_bound;
     assert!(far <= 1.01 * allowed + 1e-14, "{name}: {far:e} apart, bounds {allowed:e}");
     let tolerance = bound.tolerance.unwrap_or(1e-8);
-    assert!(bound.relative_bound <= tolerance, "{name}: bound {:e} above {tolerance:e}", bound.relative_bound);
+    assert!(
+        bound.relative_bound <= tolerance,
+        "{name}: bound {:e} above {tolerance:e}",
+        bound.relative_bound
+    );
 }
 
 fn convex() -> Vec<(&'static str, Recipe, Rows)> {
