@@ -227,7 +227,7 @@ mod tests {
             // Plain gradient descent over the retained rows, as many steps of the same length.
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&left), &plain) * faer::Scale(run.step);
+                plain = &plain - slope(&model.objective(&left), &plain).unwrap() * faer::Scale(run.step);
             }
             let settings = FollowSettings { burn_in: 10, period: 5, memory: 2 };
             let (replay, exact) = run.without(&model, &left, &removed, settings).unwrap();
@@ -247,7 +247,7 @@ mod tests {
             let (again, _) = replay.without(&model, &fewer, &last, settings).unwrap();
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&fewer), &plain) * faer::Scale(run.step);
+                plain = &plain - slope(&model.objective(&fewer), &plain).unwrap() * faer::Scale(run.step);
             }
             assert!(norm(&(&plain - &again.end)) < 0.05 * norm(&(&plain - &run.end)));
         }
