@@ -1,5 +1,6 @@
 //! Fits of files in batches, beside fits of the same files in memory: time, bytes a second and the most memory that was taken.
-//! `cargo xtask bench scale` measures the files of docs/scale.md; a format, rows and columns measure another one.
+//! `cargo xtask bench scale` measures the files of docs/scale.md; a format, rows and columns measure another one, and `logistic` or `kmeans` in the
+//! place of a format a fit by passes.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,10 +26,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let runs: Vec<(&str, usize, usize)> = match words.as_slice() {
         [] => vec![("csv", 1_000_000, 20), ("parquet", 1_000_000, 100), ("parquet", 200_000, 500)],
-        [format @ ("csv" | "parquet" | "stdin"), rows, columns] => {
+        [format @ ("csv" | "parquet" | "stdin" | "logistic" | "kmeans"), rows, columns] => {
             vec![(*format, rows.parse()?, columns.parse()?)]
         }
-        _ => bail!("cargo xtask bench scale [csv|parquet|stdin ROWS COLUMNS]"),
+        _ => bail!("cargo xtask bench scale [csv|parquet|stdin|logistic|kmeans ROWS COLUMNS]"),
     };
     crate::run("cargo", &["build", "--release", "--quiet", "--package", "efface-cli"])?;
     let maker = torture::program()?;
@@ -43,17 +44,23 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             stream(&efface, &maker, folder.path(), &about, rows, columns)?;
             continue;
         }
-        let data = folder.path().join(format!("rows.{format}"));
-        make(&maker, format, rows, columns).stdout(File::create(&data)?).status()?;
+        let (rows_of, model): (&str, &[&str]) = match format {
+            "logistic" => ("classes", &["--model", "logistic", "--target", "y"]),
+            "kmeans" => ("csv", &["--model", "kmeans", "--clusters", "8", "--ignore", "y"]),
+            _ => (format, &["--target", "y"]),
+        };
+        let data = folder.path().join(if format == "parquet" { "rows.parquet" } else { "rows.csv" });
+        make(&maker, rows_of, rows, columns).stdout(File::create(&data)?).status()?;
         let bytes = std::fs::metadata(&data)?.len();
         let mut seconds = Vec::new();
         for (how, memory) in [("in memory", ALL), ("in batches", LITTLE)] {
-            let model = folder.path().join("m.efface");
-            let mut fit = fit(&efface, &data, &model, memory);
+            let file = folder.path().join("m.efface");
+            let mut fit = fit(&efface, &data, &file, memory);
+            fit.args(model);
             let measured = watch(fit.spawn()?)?;
             tell(&format!("{about}, {} MB", bytes / 1_000_000), how, bytes, &measured);
             seconds.push(measured.seconds);
-            std::fs::remove_file(&model)?;
+            std::fs::remove_file(&file)?;
         }
         println!("| | in batches over in memory | {:.2}× | | | |", seconds[1] / seconds[0]);
         std::fs::remove_file(&data)?;
@@ -69,16 +76,7 @@ fn make(maker: &str, format: &str, rows: usize, columns: usize) -> Command {
 
 fn fit(efface: &Path, data: &Path, model: &Path, memory: &str) -> Command {
     let mut command = Command::new(efface);
-    command.arg("fit").arg(data).args([
-        "--target",
-        "y",
-        "--memory",
-        memory,
-        "--force",
-        "--discard-log",
-        "--quiet",
-        "-o",
-    ]);
+    command.arg("fit").arg(data).args(["--memory", memory, "--force", "--discard-log", "--quiet", "-o"]);
     command.arg(model);
     command
 }
@@ -133,7 +131,7 @@ fn stream(efface: &Path, maker: &str, folder: &Path, about: &str, rows: usize, c
     let input = making.stdout.take().context("the rows go nowhere")?;
     let model = folder.join("m.efface");
     let mut command = fit(efface, Path::new("-"), &model, LITTLE);
-    let mut child = command.args(["--format", "csv"]).stdin(input).spawn()?;
+    let mut child = command.args(["--target", "y", "--format", "csv"]).stdin(input).spawn()?;
     let began = Instant::now();
     let mut seen: Vec<(f64, u64, u64)> = Vec::new();
     let mut taken = TakenTime { seconds: 0.0, processor: 0.0, memory: 0 };

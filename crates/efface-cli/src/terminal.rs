@@ -9,6 +9,7 @@ use efface_engine::{Engine, KeyAccess};
 use efface_report::plain_text;
 use serde::Serialize;
 
+use crate::cli::machine_memory;
 use crate::failure::{Failure, Result};
 use crate::progress::ProgressBars;
 
@@ -36,6 +37,7 @@ impl Terminal {
     pub(crate) fn change(&self, model: &Path) -> Result<Engine> {
         let mut engine = Engine::open_within(model, self.wait)?;
         engine.set_key_access(self.access.clone());
+        engine.set_memory(machine_memory() / 4);
         Ok(engine)
     }
 
@@ -43,6 +45,7 @@ impl Terminal {
     pub(crate) fn look(&self, model: &Path) -> Result<Engine> {
         let mut engine = Engine::open_read_only_within(model, self.wait)?;
         engine.set_key_access(self.access.clone());
+        engine.set_memory(machine_memory() / 4);
         if let Some(what) = engine.rollback()? {
             self.warn(&format!("{}: {what}", model.display()));
         }

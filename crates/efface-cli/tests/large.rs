@@ -131,3 +131,60 @@ fn no_room_for_the_model_is_told_and_leaves_nothing() {
         assert_eq!(left, 2, "rows and all.csv: {told}");
     }
 }
+
+/// The most memory that a fit took, in kB.
+#[cfg(target_os = "linux")]
+fn most_memory(folder: &Folder, args: &[&str]) -> u64 {
+    let program = env!("CARGO_BIN_EXE_efface");
+    let mut child =
+        std::process::Command::new(program).args(args).current_dir(folder.path(".")).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let told = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(most);
+        if let Some(ended) = child.try_wait().unwrap() {
+            assert!(ended.success() || ended.code() == Some(8), "{ended}");
+            return most;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Rows that are read by passes take no more memory where there are more of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn fits_by_passes_take_the_same_memory_for_more_rows() {
+    let folder = Folder::new();
+    let columns = 100;
+    let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+    for (name, count) in [("few.csv", 8_000), ("many.csv", 24_000)] {
+        let mut text = format!("{},class\n", names.join(","));
+        let mut state = 5_u64;
+        for _ in 0..count {
+            let mut sum = 0;
+            for _ in 0..columns {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let number = (state >> 33) % 100;
+                sum += number;
+                text.push_str(&format!("{number},"));
+            }
+            text.push_str(if sum % 200 < 120 { "a\n" } else { "b\n" });
+        }
+        folder.write(name, text);
+    }
+    for model in [&["logistic", "--target", "class"][..], &["kmeans", "--ignore", "class", "--clusters", "3"]]
+    {
+        let most = |data: &str| {
+            let mut args = vec!["fit", data, "-o", "m.efface", "--force", "--discard-log", "--quiet"];
+            args.extend(["--memory", "2M", "--model"]);
+            args.extend(model);
+            most_memory(&folder, &args)
+        };
+        let few = most("few.csv");
+        let many = most("many.csv");
+        // Sixteen thousand rows more are 12,800 kB of numbers, and three times that in a fit in memory.
+        assert!(many < few + 9_000, "{model:?}: {few} kB for a third of the rows, {many} kB for all");
+    }
+}

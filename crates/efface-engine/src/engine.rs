@@ -69,6 +69,12 @@ impl Engine {
         self.model.store.patience(patience)
     }
 
+    /// How many bytes of rows may be in memory at once: 4 GiB unless said otherwise. Where the rows of a model are more and a change has to
+    /// read all of them, it reads them block by block for every pass, or is refused where its mathematics needs them all at once.
+    pub fn set_memory(&self, bytes: u64) {
+        self.model.store.set_memory(bytes);
+    }
+
     /// Where the pretrained encoder of a network is now. Without this, it is looked for where it was at the fit.
     pub fn set_encoder(&mut self, folder: &Path) {
         self.model.set_encoder_folder(folder);

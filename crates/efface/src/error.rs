@@ -33,6 +33,14 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
+    /// A method reads all rows at once, and they are more than may be in memory.
+    #[error(
+        "this reads all {rows} rows at once, and they take more memory than is allowed; allow more memory"
+    )]
+    BeyondMemory {
+        /// How many rows there are.
+        rows: usize,
+    },
     /// A graphics card, or what else multiplies rows, failed.
     #[error("the device that multiplies rows failed: {0}; fit on the processor instead")]
     Device(String),

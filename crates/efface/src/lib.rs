@@ -64,7 +64,9 @@ pub use models::{
     Recipe, Ridge, RidgeModel, RidgeState, ShardRecipe, Sisa, SisaModel, Softmax, SumsAccuracy,
 };
 pub use not_covered::{LeftBehind, NotCovered};
-pub use rows::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare};
+pub use rows::{
+    ChangedRows, Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds, WorkShare,
+};
 pub use state::{ModelState, StateArray};
 pub use statistics::{ColumnGrid, ColumnReach, ColumnView, LinearStatistics, StatisticsSpec};
 pub use traits::{Amend, Fit, Forget, Predict, Settled};

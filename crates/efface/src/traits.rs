@@ -20,6 +20,12 @@ pub trait Fit {
         self.fit(rows)
     }
 
+    /// Learns from all rows of a store, from scratch. A recipe that reads rows by passes takes a store
+    /// [beyond memory](RowStore::is_beyond_memory); others refuse it.
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<Self::Model> {
+        self.fit(&*rows.all()?)
+    }
+
     /// The memory that a model holds, for the evidence of those who keep many; 0 where a recipe cannot tell.
     fn bytes(&self, _model: &Self::Model) -> usize {
         0

@@ -26,7 +26,7 @@ use efface_io::Source;
 /// Whatever goes wrong is told as it is.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | rows csv|parquet ROWS COLUMNS | serve-kills N | serve-load SECONDS";
+const HELP: &str = "torture kills N | bulk N | leftovers N | writes [ACT …] | markers | disk | flips | tamper N | readers N | repeats N | rollback N | latency N | groups | open ROWS FEATURES | seeds FOLDER | rows csv|parquet|classes ROWS COLUMNS | serve-kills N | serve-load SECONDS";
 
 fn main() -> Result {
     let args: Vec<String> = std::env::args().skip(1).collect();

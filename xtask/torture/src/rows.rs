@@ -1,5 +1,5 @@
-//! Rows by the million, on standard output: `torture rows csv|parquet ROWS COLUMNS`. The last column is a target that follows from the
-//! others and from noise; the numbers are the same every time.
+//! Rows by the million, on standard output: `torture rows csv|parquet|classes ROWS COLUMNS`. The last column is a target that follows from the
+//! others and from noise, or in CSV of classes the sign of such a target; the numbers are the same every time.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -19,9 +19,12 @@ pub(crate) fn write(format: &str, rows: usize, columns: usize) -> Result {
         return Err("a table has a feature and a target: give 2 columns or more".into());
     }
     match format {
-        "csv" => csv(rows, columns),
+        "csv" => csv(rows, columns, false),
+        "classes" => csv(rows, columns, true),
         "parquet" => parquet_rows(rows, columns),
-        other => Err(format!("there are no rows of the format {other}; csv and parquet exist").into()),
+        other => {
+            Err(format!("there are no rows of the format {other}; csv, parquet and classes exist").into())
+        }
     }
 }
 
@@ -51,7 +54,7 @@ fn name(column: usize, columns: usize) -> String {
     if column + 1 == columns { "y".into() } else { format!("x{column}") }
 }
 
-fn csv(rows: usize, columns: usize) -> Result {
+fn csv(rows: usize, columns: usize, classes: bool) -> Result {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let names: Vec<String> = (0..columns).map(|column| name(column, columns)).collect();
     writeln!(out, "{}", names.join(","))?;
@@ -61,7 +64,14 @@ fn csv(rows: usize, columns: usize) -> Result {
         maker.fill(&mut row);
         for (column, value) in row.iter().enumerate() {
             let separator = if column == 0 { "" } else { "," };
-            write!(out, "{separator}{value:.7}")?;
+            if classes && column + 1 == columns {
+                // Noise as large as the sum, so that no plane tells the classes apart.
+                let class =
+                    if value + 2.0 * maker.number() * (columns as f64).sqrt() > 0.0 { "b" } else { "a" };
+                write!(out, "{separator}{class}")?;
+            } else {
+                write!(out, "{separator}{value:.7}")?;
+            }
         }
         writeln!(out)?;
     }

@@ -43,7 +43,7 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) max_line: Option<u64>,
 
-    /// Bytes of rows in memory. Ridge and naive Bayes are fitted in batches where rows take more [default: a quarter of the
+    /// Bytes of rows in memory. Where rows take more, a fit reads them in batches and by passes [default: a quarter of the
     /// machine's]
     #[arg(long = "memory", alias = "max-memory", value_name = "SIZE", value_parser = parse::size, help_heading = "Limits")]
     pub(crate) memory: Option<u64>,
@@ -118,7 +118,7 @@ impl From<DataFormat> for FileFormat {
 }
 
 /// The machine's memory in bytes; 16 GiB where the system does not tell.
-fn machine_memory() -> u64 {
+pub(crate) fn machine_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<u64> = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());

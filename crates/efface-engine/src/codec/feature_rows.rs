@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use efface::features::Encoder;
-use efface::{RowId, RowRef, RowStore, RowView, Rows};
+use efface::{ChangedRows, RowId, RowRef, RowStore, RowView, Rows, Stop};
 use efface_receipt::{Hash, sha256};
 
 use super::blueprint::Blueprint;
@@ -11,22 +11,40 @@ use super::class_weights::RowWeights;
 use crate::file::{OutgoingRow, RowLayout, RowShape, StoreRows, substance_of};
 
 /// The rows of a file, with features in the place of what the file holds.
-pub(crate) struct FeatureRows<'a> {
-    raw: StoreRows<'a>,
+pub(crate) struct FeatureRows<R> {
+    raw: R,
     /// None where the file holds the features themselves.
     encoder: Option<Encoder>,
     /// None where all rows count for their own weight alone.
     weights: Option<RowWeights>,
+    is_beyond_memory: bool,
 }
 
-impl<'a> FeatureRows<'a> {
-    pub(crate) fn new(raw: StoreRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
+impl<R: RowStore> FeatureRows<R> {
+    fn of(raw: R, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
         let encoder = encoder.filter(|encoder| !encoder.is_identity()).cloned();
-        Self { raw, encoder, weights: blueprint.row_weights() }
+        let is_beyond_memory = raw.is_beyond_memory();
+        Self { raw, encoder, weights: blueprint.row_weights(), is_beyond_memory }
     }
 }
 
-impl RowStore for FeatureRows<'_> {
+impl<'a> FeatureRows<StoreRows<'a>> {
+    pub(crate) fn new(raw: StoreRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
+        let mut rows = Self::of(raw, encoder, blueprint);
+        // Levels of many columns may take more as features than they do in the file.
+        rows.is_beyond_memory |= rows.raw.is_too_much(rows.width(), rows.is_sparse());
+        rows
+    }
+}
+
+impl<'a> FeatureRows<ChangedRows<'a>> {
+    /// The rows of a store after a change, where they are read by passes.
+    pub(crate) fn changed(raw: ChangedRows<'a>, encoder: Option<&Encoder>, blueprint: &Blueprint) -> Self {
+        Self { is_beyond_memory: true, ..Self::of(raw, encoder, blueprint) }
+    }
+}
+
+impl<R: RowStore> RowStore for FeatureRows<R> {
     fn len(&self) -> usize {
         self.raw.len()
     }
@@ -65,7 +83,24 @@ impl RowStore for FeatureRows<'_> {
         })
     }
 
+    fn is_beyond_memory(&self) -> bool {
+        self.is_beyond_memory
+    }
+
+    fn each_block(&self, see: &mut dyn FnMut(&Rows) -> efface::Result<()>) -> efface::Result<()> {
+        self.raw.each_block(&mut |block| {
+            see(&*seen(Cow::Borrowed(block), self.encoder.as_ref(), self.weights.as_ref())?)
+        })
+    }
+
+    fn stop(&self) -> Option<&Stop> {
+        self.raw.stop()
+    }
+
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
+        if self.is_beyond_memory {
+            return Err(efface::Error::BeyondMemory { rows: self.len() });
+        }
         seen(self.raw.all()?, self.encoder.as_ref(), self.weights.as_ref())
     }
 }

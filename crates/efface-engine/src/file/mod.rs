@@ -36,6 +36,7 @@ pub(crate) use shrink::give_back;
 pub(crate) use sorter::RecordSorter;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ use crate::error::{Error, Result};
 
 /// The name under which an encrypted file says which key it is sealed with.
 const ENCRYPTION: &str = "encryption";
+
+/// Bytes of rows that may be in memory at once, unless the caller says otherwise.
+const MEMORY: u64 = 4 << 30;
 
 /// How long to wait for another process that holds the file, unless the caller says otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,6 +131,8 @@ fn system(path: PathBuf, error: rusqlite::Error) -> Error {
 pub(crate) struct ModelStore {
     path: PathBuf,
     connection: Mutex<ModelConnection>,
+    /// Bytes of rows that may be in memory at once.
+    memory: AtomicU64,
 }
 
 impl ModelStore {
@@ -207,12 +213,14 @@ impl ModelStore {
         }
     }
 
-    /// Makes an empty file for a model whose arrays have so many bytes, encrypted where there is a key.
+    /// Makes an empty file for a model whose arrays have so many bytes, encrypted where there is a key. It is a draft, thrown away whole if
+    /// something fails and synced when it is published: nothing in it needs a journal, or has to be on disk before that.
     pub(crate) fn create(path: &Path, arrays: usize, key: Option<&DataKey>) -> Result<Self> {
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(path, access, PATIENCE)?;
         store.with(|connection| {
             connection.execute_batch(&schema::stamp(arrays))?;
+            connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
             key.map_or(Ok(()), |key| meta::write(connection, ENCRYPTION, &key.check()))
         })?;
         if let Some(key) = key {
@@ -226,7 +234,7 @@ impl ModelStore {
         let connection =
             Connection::open_with_flags(path, flags).map_err(|error| FileFault::from(error).at(path))?;
         let connection = ModelConnection { sqlite: connection, cipher: FileCipher::Plain };
-        let store = Self { path: path.to_owned(), connection: Mutex::new(connection) };
+        let store = Self { path: path.to_owned(), connection: Mutex::new(connection), memory: MEMORY.into() };
         store.with(|connection| {
             connection.busy_timeout(patience)?;
             Ok(connection.execute_batch(schema::PRAGMAS)?)
@@ -236,6 +244,25 @@ impl ModelStore {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes of rows that may be in memory at once.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_memory(&self, bytes: u64) {
+        self.memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of a block of rows, of which there are three in a pass over all rows: one being read, one on its way, one at work.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        (self.memory() / 16).clamp(1 << 12, 1 << 23)
+    }
+
+    /// The size of the file; 0 where the system does not tell.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |about| about.len())
     }
 
     pub(crate) fn patience(&self, patience: Duration) -> Result<()> {

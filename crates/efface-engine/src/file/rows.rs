@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, WordIds};
+use efface::{Csr, Dense, Features, RowId, RowRef, RowStore, RowView, Rows, Stop, WordIds};
 use efface_receipt::Hash;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -15,6 +17,12 @@ use super::layout::{RowLayout, RowShape};
 use super::payload::{self, OutgoingRow, RowDigest, RowNonce, StoredFeatures, StoredRow};
 use super::{FileFault, ModelStore, damaged};
 use crate::randomness::random_bytes;
+
+/// About as many bytes as a row in memory takes beside its numbers.
+const ROW_BYTES: u64 = 32;
+
+/// Blocks of rows have at least so many, however wide these are: sums over rows are made block by block, and round once a block.
+const FEWEST: usize = 512;
 
 /// Which rows of a file belong to its model, and what each of them looks like.
 #[derive(Debug, Clone)]
@@ -36,12 +44,76 @@ pub(crate) struct StoreRows<'a> {
     outline: RowOutline,
     /// What was compared with the root of the list so far.
     trusted: Mutex<TrustedChunks>,
+    /// Whether a pass has compared the whole list with its root.
+    compared: AtomicBool,
+    /// Whether rows are read by passes, however few they are.
+    passes: Option<Stop>,
 }
 
 impl<'a> StoreRows<'a> {
     pub(crate) fn new(store: &'a ModelStore, outline: RowOutline) -> Self {
         let trusted = Mutex::new(TrustedChunks::new(&outline.roots));
-        Self { store, outline, trusted }
+        Self { store, outline, trusted, compared: AtomicBool::new(false), passes: None }
+    }
+
+    /// Rows that are never all in memory; the work on them can be watched.
+    pub(crate) fn by_passes(store: &'a ModelStore, outline: RowOutline) -> Self {
+        Self { passes: Some(Stop::default()), ..Self::new(store, outline) }
+    }
+
+    /// Whether so many numbers a row are more than may be in memory; what sparse rows take is about what the file takes.
+    pub(crate) fn is_too_much(&self, width: usize, sparse: bool) -> bool {
+        let row = 8 * (width + self.outline.shape.outputs) as u64 + ROW_BYTES;
+        let bytes = match sparse {
+            true => self.store.file_bytes(),
+            false => self.outline.rows.saturating_mul(row),
+        };
+        self.passes.is_some() || bytes > self.store.memory()
+    }
+
+    /// Compares the list of rows with its root, once.
+    fn check_list(&self, connection: &ModelConnection) -> Result<(), FileFault> {
+        if !self.compared.swap(true, Ordering::Relaxed) {
+            let head = DirectoryHead { rows: self.outline.rows, roots: self.outline.roots };
+            keys::scan(connection, &head, |_, _| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Sends all rows, block by block; stops early where nobody takes them.
+    fn send_blocks(&self, blocks: &SyncSender<Rows>) -> efface::Result<()> {
+        let mut collector = RowCollector::new(self.outline.shape);
+        let mut failed = Ok(());
+        let mut count = 0;
+        let read = self.store.raw(|connection| {
+            self.check_list(connection)?;
+            each_decoded(connection, &self.outline, |number, row, _, _| {
+                count += 1;
+                collector.push(number, row);
+                if collector.ids.len() < FEWEST || collector.bytes() < self.store.block_bytes() {
+                    return Ok(true);
+                }
+                let full = std::mem::replace(&mut collector, RowCollector::new(self.outline.shape));
+                let sent = full.finish(self.outline.weighted).map(|block| blocks.send(block).is_ok());
+                Ok(sent.unwrap_or_else(|error| {
+                    failed = Err(error);
+                    false
+                }))
+            })
+        });
+        failed?;
+        if !read.map_err(translate)? {
+            return Ok(());
+        }
+        if count != self.outline.rows {
+            let belong = self.outline.rows;
+            return Err(efface::Error::Damaged(format!("it holds {count} rows where {belong} belong")));
+        }
+        if !collector.ids.is_empty() {
+            // Where nobody takes the last block, whoever should have says why.
+            let _ = blocks.send(collector.finish(self.outline.weighted)?);
+        }
+        Ok(())
     }
 
     /// Refuses an entry of the list that is not under its root.
@@ -154,6 +226,19 @@ pub(crate) fn each(
     outline: &RowOutline,
     mut see: impl FnMut(u64, HashedRow) -> Result<(), FileFault>,
 ) -> Result<(), FileFault> {
+    each_decoded(connection, outline, |number, row, digest, bytes| {
+        see(number, HashedRow { row, content: payload::content(outline.shape, bytes), digest })?;
+        Ok(true)
+    })?;
+    Ok(())
+}
+
+/// Shows every row of the model, with its number, its digest and its bytes, as long as `see` says to go on; returns whether all were shown.
+fn each_decoded(
+    connection: &ModelConnection,
+    outline: &RowOutline,
+    mut see: impl FnMut(u64, StoredRow, RowDigest, &[u8]) -> Result<bool, FileFault>,
+) -> Result<bool, FileFault> {
     let sql = r#"SELECT rows.row, payload, key FROM "rows" LEFT JOIN "keys" ON keys.row = rows.row ORDER BY rows.row"#;
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
@@ -164,10 +249,12 @@ pub(crate) fn each(
             let bytes = connection.unseal(place(number), bytes)?;
             let (stored, digest) = payload::decode(number, outline.shape, &bytes)?;
             check_entry(number, row.get_ref(2)?.as_blob().ok(), &digest)?;
-            see(number, HashedRow { row: stored, content: payload::content(outline.shape, &bytes), digest })?;
+            if !see(number, stored, digest, &bytes)? {
+                return Ok(false);
+            }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 impl RowStore for StoreRows<'_> {
@@ -213,14 +300,36 @@ impl RowStore for StoreRows<'_> {
         Ok(())
     }
 
+    fn is_beyond_memory(&self) -> bool {
+        self.is_too_much(self.width(), self.is_sparse())
+    }
+
+    /// One thread reads a block while another works on the one before.
+    fn each_block(&self, see: &mut dyn FnMut(&Rows) -> efface::Result<()>) -> efface::Result<()> {
+        std::thread::scope(|scope| {
+            let (sender, blocks) = sync_channel(0);
+            let reading = scope.spawn(move || self.send_blocks(&sender));
+            let seen = blocks.iter().try_for_each(|block| see(&block));
+            drop(blocks);
+            let read = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            seen.and(read)
+        })
+    }
+
+    fn stop(&self) -> Option<&Stop> {
+        self.passes.as_ref()
+    }
+
     fn all(&self) -> efface::Result<Cow<'_, Rows>> {
+        if self.is_beyond_memory() {
+            return Err(efface::Error::BeyondMemory { rows: self.len() });
+        }
         let mut collector = RowCollector::new(self.outline.shape);
         let read = self.store.raw(|connection| {
-            let head = DirectoryHead { rows: self.outline.rows, roots: self.outline.roots };
-            keys::scan(connection, &head, |_, _| Ok(()))?;
-            each(connection, &self.outline, |number, found| {
-                collector.push(number, found.row);
-                Ok(())
+            self.check_list(connection)?;
+            each_decoded(connection, &self.outline, |number, row, _, _| {
+                collector.push(number, row);
+                Ok(true)
             })?;
             if collector.ids.len() as u64 == self.outline.rows {
                 Ok(())
@@ -267,6 +376,12 @@ impl RowCollector {
             doubles: Vec::new(),
             singles: Vec::new(),
         }
+    }
+
+    /// About as many bytes as the rows take.
+    fn bytes(&self) -> u64 {
+        let doubles = self.doubles.len() + self.targets.len() + self.ids.len() + self.weights.len();
+        8 * doubles as u64 + 4 * (self.singles.len() + self.columns.len()) as u64
     }
 
     fn push(&mut self, number: u64, row: StoredRow) {

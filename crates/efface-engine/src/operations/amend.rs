@@ -1,8 +1,6 @@
 //! Rows of the model that are replaced by corrected ones.
 
-use std::collections::HashSet;
-
-use efface::{Amend, Method, Model, Outcome, RowId, RowStore, Rows};
+use efface::{Amend, ChangedRows, Method, Model, Outcome, RowId, RowStore, Rows};
 use efface_receipt::RequestKind;
 
 use super::change::{OpenedChange, RowChange, change_report, receipt_place};
@@ -98,14 +96,15 @@ fn amended(
 
 /// The model with rows taken out and others put in under numbers of their own.
 fn replaced(model: &Model, rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Outcome<Model>> {
-    let out: HashSet<RowId> = gone.iter().copied().collect();
-    let retained = rows.all()?.filter(|id| !out.contains(&id));
+    let retained = ChangedRows::new(rows, gone, None);
+    let held = if rows.is_beyond_memory() { None } else { Some(retained.all()?) };
     if retained.is_empty() {
         // Without these rows the model would have none, and no model can be made of none: it is amended in one step.
         return Ok(model.amend(rows, new)?);
     }
     let without = model.forget(&Method::default(), rows, gone)?;
-    let mut outcome = without.model.learn(&retained, new)?;
+    let retained: &dyn RowStore = held.as_deref().map_or(&retained, |held| held);
+    let mut outcome = without.model.learn(retained, new)?;
     outcome.evidence.method = "amend".into();
     outcome.evidence.forgotten = gone.len();
     outcome.evidence.rows_read += without.evidence.rows_read;

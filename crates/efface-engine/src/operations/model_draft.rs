@@ -172,6 +172,8 @@ impl ModelDraft {
         // A draft that was changed has one of its own.
         file::remove_journal(&self.name.path).map_err(io)?;
         outputs::set_mode(&self.name.file, mode).map_err(io)?;
+        // SQLite was told not to wait for the disk; from here on the file has to last.
+        self.name.file.sync_all().map_err(io)?;
         let replaced = ReplacedFile::keep(path);
         std::fs::rename(&self.name.path, path).map_err(io)?;
         if let Some(replaced) = replaced {

@@ -78,7 +78,7 @@ pub(crate) fn model_of(
         recipe = chosen;
         penalty = Some(choice);
     }
-    let model = watched_fit::fit(&recipe.for_single_change(), &seen, "fitting", progress)?;
+    let model = watched_fit::fit(&recipe.for_single_change(), seen.as_ref(), "fitting", progress)?;
     drop(seen);
     Ok(PreparedModel {
         blueprint,

@@ -1,7 +1,9 @@
-//! A fit whose rows are too many for memory. Their batches go to the new file and into the sums of the model as they are read: some threads
-//! encode and hash the rows of a batch, one adds them to the sums, and the caller's writes them. What stays in memory are the sums and a few
-//! batches; commitments and names of rows are put in order in files beside the model.
+//! A fit whose rows are too many for memory. Their batches go to the new file and, where sums are all that a model needs, into its sums as
+//! they are read: some threads encode and hash the rows of a batch, one adds them to the sums, and the caller's writes them. Other models read
+//! the rows back from the new file, block by block, as often as their training asks. What stays in memory are sums and a few batches or blocks;
+//! commitments and names of rows are put in order in files beside the model.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
@@ -17,10 +19,13 @@ use super::recipe;
 use super::replaced::ReplacedModel;
 use super::request::FitRequest;
 use super::row_source::PassProgress;
+use super::watched_fit;
 use crate::codec::blueprint::Blueprint;
-use crate::codec::feature_rows::features;
+use crate::codec::feature_rows::{FeatureRows, features};
 use crate::error::{Error, Result};
-use crate::file::{DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowDirectory};
+use crate::file::{
+    DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowDirectory, RowOutline, StoreRows,
+};
 use crate::progress::Progress;
 
 /// Batches that wait to be added to the sums.
@@ -63,10 +68,12 @@ pub(super) fn is_possible(request: &FitRequest, observed: &ObservedColumns) -> R
     let components = matches!(request.steps.expansion, FeatureExpansion::Components { .. });
     let needs_rows = components || request.steps.target_means.is_some();
     let weighs = request.choose_penalty || request.class_weight.is_some();
-    if needs_rows || weighs || recipe.in_batches(1).is_none() {
-        return Ok(false);
-    }
-    let sums = bytes_of_sums(blueprint) as u64;
+    let by_passes = recipe.bytes_by_passes(blueprint.width, blueprint.outputs());
+    let sums = match recipe.in_batches(1) {
+        Some(_) => Some(bytes_of_sums(blueprint) as u64),
+        None => by_passes,
+    };
+    let Some(sums) = sums.filter(|_| !needs_rows && !weighs) else { return Ok(false) };
     let limit = request.source.limits().sums;
     if sums > limit {
         return Err(Error::request(
@@ -89,13 +96,15 @@ fn bytes_of_sums(blueprint: &Blueprint) -> usize {
 /// Rows that are in the file of a model, and what was made of them on the way.
 pub(super) struct WrittenRows {
     draft: RowDraft,
-    fit: Box<dyn BatchedFit>,
+    /// None where the model is made by passes over the rows in the file.
+    fit: Option<Box<dyn BatchedFit>>,
     blueprint: Blueprint,
 }
 
 /// A batch whose rows have their numbers.
 struct NumberedBatch {
-    rows: Rows,
+    /// The rows as the model sees them, where they are added to sums.
+    rows: Option<Rows>,
     new: NewRows,
 }
 
@@ -111,7 +120,8 @@ pub(super) fn write(
     let mut blueprint = observed.blueprint.clone();
     let single = recipe::recipe(request, &blueprint, encoder)?.for_single_change();
     // How many rows there are is not known yet. They are many, which is all that the choice of a form asks.
-    let Some(mut fit) = single.in_batches(usize::MAX) else { return Err(request.source.no_rows()) };
+    let mut fit = single.in_batches(usize::MAX);
+    let has_sums = fit.is_some();
     let mut made = RowDraft::empty(target.path, bytes_of_sums(&blueprint), target.key)?;
     let salt = made.salt;
     let shape = blueprint.shape();
@@ -138,14 +148,15 @@ pub(super) fn write(
         let new = NewRows { rows, words: Vec::new(), names, lines };
         let at_path = |fault: FileFault| fault.at(target.path);
         let encoded = new.encode(0..count, shape, salt, first).map_err(at_path)?;
-        let rows = features(&new.rows, encoder, &fixed)?.into_owned();
+        let rows = if has_sums { Some(features(&new.rows, encoder, &fixed)?.into_owned()) } else { None };
         Ok((NumberedBatch { rows, new }, encoded))
     };
     let transaction = made.file.begin(true)?;
-    let written = std::thread::scope(|scope| -> Result<(DirectoryHead, Box<dyn BatchedFit>)> {
+    let written = std::thread::scope(|scope| -> Result<(DirectoryHead, Option<Box<dyn BatchedFit>>)> {
         let (to_sums, summands) = sync_channel::<Rows>(WAITING);
         let sums = scope.spawn(move || {
-            let added = summands.iter().try_for_each(|rows| fit.add(&rows));
+            let mut add = |rows: Rows| fit.as_mut().map_or(Ok(()), |fit| fit.add(&rows));
+            let added = summands.iter().try_for_each(&mut add);
             added.map(|()| fit)
         });
         let written = made.file.with(|connection| {
@@ -162,8 +173,10 @@ pub(super) fn write(
                     let written = encoded.write(connection, &mut directory, &mut load);
                     written.map_err(|fault| fault.at(target.path))?;
                     count += batch.new.names.ids.len() as u64;
-                    // Where the sums have failed, they say why.
-                    let _ = to_sums.send(batch.rows);
+                    if let Some(rows) = batch.rows {
+                        // Where the sums have failed, they say why.
+                        let _ = to_sums.send(rows);
+                    }
                     let done = bytes.as_ref().map_or(count, PassProgress::bytes_read);
                     progress.at(done);
                     Ok::<(), Error>(())
@@ -203,7 +216,22 @@ pub(super) fn finish(
     let ObservedColumns { encoder, mut remarks, .. } = observed;
     let recipe = recipe::recipe(request, &blueprint, encoder.as_ref())?;
     progress.start("fitting", None);
-    let model: Model = fit.finish()?;
+    let model: Model = match fit {
+        Some(fit) => fit.finish()?,
+        None => {
+            draft.file.set_memory(request.source.limits().memory);
+            let outline = RowOutline {
+                shape: blueprint.shape(),
+                rows: draft.head.rows,
+                weighted: blueprint.weight.is_some(),
+                roots: draft.head.roots,
+                hidden: BTreeMap::new(),
+            };
+            let stored = StoreRows::by_passes(&draft.file, outline);
+            let rows = FeatureRows::new(stored, encoder.as_ref(), &blueprint);
+            watched_fit::fit(&recipe.for_single_change(), &rows, "fitting", progress)?
+        }
+    };
     remarks.push(format!(
         "the rows were read in batches, because all {} of them would not fit into the memory that is allowed; no \
          leave-one-out score was made",

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use efface::{Fit, Model, Recipe, RowStore, Rows, WorkShare};
+use efface::{Fit, Model, Recipe, RowStore, WorkShare};
 
 use crate::progress::Progress;
 
@@ -18,18 +18,18 @@ const GLANCE: Duration = Duration::from_millis(150);
 /// The length of the bar.
 const PARTS: f64 = 1000.0;
 
-/// The model of these rows. Where they are watched and the fit takes more than two seconds, its passes are told, and the share of the work
+/// The model of these rows, which may be beyond memory. Where they are watched and the fit takes more than two seconds, its passes are told, and the share of the work
 /// that is done, from which a bar tells when it ends.
 pub(crate) fn fit(
     recipe: &Recipe,
-    rows: &Rows,
+    rows: &dyn RowStore,
     what: &str,
     progress: &dyn Progress,
 ) -> efface::Result<Model> {
     fit_after(
         PATIENCE,
         GLANCE,
-        || recipe.fit(rows),
+        || recipe.fit_store(rows),
         || rows.stop().map(efface::Stop::progress),
         what,
         progress,

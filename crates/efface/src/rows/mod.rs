@@ -3,11 +3,13 @@
 //! A row keeps its id for life, whatever happens to its neighbours. Removing a row scrubs its values at once and
 //! frees its slot later, when half the slots are empty, so that removal costs the row's own size and not n.
 
+mod changed;
 mod features;
 mod index;
 mod stop;
 mod store;
 
+pub use changed::ChangedRows;
 pub(crate) use features::every;
 pub use features::{Csr, Dense, Features, Real, RowRef, WordIds};
 pub(crate) use index::RowIndex;

@@ -60,8 +60,20 @@ pub trait RowStore: Send + Sync {
     /// Shows the named rows in the order asked. An unknown or repeated id is an error that names it.
     fn visit(&self, ids: &[RowId], see: &mut dyn FnMut(usize, RowView<'_>)) -> Result<()>;
 
-    /// Every row, in memory. Only methods whose mathematics needs all rows call this.
+    /// Every row, in memory. Only methods whose mathematics needs all rows call this; a store
+    /// [beyond memory](Self::is_beyond_memory) refuses.
     fn all(&self) -> Result<Cow<'_, Rows>>;
+
+    /// Whether its rows are more than may be in memory at once. Then they are read in [blocks](Self::each_block), again for every pass.
+    fn is_beyond_memory(&self) -> bool {
+        false
+    }
+
+    /// Shows all rows block by block. A store beyond memory holds a few blocks at a time, of 512 rows or more each but for the last, and shows
+    /// rows in the order of their ids.
+    fn each_block(&self, see: &mut dyn FnMut(&Rows) -> Result<()>) -> Result<()> {
+        see(&*self.all()?)
+    }
 
     /// Where a request to stop work on these rows would arrive; None where no caller can make one.
     fn stop(&self) -> Option<&Stop> {

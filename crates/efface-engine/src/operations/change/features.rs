@@ -10,8 +10,8 @@ use efface::features::{
 };
 use efface::models::ClassReweighting;
 use efface::{
-    Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore, Rows,
-    ShardRecipe, Sisa, Stop,
+    ChangedRows, Claim, Family, LogisticModel, Method, Model, Outcome, Recipe, RidgeModel, RowId, RowStore,
+    Rows, ShardRecipe, Sisa, Stop,
 };
 
 use super::opened::OpenedChange;
@@ -19,6 +19,7 @@ use crate::codec::class_weights::AppliedClassWeights;
 use crate::codec::feature_rows::{FeatureRows, features};
 use crate::codec::kept_sums;
 use crate::error::Result;
+use crate::file::StoreRows;
 use crate::operations::ingest;
 use crate::operations::row_source::RowSource;
 use crate::operations::watched_fit;
@@ -26,7 +27,7 @@ use crate::progress::Progress;
 
 impl<'a> OpenedChange<'a> {
     /// The rows as the model sees them.
-    pub(crate) fn feature_rows(&self) -> FeatureRows<'a> {
+    pub(crate) fn feature_rows(&self) -> FeatureRows<StoreRows<'a>> {
         FeatureRows::new(self.rows(), self.encoder.as_ref(), &self.manifest.blueprint)
     }
 
@@ -70,7 +71,11 @@ impl<'a> OpenedChange<'a> {
         let sums = self.changed_sums(gone, new)?;
         let mut followed = None;
         let mut encoder = self.encoder.clone();
+        // Rows beyond memory are read from the file where they are needed.
+        let by_passes = self.feature_rows().is_beyond_memory();
+        let left = ChangedRows::new(&raw, gone, new);
         let mut after: Option<Rows> = None;
+        let mut rows_read = 0;
         let mut map = None;
         if let Some(encoder) = &mut encoder {
             for row in new.iter().flat_map(|new| new.iter()) {
@@ -80,10 +85,17 @@ impl<'a> OpenedChange<'a> {
                 encoder.forget_row(&row.features.entries(), row.targets);
             })?;
             if encoder.lacks_extremes() {
-                let rows = self.rows_after(gone, new)?;
                 encoder.drop_extremes();
-                rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
-                after = Some(rows);
+                let mut look = |rows: &Rows| {
+                    rows.iter().for_each(|row| encoder.see_extremes(&row.features.entries()));
+                    Ok(())
+                };
+                if by_passes {
+                    left.each_block(&mut look)?;
+                } else {
+                    look(after.insert(left.all()?.into_owned()))?;
+                }
+                rows_read = left.len();
             }
             let allow_unused = !counts_features(&self.manifest.model.recipe);
             let refused = |error| efface::Error::Unsupported {
@@ -102,8 +114,9 @@ impl<'a> OpenedChange<'a> {
             } else if encoder.has_components() {
                 let rows = match after {
                     Some(rows) => rows,
-                    None => self.rows_after(gone, new)?,
+                    None => left.all()?.into_owned(),
                 };
+                rows_read = rows.len();
                 map = encoder.with_components(map, &rows, false).map_err(refused)?;
                 after = Some(rows);
             }
@@ -116,7 +129,7 @@ impl<'a> OpenedChange<'a> {
             encoder.adopt(map.clone())?;
             outcome.evidence.forgotten = gone.len();
             outcome.evidence.learned = arriving;
-            outcome.evidence.rows_read = gone.len() + arriving + after.as_ref().map_or(0, RowStore::len);
+            outcome.evidence.rows_read = gone.len() + arriving + rows_read;
             self.manifest.blueprint.class_weights =
                 reweighted.or(self.manifest.blueprint.class_weights.take());
             self.renewed = Some(encoder);
@@ -130,12 +143,12 @@ impl<'a> OpenedChange<'a> {
             && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
         {
             self.manifest.blueprint.class_weights = reweighted;
-            self.renewed = after.and(encoder);
+            self.renewed = encoder.filter(|_| rows_read > 0);
             return Ok(Some(outcome));
         }
         if map.is_none() && reweighted.is_none() && sums.is_none() {
             // Extremes and components that had to be looked for are kept, although they are the old ones.
-            self.renewed = after.and(encoder);
+            self.renewed = encoder.filter(|_| rows_read > 0);
             return Ok(None);
         }
         if *method != Method::Retrain
@@ -144,23 +157,27 @@ impl<'a> OpenedChange<'a> {
             && let Some((mut outcome, encoder)) = self.rescaled(counted, map, gone, new)?
             && outcome.evidence.relative_bound <= method.tolerance().unwrap_or(f64::INFINITY)
         {
-            if let Some(after) = &after {
-                outcome.evidence.rows_read += after.len();
-            }
+            outcome.evidence.rows_read += rows_read;
             self.renewed = Some(encoder);
             return Ok(Some(outcome));
         }
-        let after = match after {
-            Some(after) => after,
-            None => self.rows_after(gone, new)?,
-        };
         if let (Some(encoder), Some(map)) = (&mut encoder, map) {
             encoder.adopt(map)?;
         }
         self.manifest.blueprint.class_weights = reweighted.or(self.manifest.blueprint.class_weights.take());
         progress.start("fitting anew", None);
-        let after = after.watched(&Stop::default());
-        let fitted = self.fitted(encoder.as_ref(), &after, progress);
+        let blueprint = &self.manifest.blueprint;
+        let mut held: Option<Rows> = None;
+        let fitted = if by_passes {
+            self.fitted(&FeatureRows::changed(left, encoder.as_ref(), blueprint), progress)
+        } else {
+            let after = match after {
+                Some(after) => after,
+                None => left.all()?.into_owned(),
+            };
+            let after = held.insert(after.watched(&Stop::default()));
+            self.fitted(features(after, encoder.as_ref(), blueprint)?.as_ref(), progress)
+        };
         progress.finish();
         let mut outcome = fitted?;
         outcome.evidence.forgotten = gone.len();
@@ -176,7 +193,9 @@ impl<'a> OpenedChange<'a> {
         // A model that could follow from sums and did not, because they are rounded too much, gets new ones.
         self.sums = match followed {
             Some(_) if !kept_sums::follows_sums(&outcome.model) => sums,
-            _ => kept_sums::of_rows(&after, encoder.as_ref(), &self.manifest.blueprint, &outcome.model),
+            _ => held.and_then(|after| {
+                kept_sums::of_rows(&after, encoder.as_ref(), &self.manifest.blueprint, &outcome.model)
+            }),
         };
         self.renewed = encoder;
         Ok(Some(outcome))
@@ -289,25 +308,10 @@ impl<'a> OpenedChange<'a> {
         Ok(Some((Outcome { model: Model::new(model), evidence }, encoder)))
     }
 
-    /// The raw rows that are there after the change.
-    fn rows_after(&self, gone: &[RowId], new: Option<&Rows>) -> Result<Rows> {
-        let out: HashSet<RowId> = gone.iter().copied().collect();
-        let mut after = self.rows().all()?.filter(|id| !out.contains(&id));
-        if let Some(new) = new {
-            after.append(new)?;
-        }
-        Ok(after)
-    }
-
-    fn fitted(
-        &self,
-        encoder: Option<&Encoder>,
-        raw: &Rows,
-        progress: &dyn Progress,
-    ) -> Result<Outcome<Model>> {
-        let rows = features(raw, encoder, &self.manifest.blueprint)?;
+    /// The model of rows as it sees them.
+    fn fitted(&self, rows: &dyn RowStore, progress: &dyn Progress) -> Result<Outcome<Model>> {
         let recipe = self.manifest.model.recipe.for_single_change();
-        let model = watched_fit::fit(&recipe, &rows, "fitting anew", progress)?;
+        let model = watched_fit::fit(&recipe, rows, "fitting anew", progress)?;
         // A classifier that was fitted stands at its optimum, and is held to what that promises.
         let mut evidence = match model.get::<LogisticModel>() {
             Some(classifier) => classifier.evidence_at_optimum(),

@@ -101,8 +101,7 @@ pub(super) fn against(
         | Family::GaussianNb
         | Family::LinearSvm
         | Family::Poisson => {
-            let all = efface::RowStore::all(&rows).map_err(fault)?;
-            let fresh = recipe.fit(&all).map_err(fault)?;
+            let fresh = recipe.fit_store(&rows).map_err(fault)?;
             let kept = parameters::numbers(&open.store, manifest).map_err(fault)?;
             let fresh = parameters::numbers_of(&fresh.parameters().map_err(fault)?);
             let far =
@@ -121,7 +120,12 @@ pub(super) fn against(
     }
 }
 
-fn ridge(open: &OpenModel, manifest: &Manifest, tolerance: f64, rows: &FeatureRows<'_>) -> CheckOutcome {
+fn ridge(
+    open: &OpenModel,
+    manifest: &Manifest,
+    tolerance: f64,
+    rows: &FeatureRows<StoreRows<'_>>,
+) -> CheckOutcome {
     let mut model = model::load(&open.store, manifest).map_err(fault)?;
     efface::Amend::settle(&mut model).map_err(fault)?;
     let Some(model) = model.get::<RidgeModel>() else {

@@ -77,6 +77,12 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         None
     }
 
+    /// Whether it fits rows beyond memory by passes over a store that shows them in blocks. Then it tells how many bytes it holds in
+    /// memory for so many features and outputs, however many rows there are.
+    fn bytes_by_passes(&self, _features: usize, _outputs: usize) -> Option<u64> {
+        None
+    }
+
     /// Whether its models may have [`leave_one_out`](FamilyModel::leave_one_out).
     fn has_leave_one_out(&self) -> bool {
         false
@@ -199,6 +205,9 @@ pub trait RecipeFits {
     /// Learns from all rows, from scratch.
     fn fit_model(&self, rows: &Rows) -> Result<Model>;
 
+    /// Learns from all rows of a store, which may be beyond memory where [`FamilyRecipe::bytes_by_passes`] says so.
+    fn fit_store_model(&self, rows: &dyn RowStore) -> Result<Model>;
+
     /// Learns from all rows, starting from a model of some of them.
     fn resume_model(&self, start: &Model, rows: &Rows) -> Result<Model>;
 }
@@ -221,6 +230,10 @@ where
 
     fn fit_model(&self, rows: &Rows) -> Result<Model> {
         self.fit(rows).map(Model::new)
+    }
+
+    fn fit_store_model(&self, rows: &dyn RowStore) -> Result<Model> {
+        self.fit_store(rows).map(Model::new)
     }
 
     fn resume_model(&self, start: &Model, rows: &Rows) -> Result<Model> {
@@ -283,6 +296,11 @@ impl Recipe {
     /// A fit of about so many rows that sees them batch by batch; None where a fit needs all rows at once.
     pub fn in_batches(&self, rows: usize) -> Option<Box<dyn BatchedFit>> {
         self.0.in_batches(rows)
+    }
+
+    /// See [`FamilyRecipe::bytes_by_passes`].
+    pub fn bytes_by_passes(&self, features: usize, outputs: usize) -> Option<u64> {
+        self.0.bytes_by_passes(features, outputs)
     }
 
     /// The recipe in the form that a single change of a stored model works in.
@@ -354,6 +372,10 @@ impl Fit for Recipe {
 
     fn resume(&self, start: &Model, rows: &Rows) -> Result<Model> {
         self.0.resume_model(start, rows)
+    }
+
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<Model> {
+        self.0.fit_store_model(rows)
     }
 }
 

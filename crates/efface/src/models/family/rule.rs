@@ -2,14 +2,11 @@
 //! one that cannot be repaired is refused where the request named the tolerance, and kept where it did not. What is kept
 //! claims no more than its bound allows, because [`Evidence::claim`](crate::Evidence::claim) is computed.
 
-use std::borrow::Cow;
-
 use super::Model;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Method;
-use crate::models::request;
-use crate::rows::{RowId, RowStore, Rows};
+use crate::rows::{ChangedRows, RowId, RowStore, Rows};
 
 /// A result that has to be within a tolerance.
 pub(super) struct Judged {
@@ -84,9 +81,15 @@ impl Model {
         let done = outcome.evidence.clone();
         let judged = Judged { outcome, asked: false };
         judged.repaired(|| {
-            let mut after = rows.all()?.filter(request::stays(gone));
-            after.append(&new.as_kept_by(&after).map(Cow::into_owned)?)?;
-            let mut outcome = self.forget(&Method::Retrain, &after, &[])?;
+            let changed = ChangedRows::new(rows, gone, Some(new));
+            let held;
+            let after: &dyn RowStore = if rows.is_beyond_memory() {
+                &changed
+            } else {
+                held = changed.all()?;
+                held.as_ref()
+            };
+            let mut outcome = self.forget(&Method::Retrain, after, &[])?;
             // It is still the change that was asked for, done in another way.
             outcome.evidence.method = done.method;
             outcome.evidence.forgotten = done.forgotten;
@@ -100,6 +103,7 @@ impl Model {
 mod tests {
     use super::*;
     use crate::evidence::Evidence;
+    use crate::models::request;
     use crate::models::{Recipe, Ridge};
     use crate::rows::Dense;
     use crate::traits::Fit;

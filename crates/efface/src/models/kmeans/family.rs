@@ -125,6 +125,12 @@ impl FamilyRecipe for KMeans {
         model.get::<KMeansModel>().is_some_and(|model| model.settings() == self)
     }
 
+    fn bytes_by_passes(&self, features: usize, _outputs: usize) -> Option<u64> {
+        // A stage has centres and sums of two words; all stages of a run are kept.
+        let stages = self.iterations as u64 + 2;
+        Some((self.k as u64).saturating_mul(features as u64 + 1).saturating_mul(24).saturating_mul(stages))
+    }
+
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
         Err(no_shards(
             "the clusters of different shards have no common names; fit k-means without shards, it forgets by itself",

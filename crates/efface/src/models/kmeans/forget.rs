@@ -4,12 +4,12 @@
 
 use super::points::ClusterPoints;
 use super::trace::ReplayResult;
-use super::{KMeansBody, KMeansModel};
+use super::{KMeansBody, KMeansModel, over_points};
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Outcome};
 use crate::methods::{DcKMeans, QKMeans, Retrain};
 use crate::models::request;
-use crate::rows::{RowId, RowStore};
+use crate::rows::{ChangedRows, RowId, RowStore};
 use crate::traits::Forget;
 
 fn wrong_scheme(method: &'static str, instead: &str) -> Error {
@@ -45,14 +45,11 @@ impl Forget<KMeansModel> for QKMeans {
         let kept = match trace.without(&leaving, &rules) {
             ReplayResult::Same(trace) => Some((trace, false)),
             ReplayResult::From(start) => {
-                let all = rows.all()?;
-                let stays = request::stays(gone);
-                let retained: Vec<RowId> = all.ids().filter(|&id| stays(id)).collect();
+                let retained = ChangedRows::new(rows, gone, None);
                 read += retained.len();
-                let points = ClusterPoints::read(all.as_ref(), &retained)?;
-                let resumed = start.resume(&points, &rules);
+                let resumed = over_points(&retained, |points| start.resume(points, &rules));
                 rows.go_on()?;
-                resumed.map(|trace| (trace, true))
+                resumed?.map(|trace| (trace, true))
             }
             ReplayResult::Scratch => None,
         };

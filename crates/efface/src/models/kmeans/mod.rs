@@ -11,7 +11,9 @@
 //!
 //! Guarantee: both are exact, and more than in distribution. All randomness is a function of the seed and the row ids, so
 //! the centres after a forget are, bit for bit, those of fitting the retained rows with the same recipe. The reported
-//! bound is therefore 0. Targets are ignored; weights are honoured. A fit copies the rows densely while it runs.
+//! bound is therefore 0. Targets are ignored; weights are honoured. A fit copies the rows densely while it runs; rows beyond memory
+//! are read anew in every pass, k for the start and one an iteration, and give the same bits. A tree keeps the ids of its rows, 8 bytes
+//! each, and needs the rows of one leaf at a time.
 //!
 //! When it fails: more clusters than distinct points (points that weigh something) is an error that says how many there
 //! are, before and after a forget; a failed forget changes nothing. A small ε, or a γ of 0 with small clusters, makes
@@ -51,10 +53,10 @@ use serde::{Deserialize, Serialize};
 use super::request;
 use crate::error::{Error, Result};
 use crate::evidence::{Evidence, Outcome};
-use crate::rows::{Features, RowId, RowStore, Rows};
+use crate::rows::{ChangedRows, Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-use points::{ClusterPoints, nearest, squared_distance};
-use trace::LloydTrace;
+use points::{ClusterPoints, PointSource, nearest, squared_distance};
+use trace::{LloydTrace, RunFault};
 use tree::ClusterTree;
 
 /// Fitted centres, with what they need in order to forget.
@@ -78,31 +80,59 @@ fn too_few(k: usize, distinct: usize) -> Error {
     Error::Parameter { name: "clusters", value, range: "at most the number of distinct points" }
 }
 
+/// The ids of all rows, in ascending order.
+fn all_ids(rows: &dyn RowStore) -> Result<Vec<RowId>> {
+    let mut ids = Vec::with_capacity(rows.len());
+    rows.each_block(&mut |block| {
+        ids.extend(block.ids());
+        Ok(())
+    })?;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Calls `run` with all rows as points: in memory, or by passes where they are beyond it.
+fn over_points<T>(
+    rows: &dyn RowStore,
+    run: impl FnOnce(PointSource<'_>) -> std::result::Result<T, Error>,
+) -> Result<T> {
+    if rows.is_beyond_memory() {
+        return run(PointSource::Passed(rows));
+    }
+    let all = rows.all()?;
+    let ids: Vec<RowId> = all.ids().collect();
+    run(PointSource::Held(&ClusterPoints::read(all.as_ref(), &ids)?))
+}
+
 impl KMeans {
-    fn fit_some(&self, rows: &dyn RowStore, ids: &[RowId]) -> Result<KMeansModel> {
+    fn fit_rows(&self, rows: &dyn RowStore) -> Result<KMeansModel> {
         self.check()?;
         request::check_numbers(rows)?;
-        if ids.is_empty() {
+        if rows.is_empty() {
             return Err(Error::NoRows);
         }
         // Before any memory is asked for as many centres.
-        if self.k > ids.len() {
-            return Err(too_few(self.k, ids.len()));
+        if self.k > rows.len() {
+            return Err(too_few(self.k, rows.len()));
         }
         let body = match self.scheme {
             Scheme::Quantised { .. } => {
-                let points = ClusterPoints::read(rows, ids)?;
-                let trace = LloydTrace::new(&points, &self.rules());
+                let trace = over_points(rows, |points| match LloydTrace::new(points, &self.rules()) {
+                    Err(RunFault::Unread(error)) => Err(error),
+                    Err(RunFault::TooFew(_)) if points.is_stopped() => Err(Error::Stopped),
+                    Err(RunFault::TooFew(found)) => Err(too_few(self.k, found)),
+                    Ok(trace) => Ok(trace),
+                });
                 rows.go_on()?;
-                KMeansBody::Quantised(trace.map_err(|found| too_few(self.k, found))?)
+                KMeansBody::Quantised(trace?)
             }
             Scheme::Divided { .. } => {
-                let tree = ClusterTree::new(self, rows, ids);
+                let tree = ClusterTree::new(self, rows, &all_ids(rows)?);
                 rows.go_on()?;
                 KMeansBody::Divided(tree?)
             }
         };
-        Ok(KMeansModel { recipe: *self, width: rows.width(), rows: ids.len(), body })
+        Ok(KMeansModel { recipe: *self, width: rows.width(), rows: rows.len(), body })
     }
 }
 
@@ -110,7 +140,11 @@ impl Fit for KMeans {
     type Model = KMeansModel;
 
     fn fit(&self, rows: &Rows) -> Result<KMeansModel> {
-        self.fit_some(rows, &rows.ids().collect::<Vec<_>>())
+        self.fit_rows(rows)
+    }
+
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<KMeansModel> {
+        self.fit_rows(rows)
     }
 
     fn bytes(&self, model: &KMeansModel) -> usize {
@@ -186,11 +220,15 @@ impl KMeansModel {
         gone: &[RowId],
         new: Option<&Rows>,
     ) -> Result<Outcome<Self>> {
-        let mut retained = rows.all()?.filter(request::stays(gone));
-        if let Some(new) = new {
-            retained.append(new)?;
-        }
-        let model = self.recipe.fit(&retained)?;
+        let changed = ChangedRows::new(rows, gone, new);
+        let held;
+        let retained: &dyn RowStore = if rows.is_beyond_memory() {
+            &changed
+        } else {
+            held = changed.all()?;
+            held.as_ref()
+        };
+        let model = self.recipe.fit_rows(retained)?;
         let mut evidence = request::from_scratch(model.evidence(method), gone.len(), retained.len());
         evidence.learned = new.map_or(0, |new| new.len());
         Ok(Outcome { model, evidence })

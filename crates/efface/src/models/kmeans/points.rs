@@ -109,6 +109,13 @@ impl ClusterPoints {
         self.ids.len()
     }
 
+    fn clear(&mut self) {
+        self.sizes.take();
+        self.ids.clear();
+        self.values.clear();
+        self.weights.clear();
+    }
+
     pub(super) fn point(&self, at: usize) -> &[f64] {
         &self.values[at * self.width..(at + 1) * self.width]
     }
@@ -181,39 +188,137 @@ impl ClusterPoints {
         self.sizes.get_or_init(|| (0..self.len()).map(|at| dot(self.point(at), self.point(at))).collect())
     }
 
+    /// The squared distance of every point to the nearest of some centres; 1 where there are none yet.
+    fn least_distances(&self, centers: &[f64]) -> Vec<f64> {
+        let mut least = vec![1.0; self.len()];
+        for (round, center) in centers.chunks_exact(self.width.max(1)).enumerate() {
+            self.shorten(&mut least, center, round == 0);
+        }
+        least
+    }
+
+    /// Takes a further centre into account.
+    fn shorten(&self, least: &mut [f64], center: &[f64], is_first: bool) {
+        widest(
+            #[inline(always)]
+            || {
+                for (at, distance) in least.iter_mut().enumerate() {
+                    let new = squared_distance(self.point(at), center);
+                    *distance = if is_first { new } else { distance.min(new) };
+                }
+            },
+        );
+    }
+}
+
+/// The points that a run starts from.
+#[derive(Debug, Default)]
+pub(super) struct StartPoints {
+    pub(super) ids: Vec<u64>,
+    /// The points themselves, one after the other.
+    pub(super) centers: Vec<f64>,
+}
+
+/// All points of a run: in memory, or in a store beyond memory that is read for every pass, in the order of ids.
+#[derive(Clone, Copy)]
+pub(super) enum PointSource<'a> {
+    Held(&'a ClusterPoints),
+    Passed(&'a dyn RowStore),
+}
+
+impl PointSource<'_> {
+    pub(super) fn width(self) -> usize {
+        match self {
+            Self::Held(points) => points.width,
+            Self::Passed(store) => store.width(),
+        }
+    }
+
+    /// Whether the caller has asked the run over these points to end. Its result must not be used then.
+    pub(super) fn is_stopped(self) -> bool {
+        match self {
+            Self::Held(points) => points.is_stopped(),
+            Self::Passed(store) => store.stop().is_some_and(Stop::is_stopped),
+        }
+    }
+
+    /// Shows all points: those in memory at once, others in pieces of [`piece`] points each.
+    pub(super) fn each_block(self, mut see: impl FnMut(&ClusterPoints)) -> Result<()> {
+        let store = match self {
+            Self::Held(points) => {
+                see(points);
+                return Ok(());
+            }
+            Self::Passed(store) => store,
+        };
+        let full = piece(store.width());
+        let mut points = ClusterPoints::new(store.width());
+        store.each_block(&mut |block| {
+            store.go_on()?;
+            let mut views: Vec<RowView<'_>> = block.iter().collect();
+            views.sort_by_key(|view| view.id);
+            for view in &views {
+                points.push_row(view)?;
+                if points.len() == full {
+                    see(&points);
+                    points.clear();
+                }
+            }
+            Ok(())
+        })?;
+        if points.len() > 0 {
+            see(&points);
+        }
+        Ok(())
+    }
+
     /// The k points that k-means++ starts from, or as many as are distinct and weigh something.
-    pub(super) fn plus_plus(&self, k: usize, seed: u64) -> Vec<usize> {
-        let mut chosen = Vec::with_capacity(k);
-        let mut nearest = vec![1.0; self.len()];
+    pub(super) fn plus_plus(self, k: usize, seed: u64) -> Result<StartPoints> {
+        let mut start = StartPoints::default();
+        // Distances to the points chosen so far are kept for points in memory, and measured again for others.
+        let mut kept = match self {
+            Self::Held(points) => Some((points, vec![1.0; points.len()])),
+            Self::Passed(_) => None,
+        };
         for round in 0..k {
             if self.is_stopped() {
                 break;
             }
-            let mut first: Option<(f64, usize)> = None;
-            for (at, distance) in nearest.iter().enumerate() {
-                let mass = self.weights[at] * distance;
-                if mass > 0.0 {
-                    let time =
-                        -random_uniform(seed, DrawPurpose::Race, round as u64, self.ids[at]).ln() / mass;
-                    if first.is_none_or(|(best, _)| time < best) {
-                        first = Some((time, at));
+            let mut first: Option<(f64, u64, Vec<f64>)> = None;
+            self.each_block(|block| {
+                let measured;
+                let nearest = match &kept {
+                    Some((_, nearest)) => nearest,
+                    None => {
+                        measured = block.least_distances(&start.centers);
+                        &measured
+                    }
+                };
+                for (at, distance) in nearest.iter().enumerate() {
+                    let mass = block.weights[at] * distance;
+                    if mass > 0.0 {
+                        let id = block.ids[at];
+                        let time = -random_uniform(seed, DrawPurpose::Race, round as u64, id).ln() / mass;
+                        if first.as_ref().is_none_or(|(best, ..)| time < *best) {
+                            first = Some((time, id, block.point(at).to_vec()));
+                        }
                     }
                 }
+            })?;
+            let Some((_, id, winner)) = first else { break };
+            if let Some((points, nearest)) = &mut kept {
+                points.shorten(nearest, &winner, round == 0);
             }
-            let Some((_, winner)) = first else { break };
-            widest(
-                #[inline(always)]
-                || {
-                    for (at, distance) in nearest.iter_mut().enumerate() {
-                        let new = squared_distance(self.point(at), self.point(winner));
-                        *distance = if round == 0 { new } else { distance.min(new) };
-                    }
-                },
-            );
-            chosen.push(winner);
+            start.ids.push(id);
+            start.centers.extend(winner);
         }
-        chosen
+        Ok(start)
     }
+}
+
+/// So many points of so many numbers are summed by themselves, wherever they are read from, so that sums are the same to the bit.
+pub(super) fn piece(width: usize) -> usize {
+    ((1 << 22) / width.max(1)).clamp(256, 4096)
 }
 
 /// ‖a − b‖², in eight lanes whatever the processor, so that every machine adds in the same order.
@@ -294,8 +399,8 @@ mod tests {
         let trials = 40_000;
         let mut counts = [[0.0; 5]; 5];
         for seed in 0..trials {
-            let chosen = points.plus_plus(2, seed);
-            counts[chosen[0]][chosen[1]] += 1.0 / trials as f64;
+            let chosen = PointSource::Held(&points).plus_plus(2, seed).unwrap().ids;
+            counts[chosen[0] as usize / 17][chosen[1] as usize / 17] += 1.0 / trials as f64;
         }
         for (a, line) in counts.iter().enumerate() {
             let mass = |b: usize| points.weight(b) * (positions[a] - positions[b]).powi(2);

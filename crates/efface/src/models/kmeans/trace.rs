@@ -14,7 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::points::ClusterPoints;
+use super::points::{ClusterPoints, PointSource, piece};
+use crate::error::{Error, Result};
 use crate::models::block_sum::WaitingBlock;
 use crate::models::long_sum::{LongSum, add_row};
 use crate::random::{DrawPurpose, random_uniform};
@@ -45,17 +46,17 @@ pub(super) struct RunStage {
 }
 
 impl RunStage {
-    fn measure(centers: Vec<f64>, points: &ClusterPoints, rules: &IterationRules) -> Self {
+    fn measure(centers: Vec<f64>, points: PointSource<'_>, rules: &IterationRules) -> Result<Self> {
         let mut stage = Self {
             centers,
             members: vec![0; rules.k],
             masses: vec![LongSum::default(); rules.k],
-            sums: vec![LongSum::default(); rules.k * points.width],
+            sums: vec![LongSum::default(); rules.k * points.width()],
             loss: LongSum::default(),
             lost: [0.0; 3],
         };
-        stage.put(points, 1.0);
-        stage
+        points.each_block(|block| stage.put(block, 1.0))?;
+        Ok(stage)
     }
 
     /// Counts points in (`sign` 1) or out (−1).
@@ -63,8 +64,14 @@ impl RunStage {
         let width = points.width;
         let mut waiting: Vec<WaitingBlock<'_>> =
             (0..self.masses.len()).map(|_| WaitingBlock::default()).collect();
+        let together = piece(width);
         let mut at = 0;
         points.each_nearest(&self.centers.clone(), |cluster, distance| {
+            if at > 0 && at % together == 0 {
+                for (cluster, waiting) in waiting.iter_mut().enumerate() {
+                    self.add_waiting(cluster, waiting, width);
+                }
+            }
             let point = points.point(at);
             let weight = sign * points.weight(at);
             at += 1;
@@ -169,27 +176,44 @@ pub(super) enum ReplayResult {
     Scratch,
 }
 
+/// Why a run has no result.
+#[derive(Debug)]
+pub(super) enum RunFault {
+    /// There are fewer distinct points than clusters: so many.
+    TooFew(usize),
+    /// The points could not be read.
+    Unread(Error),
+}
+
+impl From<Error> for RunFault {
+    fn from(error: Error) -> Self {
+        Self::Unread(error)
+    }
+}
+
 impl LloydTrace {
-    /// The whole run, or the number of distinct points when that is below k.
-    pub(super) fn new(points: &ClusterPoints, rules: &IterationRules) -> Result<Self, usize> {
-        let chosen = points.plus_plus(rules.k, rules.seed);
-        if chosen.len() < rules.k {
-            return Err(chosen.len());
+    /// The whole run.
+    pub(super) fn new(
+        points: PointSource<'_>,
+        rules: &IterationRules,
+    ) -> std::result::Result<Self, RunFault> {
+        let start = points.plus_plus(rules.k, rules.seed)?;
+        if start.ids.len() < rules.k {
+            return Err(RunFault::TooFew(start.ids.len()));
         }
-        let centers = chosen.iter().flat_map(|&at| points.point(at).iter().copied()).collect();
-        let initial = chosen.iter().map(|&at| points.ids[at]).collect();
-        let trace = Self { initial, stages: vec![RunStage::measure(centers, points, rules)], stopped: false };
-        Ok(trace.run(points, rules))
+        let first = RunStage::measure(start.centers, points, rules)?;
+        let trace = Self { initial: start.ids, stages: vec![first], stopped: false };
+        Ok(trace.run(points, rules)?)
     }
 
     /// Goes on from the last stage.
-    fn run(mut self, points: &ClusterPoints, rules: &IterationRules) -> Self {
+    fn run(mut self, points: PointSource<'_>, rules: &IterationRules) -> Result<Self> {
         while let Some(last) = self.stages.last()
             && self.stages.len() <= rules.iterations
             && !points.is_stopped()
         {
             let (centers, _) = last.next(rules, self.stages.len());
-            let stage = RunStage::measure(centers, points, rules);
+            let stage = RunStage::measure(centers, points, rules)?;
             let (better, _) = stage.improves(last);
             self.stages.push(stage);
             if !better {
@@ -197,16 +221,17 @@ impl LloydTrace {
                 break;
             }
         }
-        self
+        Ok(self)
     }
 
     /// Goes on from a replay. None where the first comparison, with a loss that rows were taken out of, is in doubt.
-    pub(super) fn resume(self, points: &ClusterPoints, rules: &IterationRules) -> Option<Self> {
+    pub(super) fn resume(self, points: PointSource<'_>, rules: &IterationRules) -> Result<Option<Self>> {
         let at = self.stages.len();
-        let whole = self.run(points, rules);
-        let last = whole.stages.get(at.checked_sub(1)?)?;
-        let next = whole.stages.get(at)?;
-        next.improves(last).1.then_some(whole)
+        let whole = self.run(points, rules)?;
+        let last = at.checked_sub(1).and_then(|before| whole.stages.get(before));
+        let (Some(last), Some(next)) = (last, whole.stages.get(at)) else { return Ok(None) };
+        let is_clear = next.improves(last).1;
+        Ok(is_clear.then_some(whole))
     }
 
     /// The stage whose centres are the result; None only for a damaged trace.
@@ -285,7 +310,9 @@ mod tests {
     fn a_small_cluster_is_pulled_back_to_its_previous_centre() {
         let positions = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 22.0, 70.0];
         let points = line(&positions, &[1.0; 10]);
-        let stage = |rules: &IterationRules| RunStage::measure(vec![1.0, 30.0, 60.0, 500.0], &points, rules);
+        let stage = |rules: &IterationRules| {
+            RunStage::measure(vec![1.0, 30.0, 60.0, 500.0], PointSource::Held(&points), rules).unwrap()
+        };
         let next = |gamma| {
             let rules = rules(4, 0.0, gamma);
             stage(&rules).next(&rules, 1).0
@@ -301,8 +328,10 @@ mod tests {
         let twice = line(&positions[..9], &[2.0; 9]);
         let once: Vec<f64> = positions[..9].iter().flat_map(|x| [*x, *x]).collect();
         let rules = rules(2, 0.0, 1.0);
-        let [a, b] = [&twice, &line(&once, &[1.0; 18])]
-            .map(|points| RunStage::measure(vec![1.0, 30.0], points, &rules).next(&rules, 1).0);
+        let [a, b] = [&twice, &line(&once, &[1.0; 18])].map(|points| {
+            let stage = RunStage::measure(vec![1.0, 30.0], PointSource::Held(points), &rules).unwrap();
+            stage.next(&rules, 1).0
+        });
         assert_eq!(a, b);
     }
 
@@ -313,7 +342,7 @@ mod tests {
         let fine = rules(3, 0.0, 0.2);
         let epsilon = 0.7;
         let coarse = IterationRules { epsilon, ..fine };
-        let stage = RunStage::measure(vec![1.0, 30.0, 60.0], &points, &fine);
+        let stage = RunStage::measure(vec![1.0, 30.0, 60.0], PointSource::Held(&points), &fine).unwrap();
         let exact = stage.next(&fine, 1).0;
         let mut offsets = Vec::new();
         for tau in 1..400 {
@@ -343,7 +372,9 @@ mod tests {
         for seed in 0..200 {
             for (epsilon, iterations) in [(20.0, 10), (0.5, 3)] {
                 let rules = IterationRules { k: 4, iterations, seed, epsilon, gamma: 0.2 };
-                let Ok(trace) = LloydTrace::new(&points, &rules) else { panic!("enough points") };
+                let Ok(trace) = LloydTrace::new(PointSource::Held(&points), &rules) else {
+                    panic!("enough points")
+                };
                 let losses: Vec<f64> = trace.stages.iter().map(|stage| stage.loss.value()).collect();
                 let last = losses.len() - 1;
                 let falling = &losses[..if trace.stopped { last } else { losses.len() }];

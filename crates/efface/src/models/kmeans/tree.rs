@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::points::{ClusterPoints, nearest};
-use super::trace::{IterationRules, LloydTrace};
+use super::points::{ClusterPoints, PointSource, nearest};
+use super::trace::{IterationRules, LloydTrace, RunFault};
 use super::{KMeans, too_few};
 use crate::error::Result;
 use crate::random::{DrawPurpose, random_word};
@@ -133,18 +133,19 @@ fn leaf(seed: u64, id: RowId, leaves: usize) -> usize {
 /// Clusters the points of one node. Below the root, points too few to cluster are handed on as they are.
 fn solve(recipe: &KMeans, points: &ClusterPoints, seed: u64, root: bool) -> Result<TreeNode> {
     let rules = IterationRules { k: recipe.k, iterations: recipe.iterations, seed, epsilon: 0.0, gamma: 0.0 };
-    match LloydTrace::new(points, &rules) {
+    match LloydTrace::new(PointSource::Held(points), &rules) {
         Ok(trace) => Ok(trace.result().map_or_else(TreeNode::default, |stage| TreeNode {
             centers: stage.centers.clone(),
             masses: (0..recipe.k).map(|cluster| stage.mass(cluster)).collect(),
         })),
         // The run was asked to stop, so its result is not used.
         Err(_) if points.is_stopped() => Ok(TreeNode::default()),
-        Err(distinct) if root => Err(too_few(recipe.k, distinct)),
-        Err(_) => {
-            let chosen = points.plus_plus(recipe.k, seed);
-            let centers: Vec<f64> = chosen.iter().flat_map(|&at| points.point(at).iter().copied()).collect();
-            let mut masses = vec![0.0; chosen.len()];
+        Err(RunFault::Unread(error)) => Err(error),
+        Err(RunFault::TooFew(distinct)) if root => Err(too_few(recipe.k, distinct)),
+        Err(RunFault::TooFew(_)) => {
+            let start = PointSource::Held(points).plus_plus(recipe.k, seed)?;
+            let centers = start.centers;
+            let mut masses = vec![0.0; start.ids.len()];
             for at in (0..points.len()).filter(|&at| points.weight(at) > 0.0) {
                 masses[nearest(&centers, points.point(at)).0] += points.weight(at);
             }

@@ -5,7 +5,6 @@
 //! method is then a step from there.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use faer::Mat;
@@ -14,15 +13,14 @@ use super::LogisticModel;
 use super::bound::{RowFacts, StepSize, WayAnchor, WayStep};
 use super::curvature::{LowRank, SettlingCurvature, StandingHessian};
 use super::objective::{flat, shaped};
-use super::pass::RowSample;
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
+use super::sample::SampleShape;
 use super::waiting_rows::WaitingRows;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Evidence, Outcome};
 use crate::linalg::{UNIT, dot, norm};
-use crate::models::request;
-use crate::rows::{RowId, RowRef, RowStore, Rows};
+use crate::rows::{ChangedRows, RowId, RowRef, RowStore, Rows};
 
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
@@ -35,6 +33,8 @@ pub(crate) struct RequestWork<'a> {
     pub(super) before: &'a LogisticModel,
     /// The rows that are left, read when they are first needed.
     pub(super) ground: Option<Cow<'a, Rows>>,
+    /// What a first pass found out of them, where they are beyond memory.
+    pub(super) shape: Option<SampleShape>,
     pub(super) store: &'a dyn RowStore,
     pub(super) gone: &'a [RowId],
     pub(super) new: Option<&'a Rows>,
@@ -173,6 +173,7 @@ impl<'a> RequestWork<'a> {
         let mut work = Self {
             before,
             ground: None,
+            shape: None,
             store,
             gone,
             new,
@@ -263,7 +264,7 @@ impl<'a> RequestWork<'a> {
     /// The same without a kept Hessian: the gradient is the one that is known with the rows of the request taken out or in, and
     /// the rows are surveyed, which takes a small part of a pass.
     fn prepare_bare(&mut self) -> Result<()> {
-        let survey = self.over_rows(|model, sample| Ok(sample.survey(model.frame(), false)))?;
+        let survey = self.over_rows(|model, sample| sample.survey(model.frame(), false))?;
         self.surveyed = true;
         // A row that joins may have a column that none had: from here on its pull counts.
         for &j in self.before.unseen.iter() {
@@ -336,16 +337,12 @@ impl<'a> RequestWork<'a> {
 
     /// The rows that are to go.
     pub(super) fn removed_rows(&self) -> Result<Rows> {
-        let gone: HashSet<RowId> = self.gone.iter().copied().collect();
-        Ok(self.store.all()?.filter(|id| gone.contains(&id)))
+        Rows::read(self.store, self.gone)
     }
 
     /// Fits the rows that are left from scratch.
     pub(crate) fn start_over(&mut self) -> Result<()> {
-        let mut rows = self.store.all()?.filter(request::stays(self.gone));
-        if let Some(new) = self.new {
-            rows.append(new)?;
-        }
+        let rows = ChangedRows::new(self.store, self.gone, self.new);
         let refactorisations = self.next.refactorisations + 1;
         let row_set = self.next.row_set;
         self.next = self.before.settings.fit(&rows, None)?;
@@ -420,11 +417,10 @@ impl<'a> RequestWork<'a> {
         let direction = match &self.before.standing {
             Some(standing) => standing.solve(&rhs, self.before.par()),
             None => {
-                let all = self.store.all()?;
-                let sample = RowSample::new(self.before.frame(), &all, &HashSet::new(), None)?;
-                self.read += sample.rows;
-                let objective = self.before.objective(&sample);
-                let (step, products) = objective.solve(&self.before.theta, &rhs, ACCURACY, &mut None)?;
+                let (step, products) = self.before.over_all_rows(self.store, |sample| {
+                    self.before.objective(sample).solve(&self.before.theta, &rhs, ACCURACY, &mut None)
+                })?;
+                self.read += self.store.len();
                 self.passes += products;
                 step
             }

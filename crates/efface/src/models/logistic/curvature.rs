@@ -9,7 +9,8 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::objective::Extra;
-use super::pass::{PassFrame, RowSample, RowSurvey};
+use super::pass::{PassFrame, RowSurvey};
+use super::sample::RowSample;
 use super::train::QuadraticBowl;
 use super::waiting_rows::{WaitingRows, beside, scaled};
 use crate::error::{Error, Result};
@@ -116,7 +117,7 @@ impl HessianCurvature {
         extra: &Extra,
         sample: &RowSample<'_>,
         frame: PassFrame<'_>,
-    ) -> Self {
+    ) -> Result<Self> {
         let QuadraticBowl { hessian, factor, .. } = bowl;
         let outputs = frame.outputs;
         let parameters = hessian.nrows();
@@ -133,20 +134,20 @@ impl HessianCurvature {
         let mut curvature = Self { hessian, factor, inverse: None, survey, scales };
         curvature.measure(extra, outputs, threads);
         if outputs > 1 {
-            curvature.scales.reach = curvature.shared_reach(extra, sample, frame);
-            let pays = parameters > WORTH_INVERTING && sample.members.len() >= parameters;
+            curvature.scales.reach = curvature.shared_reach(extra, sample, frame)?;
+            let pays = parameters > WORTH_INVERTING && sample.shape.members >= parameters;
             if pays {
                 curvature.invert(extra, frame.link.curvature(), threads);
             }
         } else if knows_reach(sample, frame) {
-            curvature.scales.reach = sample.local_reach(frame, &curvature.factor);
+            curvature.scales.reach = sample.local_reach(frame, &curvature.factor)?;
         }
-        curvature
+        Ok(curvature)
     }
 
     /// The largest ‖x‖ in the norm of H⁻¹, whatever the class. With π the largest eigenvalue of H⁻¹(I ⊗ G), H is at least
     /// I ⊗ G/π, and at least the penalty Λ; hence at least I ⊗ M, M = (1 − s)·G/π + s·Λ, which is a matrix of one class.
-    fn shared_reach(&self, extra: &Extra, sample: &RowSample<'_>, frame: PassFrame<'_>) -> f64 {
+    fn shared_reach(&self, extra: &Extra, sample: &RowSample<'_>, frame: PassFrame<'_>) -> Result<f64> {
         let width = self.survey.support.len();
         let share = (1.0 - PENALTY_SHARE) / self.scales.pull;
         let least = Mat::from_fn(width, width, |i, j| {
@@ -155,7 +156,7 @@ impl HessianCurvature {
         });
         match Cholesky::factor(&least, |j| extra.penalty[j] == 0.0, par(frame.threads)) {
             Ok(factor) => sample.local_reach(PassFrame { outputs: 1, ..frame }, &factor),
-            Err(_) => f64::INFINITY,
+            Err(_) => Ok(f64::INFINITY),
         }
     }
 

@@ -228,6 +228,10 @@ impl FamilyRecipe for Logistic {
     fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
         Some(Self { lambda, ..*self }.into())
     }
+
+    fn bytes_by_passes(&self, features: usize, outputs: usize) -> Option<u64> {
+        Some(super::fit::bytes_of_sums(features, outputs))
+    }
 }
 
 impl FamilyRecipe for Softmax {
@@ -271,6 +275,10 @@ impl FamilyRecipe for Softmax {
 
     fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
         Some(Self { lambda, ..*self }.into())
+    }
+
+    fn bytes_by_passes(&self, features: usize, outputs: usize) -> Option<u64> {
+        Some(super::fit::bytes_of_sums(features, outputs))
     }
 }
 

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::objective::{Extra, RowObjective};
-use super::pass::RowSample;
 use super::reader::PassReader;
+use super::sample::{RowLines, RowSample};
 use super::{Link, LogisticModel};
+use crate::error::Result;
 use crate::linalg::{Cholesky, mirror_lower, par};
 
 /// So many columns of sparse rows have their products with each other kept. With more, a solve takes longer than it saves.
@@ -59,18 +60,20 @@ pub(crate) struct KroneckerGuide {
 
 impl KroneckerGuide {
     /// A guide for these rows, not aimed yet.
-    fn over(objective: &RowObjective<'_>) -> Self {
+    fn over(objective: &RowObjective<'_>) -> Result<Self> {
         let sample = objective.sample;
         let frame = objective.frame;
         let width = frame.basis.width();
-        let mut reader = PassReader::new(frame);
         let mut squares = vec![0.0; width];
-        for member in &sample.members {
-            reader.read(member);
-            reader.each(|j, x| squares[j] += member.weight * x * x);
-        }
+        sample.each_part(|_, members| {
+            let mut reader = PassReader::new(frame);
+            for member in members {
+                reader.read(member);
+                reader.each(|j, x| squares[j] += member.weight * x * x);
+            }
+        })?;
         let thin = sample.is_thin(frame);
-        let many_rows = sample.members.len() >= width * frame.outputs;
+        let many_rows = sample.shape.members >= width * frame.outputs;
         let mut heavy: Vec<usize> = Vec::new();
         if thin {
             heavy = (0..width).collect();
@@ -81,11 +84,12 @@ impl KroneckerGuide {
             heavy = (0..width).collect();
         }
         let gram = if heavy.len() == width && !thin {
-            sample.survey(frame, true).gram
+            sample.survey(frame, true)?.gram
         } else {
-            gram_of(objective, &heavy)
+            gram_of(objective, &heavy)?
         };
-        Self { heavy, gram, squares, bends: Vec::new(), factors: Vec::new(), chosen: Vec::new(), row_set: 0 }
+        let bends = Vec::new();
+        Ok(Self { heavy, gram, squares, bends, factors: Vec::new(), chosen: Vec::new(), row_set: 0 })
     }
 
     /// The guide, with a note of the rows that it was made of.
@@ -188,62 +192,71 @@ fn take_means(vector: &mut [f64], width: usize) -> Vec<f64> {
 }
 
 /// Σ w x xᵀ over these columns, row by row.
-fn gram_of(objective: &RowObjective<'_>, heavy: &[usize]) -> Mat<f64> {
+fn gram_of(objective: &RowObjective<'_>, heavy: &[usize]) -> Result<Mat<f64>> {
     let mut place = vec![usize::MAX; objective.frame.basis.width()];
     heavy.iter().enumerate().for_each(|(at, &j)| place[j] = at);
     let mut gram = Mat::zeros(heavy.len(), heavy.len());
-    let mut reader = PassReader::new(objective.frame);
     let mut entries: Vec<(usize, f64)> = Vec::new();
-    for member in &objective.sample.members {
-        reader.read(member);
-        entries.clear();
-        reader.each(|j, x| {
-            if place[j] != usize::MAX && x != 0.0 {
-                entries.push((place[j], x));
+    objective.sample.each_part(|_, members| {
+        let mut reader = PassReader::new(objective.frame);
+        for member in members {
+            reader.read(member);
+            entries.clear();
+            reader.each(|j, x| {
+                if place[j] != usize::MAX && x != 0.0 {
+                    entries.push((place[j], x));
+                }
+            });
+            for (at, &(j, x)) in entries.iter().enumerate() {
+                let scaled = member.weight * x;
+                let column = gram.col_as_slice_mut(j);
+                entries[at..].iter().for_each(|&(i, y)| column[i] += scaled * y);
             }
-        });
-        for (at, &(j, x)) in entries.iter().enumerate() {
-            let scaled = member.weight * x;
-            let column = gram.col_as_slice_mut(j);
-            entries[at..].iter().for_each(|&(i, y)| column[i] += scaled * y);
         }
-    }
+    })?;
     mirror_lower(gram.as_mut());
-    gram
+    Ok(gram)
 }
 
 impl RowObjective<'_> {
     /// J̄_cc of every class.
-    fn mean_bends(&self, bends: &[f64]) -> Vec<f64> {
+    fn mean_bends(&self, bends: &RowLines) -> Result<Vec<f64>> {
         let mut means = vec![0.0; self.frame.outputs];
         let mut weight = 0.0;
-        for (member, line) in self.sample.members.iter().zip(bends.chunks_exact(self.frame.outputs)) {
-            weight += member.weight;
-            for (mean, p) in means.iter_mut().zip(line) {
-                let bend = if self.frame.link == Link::Softmax { p * (1.0 - p) } else { *p };
-                *mean += member.weight * bend;
+        self.sample.each_part(|offset, members| {
+            let lines = self.sample.lines_of(self.frame, bends, offset, members);
+            for (member, line) in members.iter().zip(lines.chunks_exact(self.frame.outputs)) {
+                weight += member.weight;
+                for (mean, p) in means.iter_mut().zip(line) {
+                    let bend = if self.frame.link == Link::Softmax { p * (1.0 - p) } else { *p };
+                    *mean += member.weight * bend;
+                }
             }
-        }
+        })?;
         let largest = means.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        means.iter().map(|mean| mean.max(FLATTEST * largest) / weight.max(f64::MIN_POSITIVE)).collect()
+        let mean = |sum: &f64| sum.max(FLATTEST * largest) / weight.max(f64::MIN_POSITIVE);
+        Ok(means.iter().map(mean).collect())
     }
 
     /// The guide for rows whose scores bend so: the one at hand where it fits, or one made of it, or of the rows. Returns
     /// whether the rows were read.
     pub(crate) fn guided(
         &self,
-        bends: &[f64],
+        bends: &RowLines,
         known: Option<Arc<KroneckerGuide>>,
-    ) -> (Arc<KroneckerGuide>, bool) {
-        let means = self.mean_bends(bends);
+    ) -> Result<(Arc<KroneckerGuide>, bool)> {
+        let means = self.mean_bends(bends)?;
         let reads = known.is_none();
-        let guide = known.unwrap_or_else(|| Arc::new(KroneckerGuide::over(self)));
+        let guide = match known {
+            Some(known) => known,
+            None => Arc::new(KroneckerGuide::over(self)?),
+        };
         if guide.is_aimed(&means) {
-            return (guide, reads);
+            return Ok((guide, reads));
         }
         let mut guide = Arc::unwrap_or_clone(guide);
         guide.aim(means, self.extra, self.frame.threads);
-        (Arc::new(guide), reads)
+        Ok((Arc::new(guide), reads))
     }
 }
 
@@ -271,12 +284,11 @@ impl LogisticModel {
     pub(super) fn saves_by_hessian(&self, sample: &RowSample<'_>) -> bool {
         let outputs = self.outputs();
         let parameters = self.theta.nrows() * outputs;
-        let determined = sample.members.len() >= parameters;
+        let determined = sample.shape.members >= parameters;
         if outputs == 1 || parameters <= FACTORED || determined || self.has_no_penalty() {
             return true;
         }
-        let entries: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
-        let one_pass = 2 * entries * outputs;
+        let one_pass = 2 * sample.shape.numbers * outputs;
         parameters * parameters * (outputs + 2) <= 2 * one_pass
     }
 }

@@ -9,13 +9,13 @@ use faer::Mat;
 use super::LogisticModel;
 use super::change::RequestWork;
 use super::curvature::needs_gram;
-use super::pass::RowSample;
 use super::profile::ProfiledPlace;
+use super::sample::RowSample;
 use crate::error::{Error, Result};
 use crate::evidence::{Claim, Evidence};
 use crate::linalg::{norm, symmetric_eigen};
 use crate::methods::Method;
-use crate::rows::{RowId, RowStore};
+use crate::rows::{ChangedRows, RowId, RowStore};
 
 /// Less than this is not worth finding out.
 const UNSURE: f64 = 0.02;
@@ -33,10 +33,10 @@ impl LogisticModel {
         let gradient = self.over_all_rows(rows, |sample| {
             if self.standing.is_none() {
                 // Without kept curvature, what a bound rests on is looked up in the same pass.
-                found.facts = super::RowFacts::of(&sample.survey(self.frame(), false));
-                found.facts.inverse_norm = self.inverse_norm(sample);
+                found.facts = super::RowFacts::of(&sample.survey(self.frame(), false)?);
+                found.facts.inverse_norm = self.inverse_norm(sample)?;
             }
-            Ok(self.objective(sample).at(self.theta.clone()).gradient)
+            Ok(self.objective(sample).at(self.theta.clone())?.gradient)
         })?;
         let fresh = super::BoundLedger::measured(gradient, self.hidden(&found.facts, &self.theta));
         let super::BoundLedger { moved, swung, drift, warp, remnant, .. } = self.ledger;
@@ -52,19 +52,19 @@ impl LogisticModel {
 
     /// At least ‖H⁻¹‖ without a Hessian. With W the block of the intercepts, S their coupling to the rest and M = W⁻¹S, the
     /// Schur complement of W is at least the penalty λ, so that ‖H⁻¹‖ ≤ ‖W⁻¹‖ + (1 + ‖M‖²)/λ.
-    pub(super) fn inverse_norm(&self, sample: &RowSample<'_>) -> f64 {
+    pub(super) fn inverse_norm(&self, sample: &RowSample<'_>) -> Result<f64> {
         let first = self.basis.intercept as usize;
         let least = self.extra.penalty.iter().skip(first).copied().fold(f64::INFINITY, f64::min);
         if self.extra.least() > 0.0 {
-            return 1.0 / self.extra.least();
+            return Ok(1.0 / self.extra.least());
         }
         // With several classes this takes a product with the Hessian for each, and profiling the intercepts out takes three
         // passes in all.
         if least <= 0.0 || self.outputs() > 1 {
-            return f64::INFINITY;
+            return Ok(f64::INFINITY);
         }
         let objective = self.objective(sample);
-        let bends = sample.bends(self.frame(), &self.theta);
+        let bends = sample.bends(self.frame(), &self.theta)?;
         let (width, outputs) = (self.theta.nrows(), self.theta.ncols());
         let mut block = Mat::zeros(outputs, outputs);
         let mut coupling = Mat::zeros(outputs, width * outputs);
@@ -72,7 +72,7 @@ impl LogisticModel {
         let mut column = vec![0.0; width * outputs];
         for c in 0..outputs {
             unit[c * width] = 1.0;
-            objective.times(&bends, &unit, &mut column);
+            objective.times(&bends, &unit, &mut column)?;
             unit[c * width] = 0.0;
             for at in 0..width * outputs {
                 match at % width {
@@ -81,14 +81,16 @@ impl LogisticModel {
                 }
             }
         }
-        let Some((values, _)) = symmetric_eigen(block.as_ref(), faer::Par::Seq) else { return f64::INFINITY };
+        let Some((values, _)) = symmetric_eigen(block.as_ref(), faer::Par::Seq) else {
+            return Ok(f64::INFINITY);
+        };
         let smallest = values.first().copied().unwrap_or(0.0);
         if smallest <= 0.0 {
-            return f64::INFINITY;
+            return Ok(f64::INFINITY);
         }
         let coupled = norm(&coupling) / smallest;
         let coupled = if least.is_finite() { (1.0 + coupled * coupled) / least } else { 0.0 };
-        1.0 / smallest + coupled
+        Ok(1.0 / smallest + coupled)
     }
 }
 
@@ -98,6 +100,14 @@ impl RequestWork<'_> {
         &mut self,
         see: impl FnOnce(&LogisticModel, &RowSample<'_>) -> Result<T>,
     ) -> Result<T> {
+        if self.store.is_beyond_memory() {
+            let left = ChangedRows::new(self.store, self.gone, self.new);
+            let sample = RowSample::passed(self.next.frame(), &left, self.shape)?;
+            self.shape = Some(sample.shape);
+            self.read += sample.shape.rows;
+            self.passes += 1;
+            return see(&self.next, &sample);
+        }
         let ground = match self.ground.take() {
             Some(ground) => ground,
             None => self.store.all()?,
@@ -105,7 +115,7 @@ impl RequestWork<'_> {
         let gone: HashSet<RowId> = self.gone.iter().copied().collect();
         let result = {
             let sample = RowSample::new(self.next.frame(), &ground, &gone, self.new)?;
-            self.read += sample.rows;
+            self.read += sample.shape.rows;
             self.passes += 1;
             see(&self.next, &sample)
         };
@@ -121,16 +131,16 @@ impl RequestWork<'_> {
         let surveyed = std::mem::replace(&mut self.surveyed, bare);
         let way = self.unsure_way();
         let (gradient, facts, unseen, swing) = self.over_rows(|model, sample| {
-            let (place, swing) = model.objective(sample).after(model.theta.clone(), way.as_ref());
+            let (place, swing) = model.objective(sample).after(model.theta.clone(), way.as_ref())?;
             let mut facts = model.facts;
             let mut unseen = known;
             if bare && !surveyed {
-                let survey = sample.survey(model.frame(), false);
+                let survey = sample.survey(model.frame(), false)?;
                 facts = super::RowFacts::of(&survey);
                 unseen = Arc::new(survey.unseen());
             }
             if bare {
-                facts.inverse_norm = model.inverse_norm(sample);
+                facts.inverse_norm = model.inverse_norm(sample)?;
             }
             Ok((place.gradient, facts, unseen, swing))
         })?;
@@ -146,7 +156,7 @@ impl RequestWork<'_> {
     /// Goes to the best intercepts for the coefficients at hand, and measures the gradient there, which is then a bound of its
     /// own (`profile.rs`): one pass for both.
     pub(crate) fn measure_profiled(&mut self) -> Result<()> {
-        let found = self.over_rows(|model, sample| Ok(model.profiled(sample)))?;
+        let found = self.over_rows(|model, sample| model.profiled(sample))?;
         let Some(ProfiledPlace { theta, gradient, bound, .. }) = found else {
             return self.measure();
         };
@@ -200,11 +210,11 @@ impl RequestWork<'_> {
         let limits = self.next.limits(&self.next.facts);
         let refreshed = self.over_rows(|model, sample| {
             let objective = model.objective(sample);
-            let survey = sample.survey(model.frame(), needs_gram(sample, model.frame()));
-            let place = objective.at(model.theta.clone());
+            let survey = sample.survey(model.frame(), needs_gram(sample, model.frame()))?;
+            let place = objective.at(model.theta.clone())?;
             let bowl = objective.bowl(&model.theta, 1, limits)?;
             let mut next = model.clone();
-            next.settle_at(place.gradient, Some(bowl), survey, sample);
+            next.settle_at(place.gradient, Some(bowl), survey, sample)?;
             Ok(next)
         });
         self.next = match refreshed {

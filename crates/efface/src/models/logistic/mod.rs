@@ -17,6 +17,7 @@ pub(crate) mod change;
 pub(crate) mod curvature;
 mod dead;
 mod family;
+mod fit;
 mod giants;
 mod guide;
 mod hessian;
@@ -32,6 +33,7 @@ mod reach;
 mod reader;
 mod request_rows;
 mod row_block;
+mod sample;
 mod settings;
 mod single_rows;
 mod state;
@@ -59,8 +61,9 @@ use crate::traits::{Amend, Fit, Predict, Settled};
 pub(crate) use bound::{BoundLedger, RowFacts};
 use curvature::{HessianCurvature, SettlingCurvature, StandingHessian};
 use objective::{Extra, RowObjective};
-use pass::{PassFrame, RowSample, RowSurvey};
+use pass::{PassFrame, RowSurvey};
 pub(crate) use path::{DescentPath, FollowSettings};
+use sample::RowSample;
 use train::{TrainedParameters, TrainingLimits};
 
 /// What the evidence calls a remembered run of gradient descent, among what was made ahead of time.
@@ -108,6 +111,10 @@ impl Fit for Logistic {
         self.settings().fit(rows, None)
     }
 
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<LogisticModel> {
+        self.settings().fit(rows, None)
+    }
+
     fn resume(&self, start: &LogisticModel, rows: &Rows) -> Result<LogisticModel> {
         self.settings().fit(rows, Some(start))
     }
@@ -124,103 +131,16 @@ impl Fit for Softmax {
         self.settings().fit(rows, None)
     }
 
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<LogisticModel> {
+        self.settings().fit(rows, None)
+    }
+
     fn resume(&self, start: &LogisticModel, rows: &Rows) -> Result<LogisticModel> {
         self.settings().fit(rows, Some(start))
     }
 
     fn bytes(&self, model: &LogisticModel) -> usize {
         model.bytes()
-    }
-}
-
-impl ClassifierSettings {
-    fn is_private(&self) -> bool {
-        self.logistic.privacy.is_some()
-    }
-
-    pub(crate) fn fit(&self, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
-        self.check()?;
-        request::check_numbers(rows)?;
-        if rows.is_empty() {
-            return Err(Error::NoRows);
-        }
-        let outputs = rows.outputs();
-        if (self.link == Link::Logistic) != (outputs == 1) {
-            let (found, expected) = (outputs, if self.link == Link::Logistic { 1 } else { 2 });
-            return Err(Error::Shape { what: "outputs of a classifier", found, expected });
-        }
-        let intercept = self.logistic.intercept;
-        if rows.width() + intercept as usize == 0 {
-            return Err(Error::Parameter {
-                name: "features",
-                value: "0".into(),
-                range: "at least 1 in a model without an intercept",
-            });
-        }
-        // Certified rows are scaled by their norm, in units that no row chose.
-        if self.is_private() || self.logistic.as_given {
-            return self.fit_in(Basis::plain(rows.width(), intercept), rows, start);
-        }
-        let basis = Basis::choose(rows, rows.width(), intercept, self.logistic.lambda);
-        match self.fit_in(basis, rows, start) {
-            Err(error @ (Error::Singular { .. } | Error::NotTrained { .. }))
-                if self.logistic.lambda > 0.0 =>
-            {
-                self.fit_beside_giants(rows, error)
-            }
-            fitted => fitted,
-        }
-    }
-
-    fn fit_in(&self, basis: Basis, rows: &Rows, start: Option<&LogisticModel>) -> Result<LogisticModel> {
-        let outputs = rows.outputs();
-        let row_set = private::fingerprint(rows.ids());
-        let gauge = self.gauge(&basis, rows);
-        let extra = self.extra(&basis, gauge, outputs, row_set);
-        let start = match start {
-            Some(model) if model.theta.ncols() == outputs && model.features() == rows.width() => {
-                let (coefficients, constants) = model.hidden_parameters();
-                basis.to_inner(&coefficients, &constants)
-            }
-            _ => Mat::zeros(basis.width(), outputs),
-        };
-        let blank = LogisticModel {
-            settings: *self,
-            facts: RowFacts {
-                reach: 0.0,
-                weight: 0.0,
-                trace: 0.0,
-                scale: 1.0,
-                rows: 0,
-                inverse_norm: f64::INFINITY,
-            },
-            ledger: BoundLedger::measured(Mat::zeros(basis.width(), outputs), 0.0),
-            basis: Arc::new(basis),
-            extra: Arc::new(extra),
-            theta: start,
-            veil: None,
-            rows: 0,
-            class_rows: Vec::new(),
-            standing: None,
-            refactorisations: 0,
-            steps: 0,
-            unseen: Arc::default(),
-            path: None,
-            guide: None,
-            row_set,
-            noise_rows: row_set,
-        };
-        let sample = RowSample::new(blank.frame(), rows, &HashSet::new(), None)?;
-        let mut model = blank.trained(&sample)?.0;
-        model.clear_dead_columns();
-        Ok(model)
-    }
-
-    fn extra(&self, basis: &Basis, gauge: Vec<f64>, outputs: usize, noise_rows: u64) -> Extra {
-        let lambda = self.logistic.lambda;
-        // A certificate rests on every parameter being penalised, the constant included.
-        let penalty = if self.is_private() { vec![lambda; basis.width()] } else { basis.penalty(lambda) };
-        Extra { penalty, gauge, tilt: private::tilt(self, noise_rows, basis.width(), outputs) }
     }
 }
 
@@ -265,7 +185,7 @@ impl LogisticModel {
         let dense = self.theta.nrows() * self.theta.ncols() <= WIDEST;
         let keep = self.limits(&self.facts).keep && self.saves_by_hessian(sample);
         let with_gram = dense && keep && curvature::needs_gram(sample, self.frame());
-        let survey = sample.survey(self.frame(), with_gram);
+        let survey = sample.survey(self.frame(), with_gram)?;
         self.check_classes(&survey.class_rows)?;
         let facts = RowFacts::of(&survey);
         let limits = TrainingLimits { keep, ..self.limits(&facts) };
@@ -301,7 +221,7 @@ impl LogisticModel {
             // The first training may take any way to the optimum; only what is near it may be published.
             return private::descend(self, sample, &survey);
         }
-        self.settle_at(place.gradient, bowl, survey, sample);
+        self.settle_at(place.gradient, bowl, survey, sample)?;
         if self.has_no_penalty() && !self.is_determined(sample)? {
             return Err(Error::Separable);
         }
@@ -322,11 +242,14 @@ impl LogisticModel {
         }
         let mut kept = self.clone();
         let limits = TrainingLimits { keep: true, ..self.limits(&self.facts) };
-        let survey = sample.survey(self.frame(), curvature::needs_gram(sample, self.frame()));
+        let survey = sample.survey(self.frame(), curvature::needs_gram(sample, self.frame()))?;
         let bowl = self.objective(sample).bowl(&self.theta, 1, limits);
         // A Hessian that is numerically singular here was not so when the data determine anything.
-        let Ok(bowl) = bowl else { return Ok(false) };
-        kept.settle_at(self.ledger.leftover.clone(), Some(bowl), survey, sample);
+        let bowl = match bowl {
+            Err(Error::Singular { .. }) => return Ok(false),
+            other => other?,
+        };
+        kept.settle_at(self.ledger.leftover.clone(), Some(bowl), survey, sample)?;
         Ok(kept.current_bound().absolute.is_finite())
     }
 
@@ -337,8 +260,8 @@ impl LogisticModel {
         bowl: Option<train::QuadraticBowl>,
         survey: RowSurvey,
         sample: &RowSample<'_>,
-    ) {
-        self.rows = sample.rows;
+    ) -> Result<()> {
+        self.rows = sample.shape.rows;
         self.class_rows = survey.class_rows.clone();
         self.facts = RowFacts::of(&survey);
         let hidden = self.hidden(&self.facts, &self.theta);
@@ -346,17 +269,21 @@ impl LogisticModel {
         dead::leave_out(&mut gradient, &self.unseen);
         self.ledger = BoundLedger::measured(gradient, hidden);
         let par = self.par();
-        self.standing = bowl.map(|bowl| StandingHessian {
-            base: Arc::new(HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())),
-            pending: None,
-        });
+        self.standing = match bowl {
+            Some(bowl) => {
+                let curvature = HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())?;
+                Some(StandingHessian { base: Arc::new(curvature), pending: None })
+            }
+            None => None,
+        };
         match &self.standing {
             Some(standing) => {
                 self.ledger.localise(standing, par);
                 self.ledger.anchor_at(&self.theta);
             }
-            None => self.facts.inverse_norm = self.inverse_norm(sample),
+            None => self.facts.inverse_norm = self.inverse_norm(sample)?,
         }
+        Ok(())
     }
 
     /// A class without rows pushes its intercept to infinity, unless something is penalised there too.
@@ -378,6 +305,9 @@ impl LogisticModel {
         rows: &dyn RowStore,
         see: impl FnOnce(&RowSample<'_>) -> Result<T>,
     ) -> Result<T> {
+        if rows.is_beyond_memory() {
+            return see(&RowSample::passed(self.frame(), rows, None)?);
+        }
         let all = rows.all()?;
         see(&RowSample::new(self.frame(), &all, &HashSet::new(), None)?)
     }

@@ -14,8 +14,10 @@
 
 use faer::Mat;
 
-use super::pass::{PassFrame, RowSample};
+use super::pass::PassFrame;
+use super::sample::{RowLines, RowSample};
 use super::{ClassifierSettings, Link};
+use crate::error::Result;
 use crate::linalg::dot;
 use crate::models::basis::{Basis, power_of_two};
 use crate::rows::{RowStore, Rows};
@@ -173,33 +175,38 @@ pub(crate) struct ObjectivePlace {
 }
 
 impl RowObjective<'_> {
-    pub(crate) fn at(&self, theta: Mat<f64>) -> ObjectivePlace {
-        self.after(theta, None).0
+    pub(crate) fn at(&self, theta: Mat<f64>) -> Result<ObjectivePlace> {
+        Ok(self.after(theta, None)?.0)
     }
 
     /// The loss at one place, and at least how far the way there moves the score of any row, where it is given.
-    pub(crate) fn after(&self, theta: Mat<f64>, way: Option<&Mat<f64>>) -> (ObjectivePlace, Option<f64>) {
-        let mut slope = self.sample.slope(self.frame, &theta, way);
+    pub(crate) fn after(
+        &self,
+        theta: Mat<f64>,
+        way: Option<&Mat<f64>>,
+    ) -> Result<(ObjectivePlace, Option<f64>)> {
+        let mut slope = self.sample.slope(self.frame, &theta, way)?;
         slope.loss += self.extra.slope(&theta, &mut slope.gradient);
         // A little for the rounding of the scores.
         let swing = way.map(|_| (1.0 + 1e-6) * slope.swing.sqrt());
         let place =
             ObjectivePlace { theta, loss: slope.loss, gradient: slope.gradient, margin: slope.margin };
-        (place, swing)
+        Ok((place, swing))
     }
 
     /// The lower triangle of the Hessian.
-    pub(crate) fn hessian(&self, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
-        let mut hessian = self.sample.hessian(self.frame, theta, stride);
+    pub(crate) fn hessian(&self, theta: &Mat<f64>, stride: usize) -> Result<Mat<f64>> {
+        let mut hessian = self.sample.hessian(self.frame, theta, stride)?;
         self.extra.bend(&mut hessian);
-        hessian
+        Ok(hessian)
     }
 
     /// The Hessian times a vector, both as one long column; `bends` are those of the sample.
-    pub(crate) fn times(&self, bends: &[f64], v: &[f64], out: &mut [f64]) {
-        let product = self.sample.times(self.frame, bends, v);
+    pub(crate) fn times(&self, bends: &RowLines, v: &[f64], out: &mut [f64]) -> Result<()> {
+        let product = self.sample.times(self.frame, bends, v)?;
         out.copy_from_slice(product.col_as_slice(0));
         self.extra.times(v, out);
+        Ok(())
     }
 }
 

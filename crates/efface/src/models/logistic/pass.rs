@@ -1,8 +1,6 @@
 //! Passes over the rows: loss and gradient, Hessian, the product of the Hessian with a vector, and the statistics that
 //! the bounds rest on. Rows are split into one stretch per thread and the parts are added in order, so that the result
-//! depends on the number of threads only.
-
-use std::collections::HashSet;
+//! depends on the number of threads only; and, where rows are beyond memory, on the blocks that their store reads them in.
 
 use faer::Mat;
 
@@ -10,10 +8,11 @@ use super::Link;
 use super::hessian::HessianSums;
 use super::reader::{PassReader, RowPlace};
 use super::row_block::RowBlock;
-use crate::error::{Error, Result};
-use crate::linalg::{Cholesky, dot, mirror_lower, par};
+use super::sample::{MemberRule, RowLines, RowSample, WeightedRow};
+use crate::error::Result;
+use crate::linalg::{Cholesky, dot, mirror_lower, operator_norm, par};
 use crate::models::basis::Basis;
-use crate::rows::{RowId, RowRef, RowStore, RowView, Rows, Stop};
+use crate::rows::{RowRef, RowView};
 
 /// Above this share of non-zeros, a sparse row is cheaper to multiply as a dense one.
 const DENSE_SHARE: f64 = 0.05;
@@ -32,24 +31,6 @@ pub(crate) struct PassFrame<'a> {
     /// Whether rows are scaled to a norm of at most 1.
     pub(crate) clip: bool,
     pub(crate) threads: usize,
-}
-
-/// A row, its class, and the factor that brings it to a norm of at most 1 where that is asked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WeightedRow<'a> {
-    pub(crate) features: RowRef<'a>,
-    pub(crate) weight: f64,
-    pub(crate) class: usize,
-    pub(crate) scale: f64,
-}
-
-/// The rows that a loss is summed over. Rows of weight 0 are left out.
-pub(crate) struct RowSample<'a> {
-    pub(crate) members: Vec<WeightedRow<'a>>,
-    /// Rows in all, those of weight 0 included.
-    pub(crate) rows: usize,
-    /// Where a request to stop would arrive.
-    pub(crate) stop: Option<Stop>,
 }
 
 /// Loss and gradient, without penalty.
@@ -83,27 +64,31 @@ impl RowSurvey {
     pub(crate) fn unseen(&self) -> Vec<usize> {
         (0..self.support.len()).filter(|&j| self.support[j] == 0).collect()
     }
+
+    /// Takes in what is known of other rows.
+    fn join(&mut self, other: Self) {
+        self.gram += other.gram;
+        self.support.iter_mut().zip(other.support).for_each(|(a, b)| *a += b);
+        self.class_rows.iter_mut().zip(other.class_rows).for_each(|(a, b)| *a += b);
+        self.reach = self.reach.max(other.reach);
+        self.weight += other.weight;
+        self.trace += other.trace;
+    }
 }
 
 impl PassFrame<'_> {
     /// A row of a store, if its targets name a class.
     pub(crate) fn member<'r>(&self, row: RowView<'r>) -> Result<WeightedRow<'r>> {
-        let class = self
-            .link
-            .class(row.targets)
-            .ok_or(Error::NotAClass { row: row.id, expected: self.link.expected() })?;
-        let scale = self.scale(row.features);
-        Ok(WeightedRow { features: row.features, weight: row.weight, class, scale })
+        self.rule().member(row)
     }
 
     /// The factor that brings a row, its constant included, to a norm of at most 1.
     pub(crate) fn scale(&self, row: RowRef<'_>) -> f64 {
-        if !self.clip {
-            return 1.0;
-        }
-        let mut square = self.basis.intercept as u8 as f64;
-        row.each(|_, x| square += x * x);
-        if square > 1.0 { 1.0 / square.sqrt() } else { 1.0 }
+        self.rule().scale(row)
+    }
+
+    pub(super) fn rule(&self) -> MemberRule {
+        MemberRule { link: self.link, clip: self.clip, intercept: self.basis.intercept }
     }
 
     pub(crate) fn write(&self, member: &WeightedRow<'_>, out: &mut [f64]) {
@@ -113,11 +98,14 @@ impl PassFrame<'_> {
     /// Whether to go through a row's non-zeros instead of writing it out.
     pub(super) fn is_thin(&self, row: RowRef<'_>) -> bool {
         match row {
-            RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => {
-                self.basis.is_unshifted() && (columns.len() as f64) < DENSE_SHARE * self.basis.width() as f64
-            }
+            RowRef::Sparse64(columns, _) | RowRef::Sparse32(columns, _) => self.are_few(columns.len()),
             _ => false,
         }
+    }
+
+    /// Whether so many non-zeros are better gone through than written out.
+    pub(super) fn are_few(&self, entries: usize) -> bool {
+        self.basis.is_unshifted() && (entries as f64) < DENSE_SHARE * self.basis.width() as f64
     }
 
     /// Adds the non-zeros of a row to a list, in the caller's units.
@@ -143,62 +131,17 @@ impl PassFrame<'_> {
     }
 }
 
-impl<'a> RowSample<'a> {
-    /// The rows of `rows` that are not `gone`, and those of `new`.
-    pub(crate) fn new(
-        frame: PassFrame<'_>,
-        rows: &'a Rows,
-        gone: &HashSet<RowId>,
-        new: Option<&'a Rows>,
-    ) -> Result<Self> {
-        let retained = rows.iter().filter(|row| !gone.contains(&row.id));
-        let mut count = 0;
-        let mut members = Vec::with_capacity(rows.len());
-        for row in retained.chain(new.into_iter().flat_map(|new| new.iter())) {
-            count += 1;
-            let member = frame.member(row)?;
-            if member.weight > 0.0 {
-                members.push(member);
-            }
-        }
-        Ok(Self { members, rows: count, stop: rows.stop().cloned() })
-    }
-
-    /// Whether some row is better read by its non-zeros.
-    pub(crate) fn is_thin(&self, frame: PassFrame<'_>) -> bool {
-        self.members.iter().any(|member| frame.is_thin(member.features))
-    }
-
-    /// Runs `work` on one stretch of rows per thread, and tells it where the stretch begins.
-    pub(super) fn split<T: Send>(
-        &self,
-        threads: usize,
-        work: impl Fn(usize, &[WeightedRow<'a>]) -> T + Sync,
-    ) -> Vec<T> {
-        let threads = threads.clamp(1, self.members.len().div_ceil(64).max(1));
-        let size = self.members.len().div_ceil(threads).max(1);
-        let mut stretches = self.members.chunks(size).enumerate();
-        let (_, first) = stretches.next().unwrap_or((0, &[]));
-        let work = &work;
-        std::thread::scope(|scope| {
-            let others: Vec<_> =
-                stretches.map(|(at, stretch)| scope.spawn(move || work(at * size, stretch))).collect();
-            let mut results = vec![work(0, first)];
-            for other in others {
-                match other.join() {
-                    Ok(result) => results.push(result),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            results
-        })
-    }
-
+impl RowSample<'_> {
     /// Loss and gradient at the parameters, and how far a way moves scores, where one is given.
-    pub(crate) fn slope(&self, frame: PassFrame<'_>, theta: &Mat<f64>, way: Option<&Mat<f64>>) -> LossSlope {
+    pub(crate) fn slope(
+        &self,
+        frame: PassFrame<'_>,
+        theta: &Mat<f64>,
+        way: Option<&Mat<f64>>,
+    ) -> Result<LossSlope> {
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
-        let parts = self.split(frame.threads, |_, members| {
+        let work = |_: usize, members: &[WeightedRow<'_>]| {
             if in_blocks {
                 return slope_of_blocks(frame, theta, way, members);
             }
@@ -234,23 +177,26 @@ impl<'a> RowSample<'a> {
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
             LossSlope { loss, gradient, margin, swing }
-        });
-        let mut parts = parts.into_iter();
-        let empty = LossSlope { loss: 0.0, gradient: Mat::zeros(0, 0), margin: f64::INFINITY, swing: 0.0 };
-        let mut total = parts.next().unwrap_or(empty);
-        for part in parts {
-            total.loss += part.loss;
-            total.gradient += part.gradient;
-            total.margin = total.margin.min(part.margin);
-            total.swing = total.swing.max(part.swing);
-        }
-        total
+        };
+        let mut total: Option<LossSlope> = None;
+        self.gather(frame.threads, work, |part| match &mut total {
+            Some(total) => {
+                total.loss += part.loss;
+                total.gradient += part.gradient;
+                total.margin = total.margin.min(part.margin);
+                total.swing = total.swing.max(part.swing);
+            }
+            none => *none = Some(part),
+        })?;
+        let gradient = Mat::zeros(theta.nrows(), outputs);
+        let nothing = LossSlope { loss: 0.0, gradient, margin: f64::INFINITY, swing: 0.0 };
+        Ok(total.unwrap_or(nothing))
     }
 
     /// The lower triangle of the Hessian, without penalty, from every `stride`th row scaled up to stand for all.
-    pub(crate) fn hessian(&self, frame: PassFrame<'_>, theta: &Mat<f64>, stride: usize) -> Mat<f64> {
+    pub(crate) fn hessian(&self, frame: PassFrame<'_>, theta: &Mat<f64>, stride: usize) -> Result<Mat<f64>> {
         let total = theta.nrows() * frame.outputs;
-        let parts = self.split(frame.threads, |_, members| {
+        self.total(frame.threads, (total, total), |_, members| {
             let mut sums = HessianSums::new(frame);
             let mut reader = PassReader::new(frame);
             let vectors = reader.vectors(theta);
@@ -265,47 +211,18 @@ impl<'a> RowSample<'a> {
                 });
             }
             sums.finish()
-        });
-        sum(parts, total, total)
-    }
-
-    /// The scores of every row, one line each.
-    pub(crate) fn scores(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> Vec<f64> {
-        let outputs = frame.outputs;
-        let in_blocks = self.is_for_blocks(frame);
-        let parts = self.split(frame.threads, |_, members| {
-            let mut scores = vec![0.0; outputs * members.len()];
-            if in_blocks {
-                let mut block = RowBlock::new(frame, members);
-                let vectors = block.against(theta);
-                for (rows, lines) in members.chunks(BLOCK).zip(scores.chunks_mut(outputs * BLOCK)) {
-                    block.read(rows, &vectors);
-                    for (k, line) in lines.chunks_exact_mut(outputs).enumerate() {
-                        line.copy_from_slice(block.scores.col_as_slice(k));
-                    }
-                }
-                return scores;
-            }
-            let mut reader = PassReader::raw(frame);
-            let vectors = reader.vectors(theta);
-            for (member, line) in members.iter().zip(scores.chunks_exact_mut(outputs)) {
-                reader.read(member);
-                reader.scores(&vectors, line);
-            }
-            scores
-        });
-        parts.concat()
+        })
     }
 
     /// The gradient, without penalty, where the rows have these scores, one line each.
-    pub(crate) fn gradient_at(&self, frame: PassFrame<'_>, scores: &[f64]) -> Mat<f64> {
+    pub(crate) fn gradient_at(&self, frame: PassFrame<'_>, scores: &RowLines) -> Result<Mat<f64>> {
         let outputs = frame.outputs;
         let width = frame.basis.width();
         let in_blocks = self.is_for_blocks(frame);
-        let parts = self.split(frame.threads, |offset, members| {
-            let scores = &scores[offset * outputs..];
+        self.total(frame.threads, (width, outputs), |offset, members| {
+            let scores = self.lines_of(frame, scores, offset, members);
             if in_blocks {
-                return gradient_of_blocks(frame, scores, members);
+                return gradient_of_blocks(frame, &scores, members);
             }
             let mut reader = PassReader::raw(frame);
             let mut gradient = Mat::zeros(width, outputs);
@@ -325,41 +242,26 @@ impl<'a> RowSample<'a> {
             }
             (0..outputs).for_each(|c| reader.inner(gradient.col_as_slice_mut(c)));
             gradient
-        });
-        sum(parts, width, outputs)
-    }
-
-    /// The probabilities of every row, for repeated products with the Hessian.
-    pub(crate) fn bends(&self, frame: PassFrame<'_>, theta: &Mat<f64>) -> Vec<f64> {
-        let mut scores = vec![0.0; frame.outputs];
-        let mut bends = self.scores(frame, theta);
-        for line in bends.chunks_exact_mut(frame.outputs) {
-            scores.copy_from_slice(line);
-            match frame.link {
-                Link::Logistic => line[0] = frame.link.bend(&scores, &[], 0, 0),
-                Link::Softmax => frame.link.probabilities(&scores, line),
-            }
-        }
-        bends
+        })
     }
 
     /// The Hessian, without penalty, times `v`, both as one long column; `bends` are those of [`bends`](Self::bends).
-    pub(crate) fn times(&self, frame: PassFrame<'_>, bends: &[f64], v: &[f64]) -> Mat<f64> {
+    pub(crate) fn times(&self, frame: PassFrame<'_>, bends: &RowLines, v: &[f64]) -> Result<Mat<f64>> {
         let width = frame.basis.width();
         let outputs = frame.outputs;
         let in_blocks = self.is_for_blocks(frame);
-        let parts = self.split(frame.threads, |offset, members| {
+        self.total(frame.threads, (width * outputs, 1), |offset, members| {
+            let bends = self.lines_of(frame, bends, offset, members);
             if in_blocks {
-                return product_of_blocks(frame, &bends[offset * outputs..], v, members);
+                return product_of_blocks(frame, &bends, v, members);
             }
             let mut reader = PassReader::raw(frame);
             let vectors: Vec<Vec<f64>> = v.chunks_exact(width).map(|part| reader.against(part)).collect();
             let mut out = Mat::zeros(width * outputs, 1);
             let mut along = vec![0.0; outputs];
-            for (at, member) in members.iter().enumerate() {
+            for (member, bend) in members.iter().zip(bends.chunks_exact(outputs)) {
                 reader.read(member);
                 reader.scores(&vectors, &mut along);
-                let bend = &bends[(offset + at) * outputs..(offset + at + 1) * outputs];
                 let mean: f64 = match frame.link {
                     Link::Logistic => 0.0,
                     Link::Softmax => along.iter().zip(bend).map(|(a, p)| a * p).sum(),
@@ -371,16 +273,15 @@ impl<'a> RowSample<'a> {
             }
             out.col_as_slice_mut(0).chunks_exact_mut(width).for_each(|part| reader.inner(part));
             out
-        });
-        sum(parts, width * outputs, 1)
+        })
     }
 
     /// The largest ‖x‖ in the norm of A⁻¹, A being the matrix of this factor, over the columns of one class.
-    pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> f64 {
+    pub(crate) fn local_reach(&self, frame: PassFrame<'_>, factor: &Cholesky) -> Result<f64> {
         let width = frame.basis.width();
         // A dense row needs half a solve; a thin one a few entries of the inverse.
         let inverse = self.is_thin(frame).then(|| factor.inverse(par(frame.threads)));
-        let parts = self.split(frame.threads, |_, members| {
+        let work = |_: usize, members: &[WeightedRow<'_>]| {
             let mut reader = PassReader::new(frame);
             let mut block = Mat::zeros(width, BLOCK);
             let mut count = 0;
@@ -409,24 +310,27 @@ impl<'a> RowSample<'a> {
                 }
             }
             largest.max(finish(&mut block, count))
-        });
+        };
+        let mut largest = 0.0f64;
+        self.gather(frame.threads, work, |part| largest = largest.max(part))?;
         // A little for the rounding of the solves.
-        (1.0 + 1e-6) * parts.into_iter().fold(0.0, f64::max).sqrt()
+        Ok((1.0 + 1e-6) * largest.sqrt())
     }
 
-    pub(crate) fn survey(&self, frame: PassFrame<'_>, with_gram: bool) -> RowSurvey {
+    pub(crate) fn survey(&self, frame: PassFrame<'_>, with_gram: bool) -> Result<RowSurvey> {
         let width = frame.basis.width();
         let classes = frame.link.classes(frame.outputs);
         let single = PassFrame { outputs: 1, ..frame };
-        let parts = self.split(frame.threads, |_, members| {
-            let mut survey = RowSurvey {
-                gram: Mat::zeros(0, 0),
-                support: vec![0; width],
-                class_rows: vec![0; classes],
-                reach: 0.0,
-                weight: 0.0,
-                trace: 0.0,
-            };
+        let nothing = RowSurvey {
+            gram: Mat::zeros(0, 0),
+            support: vec![0; width],
+            class_rows: vec![0; classes],
+            reach: 0.0,
+            weight: 0.0,
+            trace: 0.0,
+        };
+        let work = |_: usize, members: &[WeightedRow<'_>]| {
+            let mut survey = nothing.clone();
             let mut reader = PassReader::new(single);
             let mut sums = with_gram.then(|| HessianSums::new(single));
             for member in members {
@@ -445,27 +349,16 @@ impl<'a> RowSample<'a> {
                 survey.gram = sums.finish();
             }
             survey
-        });
-        let mut parts = parts.into_iter();
-        let mut total = parts.next().unwrap_or_else(|| RowSurvey {
-            gram: Mat::zeros(0, 0),
-            support: vec![0; width],
-            class_rows: vec![0; classes],
-            reach: 0.0,
-            weight: 0.0,
-            trace: 0.0,
-        });
-        for part in parts {
-            total.gram += part.gram;
-            total.support.iter_mut().zip(part.support).for_each(|(a, b)| *a += b);
-            total.class_rows.iter_mut().zip(part.class_rows).for_each(|(a, b)| *a += b);
-            total.reach = total.reach.max(part.reach);
-            total.weight += part.weight;
-            total.trace += part.trace;
-        }
+        };
+        let mut total: Option<RowSurvey> = None;
+        self.gather(frame.threads, work, |part| match &mut total {
+            Some(total) => total.join(part),
+            none => *none = Some(part),
+        })?;
+        let mut total = total.unwrap_or_else(|| nothing.clone());
         total.reach = total.reach.sqrt();
         mirror_lower(total.gram.as_mut());
-        total
+        Ok(total)
     }
 }
 
@@ -566,9 +459,15 @@ fn product_of_blocks(
     super::objective::flat(&block.inner(out))
 }
 
-fn sum(parts: Vec<Mat<f64>>, rows: usize, columns: usize) -> Mat<f64> {
-    let mut parts = parts.into_iter();
-    let mut total = parts.next().unwrap_or_else(|| Mat::zeros(rows, columns));
-    parts.for_each(|part| total += part);
-    total
+/// At least the largest eigenvalue of Σ w x xᵀ, for a frame of one output and two classes.
+pub(super) fn gram_norm(sample: &RowSample<'_>, frame: PassFrame<'_>) -> Result<f64> {
+    let width = frame.basis.width();
+    let mut failed = Ok(());
+    let norm = operator_norm(width, &[], width as u64, |v| {
+        match sample.times(frame, &RowLines::Same(1.0), v.col_as_slice(0)) {
+            Ok(product) => *v = product,
+            Err(error) => failed = Err(error),
+        }
+    });
+    failed.map(|()| norm)
 }

@@ -8,10 +8,11 @@
 use faer::Mat;
 
 use super::objective::{RowObjective, flat, shaped};
-use super::pass::{PassFrame, RowSample};
+use super::pass::{PassFrame, gram_norm};
+use super::sample::RowSample;
 use super::{Link, LogisticModel};
 use crate::error::Result;
-use crate::linalg::{add_scaled, dot, norm, operator_norm};
+use crate::linalg::{add_scaled, dot, norm};
 
 /// A remembered run of gradient descent.
 #[derive(Debug, Clone)]
@@ -93,13 +94,13 @@ impl DescentPath {
     /// Goes down from 0 until the gradient is `goal` times the first one, or for `most` steps.
     pub(crate) fn run(model: &LogisticModel, sample: &RowSample<'_>, most: usize, goal: f64) -> Result<Self> {
         let objective = model.objective(sample);
-        let step = 1.0 / smoothness(model, sample);
+        let step = 1.0 / smoothness(model, sample)?;
         let mut theta = Mat::zeros(model.theta.nrows() * model.theta.ncols(), 1);
         let mut steps: Vec<(Mat<f64>, Mat<f64>)> = Vec::new();
         let mut first = 0.0;
         for at in 0..most {
             sample.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
-            let gradient = slope(&objective, &theta);
+            let gradient = slope(&objective, &theta)?;
             let size = norm(&gradient);
             if at == 0 {
                 first = size;
@@ -140,13 +141,13 @@ impl DescentPath {
         let mut exact_steps = 0;
         for (at, (old, old_gradient)) in self.steps.iter().enumerate() {
             left.stop.as_ref().map_or(Ok(()), |stop| stop.go_on())?;
-            let removed = flat(&gone.slope(frame, &shaped(&theta, model.theta.nrows()), None).gradient);
+            let removed = flat(&gone.slope(frame, &shaped(&theta, model.theta.nrows()), None)?.gradient);
             let way = &theta - old;
             let late = at.saturating_sub(settings.burn_in);
             let reads = at < settings.burn_in || late % settings.period.max(1) == 0 || quasi.pairs.is_empty();
             let gradient = if reads {
                 exact_steps += 1;
-                let exact = slope(&objective, &theta);
+                let exact = slope(&objective, &theta)?;
                 quasi.learn(way, &(&exact + &removed) - old_gradient);
                 exact
             } else {
@@ -160,22 +161,18 @@ impl DescentPath {
     }
 }
 
-fn slope(objective: &RowObjective<'_>, theta: &Mat<f64>) -> Mat<f64> {
-    flat(&objective.at(shaped(theta, objective.frame.basis.width())).gradient)
+fn slope(objective: &RowObjective<'_>, theta: &Mat<f64>) -> Result<Mat<f64>> {
+    Ok(flat(&objective.at(shaped(theta, objective.frame.basis.width()))?.gradient))
 }
 
 /// An upper bound on the largest eigenvalue of the Hessian, wherever it is taken.
-fn smoothness(model: &LogisticModel, sample: &RowSample<'_>) -> f64 {
+fn smoothness(model: &LogisticModel, sample: &RowSample<'_>) -> Result<f64> {
     let frame = PassFrame { link: Link::Logistic, outputs: 1, ..model.frame() };
-    let width = model.theta.nrows();
-    let ones = vec![1.0; sample.members.len()];
-    let gram = operator_norm(width, &[], width as u64, |v| {
-        *v = sample.times(frame, &ones, v.col_as_slice(0));
-    });
+    let gram = gram_norm(sample, frame)?;
     let penalty = model.extra.penalty.iter().copied().fold(0.0, f64::max);
     // What holds the sum over the classes bends where the rows do not.
     let gauge = model.extra.gauge.iter().copied().fold(0.0, f64::max);
-    (model.settings.link.curvature() * gram).max(gauge) + penalty
+    Ok((model.settings.link.curvature() * gram).max(gauge) + penalty)
 }
 
 #[cfg(test)]
@@ -230,7 +227,7 @@ mod tests {
             // Plain gradient descent over the retained rows, as many steps of the same length.
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&left), &plain) * faer::Scale(run.step);
+                plain = &plain - slope(&model.objective(&left), &plain).unwrap() * faer::Scale(run.step);
             }
             let settings = FollowSettings { burn_in: 10, period: 5, memory: 2 };
             let (replay, exact) = run.without(&model, &left, &removed, settings).unwrap();
@@ -250,7 +247,7 @@ mod tests {
             let (again, _) = replay.without(&model, &fewer, &last, settings).unwrap();
             let mut plain = Mat::zeros(run.end.nrows(), 1);
             for _ in 0..run.len() {
-                plain = &plain - slope(&model.objective(&fewer), &plain) * faer::Scale(run.step);
+                plain = &plain - slope(&model.objective(&fewer), &plain).unwrap() * faer::Scale(run.step);
             }
             assert!(norm(&(&plain - &again.end)) < 0.05 * norm(&(&plain - &run.end)));
         }

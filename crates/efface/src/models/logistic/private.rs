@@ -16,13 +16,14 @@
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::pass::{RowSample, RowSurvey};
+use super::pass::{RowSurvey, gram_norm};
+use super::sample::RowSample;
 use super::settings::{Certifier, ClassifierSettings, Privacy};
 use super::train::{TrainingLimits, train};
 use super::{BoundLedger, LogisticModel, RowFacts};
 use crate::error::{Error, Result};
 use crate::evidence::Certificate;
-use crate::linalg::{norm, operator_norm};
+use crate::linalg::norm;
 use crate::random::{DrawPurpose, noise_stream, random_word};
 use crate::rows::RowId;
 
@@ -104,23 +105,19 @@ pub(crate) fn descend(
     };
     let lambda = model.settings.logistic.lambda;
     let width = model.theta.nrows();
-    let ones = vec![1.0; sample.members.len()];
-    let largest = {
-        let frame = model.frame();
-        operator_norm(width, &[], width as u64, |v| *v = sample.times(frame, &ones, v.col_as_slice(0)))
-    };
+    let largest = gram_norm(sample, model.frame())?;
     let smooth = lambda + 0.25 * largest.min(survey.trace);
     let limits = TrainingLimits { keep: false, ..model.limits(&RowFacts::of(survey)) };
     let theta = model.theta.clone();
     let (place, steps, passes) = {
         let objective = model.objective(sample);
-        let mut place = objective.at(theta);
+        let mut place = objective.at(theta)?;
         // Half the distance is left to rounding.
         let goal = 0.5 * privacy.budget() * lambda;
         let mut steps = 0;
         while norm(&place.gradient) > goal && steps < MOST_STEPS {
             let next = &place.theta - &place.gradient * faer::Scale(2.0 / (smooth + lambda));
-            place = objective.at(next);
+            place = objective.at(next)?;
             steps += 1;
         }
         if norm(&place.gradient) > goal {
@@ -131,7 +128,7 @@ pub(crate) fn descend(
         }
     };
     model.theta = place.theta;
-    model.rows = sample.rows;
+    model.rows = sample.shape.rows;
     model.class_rows = survey.class_rows.clone();
     model.facts = RowFacts::of(survey);
     model.facts.inverse_norm = 1.0 / lambda;

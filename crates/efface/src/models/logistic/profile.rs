@@ -33,9 +33,11 @@
 use faer::{Accum, Mat, Par};
 
 use super::bound::price;
-use super::pass::{BLOCK, RowSample};
+use super::pass::{BLOCK, PassFrame};
 use super::reader::PassReader;
+use super::sample::{RowLines, RowSample, WeightedRow};
 use super::{Link, LogisticModel};
+use crate::error::Result;
 use crate::linalg::{Cholesky, UNIT, multiply_lower, norm, symmetric_eigen};
 
 /// More classes than this have intercepts that are too dear to find.
@@ -49,12 +51,12 @@ const NEARBY: f64 = 0.01;
 
 /// The rows' loss as a function of the intercepts alone.
 struct InterceptLoss<'a> {
-    link: Link,
     sample: &'a RowSample<'a>,
-    /// The scores of all rows, one line each.
-    scores: &'a [f64],
-    /// The squares of the rows in the norm of Λ⁻¹.
-    squares: &'a [f64],
+    frame: PassFrame<'a>,
+    /// The scores of all rows.
+    scores: &'a RowLines,
+    penalty: &'a [f64],
+    link: Link,
     outputs: usize,
 }
 
@@ -89,21 +91,25 @@ struct BestIntercepts {
 }
 
 impl InterceptLoss<'_> {
-    /// Calls `see` with every row's weight, class, and scores at these intercepts.
-    fn each(&self, shift: &[f64], mut see: impl FnMut(usize, &[f64])) {
+    /// Calls `see` with every row, and its scores at these intercepts.
+    fn each(&self, shift: &[f64], mut see: impl FnMut(&WeightedRow<'_>, &[f64])) -> Result<()> {
         let mut line = vec![0.0; self.outputs];
-        for (at, scores) in self.scores.chunks_exact(self.outputs).enumerate() {
-            line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
-            see(at, &line);
-        }
+        self.sample.each_part(|offset, members| {
+            let lines = self.sample.lines_of(self.frame, self.scores, offset, members);
+            for (member, scores) in members.iter().zip(lines.chunks_exact(self.outputs)) {
+                line.iter_mut()
+                    .zip(scores.iter().zip(shift))
+                    .for_each(|(z, (score, shift))| *z = score + shift);
+                see(member, &line);
+            }
+        })
     }
 
-    fn at(&self, shift: &[f64]) -> InterceptPlace {
+    fn at(&self, shift: &[f64]) -> Result<InterceptPlace> {
         let outputs = self.outputs;
         let mut place = InterceptPlace { loss: 0.0, gradient: vec![0.0; outputs], size: vec![0.0; outputs] };
         let mut residual = vec![0.0; outputs];
-        self.each(shift, |at, line| {
-            let member = &self.sample.members[at];
+        self.each(shift, |member, line| {
             place.loss += member.weight * self.link.judge(line, member.class, &mut residual).0;
             for (a, residual) in residual.iter().enumerate() {
                 // Whether |p − y| is p or 1 − p, p(1 − p) is it times 1 less it.
@@ -111,12 +117,12 @@ impl InterceptLoss<'_> {
                 place.gradient[a] += member.weight * residual;
                 place.size[a] += member.weight * wrong * (2.0 - wrong);
             }
-        });
-        place
+        })?;
+        Ok(place)
     }
 
     /// None where the bend cannot be told from a singular one.
-    fn bend(&self, shift: &[f64]) -> Option<InterceptBend> {
+    fn bend(&self, shift: &[f64]) -> Result<Option<InterceptBend>> {
         let outputs = self.outputs;
         let mut hessian = Mat::zeros(outputs, outputs);
         let mut probabilities = Mat::zeros(outputs, BLOCK);
@@ -129,12 +135,12 @@ impl InterceptLoss<'_> {
             let p = p.as_ref().subcols(0, count).transpose();
             multiply_lower(hessian.as_mut(), Accum::Add, wp.as_ref().subcols(0, count), p, -1.0, Par::Seq);
         };
-        self.each(shift, |at, line| {
-            let member = &self.sample.members[at];
+        self.each(shift, |member, line| {
             weight += member.weight;
             let p = probabilities.col_as_slice_mut(count);
             self.link.probabilities(line, p);
-            bent_squares += member.weight * self.link.largest_bend(line, p) * self.squares[at];
+            let square = penalised_square(self.frame, self.penalty, member);
+            bent_squares += member.weight * self.link.largest_bend(line, p) * square;
             if self.link == Link::Logistic {
                 hessian[(0, 0)] += member.weight * self.link.bend(line, p, 0, 0);
                 return;
@@ -145,7 +151,7 @@ impl InterceptLoss<'_> {
                 subtract(&mut hessian, &probabilities, &scaled, count);
                 count = 0;
             }
-        });
+        })?;
         if self.link == Link::Softmax {
             subtract(&mut hessian, &probabilities, &scaled, count);
             // The lines of J sum to 0. A sum of p_a·p_b over the other classes loses nothing where p − p² would.
@@ -157,17 +163,18 @@ impl InterceptLoss<'_> {
                 (0..=a).for_each(|b| hessian[(a, b)] += weight / outputs as f64);
             }
         }
-        let factor = Cholesky::factor(&hessian, |_| false, Par::Seq).ok()?;
-        Some(InterceptBend { hessian, factor, bent_squares, shift: shift.to_vec() })
+        let factor = Cholesky::factor(&hessian, |_| false, Par::Seq).ok();
+        let shift = shift.to_vec();
+        Ok(factor.map(|factor| InterceptBend { hessian, factor, bent_squares, shift }))
     }
 
     /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
     /// rounding can change a score.
-    fn minimum(&self, blur: f64) -> Option<BestIntercepts> {
+    fn minimum(&self, blur: f64) -> Result<Option<BestIntercepts>> {
         let concordance = self.link.concordance();
         let mut shift = vec![0.0; self.outputs];
-        let mut place = self.at(&shift);
-        let mut bend = self.bend(&shift)?;
+        let mut place = self.at(&shift)?;
+        let Some(mut bend) = self.bend(&shift)? else { return Ok(None) };
         for _ in 0..MOST_STEPS {
             let mut step = Mat::from_fn(self.outputs, 1, |c, _| place.gradient[c]);
             bend.factor.solve(step.as_mut(), Par::Seq);
@@ -176,32 +183,39 @@ impl InterceptLoss<'_> {
             if slope <= 1e-3 * UNIT * place.loss.abs() {
                 break;
             }
-            let next = (0..30).find_map(|halvings| {
+            let mut found = None;
+            for halvings in 0..30 {
                 let length = 0.5f64.powi(halvings);
                 let moved: Vec<f64> = (0..self.outputs).map(|c| shift[c] - length * step[(c, 0)]).collect();
-                let next = self.at(&moved);
+                let next = self.at(&moved)?;
                 let falls = next.loss <= place.loss - 0.1 * length * slope;
                 let shrinks = square(&next.gradient) < 0.25 * square(&place.gradient);
-                (falls || (shrinks && next.loss <= place.loss * (1.0 + 1e-12))).then_some((moved, next))
-            });
-            let Some((moved, next)) = next else { break };
+                if falls || (shrinks && next.loss <= place.loss * (1.0 + 1e-12)) {
+                    found = Some((moved, next));
+                    break;
+                }
+            }
+            let Some((moved, next)) = found else { break };
             let worn = square(&next.gradient) > WORN * square(&place.gradient);
             shift = moved;
             place = next;
             // A bend that was looked up nearby does as long as the steps are good.
             if worn {
-                bend = self.bend(&shift)?;
+                let Some(here) = self.bend(&shift)? else { return Ok(None) };
+                bend = here;
             }
         }
         let way = |bend: &InterceptBend| concordance * distance(&bend.shift, &shift);
         if way(&bend) > NEARBY {
-            bend = self.bend(&shift)?;
+            let Some(here) = self.bend(&shift)? else { return Ok(None) };
+            bend = here;
         }
         // Every J is within this factor of the one that was looked up.
         let turned = way(&bend).exp();
         let inverse = bend.factor.inverse(Par::Seq);
-        let (values, _) = symmetric_eigen(bend.hessian.as_ref(), Par::Seq)?;
-        let least = values.first().copied().filter(|least| *least > 0.0)? / turned;
+        let values = symmetric_eigen(bend.hessian.as_ref(), Par::Seq).map(|(values, _)| values);
+        let least = values.and_then(|values| values.first().copied()).filter(|least| *least > 0.0);
+        let Some(least) = least.map(|least| least / turned) else { return Ok(None) };
         // What is left of the gradient, and what its evaluation can hide, in the norm of W⁻¹.
         let left: Vec<f64> =
             (0..self.outputs).map(|c| place.gradient[c].abs() + blur * place.size[c]).collect();
@@ -213,12 +227,31 @@ impl InterceptLoss<'_> {
         }
         let reached = concordance * (local / least).sqrt();
         if reached.is_nan() || reached >= 1.0 {
-            return None;
+            return Ok(None);
         }
         let local = local.sqrt() * price(reached) * reached.exp();
         let pull_of_way = (turned * bend.bent_squares / least).sqrt() * (1.0 + 1e-6);
-        Some(BestIntercepts { shift, local, distance: local / least.sqrt(), pull_of_way })
+        Ok(Some(BestIntercepts { shift, local, distance: local / least.sqrt(), pull_of_way }))
     }
+}
+
+/// The square of a row, without its constant, in the norm of Λ⁻¹.
+fn penalised_square(frame: PassFrame<'_>, penalty: &[f64], member: &WeightedRow<'_>) -> f64 {
+    let first = frame.basis.intercept as usize;
+    let mut sum = 0.0;
+    let mut add = |j: usize, x: f64| sum += (x * member.scale).powi(2) / penalty[j];
+    if frame.basis.is_unshifted() {
+        member.features.each(|j, x| add(first + j, x * frame.basis.inverse_scale(j)));
+    } else {
+        let mut reader = PassReader::new(frame);
+        reader.read(member);
+        reader.each(|j, x| {
+            if j >= first {
+                add(j, x);
+            }
+        });
+    }
+    sum
 }
 
 fn square(values: &[f64]) -> f64 {
@@ -243,36 +276,29 @@ pub(crate) struct ProfiledPlace {
 impl LogisticModel {
     /// At least the distance to the optimum of these rows in the caller's coordinates, columns that no row has left out;
     /// infinite where this way of bounding it says nothing.
-    pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> f64 {
-        self.profiled(sample).map_or(f64::INFINITY, |place| place.bound_before)
+    pub(crate) fn profiled_bound(&self, sample: &RowSample<'_>) -> Result<f64> {
+        Ok(self.profiled(sample)?.map_or(f64::INFINITY, |place| place.bound_before))
     }
 
     /// The best intercepts for the coefficients at hand, the gradient there, and the bound that follows. None where this way
     /// of bounding says nothing.
-    pub(crate) fn profiled(&self, sample: &RowSample<'_>) -> Option<ProfiledPlace> {
+    pub(crate) fn profiled(&self, sample: &RowSample<'_>) -> Result<Option<ProfiledPlace>> {
         let lambda = self.settings.logistic.lambda;
         let outputs = self.outputs();
         if lambda <= 0.0 || self.settings.is_private() || outputs > MOST_CLASSES {
-            return None;
+            return Ok(None);
         }
         let frame = self.frame();
         let first = self.basis.intercept as usize;
         let penalty = &self.extra.penalty;
-        let mut reader = PassReader::new(frame);
-        let mut squares = Vec::with_capacity(sample.members.len());
-        for member in &sample.members {
-            reader.read(member);
-            let mut square = 0.0;
-            reader.each(|j, x| {
-                if j >= first {
-                    square += x * x / penalty[j];
-                }
-            });
-            squares.push(square);
-        }
-        let reach = squares.iter().copied().fold(0.0, f64::max).sqrt();
+        let mut reach = 0.0f64;
+        sample.each_part(|_, members| {
+            let squares = members.iter().map(|member| penalised_square(frame, penalty, member));
+            reach = squares.fold(reach, f64::max);
+        })?;
+        let reach = reach.sqrt();
         let mut theta = self.theta.clone();
-        let mut scores = sample.scores(frame, &theta);
+        let mut scores = sample.scores(frame, &theta)?;
         let mut intercepts = BestIntercepts {
             shift: vec![0.0; outputs],
             local: 0.0,
@@ -280,11 +306,12 @@ impl LogisticModel {
             pull_of_way: f64::INFINITY,
         };
         if first == 1 {
-            let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.members.len() as f64).sqrt();
+            let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.shape.members as f64).sqrt();
             let blur = UNIT * length * (1.0 + self.facts.reach * norm(&theta));
             let link = self.settings.link;
-            let loss = InterceptLoss { link, sample, scores: &scores, squares: &squares, outputs };
-            intercepts = loss.minimum(blur)?;
+            let loss = InterceptLoss { sample, frame, scores: &scores, penalty, link, outputs };
+            let Some(found) = loss.minimum(blur)? else { return Ok(None) };
+            intercepts = found;
             if link == Link::Softmax {
                 // The intercepts of the optimum sum to 0; the loss does not see their sum.
                 let sum: f64 = (0..outputs).map(|c| theta[(0, c)] + intercepts.shift[c]).sum();
@@ -294,13 +321,16 @@ impl LogisticModel {
                 intercepts.pull_of_way = f64::INFINITY;
             }
             (0..outputs).for_each(|c| theta[(0, c)] += intercepts.shift[c]);
-            for line in scores.chunks_exact_mut(outputs) {
-                line.iter_mut().zip(&intercepts.shift).for_each(|(score, shift)| *score += shift);
+            match &mut scores {
+                RowLines::Kept(lines) => lines.chunks_exact_mut(outputs).for_each(|line| {
+                    line.iter_mut().zip(&intercepts.shift).for_each(|(score, shift)| *score += shift);
+                }),
+                _ => scores = RowLines::Scores(theta.clone()),
             }
         }
         // Adding the shift to a score rounds once more than a product does.
         let hidden = 2.0 * self.hidden(&self.facts, &theta);
-        let mut gradient = sample.gradient_at(frame, &scores);
+        let mut gradient = sample.gradient_at(frame, &scores)?;
         self.extra.slope(&theta, &mut gradient);
         let dead = self.dead_columns();
         let mut pull = 0.0;
@@ -332,11 +362,11 @@ impl LogisticModel {
         let shift = square(&intercepts.shift).sqrt();
         let rounding = 4.0 * UNIT * self.basis.caller_norm(&theta);
         let known = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound + rounding };
-        Some(ProfiledPlace {
+        Ok(Some(ProfiledPlace {
             theta,
             gradient,
             bound: known(coefficients.hypot(constants)),
             bound_before: known(coefficients.hypot(shift + constants)),
-        })
+        }))
     }
 }

@@ -8,9 +8,9 @@ use faer::Mat;
 
 use super::change::RequestWork;
 use super::objective::{flat, shaped};
-use super::pass::RowSample;
+use super::sample::RowSample;
 use super::{BoundLedger, DescentPath, FollowSettings, LogisticModel};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evidence::BoundSource;
 use crate::linalg::norm;
 
@@ -54,7 +54,7 @@ impl LogisticModel {
                 return Ok(passes);
             }
             // Often the parameters are good and only the bound is loose, so try a sharper bound first.
-            self.ledger.profile = self.profiled_bound(sample);
+            self.ledger.profile = self.profiled_bound(sample)?;
             passes += 3;
             if self.current_bound().relative <= self.tolerance() {
                 return Ok(passes);
@@ -65,13 +65,16 @@ impl LogisticModel {
                 None => {
                     // A system that conjugate gradients cannot solve has no better place to offer.
                     let solved = self.objective(sample).solve(&self.theta, &gradient, ROUGH, &mut guide);
-                    let Ok((step, products)) = solved else { break };
+                    let (step, products) = match solved {
+                        Err(Error::NotConverged { .. }) => break,
+                        other => other?,
+                    };
                     passes += products;
                     step
                 }
             };
             let moved: Mat<f64> = &self.theta - shaped(&step, self.theta.nrows());
-            let place = self.objective(sample).at(moved);
+            let place = self.objective(sample).at(moved)?;
             passes += 1;
             let mut left = place.gradient;
             super::dead::leave_out(&mut left, &self.dead_columns());
@@ -129,7 +132,7 @@ impl RequestWork<'_> {
 
     /// Bounds the distance with the intercepts profiled out.
     pub(crate) fn profile(&mut self) -> Result<()> {
-        self.next.ledger.profile = self.over_rows(|model, sample| Ok(model.profiled_bound(sample)))?;
+        self.next.ledger.profile = self.over_rows(|model, sample| model.profiled_bound(sample))?;
         self.count_passes(2, self.next.rows);
         Ok(())
     }

@@ -2,7 +2,8 @@
 
 use faer::Mat;
 
-use super::pass::{PassFrame, WeightedRow};
+use super::pass::PassFrame;
+use super::sample::WeightedRow;
 use crate::linalg::{add_scaled, dot};
 use crate::rows::RowRef;
 

@@ -3,7 +3,8 @@
 use faer::{Accum, Mat, Par};
 
 use super::change::RequestWork;
-use super::pass::{PassFrame, WeightedRow};
+use super::pass::PassFrame;
+use super::sample::WeightedRow;
 use crate::error::Result;
 use crate::linalg::{column_norm, multiply};
 

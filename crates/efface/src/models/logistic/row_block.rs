@@ -4,8 +4,9 @@
 
 use faer::{Accum, Mat, Par};
 
-use super::pass::{BLOCK, PassFrame, RowSample, WeightedRow};
+use super::pass::{BLOCK, PassFrame};
 use super::reader::PassReader;
+use super::sample::{RowSample, WeightedRow};
 use crate::linalg::{multiply, transposed, widest};
 use crate::rows::RowRef;
 
@@ -64,9 +65,8 @@ impl BlockTable {
 impl RowSample<'_> {
     /// Whether its rows are better read in blocks.
     pub(super) fn is_for_blocks(&self, frame: PassFrame<'_>) -> bool {
-        let sparse = |member: &WeightedRow<'_>| is_sparse(member.features);
         frame.outputs >= WORTH_COPYING
-            && (!self.is_thin(frame) || frame.basis.is_unshifted() && self.members.iter().all(sparse))
+            && (!self.is_thin(frame) || frame.basis.is_unshifted() && self.shape.is_sparse)
     }
 }
 

@@ -6,8 +6,10 @@ use faer::{Accum, Mat, Par};
 
 use super::Link;
 use super::objective::RowObjective;
-use super::pass::{BLOCK, WeightedRow};
+use super::pass::BLOCK;
 use super::reader::PassReader;
+use super::sample::{RowLines, WeightedRow};
+use crate::error::Result;
 use crate::linalg::widest;
 
 /// Steps to fewer digits than this can be taken in single precision.
@@ -51,22 +53,25 @@ enum StretchContent {
 }
 
 impl<'a> SingleRows<'a> {
-    /// None where the rows are not worth copying, or too many. `bends` are those of the sample.
-    pub(super) fn new(objective: &'a RowObjective<'a>, bends: &[f64]) -> Option<Self> {
+    /// None where the rows are not worth copying, too many, or not in memory. `bends` are those of the sample.
+    pub(super) fn new(objective: &'a RowObjective<'a>, bends: &RowLines) -> Result<Option<Self>> {
         let frame = objective.frame;
         let sample = objective.sample;
-        let numbers: usize = sample.members.iter().map(|member| member.features.stored_values()).sum();
         if frame.link != Link::Softmax
+            || !sample.is_held()
             || !sample.is_for_blocks(frame)
-            || !(FEWEST..=MOST_BYTES / 8).contains(&numbers)
+            || !(FEWEST..=MOST_BYTES / 8).contains(&sample.shape.numbers)
         {
-            return None;
+            return Ok(None);
         }
         let lines = frame.outputs.next_multiple_of(LANES);
-        let stretches = sample.split(frame.threads, |offset, members| {
-            RowStretch::new(objective, members, &bends[offset * frame.outputs..], lines)
-        });
-        Some(Self { objective, stretches, lines })
+        let mut stretches = Vec::new();
+        let copy = |offset: usize, members: &[WeightedRow<'_>]| {
+            let bends = sample.lines_of(frame, bends, offset, members);
+            RowStretch::new(objective, members, &bends, lines)
+        };
+        sample.gather(frame.threads, copy, |stretch| stretches.push(stretch))?;
+        Ok(Some(Self { objective, stretches, lines }))
     }
 
     /// The Hessian times `v`, penalty included, both as one long column.

@@ -72,7 +72,7 @@ pub(crate) fn train(
     limits: TrainingLimits,
 ) -> Result<TrainedParameters> {
     let width = start.nrows();
-    let mut place = objective.at(start);
+    let mut place = objective.at(start)?;
     let mut passes = 1;
     if !place.loss.is_finite() || !norm(&place.gradient).is_finite() {
         return Err(Error::Overflow);
@@ -116,7 +116,7 @@ pub(crate) fn train(
             }
         };
         let slope = dot(gradient.col_as_slice(0), step.col_as_slice(0));
-        let (next, tried) = objective.search(&place, &shaped(&step, width), slope);
+        let (next, tried) = objective.search(&place, &shaped(&step, width), slope)?;
         passes += tried;
         iterations += 1;
         let Some(next) = next else {
@@ -184,7 +184,7 @@ struct DescentGuide {
 impl DescentGuide {
     fn new(objective: &RowObjective<'_>, place: &ObjectivePlace, limits: TrainingLimits) -> Result<Self> {
         let parameters = objective.frame.basis.width() * objective.frame.outputs;
-        let stride = sample_stride(objective.sample.members.len(), parameters);
+        let stride = sample_stride(objective.sample.shape.members, parameters);
         let factor = objective.bowl(&place.theta, stride, limits)?.factor;
         Ok(Self { fresh: stride == 1, ..Self::by(factor, stride, norm(&place.gradient)) })
     }
@@ -262,7 +262,7 @@ impl RowObjective<'_> {
         stride: usize,
         limits: TrainingLimits,
     ) -> Result<QuadraticBowl> {
-        let hessian = self.hessian(theta, stride);
+        let hessian = self.hessian(theta, stride)?;
         let width = theta.nrows();
         let penalty = &self.extra.penalty;
         let factor = Cholesky::factor(&hessian, |at| penalty[at % width] == 0.0, par(limits.threads));
@@ -282,27 +282,43 @@ impl RowObjective<'_> {
         accuracy: f64,
         guide: &mut Option<Arc<KroneckerGuide>>,
     ) -> Result<(Mat<f64>, usize)> {
-        let bends = self.sample.bends(self.frame, theta);
-        let (aimed, read) = self.guided(&bends, guide.take());
+        let bends = self.sample.bends(self.frame, theta)?;
+        let (aimed, read) = self.guided(&bends, guide.take())?;
         let mut solution = Mat::zeros(rhs.nrows(), 1);
         let settings = CgSettings { tolerance: accuracy, max_iterations: CG_LIMIT };
-        let copy = if accuracy >= single_rows::ENOUGH { SingleRows::new(self, &bends) } else { None };
-        let iterations = conjugate_gradients(
+        let copy = if accuracy >= single_rows::ENOUGH { SingleRows::new(self, &bends)? } else { None };
+        let mut failed = None;
+        let done = conjugate_gradients(
             |v: &[f64], out: &mut [f64]| match &copy {
                 Some(copy) => copy.times(v, out),
-                None => self.times(&bends, v, out),
+                None => {
+                    if let Err(error) = self.times(&bends, v, out) {
+                        // What is no number ends the iteration.
+                        out.fill(f64::NAN);
+                        failed = Some(error);
+                    }
+                }
             },
             |residual: &[f64]| aimed.apply(self.extra, residual),
             rhs.col_as_slice(0),
             solution.col_as_slice_mut(0),
             settings,
-        )?;
+        );
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let iterations = done?;
         *guide = Some(aimed);
         Ok((solution, iterations + 1 + read as usize))
     }
 
     /// Goes down along `step`, halving it until the loss or, where the loss is all rounding, the gradient falls.
-    fn search(&self, place: &ObjectivePlace, step: &Mat<f64>, slope: f64) -> (Option<ObjectivePlace>, usize) {
+    fn search(
+        &self,
+        place: &ObjectivePlace,
+        step: &Mat<f64>,
+        slope: f64,
+    ) -> Result<(Option<ObjectivePlace>, usize)> {
         let size = norm(&place.gradient);
         let noise = NOISE * place.loss.abs().max(1.0);
         let mut length = 1.0;
@@ -311,17 +327,17 @@ impl RowObjective<'_> {
             for c in 0..theta.ncols() {
                 add_scaled(theta.col_as_slice_mut(c), -length, step.col_as_slice(c));
             }
-            let next = self.at(theta);
+            let next = self.at(theta)?;
             let falls = next.loss <= place.loss - 0.1 * length * slope;
             let flat = slope.abs() <= 1e3 * noise && next.loss <= place.loss + noise;
             if next.loss.is_finite() && (falls || (flat && norm(&next.gradient) < 0.9 * size)) {
-                return (Some(next), tried);
+                return Ok((Some(next), tried));
             }
             if slope <= noise && tried > 2 {
-                return (None, tried);
+                return Ok((None, tried));
             }
             length *= 0.5;
         }
-        (None, 40)
+        Ok((None, 40))
     }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::loss::PenalisedLoss;
-use super::{Penalised, PenalisedModel};
+use super::{Penalised, PenalisedModel, solver};
 use crate::error::{Error, Result};
 use crate::evidence::Evidence;
 use crate::family::Family;
@@ -116,6 +116,10 @@ impl<L: PenalisedLoss> FamilyRecipe for Penalised<L> {
 
     fn with_penalty(&self, lambda: f64) -> Option<Recipe> {
         Some(Self { lambda, ..*self }.into())
+    }
+
+    fn bytes_by_passes(&self, features: usize, _outputs: usize) -> Option<u64> {
+        Some(solver::bytes_of_sums(features))
     }
 }
 

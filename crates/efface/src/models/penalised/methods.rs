@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::methods::{Auto, Newton, Retrain, WarmStart};
 use crate::models::request;
-use crate::rows::{RowId, RowStore};
+use crate::rows::{ChangedRows, RowId, RowStore};
 use crate::traits::Forget;
 
 impl<L: PenalisedLoss> PenalisedModel<L> {
@@ -22,7 +22,7 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         if gone.is_empty() {
             return Ok(Outcome { model: self.clone(), evidence: self.evidence(method) });
         }
-        let retained = rows.all()?.filter(request::stays(gone));
+        let retained = ChangedRows::new(rows, gone, None);
         let mut outcome = self.moved(method, &retained, steps)?;
         outcome.evidence.forgotten = gone.len();
         Ok(outcome)
@@ -45,7 +45,7 @@ impl<L: PenalisedLoss> Forget<PenalisedModel<L>> for Retrain {
         gone: &[RowId],
     ) -> Result<Outcome<PenalisedModel<L>>> {
         model.check_gone(rows, gone)?;
-        let retained = rows.all()?.filter(request::stays(gone));
+        let retained = ChangedRows::new(rows, gone, None);
         let next = PenalisedModel::train(model.settings, &retained, None, None)?;
         let evidence = request::from_scratch(next.evidence("retrain"), gone.len(), retained.len());
         Ok(Outcome { model: next, evidence })

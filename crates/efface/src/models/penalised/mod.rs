@@ -19,8 +19,6 @@ mod solver;
 pub use loss::{LossPoint, PenalisedLoss, PoissonLoss, SquaredHinge};
 pub use settings::{LinearSvm, Penalised, PoissonRegression};
 
-use std::borrow::Cow;
-
 use faer::Mat;
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +27,9 @@ use super::ridge::relative_to;
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Evidence, Outcome};
 use crate::linalg::dot;
-use crate::rows::{Features, RowId, RowStore, Rows};
+use crate::rows::{ChangedRows, Features, RowId, RowStore, Rows};
 use crate::traits::{Amend, Fit, Predict, Settled};
-use solver::OutputProblem;
+use solver::{OutputProblem, TrainingRows};
 
 /// A fitted model of a convex loss with a penalty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,7 +50,7 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
     /// The model of these rows, from the parameters of another one where there is one; None for as many steps as it takes.
     fn train(
         settings: Penalised<L>,
-        rows: &Rows,
+        rows: &dyn RowStore,
         start: Option<&Self>,
         steps: Option<usize>,
     ) -> Result<Self> {
@@ -61,7 +59,13 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         if rows.is_empty() {
             return Err(Error::NoRows);
         }
-        let weight: f64 = rows.iter().map(|row| row.weight).sum();
+        let held = if rows.is_beyond_memory() { None } else { Some(rows.all()?) };
+        let training = held.as_deref().map_or(TrainingRows::Passed(rows), TrainingRows::Held);
+        let mut weight = 0.0;
+        training.each_block(&mut |block| {
+            weight += block.iter().map(|row| row.weight).sum::<f64>();
+            Ok(())
+        })?;
         if weight <= 0.0 {
             return Err(Error::NoWeight);
         }
@@ -80,7 +84,7 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
             steps: 0,
         };
         for output in 0..rows.outputs() {
-            let problem = OutputProblem::<L>::new(rows, output, lambda, settings.intercept, width)?;
+            let problem = OutputProblem::<L>::new(training, output, lambda, settings.intercept, width)?;
             let from = start.map_or_else(|| problem.start(), |model| model.parameters[output].clone());
             let (place, taken) = problem.minimised(from, most)?;
             let found = problem.bound(&place);
@@ -124,7 +128,7 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
     }
 
     /// The model of other rows, by as many steps from here as are asked for or as it takes.
-    fn moved(&self, method: &str, rows: &Rows, steps: Option<usize>) -> Result<Outcome<Self>> {
+    fn moved(&self, method: &str, rows: &dyn RowStore, steps: Option<usize>) -> Result<Outcome<Self>> {
         let model = Self::train(self.settings, rows, Some(self), steps)?;
         // Each step reads the rows for the curvature and for the gradient where it leads.
         let evidence = Evidence { rows_read: rows.len(), ..model.evidence(method) };
@@ -136,19 +140,16 @@ impl<L: PenalisedLoss> PenalisedModel<L> {
         request::check_numbers(rows)?;
         request::check_gone(rows, gone, self.width)
     }
-
-    /// The rows that are there after a change.
-    fn rows_after(rows: &dyn RowStore, gone: &[RowId], new: &Rows) -> Result<Rows> {
-        let mut after = rows.all()?.filter(request::stays(gone));
-        after.append(&new.as_kept_by(&after).map(Cow::into_owned)?)?;
-        Ok(after)
-    }
 }
 
 impl<L: PenalisedLoss> Fit for Penalised<L> {
     type Model = PenalisedModel<L>;
 
     fn fit(&self, rows: &Rows) -> Result<PenalisedModel<L>> {
+        PenalisedModel::train(*self, rows, None, None)
+    }
+
+    fn fit_store(&self, rows: &dyn RowStore) -> Result<PenalisedModel<L>> {
         PenalisedModel::train(*self, rows, None, None)
     }
 
@@ -176,7 +177,7 @@ impl<L: PenalisedLoss> Amend for PenalisedModel<L> {
         request::check_outputs(new.outputs(), self.parameters.len())?;
         request::check_numbers(new)?;
         request::check_new(rows, new, self.width)?;
-        let mut outcome = self.moved("learn", &Self::rows_after(rows, &[], new)?, None)?;
+        let mut outcome = self.moved("learn", &ChangedRows::new(rows, &[], Some(new)), None)?;
         outcome.evidence.learned = new.len();
         Ok(outcome)
     }
@@ -185,7 +186,7 @@ impl<L: PenalisedLoss> Amend for PenalisedModel<L> {
         request::check_outputs(corrected.outputs(), self.parameters.len())?;
         request::check_numbers(corrected)?;
         let ids = request::check_corrected(rows, corrected, self.width)?;
-        let mut outcome = self.moved("amend", &Self::rows_after(rows, &ids, corrected)?, None)?;
+        let mut outcome = self.moved("amend", &ChangedRows::new(rows, &ids, Some(corrected)), None)?;
         outcome.evidence.forgotten = ids.len();
         outcome.evidence.learned = ids.len();
         Ok(outcome)

@@ -6,8 +6,8 @@ use crate::methods::Certified;
 use crate::models::logistic::change::RequestWork;
 use crate::models::logistic::{Certifier, Privacy};
 use crate::models::{LogisticModel, request};
-use crate::rows::{RowId, RowStore};
-use crate::traits::{Fit, Forget};
+use crate::rows::{ChangedRows, RowId, RowStore};
+use crate::traits::Forget;
 
 const NAME: &str = "certified";
 
@@ -76,9 +76,9 @@ impl Forget<LogisticModel> for Certified {
         if within(&work) {
             return Ok(work.finish(NAME, self.claim()));
         }
-        let retained = rows.all()?.filter(request::stays(gone));
+        let retained = ChangedRows::new(rows, gone, None);
         // Noise is drawn for the rows it is trained on: that of other rows is other noise.
-        let next = model.settings().logistic.fit(&retained)?;
+        let next = model.settings().fit(&retained, None)?;
         let evidence = next.evidence(NAME, self.claim());
         let mut evidence = request::from_scratch(evidence, gone.len(), retained.len());
         evidence.reason = Some("the budget would have been passed: trained anew with fresh noise".into());

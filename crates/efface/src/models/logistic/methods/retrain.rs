@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::evidence::{Claim, Outcome};
 use crate::methods::Retrain;
 use crate::models::{LogisticModel, request};
-use crate::rows::{RowId, RowStore};
+use crate::rows::{ChangedRows, RowId, RowStore};
 use crate::traits::Forget;
 
 const NAME: &str = "retrain";
@@ -25,7 +25,7 @@ impl Forget<LogisticModel> for Retrain {
         gone: &[RowId],
     ) -> Result<Outcome<LogisticModel>> {
         model.check_request(rows, gone)?;
-        let retained = rows.all()?.filter(request::stays(gone));
+        let retained = ChangedRows::new(rows, gone, None);
         let next = model.settings().fit(&retained, None)?;
         let evidence = request::from_scratch(next.evidence(NAME, Claim::Exact), gone.len(), retained.len());
         Ok(Outcome { model: next, evidence })
