@@ -179,17 +179,32 @@ class Integrations(unittest.TestCase):
 
     @needs("fides")
     def test_the_connector_of_fides_is_valid_and_its_request_erases(self):
+        from types import SimpleNamespace
+
         import yaml
         from fides.api.schemas.saas.saas_config import SaaSConfig
+        from fides.api.service.connectors.saas.authenticated_client import AuthenticatedClient
         from fides.api.util.saas_util import map_param_values
+        from fideslang.models import Dataset
 
-        text = (HERE / "fides_config.yml").read_text().replace("<instance_fides_key>", "efface")
-        config = SaaSConfig(**yaml.safe_load(text)["saas_config"])
-        made = map_param_values("delete", "efface", config.data_protection_request, {"email": "p6"})
-        self.assertEqual((made.method, made.path, made.headers), ("POST", "/v1/erasures", {"Content-Type": "application/json"}))
+        read = lambda name: yaml.safe_load((HERE / name).read_text().replace("<instance_fides_key>", "efface"))
+        config = SaaSConfig(**read("fides_config.yml")["saas_config"])
+        dataset = Dataset(**read("fides_dataset.yml")["dataset"][0])
+        self.assertEqual((dataset.fides_key, dataset.collections), (config.fides_key, []))
+        # What the user enters for the connector, as far as requests are made of it.
+        entered = SimpleNamespace(key="efface", secrets={"domain": "models.example.org", "token": self.token})
+        for name in [parameter.name for parameter in config.connector_params]:
+            self.assertIn(name, entered.secrets)
+        test = map_param_values("test", "efface", config.test_request, {})
+        client = AuthenticatedClient(self.url, entered, config.client_config)
+        self.assertEqual(client.session.send(client.get_authenticated_request(test)).status_code, 200)
+        request = config.data_protection_request
+        made = map_param_values("delete", "efface", request, {"email": "p6"})
+        client = AuthenticatedClient(self.url, entered, request.client_config)
         before = self.rows()
-        done = self.client.ask(made.method, made.path, json.loads(made.body))
-        self.assertEqual(done["models"][0]["outcome"], "erased")
+        answer = client.session.send(client.get_authenticated_request(made))
+        self.assertEqual(answer.status_code, 200, answer.text)
+        self.assertEqual(answer.json()["models"][0]["outcome"], "erased")
         self.assertEqual(self.rows(), before - 5)
 
 

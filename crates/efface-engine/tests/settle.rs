@@ -381,3 +381,28 @@ fn a_file_grows_with_its_log_alone() {
     assert_eq!(engine.summary().unwrap().rows, 60);
     sound(&engine);
 }
+
+#[test]
+fn an_engine_that_stays_open_has_the_features_of_one_that_reads_the_file() {
+    let bench = Bench::new();
+    let mut all = lines(40);
+    all.extend((0..6).map(marked));
+    for (name, request) in [("sparse", sparse(&table(&all))), ("dense", dense(&table(&all)))] {
+        let mut engine = bench.fit(name, &request);
+        engine.set_policy(&later(100, 3600)).unwrap();
+        // In an order that is not that of the file, with words that leave for good.
+        for at in [45, 3, 41, 17, 40, 9] {
+            assert!(!forget(&mut engine, &all[at].id).scrubbed);
+            let fresh = Engine::open_read_only(&bench.path(name)).unwrap();
+            let asked = table(&all);
+            let here = predictions(&engine, &asked);
+            let there = predictions(&fresh, &asked);
+            assert!(here.iter().zip(&there).all(|(a, b)| a.scores == b.scores), "{name} without {at}");
+            let here = engine.summary().unwrap();
+            let there = fresh.summary().unwrap();
+            assert_eq!(here.feature_columns, there.feature_columns, "{name} without {at}");
+            assert_eq!(here.not_covered, there.not_covered, "{name} without {at}");
+        }
+        sound(&engine);
+    }
+}

@@ -52,7 +52,12 @@ impl ServiceState {
         let metrics =
             Arc::new(ServiceMetrics::new(tokens.as_ref().map(TokenStore::hashes).unwrap_or_default()));
         Self {
-            models: ModelRegistry::new(&settings.folder, settings.access.clone(), metrics.clone()),
+            models: ModelRegistry::new(
+                &settings.folder,
+                settings.access.clone(),
+                metrics.clone(),
+                settings.work,
+            ),
             open: OpenErasures::default(),
             inbox: Arc::new(JsonFolder::new(settings.folder.join(INBOX))),
             callbacks: callbacks.map(Arc::new),

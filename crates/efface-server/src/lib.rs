@@ -24,6 +24,7 @@ mod settings;
 mod storage;
 mod telemetry;
 mod tls;
+mod work;
 
 pub use access::{NewToken, Scope, TokenError, TokenGrant, TokenRecord, TokenStore};
 pub use api::description;
@@ -32,3 +33,4 @@ pub use clock::ServiceClock;
 pub use problem::{Problem, ProblemCode, ProblemDetails, ProblemKind};
 pub use server::{ServeError, Server};
 pub use settings::{CallbackSettings, OpenDsrSettings, ServerSettings, ServiceLimits, TlsFiles};
+pub use work::WorkPlace;

@@ -8,6 +8,7 @@ use efface_engine::KeyAccess;
 
 use crate::callbacks::CallbackHost;
 use crate::clock::ServiceClock;
+use crate::work::WorkPlace;
 
 /// What a server is told when it starts.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct ServerSettings {
     pub collector: Option<String>,
     /// The clock.
     pub clock: ServiceClock,
+    /// Where work that blocks is done.
+    pub work: WorkPlace,
 }
 
 impl ServerSettings {
@@ -56,6 +59,7 @@ impl ServerSettings {
             opendsr: None,
             collector: None,
             clock: ServiceClock::default(),
+            work: WorkPlace::default(),
         }
     }
 }

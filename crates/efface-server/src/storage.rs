@@ -54,9 +54,11 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
+        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        // The order of a folder is nobody's; requests are taken up in the same order every time.
+        paths.sort();
         let mut values = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
+        for path in paths {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }

@@ -23,7 +23,7 @@ pub(crate) use draft::{MethodFindings, ModelTransition, ReceiptDraft, printable}
 pub(crate) use log::{ReceiptLog, bundle, checkpoint, consistency, keep_cosigned, leaf, signed_head};
 pub use release::WitnessTerms;
 pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
-pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead};
+pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedTree};
 
 use efface_receipt::{
     CommitmentLabel, CommitmentOpening, Hash, PublicKey, RowsCommitment, RowsTouched, SetState, Time,

@@ -5,7 +5,7 @@ use efface_receipt::Hash;
 use rusqlite::Connection;
 
 use super::LedgerHead;
-use super::tree::{SealedEntry, SealedTable, SealedTree};
+use super::tree::{SealedEntry, SealedTable, SealedTree, TrustedTree};
 use crate::file::{FileFault, damaged};
 
 /// A request that was answered before.
@@ -37,25 +37,33 @@ impl AnsweredRequest {
     }
 }
 
-/// The answer to a request of this name; None where the root says that there was none.
+/// The answers to requests of these names; None where the root says that there was none. What was compared with the root is put
+/// down in `trusted`.
 pub(crate) fn find(
     connection: &Connection,
     ledger: &LedgerHead,
-    request: &Hash,
-) -> Result<Option<AnsweredRequest>, FileFault> {
+    requests: &[Hash],
+    trusted: &mut TrustedTree,
+) -> Result<Vec<Option<AnsweredRequest>>, FileFault> {
     let tree = SealedTree::new(connection, SealedTable::Requests);
-    tree.find(&ledger.requests, request)?.map(|bytes| AnsweredRequest::from_bytes(&bytes)).transpose()
+    let found = tree.find(&ledger.requests, requests, trusted)?;
+    found
+        .into_iter()
+        .map(|value| value.map(|bytes| AnsweredRequest::from_bytes(&bytes)).transpose())
+        .collect()
 }
 
-/// Keeps the answers to new requests, each under the commitment to its name.
+/// Keeps the answers to new requests, each under the commitment to its name. `trusted` is what their names were looked up with.
 pub(crate) fn record<'a>(
     connection: &Connection,
     ledger: &mut LedgerHead,
     answers: impl IntoIterator<Item = &'a (Hash, AnsweredRequest)>,
+    trusted: TrustedTree,
 ) -> Result<(), FileFault> {
     let entries: Vec<SealedEntry> =
         answers.into_iter().map(|(name, answer)| SealedEntry::new(*name, answer.to_bytes())).collect();
-    SealedTree::new(connection, SealedTable::Requests).change(&mut ledger.requests, &[], &entries)
+    let tree = SealedTree::new(connection, SealedTable::Requests);
+    tree.change_known(&mut ledger.requests, &[], &entries, trusted)
 }
 
 /// Every name and answer, after all of them were compared with their root.

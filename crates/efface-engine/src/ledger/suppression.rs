@@ -5,7 +5,6 @@
 //! person; where the policy asks for it, also by its content. Two names look alike when they are equal after Unicode
 //! normalisation (NFKC), in lower case, with blanks at the ends dropped and blanks inside taken as one.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use efface_receipt::{CommitmentLabel, CommitmentSalt, Hash};
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use super::LedgerHead;
-use super::tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedNodes};
+use super::tree::{SealedEntry, SealedTable, SealedTree, TrustedTree};
 use crate::error::SuppressionKind;
 use crate::file::{FileFault, damaged};
 
@@ -108,41 +107,31 @@ impl SuppressedEntry {
     }
 }
 
-/// The list, to be asked: for few names entry by entry, for many after it was read whole. Memory grows with the names, not with the
-/// list.
-pub(crate) struct SuppressionList<'a> {
-    tree: SealedTree<'a>,
-    head: TreeHead,
-    all: Option<HashMap<Hash, Vec<u8>>>,
-    trusted: RefCell<TrustedNodes>,
+/// The list, to be asked for many names: they are looked up together before.
+pub(crate) struct SuppressionList {
+    found: HashMap<Hash, Vec<u8>>,
+    trusted: TrustedTree,
 }
 
-/// The whole list is read where it has at most so many entries for each question.
-const FEW: u64 = 4;
-
-impl<'a> SuppressionList<'a> {
-    pub(crate) fn open(
-        connection: &'a Connection,
+impl SuppressionList {
+    /// Looks names up. Memory grows with the names, not with the list.
+    pub(crate) fn look_up<'n>(
+        connection: &Connection,
         ledger: &LedgerHead,
-        questions: usize,
+        names: impl IntoIterator<Item = &'n SuppressedName>,
     ) -> Result<Self, FileFault> {
+        let asked: Vec<Hash> = names.into_iter().map(|name| name.commitment).collect();
         let tree = SealedTree::new(connection, SealedTable::Forgotten);
-        let head = ledger.forgotten;
-        let mut all = None;
-        if head.set.count <= FEW * questions as u64 {
-            let entries = tree.entries_of(&head)?;
-            all = Some(entries.into_iter().map(|entry| (entry.commitment, entry.value)).collect());
-        }
-        Ok(Self { tree, head, all, trusted: RefCell::default() })
+        let mut trusted = TrustedTree::default();
+        let values = tree.find(&ledger.forgotten, &asked, &mut trusted)?;
+        let found = asked.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
+        Ok(Self { found, trusted })
     }
 
-    /// Since when a name is on the list; None where it is not.
+    /// Since when a name is on the list; None where it is not. It must have been looked up.
     pub(crate) fn since(&self, name: &SuppressedName) -> Result<Option<String>, FileFault> {
-        let value = match &self.all {
-            Some(all) => all.get(&name.commitment).cloned(),
-            None => self.tree.find_trusting(&self.head, &name.commitment, &mut self.trusted.borrow_mut())?,
-        };
-        let entry = value.map(|value| SuppressedEntry::read(name.commitment, &value)).transpose()?;
+        let value = self.found.get(&name.commitment);
+        let entry = value.map(|value| SuppressedEntry::read(name.commitment, value)).transpose()?;
         Ok(entry.map(|entry| entry.since))
     }
 }
@@ -154,11 +143,8 @@ pub(crate) fn remember(
     names: &[SuppressedName],
     at: &str,
 ) -> Result<(), FileFault> {
-    let list = SuppressionList::open(connection, ledger, names.len())?;
+    let list = SuppressionList::look_up(connection, ledger, names)?;
     let mut fresh = BTreeMap::new();
-    let mut names: Vec<&SuppressedName> = names.iter().collect();
-    // In the order of the table, so that what one of them reads is at hand for the next.
-    names.sort_by_key(|name| name.commitment);
     for name in names {
         if list.since(name)?.is_none() {
             let entry = SuppressedEntry { name: *name, since: at.to_owned() };
@@ -166,7 +152,8 @@ pub(crate) fn remember(
         }
     }
     let fresh: Vec<SealedEntry> = fresh.into_values().collect();
-    SealedTree::new(connection, SealedTable::Forgotten).change(&mut ledger.forgotten, &[], &fresh)
+    let tree = SealedTree::new(connection, SealedTable::Forgotten);
+    tree.change_known(&mut ledger.forgotten, &[], &fresh, list.trusted)
 }
 
 /// Enters what another list held, as it was.

@@ -72,8 +72,39 @@ impl SealedEntry {
     }
 }
 
-/// Cells whose content has led to the root, for the time of a transaction.
-pub(crate) type TrustedNodes = HashMap<u64, SetNode>;
+/// Buckets whose keys are kept between a question and a change, at most: a few megabytes.
+const MOST_KEPT: usize = 4096;
+
+/// What has led to the root, for the time of a transaction in which nobody else changes the table.
+#[derive(Debug, Default)]
+pub(crate) struct TrustedTree {
+    /// Cells.
+    nodes: HashMap<u64, SetNode>,
+    /// The keys of whole buckets, in order.
+    buckets: HashMap<u64, Vec<Hash>>,
+}
+
+/// The cells of a tree whose content is known in part: what is known is not read again.
+struct KnownCells<'a> {
+    tree: SealedTree<'a>,
+    known: &'a mut HashMap<u64, SetNode>,
+}
+
+impl SetCells for KnownCells<'_> {
+    type Error = FileFault;
+
+    fn get(&self, cell: u64) -> Result<SetNode, FileFault> {
+        match self.known.get(&cell) {
+            Some(node) => Ok(*node),
+            None => self.tree.get(cell),
+        }
+    }
+
+    fn set(&mut self, cell: u64, node: SetNode) -> Result<(), FileFault> {
+        self.known.insert(cell, node);
+        self.tree.set(cell, node)
+    }
+}
 
 fn entry_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedEntry> {
     Ok(SealedEntry { commitment: Hash(row.get(0)?), value: row.get(1)? })
@@ -109,20 +140,27 @@ impl<'a> SealedTree<'a> {
         Self { connection, table }
     }
 
-    /// The value under a commitment; None where the root says that there is no entry.
-    pub(crate) fn find(&self, head: &TreeHead, commitment: &Hash) -> Result<Option<Vec<u8>>, FileFault> {
-        self.find_trusting(head, commitment, &mut TrustedNodes::new())
-    }
-
-    /// The same for one of many questions, which share what they have compared with the root.
-    pub(crate) fn find_trusting(
+    /// The values under commitments, for each of them; None where the root says that there is no entry. Buckets and the way up
+    /// are read once, and what they were found to be is put down in `trusted`.
+    pub(crate) fn find(
         &self,
         head: &TreeHead,
-        commitment: &Hash,
-        trusted: &mut TrustedNodes,
-    ) -> Result<Option<Vec<u8>>, FileFault> {
-        let entries = self.checked_bucket(head, bucket(commitment, head.bits), trusted)?;
-        Ok(entries.into_iter().find(|entry| entry.commitment == *commitment).map(|entry| entry.value))
+        commitments: &[Hash],
+        trusted: &mut TrustedTree,
+    ) -> Result<Vec<Option<Vec<u8>>>, FileFault> {
+        let mut by_bucket: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (at, commitment) in commitments.iter().enumerate() {
+            by_bucket.entry(bucket(commitment, head.bits)).or_default().push(at);
+        }
+        let mut values: Vec<Option<Vec<u8>>> = commitments.iter().map(|_| None).collect();
+        for (bucket, asked) in by_bucket {
+            let entries = self.checked_bucket(head, bucket, trusted)?;
+            for at in asked {
+                let found = entries.binary_search_by_key(&commitments[at], |entry| entry.commitment);
+                values[at] = found.ok().map(|found| entries[found].value.clone());
+            }
+        }
+        Ok(values)
     }
 
     /// Takes entries out and puts entries in. What is read for that must lead to the root as it was.
@@ -132,6 +170,17 @@ impl<'a> SealedTree<'a> {
         gone: &[Hash],
         come: &[SealedEntry],
     ) -> Result<(), FileFault> {
+        self.change_known(head, gone, come, TrustedTree::default())
+    }
+
+    /// The same with what is known of the table from questions in this transaction.
+    pub(crate) fn change_known(
+        &self,
+        head: &mut TreeHead,
+        gone: &[Hash],
+        come: &[SealedEntry],
+        mut trusted: TrustedTree,
+    ) -> Result<(), FileFault> {
         let count = (head.set.count + come.len() as u64).saturating_sub(gone.len() as u64);
         // Four times too many or too few entries a bucket: number the buckets anew.
         if bits_for(count).abs_diff(head.bits) > 1 {
@@ -139,11 +188,11 @@ impl<'a> SealedTree<'a> {
             self.write(gone, come)?;
             self.build(head, count)?;
         } else {
-            let buckets = self.changed_buckets(head, gone, come)?;
+            let buckets = self.changed_buckets(head, gone, come, &mut trusted)?;
             self.write(gone, come)?;
             if !buckets.is_empty() {
-                let mut tree = *self;
-                head.set = training_set::update(&mut tree, head.bits, &buckets)?;
+                let mut cells = KnownCells { tree: *self, known: &mut trusted.nodes };
+                head.set = training_set::update(&mut cells, head.bits, &buckets)?;
             }
         }
         if head.set.count == count { Ok(()) } else { self.other_size() }
@@ -184,6 +233,7 @@ impl<'a> SealedTree<'a> {
         head: &TreeHead,
         gone: &[Hash],
         come: &[SealedEntry],
+        trusted: &mut TrustedTree,
     ) -> Result<Vec<(u64, SetNode)>, FileFault> {
         let mut touched: BTreeMap<u64, (HashSet<&Hash>, Vec<&SealedEntry>)> = BTreeMap::new();
         for key in gone {
@@ -192,26 +242,23 @@ impl<'a> SealedTree<'a> {
         for entry in come {
             touched.entry(bucket(&entry.commitment, head.bits)).or_default().1.push(entry);
         }
-        let mut trusted = TrustedNodes::new();
         let mut buckets = Vec::with_capacity(touched.len());
         for (bucket, (gone, come)) in touched {
-            let mut entries = self.checked_bucket(head, bucket, &mut trusted)?;
-            entries.retain(|entry| !gone.contains(&entry.commitment));
-            entries.extend(come.into_iter().cloned());
-            entries.sort_by_key(|entry| entry.commitment);
-            buckets.push((bucket, self.node(&entries, head.bits)?));
+            // Keys begin like the commitments that they are of, and only tables whose keys are commitments lose entries here.
+            let known = trusted.buckets.get(&bucket).filter(|_| gone.is_empty()).cloned();
+            let mut keys = match known {
+                Some(keys) => keys,
+                None => {
+                    let mut entries = self.checked_bucket(head, bucket, trusted)?;
+                    entries.retain(|entry| !gone.contains(&entry.commitment));
+                    entries.iter().map(|entry| self.leaf(entry)).collect()
+                }
+            };
+            keys.extend(come.into_iter().map(|entry| self.leaf(entry)));
+            keys.sort_unstable();
+            buckets.push((bucket, training_set::subtree(&keys, head.bits)?));
         }
         Ok(buckets)
-    }
-
-    /// Every entry, after the whole table was compared with its root.
-    pub(crate) fn entries_of(&self, head: &TreeHead) -> Result<Vec<SealedEntry>, FileFault> {
-        let mut entries = Vec::new();
-        self.check_entries(head, |entry| {
-            entries.push(entry);
-            Ok(())
-        })?;
-        Ok(entries)
     }
 
     /// Compares the whole table with its root, and shows every entry on the way: what is made of them is to be believed when this
@@ -268,15 +315,16 @@ impl<'a> SealedTree<'a> {
         &self,
         head: &TreeHead,
         bucket: u64,
-        trusted: &mut TrustedNodes,
+        trusted: &mut TrustedTree,
     ) -> Result<Vec<SealedEntry>, FileFault> {
         let (low, high) = bucket_range(bucket, head.bits);
         let entries = self.read(&low, &high)?;
-        let mut node = self.node(&entries, head.bits)?;
+        let keys: Vec<Hash> = entries.iter().map(|entry| self.leaf(entry)).collect();
+        let mut node = training_set::subtree(&keys, head.bits)?;
         let mut cell = (1_u64 << head.bits.min(32)) + bucket;
         let mut passed = Vec::new();
         loop {
-            match trusted.get(&cell) {
+            match trusted.nodes.get(&cell) {
                 Some(known) if *known == node => break,
                 Some(_) => return self.altered(),
                 None => {}
@@ -297,7 +345,10 @@ impl<'a> SealedTree<'a> {
             };
             cell /= 2;
         }
-        trusted.extend(passed);
+        trusted.nodes.extend(passed);
+        if trusted.buckets.len() < MOST_KEPT {
+            trusted.buckets.insert(bucket, keys);
+        }
         Ok(entries)
     }
 
@@ -366,11 +417,6 @@ impl<'a> SealedTree<'a> {
         Ok(())
     }
 
-    fn node(&self, entries: &[SealedEntry], depth: u32) -> Result<SetNode, FileFault> {
-        let leaves: Vec<Hash> = entries.iter().map(|entry| self.leaf(entry)).collect();
-        Ok(training_set::subtree(&leaves, depth)?)
-    }
-
     /// The key of an entry in the tree. With a value it is half the commitment, which fixes the place, and half a hash over
     /// both: another value under the same commitment is another key.
     fn leaf(&self, entry: &SealedEntry) -> Hash {
@@ -392,6 +438,10 @@ mod tests {
     fn entry(number: u32) -> SealedEntry {
         let commitment = efface_receipt::sha256(&number.to_be_bytes());
         SealedEntry::new(commitment, number.to_le_bytes().to_vec())
+    }
+
+    fn find(tree: &SealedTree<'_>, head: &TreeHead, wanted: &Hash) -> Result<Option<Vec<u8>>, FileFault> {
+        Ok(tree.find(head, &[*wanted], &mut TrustedTree::default())?.pop().flatten())
     }
 
     /// A table of so many entries, of which every third left again.
@@ -426,7 +476,7 @@ mod tests {
         let tree = SealedTree::new(&connection, SealedTable::Forgotten);
         for number in 0..420 {
             let stays = number < 400 && number % 3 != 0;
-            let found = tree.find(&head, &entry(number).commitment).unwrap();
+            let found = find(&tree, &head, &entry(number).commitment).unwrap();
             assert_eq!(found, stays.then(|| entry(number).value), "{number}");
         }
         let mut seen = 0;
@@ -452,7 +502,7 @@ mod tests {
             let tree = SealedTree::new(&connection, SealedTable::Forgotten);
             let wanted = entry(100).commitment;
             connection.execute(alter, [wanted.as_bytes()]).unwrap();
-            assert!(tree.find(&head, &wanted).is_err(), "{alter}");
+            assert!(find(&tree, &head, &wanted).is_err(), "{alter}");
             assert!(tree.check(&head, |_| Ok(())).is_err(), "{alter}");
             let mut after = head;
             assert!(tree.change(&mut after, &[], &[SealedEntry::new(wanted, Vec::new())]).is_err());
@@ -465,7 +515,7 @@ mod tests {
         let sql = "UPDATE cells SET node = zeroblob(40) WHERE cell = ?1";
         assert_eq!(connection.execute(sql, [cell]).unwrap(), 1);
         assert!(tree.check(&head, |_| Ok(())).is_err());
-        let wrong = (0..400).filter(|at| tree.find(&head, &entry(*at).commitment).is_err()).count();
+        let wrong = (0..400).filter(|at| find(&tree, &head, &entry(*at).commitment).is_err()).count();
         assert!((1..400).contains(&wrong), "{wrong}");
     }
 }

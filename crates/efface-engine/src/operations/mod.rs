@@ -34,6 +34,7 @@ pub(crate) mod row_pass;
 pub(crate) mod row_source;
 pub(crate) mod scorer;
 pub(crate) mod scoring;
+pub(crate) mod seen_receipts;
 pub(crate) mod settle;
 pub(crate) mod signing_keys;
 pub(crate) mod streamed;

@@ -3,12 +3,13 @@
 
 use efface::Model;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use efface::features::Encoder;
 use efface_receipt::Hash;
 
+use super::seen_receipts::SeenReceipts;
 use crate::codec::manifest::Manifest;
 use crate::codec::model;
 use crate::codec::text_encoder::{self, TextEncoder};
@@ -26,6 +27,7 @@ pub(crate) struct OpenModel {
     /// What makes features of cells, under the root of the log that it was read at. Rows that wait to be scrubbed must be read
     /// for it, which questions that follow a change need not repeat.
     read_encoder: Mutex<Option<(Hash, Encoder)>>,
+    seen_receipts: Mutex<SeenReceipts>,
     /// Where a pretrained encoder is, if not where it was at the fit.
     encoder_folder: Option<PathBuf>,
     /// How to come to the keys.
@@ -55,6 +57,7 @@ impl OpenModel {
             store,
             last: Mutex::new(None),
             read_encoder: Mutex::new(None),
+            seen_receipts: Mutex::default(),
             encoder_folder: None,
             access: KeyAccess::default(),
         };
@@ -126,6 +129,17 @@ impl OpenModel {
         let read = snapshot.encoder.clone().map(|encoder| (root, encoder));
         *self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(snapshot)
+    }
+
+    /// Keeps what makes features of cells for whoever reads the log at this root. Where rows wait to be scrubbed, the file has it
+    /// as it was before they left, and all of them would have to be read for it.
+    pub(crate) fn keep_encoder(&self, root: Hash, encoder: Encoder) {
+        *self.read_encoder.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, encoder));
+    }
+
+    /// Which receipts were looked at.
+    pub(crate) fn seen_receipts(&self) -> MutexGuard<'_, SeenReceipts> {
+        self.seen_receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses a file that is older than its log was when it was last changed here. The caller holds a transaction.

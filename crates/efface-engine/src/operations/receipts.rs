@@ -7,8 +7,9 @@ use efface_receipt::{
 };
 
 use super::open_model::OpenModel;
+use crate::codec::manifest::Manifest;
 use crate::error::{Error, Result};
-use crate::ledger::{self, LedgerHead, founding, requests};
+use crate::ledger::{self, LedgerHead, TrustedTree, founding, requests};
 
 /// Shows the receipts of these numbers, oldest first, with their bytes in the log; gives how many receipts the log has.
 pub(crate) fn each(
@@ -67,16 +68,17 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
         return Ok(vec![bundle(model, asked)?.signed.receipt.sequence]);
     }
     let _transaction = model.store.begin(false)?;
-    let manifest = model.snapshot()?.manifest;
+    let manifest = model.store.with(Manifest::load)?;
     let mut found = Vec::new();
     match query {
         ReceiptQuery::Receipt(_) => {}
         ReceiptQuery::Request(name) => {
             let names = founding::noise_seed(&model.store, &manifest.ledger, &model.access)?.names();
             let name = names.commit(CommitmentLabel::Request, name.trim().as_bytes());
-            let answered =
-                model.store.with(|connection| requests::find(connection, &manifest.ledger, &name))?;
-            found.extend(answered.map(|answered| answered.sequence));
+            let answered = model.store.with(|connection| {
+                requests::find(connection, &manifest.ledger, &[name], &mut TrustedTree::default())
+            })?;
+            found.extend(answered.into_iter().flatten().map(|answered| answered.sequence));
         }
         ReceiptQuery::Subject { value, opening } => {
             let Some(opening) = Hash::from_hex(opening.trim()) else {
@@ -100,15 +102,18 @@ pub(crate) fn find(model: &OpenModel, query: &ReceiptQuery) -> Result<Vec<u64>> 
     Ok(found)
 }
 
-/// The newest receipts are asked for most.
+/// Where a receipt stands in the log. The newest receipts are asked for most; those that were looked at are remembered.
 fn search(model: &OpenModel, ledger: &LedgerHead, id: &str) -> Result<Option<u64>> {
-    for sequence in (0..ledger.size).rev() {
+    let id_at = |sequence: u64| -> Result<String> {
         let bytes = model.store.with(|connection| ledger::leaf(connection, sequence))?;
-        if parse(model, &bytes)?.receipt.id == id {
-            return Ok(Some(sequence));
-        }
+        Ok(parse(model, &bytes)?.receipt.id)
+    };
+    let found = model.seen_receipts().find(&ledger.origin, ledger.size, id, id_at)?;
+    // Another file may lie in the place of the one that was read.
+    match found {
+        Some(sequence) if id_at(sequence)? != id => Ok(None),
+        found => Ok(found),
     }
-    Ok(None)
 }
 
 pub(crate) fn checkpoint(model: &OpenModel) -> Result<String> {
@@ -138,7 +143,7 @@ pub(crate) fn add_cosignatures(model: &OpenModel, witnesses: &WitnessQuorum, lin
 }
 
 fn ledger(model: &OpenModel) -> Result<LedgerHead> {
-    Ok(model.snapshot()?.manifest.ledger)
+    Ok(model.store.with(Manifest::load)?.ledger)
 }
 
 fn parse(model: &OpenModel, bytes: &[u8]) -> Result<SignedReceipt> {

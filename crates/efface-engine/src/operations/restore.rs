@@ -34,8 +34,8 @@ use crate::ledger::requests::{self, AnsweredRequest};
 use crate::ledger::signer::KeyAccess;
 use crate::ledger::suppression::{self, SuppressedEntry};
 use crate::ledger::{
-    self, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, SealedTable, SealedTree, checkpoint,
-    copies, newest, row_leaf,
+    self, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, SealedTable, SealedTree, TrustedTree,
+    checkpoint, copies, newest, row_leaf,
 };
 use crate::progress::Progress;
 
@@ -267,7 +267,7 @@ impl NewerLog {
                         requests::checked_list(connection, &ledger)?.into_iter().collect();
                     let fresh: Vec<&(Hash, AnsweredRequest)> =
                         self.answers.iter().filter(|(name, _)| !answered.contains_key(name)).collect();
-                    requests::record(connection, &mut ledger, fresh)?;
+                    requests::record(connection, &mut ledger, fresh, TrustedTree::default())?;
                     if ledger.forgotten.set != newer.forgotten.set
                         || ledger.requests.set != newer.requests.set
                     {

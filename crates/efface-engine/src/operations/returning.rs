@@ -79,7 +79,8 @@ fn ask(
     lines: &[u64],
 ) -> Result<()> {
     let found = change.store().with(|connection| {
-        let list = SuppressionList::open(connection, &change.manifest.ledger, asked.len())?;
+        let names = asked.iter().map(|(_, name)| name);
+        let list = SuppressionList::look_up(connection, &change.manifest.ledger, names)?;
         for (slot, name) in asked {
             if let Some(since) = list.since(name)? {
                 return Ok(Some((*slot, name.kind, since)));

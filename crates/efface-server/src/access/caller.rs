@@ -92,7 +92,7 @@ async fn identify(state: &Arc<ServiceState>, token: Option<String>) -> Result<Ca
         None => {
             // The hash is slow on purpose. Two at a time at most, so that wrong tokens cannot take all processors.
             let _turn = state.hashing.acquire().await.map_err(|_| unauthenticated())?;
-            let checked = tokio::task::spawn_blocking(move || tokens.check(&text)).await;
+            let checked = state.settings.work.run(move || tokens.check(&text)).await;
             checked.map_err(|_| unauthenticated())?.map_err(|error| {
                 tracing::error!(%error, "a token could not be checked");
                 Problem::new(ProblemCode::Internal, "the token could not be checked")

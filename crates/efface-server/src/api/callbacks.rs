@@ -14,6 +14,7 @@ use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::callbacks::{CallbackDelivery, CallbackDesk};
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
+use crate::work::WorkLost;
 
 /// Callbacks that have not arrived, and the key that receivers check signatures with.
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,7 +88,7 @@ pub(super) async fn retry(
     NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
     let desk = desk(&state, &caller)?;
-    tokio::task::spawn_blocking(move || desk.retry(&id)).await.map_err(stopped)??;
+    state.settings.work.run(move || desk.retry(&id)).await.map_err(stopped)??;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -104,7 +105,7 @@ pub(super) async fn give_up(
     NameInPath(id): NameInPath,
 ) -> Result<StatusCode, Problem> {
     let desk = desk(&state, &caller)?;
-    tokio::task::spawn_blocking(move || desk.remove(&id)).await.map_err(stopped)??;
+    state.settings.work.run(move || desk.remove(&id)).await.map_err(stopped)??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -114,6 +115,6 @@ fn desk(state: &ServiceState, caller: &Caller) -> Result<Arc<CallbackDesk>, Prob
     state.callbacks.clone().ok_or_else(none)
 }
 
-fn stopped(_: tokio::task::JoinError) -> Problem {
+fn stopped(_: WorkLost) -> Problem {
     Problem::new(ProblemCode::Internal, "the thread that writes callbacks down has stopped")
 }

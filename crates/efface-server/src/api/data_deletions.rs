@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::body::JsonBody;
-use super::erasures::{accept, allow_open};
+use super::erasures::{accept, allow_open, open_state};
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
@@ -144,14 +144,14 @@ pub(super) async fn show(
 ) -> Result<Json<DeletionStanding>, Problem> {
     caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
     let mut date_requested = String::new();
-    let status = match state.open.state(&id) {
+    let status = match open_state(&state, &caller, &id) {
         Some(OpenState::AwaitingApproval { .. }) => "PENDING",
         Some(OpenState::Running) => "STARTED",
         None => {
             let seen: Vec<_> =
                 state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
             let asked = id.clone();
-            let found = tokio::task::spawn_blocking(move || erasures::look_up(&seen, &asked)).await;
+            let found = state.settings.work.run(move || erasures::look_up(&seen, &asked)).await;
             let stopped =
                 |_| Problem::new(ProblemCode::Internal, "the thread that reads the logs has stopped");
             let found = found.map_err(stopped)?;

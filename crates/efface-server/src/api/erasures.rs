@@ -15,11 +15,14 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
+use super::ledger::stopped;
 use super::path::NameInPath;
 use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::callbacks::{CallbackForm, CallbackTarget};
-use crate::erasures::{self, ErasureOrder, ErasureTarget, ModelAnswer, OpenState, RowChoice, Submitted};
+use crate::erasures::{
+    self, ErasureOrder, ErasureTarget, KeyClaim, ModelAnswer, OpenState, RowChoice, Submitted,
+};
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
 use crate::registry::ChangeOrder;
 
@@ -238,14 +241,12 @@ pub(super) async fn show(
     NameInPath(id): NameInPath,
 ) -> Result<Json<ErasureAnswer>, Problem> {
     caller.allow(Scope::Audit, None).or_else(|_| caller.allow(Scope::Erase, None))?;
-    if let Some(open) = state.open.state(&id) {
+    if let Some(open) = open_state(&state, &caller, &id) {
         return Ok(Json(ErasureAnswer { id, status: status_of(&open), models: Vec::new() }));
     }
     let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
     let asked = id.clone();
-    let found = tokio::task::spawn_blocking(move || erasures::look_up(&seen, &asked)).await;
-    let found = found
-        .map_err(|_| Problem::new(ProblemCode::Internal, "the thread that reads the logs has stopped"))?;
+    let found = state.settings.work.run(move || erasures::look_up(&seen, &asked)).await.map_err(stopped)?;
     if found.is_empty() {
         return Err(Problem::new(ProblemCode::NotFound, "there is no erasure of that id"));
     }
@@ -288,12 +289,22 @@ pub(super) async fn withdraw(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether the caller may erase what an open request is about.
-pub(super) fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
-    let target = state.open.all().into_iter().find(|(open, _, _)| open == id).map(|(_, _, target)| target);
+/// Where a request stands that is not done yet; None for one about a model that the caller may not see.
+pub(super) fn open_state(state: &ServiceState, caller: &Caller, id: &str) -> Option<OpenState> {
+    let (open, target) = state.open.find(id)?;
     match target {
-        Some(ErasureTarget::Model(name)) => caller.allow(Scope::Erase, Some(&name)),
-        Some(ErasureTarget::AllModels) | None => caller.allow(Scope::Erase, None),
+        ErasureTarget::Model(name) if !caller.sees(&name) => None,
+        _ => Some(open),
+    }
+}
+
+/// Whether the caller may erase what an open request is about. Whoever may not see its model learns nothing of it.
+pub(super) fn allow_open(state: &ServiceState, caller: &Caller, id: &str) -> Result<(), Problem> {
+    match state.open.find(id) {
+        Some((_, ErasureTarget::Model(name))) if caller.sees(&name) => {
+            caller.allow(Scope::Erase, Some(&name))
+        }
+        Some(_) | None => caller.allow(Scope::Erase, None),
     }
 }
 
@@ -317,29 +328,74 @@ async fn begin(
     answer(id, submitted)
 }
 
+/// Callers who wait no longer than this may be gone before a model has answered.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Does a request, unless it waits already, or somebody else must approve it first.
 pub(super) async fn accept(
     state: &Arc<ServiceState>,
     mut order: ErasureOrder,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
+    let key = KeyClaim::new(state, &order)?;
     if let Some(open) = state.open.state(&order.id) {
         return Ok(Submitted::Accepted(open));
     }
     if let Some(most) = state.settings.approval_above {
-        let rows: usize = preview(state, &order)
-            .await?
-            .iter()
-            .filter_map(|found| found.answer.as_ref().ok())
-            .map(|report| report.forgotten)
-            .sum();
-        order.needs_approval = rows > most;
+        order.needs_approval = rows_at_stake(state, &order).await? > most;
     }
     if order.needs_approval {
-        erasures::hold_for_approval(state, order).await
-    } else {
-        erasures::submit(state, order, patience).await
+        return erasures::hold_for_approval(state, order).await;
     }
+    // A request that was done before is answered from the log, at once: a promise would hide that its key was used for another.
+    let mut patience = patience;
+    if patience < SHORT_PATIENCE && is_known(state, &order).await? {
+        patience = state.settings.limits.erasure_patience;
+    }
+    let submitted = erasures::submit(state, order, key, patience).await?;
+    match submitted {
+        Submitted::Done(mut models) if !models.is_empty() && models.iter().all(is_reused) => {
+            let reused = models.pop().and_then(|model| model.answer.err());
+            Err(reused.unwrap_or_else(|| Problem::invalid("the key was used before")))
+        }
+        submitted => Ok(submitted),
+    }
+}
+
+fn is_reused(found: &ModelAnswer) -> bool {
+    found.answer.as_ref().err().is_some_and(|problem| problem.code == ProblemCode::KeyReused)
+}
+
+/// Whether the log of a model that a request is about knows its key.
+async fn is_known(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<bool, Problem> {
+    let models = match &order.target {
+        ErasureTarget::Model(name) => vec![state.models.find(name)?],
+        ErasureTarget::AllModels => state.models.all(),
+    };
+    let id = order.id.clone();
+    let found = state.settings.work.run(move || erasures::look_up(&models, &id)).await;
+    Ok(!found.map_err(stopped)?.is_empty())
+}
+
+/// How many rows a request would erase. Rows that are gone count for nothing: the request may be one that was done before, and
+/// whoever does it finds its first answer. A model that cannot say how many stops the request.
+async fn rows_at_stake(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<usize, Problem> {
+    let is_gone =
+        |problem: &Problem| matches!(problem.code, ProblemCode::RowNotFound | ProblemCode::AlreadyForgotten);
+    let answers = match preview(state, order).await {
+        Err(problem) if is_gone(&problem) => return Ok(0),
+        answers => answers?,
+    };
+    let mut rows = 0;
+    for found in answers {
+        let is_passing = found.is_passing();
+        match found.answer {
+            Ok(report) => rows += report.forgotten,
+            Err(problem) if is_passing => return Err(problem),
+            Err(_) => {}
+        }
+    }
+    Ok(rows)
 }
 
 fn order(

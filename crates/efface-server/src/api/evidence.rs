@@ -111,7 +111,7 @@ pub(super) async fn pack(
 ) -> Result<Response, Problem> {
     let (model, bundle) = find_bundle(&state, &caller, id).await?;
     let number = bundle.signed.receipt.sequence;
-    let made = tokio::task::spawn_blocking(move || {
+    let made = state.settings.work.run(move || {
         let query = ReceiptQuery::Receipt(number.to_string());
         model.ask(|engine| EvidencePack::gather(engine, &query)?.zip())
     });
@@ -144,7 +144,7 @@ pub(super) async fn audit(
 ) -> Result<Json<AuditOnRecord>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
     let model = state.models.find(&name)?;
-    let found = tokio::task::spawn_blocking(move || model.newest_audit()).await.map_err(stopped)??;
+    let found = state.settings.work.run(move || model.newest_audit()).await.map_err(stopped)??;
     let Some(receipt) = found else {
         let detail = "no audit of this model is on record; `efface audit` can put one there";
         return Err(Problem::new(ProblemCode::NotFound, detail));

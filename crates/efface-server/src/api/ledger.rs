@@ -16,6 +16,7 @@ use crate::access::{Caller, Scope};
 use crate::app::ServiceState;
 use crate::problem::{Problem, ProblemCode, ProblemDetails};
 use crate::registry::ServedModel;
+use crate::work::WorkLost;
 
 /// The media type of a receipt with its proofs.
 const COSE: &str = "application/cose";
@@ -115,7 +116,7 @@ pub(super) async fn receipts(
     }
     let from = place(query.from)?;
     let name = model.name().to_owned();
-    let (size, receipts) = blocking(model, move |engine| {
+    let (size, receipts) = blocking(&state, model, move |engine| {
         let mut receipts = Vec::new();
         let size = engine.receipts_between(from..from.saturating_add(limit), &mut |signed, _| {
             receipts.push(signed.receipt.clone());
@@ -170,7 +171,7 @@ pub(super) async fn find_bundle(
     }
     let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
     let found =
-        tokio::task::spawn_blocking(move || -> Result<Option<(Arc<ServedModel>, ReceiptBundle)>, Error> {
+        state.settings.work.run(move || -> Result<Option<(Arc<ServedModel>, ReceiptBundle)>, Error> {
             for model in seen {
                 match model.ask(|engine| engine.bundle(&id)) {
                     Ok(bundle) => return Ok(Some((model, bundle))),
@@ -196,7 +197,7 @@ pub(super) async fn checkpoint(
 ) -> Result<String, Problem> {
     let Query(query) = query.map_err(bad_query)?;
     let model = log_of(&state, &caller, query.model.as_deref())?;
-    blocking(model, Engine::checkpoint).await
+    blocking(&state, model, Engine::checkpoint).await
 }
 
 /// Gives the public keys of a log.
@@ -213,7 +214,7 @@ pub(super) async fn keys(
     let Query(query) = query.map_err(bad_query)?;
     let model = log_of(&state, &caller, query.model.as_deref())?;
     let name = model.name().to_owned();
-    let keys = blocking(model, Engine::public_keys).await?;
+    let keys = blocking(&state, model, Engine::public_keys).await?;
     Ok(Json(KeyList { model: name, keys: keys.iter().map(|key| key.key.to_string()).collect() }))
 }
 
@@ -232,7 +233,7 @@ pub(super) async fn consistency(
     let model = log_of(&state, &caller, query.model.as_deref())?;
     let from = place(query.from)?;
     let (checkpoint, proof) =
-        blocking(model, move |engine| Ok((engine.checkpoint()?, engine.consistency(from)?))).await?;
+        blocking(&state, model, move |engine| Ok((engine.checkpoint()?, engine.consistency(from)?))).await?;
     Ok(Json(ConsistencyAnswer { checkpoint, proof }))
 }
 
@@ -286,14 +287,15 @@ fn log_of(state: &ServiceState, caller: &Caller, asked: Option<&str>) -> Result<
 
 /// Asks a model where blocking does no harm.
 pub(super) async fn blocking<T: Send + 'static>(
+    state: &ServiceState,
     model: Arc<ServedModel>,
     question: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Problem> {
-    let answer = tokio::task::spawn_blocking(move || model.ask(question)).await.map_err(stopped)?;
+    let answer = state.settings.work.run(move || model.ask(question)).await.map_err(stopped)?;
     answer.map_err(Problem::from)
 }
 
-pub(super) fn stopped(_: tokio::task::JoinError) -> Problem {
+pub(super) fn stopped(_: WorkLost) -> Problem {
     Problem::new(ProblemCode::Internal, "the thread that reads the log has stopped")
 }
 

@@ -115,7 +115,7 @@ pub(super) async fn list(
     caller.allow(Scope::Audit, None)?;
     let seen: Vec<_> = state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
     let look = move || seen.iter().map(|model| ModelOverview::of(model)).collect();
-    Ok(Json(ModelList { models: tokio::task::spawn_blocking(look).await.map_err(stopped)? }))
+    Ok(Json(ModelList { models: state.settings.work.run(look).await.map_err(stopped)? }))
 }
 
 /// Shows a model.
@@ -132,5 +132,5 @@ pub(super) async fn show(
 ) -> Result<Json<ModelOverview>, Problem> {
     caller.allow(Scope::Audit, Some(&name))?;
     let model = state.models.find(&name)?;
-    Ok(Json(tokio::task::spawn_blocking(move || ModelOverview::of(&model)).await.map_err(stopped)?))
+    Ok(Json(state.settings.work.run(move || ModelOverview::of(&model)).await.map_err(stopped)?))
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::erasures::accept;
+use super::erasures::{accept, open_state};
 use super::path::NameInPath;
 use super::time::parse_time;
 use crate::access::{Caller, Scope};
@@ -227,13 +227,14 @@ pub(super) async fn show(
     let mut answer = SubjectAnswer::about(&caller, id.clone());
     answer.expected_completion_time =
         time(state.settings.clock.milliseconds().saturating_add(millis(EXPECTED)));
-    answer.request_status = Some(match state.open.state(&id) {
+    answer.request_status = Some(match open_state(&state, &caller, &id) {
         Some(OpenState::AwaitingApproval { .. }) => "pending",
         Some(OpenState::Running) => "in_progress",
         None if service.is_cancelled(&id)? => "cancelled",
         None => {
-            let models = state.models.all();
-            let found = tokio::task::spawn_blocking(move || erasures::look_up(&models, &id)).await;
+            let models: Vec<_> =
+                state.models.all().into_iter().filter(|model| caller.sees(model.name())).collect();
+            let found = state.settings.work.run(move || erasures::look_up(&models, &id)).await;
             let stopped =
                 |_| Problem::new(ProblemCode::Internal, "the thread that reads the logs has stopped");
             let found = found.map_err(stopped)?;

@@ -77,7 +77,7 @@ pub(super) async fn create(
         score()
     } else {
         let stopped = |_| Problem::new(ProblemCode::Internal, "the thread that scores has stopped");
-        tokio::task::spawn_blocking(score).await.map_err(stopped)?
+        state.settings.work.run(score).await.map_err(stopped)?
     };
     let row =
         |row: efface_engine::Prediction| RowPrediction { id: row.id, scores: row.scores, label: row.label };

@@ -1,6 +1,7 @@
 //! Erasure requests between the door and the model: who must approve them, and how those that take long survive a crash.
 
 mod events;
+mod keys;
 mod order;
 
 use std::collections::HashMap;
@@ -11,8 +12,10 @@ use efface_engine::{ChangeReport, ReceiptQuery};
 use tokio::sync::oneshot;
 
 pub(crate) use events::ErasureEvent;
+pub(crate) use keys::KeyClaim;
 pub(crate) use order::{ErasureOrder, ErasureTarget, RowChoice};
 
+use self::keys::{KeysInUse, RequestIdentity};
 use crate::app::ServiceState;
 use crate::callbacks::CallbackDelivery;
 use crate::problem::{Problem, ProblemCode};
@@ -26,6 +29,15 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct ModelAnswer {
     pub(crate) model: String,
     pub(crate) answer: Result<ChangeReport, Problem>,
+}
+
+impl ModelAnswer {
+    /// Whether the model could not answer now, and may do so later.
+    pub(crate) fn is_passing(&self) -> bool {
+        let is_passing =
+            |problem: &Problem| problem.is_passing() || problem.code == ProblemCode::ModelUnusable;
+        self.answer.as_ref().err().is_some_and(is_passing)
+    }
 }
 
 /// Where a request stands that is not done yet.
@@ -44,11 +56,24 @@ pub(crate) enum OpenState {
 #[derive(Default)]
 pub(crate) struct OpenErasures {
     open: Mutex<HashMap<String, (OpenState, ErasureOrder)>>,
+    keys: KeysInUse,
+    /// Held by whoever lets a request wait for approval, approves it or takes it back: of an approval and a withdrawal that
+    /// come together, one is too late.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl OpenErasures {
     pub(crate) fn state(&self, id: &str) -> Option<OpenState> {
         self.lock().get(id).map(|(state, _)| state.clone())
+    }
+
+    /// Where a request stands, and which models it is about.
+    pub(crate) fn find(&self, id: &str) -> Option<(OpenState, ErasureTarget)> {
+        self.lock().get(id).map(|(state, order)| (state.clone(), order.target.clone()))
+    }
+
+    fn identity(&self, id: &str) -> Option<RequestIdentity> {
+        self.lock().get(id).map(|(_, order)| order.identity())
     }
 
     pub(crate) fn all(&self) -> Vec<(String, OpenState, ErasureTarget)> {
@@ -86,16 +111,29 @@ pub(crate) enum Submitted {
 pub(crate) async fn submit(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
+    key: KeyClaim,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
-    // What a second person approved, or somebody is to be told of, is written down from the beginning.
-    let is_written = order.needs_approval || !order.callbacks.is_empty();
+    // What somebody is to be told of is written down from the beginning.
+    let is_written = !order.callbacks.is_empty();
     if is_written {
         write_down(state, OpenState::Running, order.clone()).await?;
     }
+    run(state, order, key, is_written, patience).await
+}
+
+async fn run(
+    state: &Arc<ServiceState>,
+    order: ErasureOrder,
+    key: KeyClaim,
+    is_written: bool,
+    patience: Duration,
+) -> Result<Submitted, Problem> {
     let (tell, told) = oneshot::channel();
     let state = state.clone();
     tokio::spawn(async move {
+        // Until the request is done, its key is for no other.
+        let _key = key;
         let mut running = Box::pin(execute(&state, &order));
         let Ok(outcome) = tokio::time::timeout(patience, &mut running).await else {
             let written = write_down(&state, OpenState::Running, order.clone()).await;
@@ -127,6 +165,11 @@ pub(crate) async fn hold_for_approval(
     state: &Arc<ServiceState>,
     order: ErasureOrder,
 ) -> Result<Submitted, Problem> {
+    let _turn = state.open.turn.lock().await;
+    // The same request came twice at the same time: whoever was first has asked for it.
+    if let Some(open) = state.open.state(&order.id) {
+        return Ok(Submitted::Accepted(open));
+    }
     let waits = OpenState::AwaitingApproval { asked_by: order.asked_by.clone() };
     write_down(state, waits.clone(), order).await?;
     Ok(Submitted::Accepted(waits))
@@ -139,6 +182,7 @@ pub(crate) async fn approve(
     approver: &crate::access::Caller,
     patience: Duration,
 ) -> Result<Submitted, Problem> {
+    let turn = state.open.turn.lock().await;
     let found = state.open.lock().get(id).cloned();
     let Some((OpenState::AwaitingApproval { asked_by }, mut order)) = found else {
         return Err(Problem::new(ProblemCode::NotFound, "no erasure of that id waits for approval"));
@@ -148,11 +192,15 @@ pub(crate) async fn approve(
         return Err(Problem::new(ProblemCode::Forbidden, detail));
     }
     order.approved_by = Some(approver.id().to_owned());
-    submit(state, order, patience).await
+    let key = KeyClaim::new(state, &order)?;
+    write_down(state, OpenState::Running, order.clone()).await?;
+    drop(turn);
+    run(state, order, key, true, patience).await
 }
 
 /// Takes back a request that waits for approval.
 pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), Problem> {
+    let _turn = state.open.turn.lock().await;
     let found = state.open.lock().get(id).cloned();
     match found {
         Some((OpenState::AwaitingApproval { .. }, order)) => {
@@ -170,7 +218,7 @@ pub(crate) async fn withdraw(state: &Arc<ServiceState>, id: &str) -> Result<(), 
 /// Takes up the requests that a server before this one had accepted and not done.
 pub(crate) async fn resume(state: &Arc<ServiceState>) -> Result<usize, Problem> {
     let inbox = state.inbox.clone();
-    let orders = tokio::task::spawn_blocking(move || inbox.all()).await;
+    let orders = state.settings.work.run(move || inbox.all()).await;
     let orders = orders.map_err(lost)?.map_err(storage)?;
     let count = orders.len();
     for order in orders {
@@ -221,13 +269,13 @@ async fn finish(
 ) {
     loop {
         match &outcome {
-            Ok(answers) if !answers.iter().any(is_passing) => {
+            Ok(answers) if !answers.iter().any(ModelAnswer::is_passing) => {
                 let deliveries = ErasureEvent::Done(answers).deliveries(&order, &state.settings.clock);
                 return conclude_later(state, &order.id, deliveries).await;
             }
             // Models that are gone cannot answer; the request stays written down for the day they come back.
             Err(problem) if !problem.is_passing() => return,
-            _ => tokio::time::sleep(RETRY).await,
+            _ => state.settings.work.pause(RETRY).await,
         }
         outcome = execute(state, &order).await;
     }
@@ -245,9 +293,13 @@ async fn conclude(
     {
         let kept = deliveries.clone();
         let put = move || deliveries.into_iter().try_for_each(|delivery| desk.put(delivery));
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(put).await {
-            tracing::error!(%error, "callbacks cannot be written down");
-            return Err(kept);
+        match state.settings.work.run(put).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "callbacks cannot be written down");
+                return Err(kept);
+            }
+            Err(_) => return Err(kept),
         }
     }
     strike_out(state, id).await;
@@ -258,14 +310,7 @@ async fn conclude(
 async fn conclude_later(state: &Arc<ServiceState>, id: &str, mut deliveries: Vec<CallbackDelivery>) {
     while let Err(left) = conclude(state, id, deliveries).await {
         deliveries = left;
-        tokio::time::sleep(RETRY).await;
-    }
-}
-
-fn is_passing(answer: &ModelAnswer) -> bool {
-    match &answer.answer {
-        Ok(_) => false,
-        Err(problem) => problem.is_passing() || problem.code == ProblemCode::ModelUnusable,
+        state.settings.work.pause(RETRY).await;
     }
 }
 
@@ -303,7 +348,7 @@ async fn execute(state: &Arc<ServiceState>, order: &ErasureOrder) -> Result<Vec<
 async fn write_down(state: &Arc<ServiceState>, open: OpenState, order: ErasureOrder) -> Result<(), Problem> {
     let inbox = state.inbox.clone();
     let kept = order.clone();
-    let written = tokio::task::spawn_blocking(move || inbox.put(&kept.id, &kept)).await;
+    let written = state.settings.work.run(move || inbox.put(&kept.id, &kept)).await;
     written.map_err(lost)?.map_err(storage)?;
     state.open.put(open, order);
     Ok(())
@@ -312,7 +357,7 @@ async fn write_down(state: &Arc<ServiceState>, open: OpenState, order: ErasureOr
 async fn strike_out(state: &Arc<ServiceState>, id: &str) {
     let inbox = state.inbox.clone();
     let name = id.to_owned();
-    let removed = tokio::task::spawn_blocking(move || inbox.remove(&name)).await;
+    let removed = state.settings.work.run(move || inbox.remove(&name)).await;
     if let Ok(Err(error)) = removed {
         // It will be done again at the next start, without effect.
         tracing::warn!(%error, "a request that is done could not be removed from the inbox");

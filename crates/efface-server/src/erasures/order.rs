@@ -4,7 +4,9 @@ use efface::Method;
 use efface_engine::{ForgetRequest, RowSelection};
 use efface_receipt::Time;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::keys::RequestIdentity;
 use crate::callbacks::CallbackTarget;
 use crate::problem::{Problem, ProblemCode};
 use crate::registry::ServedModel;
@@ -48,6 +50,22 @@ pub(crate) struct ErasureOrder {
 }
 
 impl ErasureOrder {
+    /// The hash of what makes two requests the same: what is asked, and not who asks or who is told. Ids are a set.
+    pub(super) fn identity(&self) -> RequestIdentity {
+        let names = match &self.rows {
+            RowChoice::Rows(ids) => {
+                let mut ids: Vec<&str> = ids.iter().map(|id| id.trim()).collect();
+                ids.sort_unstable();
+                ("rows", ids)
+            }
+            RowChoice::Subject(person) => ("subject", vec![person.trim()]),
+            RowChoice::Subjects(people) => ("subjects", people.iter().map(|person| person.trim()).collect()),
+        };
+        let asked = serde_json::to_vec(&(&self.target, names, &self.method, self.allow_missing));
+        // These types have a form in JSON; without one no two requests would be the same but those without.
+        Sha256::digest(asked.unwrap_or_default()).into()
+    }
+
     /// The requests as the engine of a model takes them: one, or one for each person.
     pub(crate) fn requests_for(&self, model: &ServedModel) -> Result<Vec<ForgetRequest>, Problem> {
         let values = match &self.rows {
@@ -76,7 +94,7 @@ impl ErasureOrder {
     }
 }
 
-/// What the log calls a part of a request: the first has its name, the others a number behind it.
+/// What the log calls a part of a request: the first has its name, the others a number behind it, after a sign that no key has.
 pub(crate) fn part_name(id: &str, at: usize) -> String {
-    if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) }
+    if at == 0 { id.to_owned() } else { format!("{id}/{}", at + 1) }
 }

@@ -1,5 +1,6 @@
 //! The models of a folder: found, opened, kept up to date.
 
+mod queue;
 mod served_model;
 mod worker;
 
@@ -14,6 +15,7 @@ pub(crate) use worker::ChangeOrder;
 
 use crate::metrics::ServiceMetrics;
 use crate::problem::{Problem, ProblemCode};
+use crate::work::WorkPlace;
 
 /// How the files of models end.
 const EXTENSION: &str = "efface";
@@ -23,12 +25,18 @@ pub(crate) struct ModelRegistry {
     folder: PathBuf,
     access: KeyAccess,
     metrics: Arc<ServiceMetrics>,
+    work: WorkPlace,
     models: RwLock<BTreeMap<String, Arc<ServedModel>>>,
 }
 
 impl ModelRegistry {
-    pub(crate) fn new(folder: &Path, access: KeyAccess, metrics: Arc<ServiceMetrics>) -> Self {
-        Self { folder: folder.to_owned(), access, metrics, models: RwLock::default() }
+    pub(crate) fn new(
+        folder: &Path,
+        access: KeyAccess,
+        metrics: Arc<ServiceMetrics>,
+        work: WorkPlace,
+    ) -> Self {
+        Self { folder: folder.to_owned(), access, metrics, work, models: RwLock::default() }
     }
 
     /// Brings the list up to date with the folder: new files are opened, files that are gone are let go, files that another
@@ -53,7 +61,7 @@ impl ModelRegistry {
                         faults.push((name, error));
                     }
                 }
-                None => match ServedModel::open(&name, &path, &self.access, &self.metrics) {
+                None => match ServedModel::open(&name, &path, &self.access, &self.metrics, self.work) {
                     Ok(model) => {
                         tracing::info!(model = name, "serving");
                         kept.insert(name, Arc::new(model));

@@ -1,21 +1,18 @@
 //! One model: a thread that changes it, a reader for questions, and the scorer that predictions share.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use efface_engine::{Engine, KeyAccess, ModelSummary, Scorer};
 use efface_evidence::latest_audit;
 use efface_receipt::Receipt;
 
+use super::queue::ChangeQueue;
 use super::worker::{ChangeOrder, ChangeWorker};
 use crate::metrics::ServiceMetrics;
-use crate::problem::{Problem, ProblemCode};
-
-/// Changes that may wait for one model. Beyond them the server says that it is overloaded, so that memory stays bounded.
-const MOST_WAITING: usize = 8192;
+use crate::problem::Problem;
+use crate::work::WorkPlace;
 
 /// A model that is served.
 pub(crate) struct ServedModel {
@@ -24,8 +21,7 @@ pub(crate) struct ServedModel {
     current: Arc<CurrentModel>,
     reader: Mutex<Engine>,
     audit: Mutex<SeenAudits>,
-    orders: Mutex<Option<SyncSender<ChangeOrder>>>,
-    worker: Mutex<Option<JoinHandle<()>>>,
+    changes: ChangeQueue,
 }
 
 /// How far the log was searched for audits, and the newest one there.
@@ -108,6 +104,7 @@ impl ServedModel {
         path: &Path,
         access: &KeyAccess,
         metrics: &Arc<ServiceMetrics>,
+        work: WorkPlace,
     ) -> Result<Self, efface_engine::Error> {
         let mut engine = Engine::open(path)?;
         engine.set_key_access(access.clone());
@@ -115,7 +112,6 @@ impl ServedModel {
         // Requests are found by a commitment to their names, whose key lies with the signing key.
         reader.set_key_access(access.clone());
         let current = Arc::new(CurrentModel::load(&engine, path)?);
-        let (orders, waiting) = sync_channel(MOST_WAITING);
         let worker = ChangeWorker {
             name: name.to_owned(),
             path: path.to_owned(),
@@ -123,17 +119,14 @@ impl ServedModel {
             current: current.clone(),
             metrics: metrics.clone(),
         };
-        let thread = std::thread::Builder::new().name(format!("model {name}"));
-        let thread = thread.spawn(move || worker.run(&waiting));
-        let worker = thread.map_err(|cause| efface_engine::Error::io(path, cause))?;
+        let changes = ChangeQueue::start(worker, work);
         Ok(Self {
             name: name.to_owned(),
             path: path.to_owned(),
             current,
             reader: Mutex::new(reader),
             audit: Mutex::default(),
-            orders: Mutex::new(Some(orders)),
-            worker: Mutex::new(Some(worker)),
+            changes: changes.map_err(|cause| efface_engine::Error::io(path, cause))?,
         })
     }
 
@@ -172,26 +165,16 @@ impl ServedModel {
         Ok(seen.newest.clone())
     }
 
-    /// Hands a change to the thread that makes them.
+    /// Hands a change to whoever makes them.
     pub(crate) fn order(&self, order: ChangeOrder) -> Result<(), Problem> {
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let stopped = || Problem::new(ProblemCode::Overloaded, "the server is stopping");
-        match orders.as_ref().ok_or_else(stopped)?.try_send(order) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => {
-                Err(Problem::new(ProblemCode::Overloaded, "too many changes of this model are waiting"))
-            }
-            Err(TrySendError::Disconnected(_)) => Err(stopped()),
-        }
+        self.changes.order(order)
     }
 
     /// Whether the thread that changes the model still runs, and the file of its name is the one that is open. A new fit
     /// puts another file in its place.
     pub(crate) fn is_working(&self) -> bool {
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.current.stamp.lock().unwrap_or_else(PoisonError::into_inner).identity;
-        worker.as_ref().is_some_and(|worker| !worker.is_finished())
-            && FileStamp::of(&self.path).identity == known
+        self.changes.is_working() && FileStamp::of(&self.path).identity == known
     }
 
     /// Reads the model again if another process has changed the file.
@@ -205,9 +188,7 @@ impl ServedModel {
 
     /// Waits until all changes that were handed over are done.
     pub(crate) fn close(&self) {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if worker.is_some_and(|worker| worker.join().is_err()) {
+        if !self.changes.close() {
             tracing::error!(model = self.name, "the thread of the model panicked");
         }
     }

@@ -57,41 +57,20 @@ impl ChangeWorker {
                 None => orders.recv_timeout(SETTLE_EVERY),
             };
             match order {
-                Ok(ChangeOrder::Erase(request, answer)) => {
-                    let mut requests = vec![*request];
-                    let mut answers = vec![answer];
-                    while requests.len() < LARGEST_GROUP {
-                        match orders.recv_timeout(gathering.saturating_duration_since(Instant::now())) {
-                            Ok(ChangeOrder::Erase(request, answer)) => {
-                                requests.push(*request);
-                                answers.push(answer);
-                            }
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
-                    let started = Instant::now();
-                    self.erase(&requests, answers);
+                Ok(order) => {
+                    let mut gathered = 0;
+                    let mut last = Instant::now();
+                    next = self.change(order, &mut || {
+                        let more = orders.recv_timeout(gathering.saturating_duration_since(Instant::now()));
+                        gathered += usize::from(more.is_ok());
+                        last = Instant::now();
+                        more.ok()
+                    });
                     gathering = Instant::now();
                     // Whoever is alone does not wait for company.
-                    if requests.len() > 1 {
-                        gathering += started.elapsed() / GATHERING_PART;
+                    if gathered > 0 {
+                        gathering += last.elapsed() / GATHERING_PART;
                     }
-                }
-                Ok(ChangeOrder::Preview(request, answer)) => {
-                    let report = self.engine.forget(&*request, &ForgetOptions::dry_run());
-                    send(answer, report);
-                }
-                Ok(ChangeOrder::Learn(rows, answer)) => {
-                    let report = self.engine.learn(rows, &Silent);
-                    self.finish(vec![(answer, report)]);
-                }
-                Ok(ChangeOrder::Amend(rows, answer)) => {
-                    let report = self.engine.amend(rows, &Silent);
-                    self.finish(vec![(answer, report)]);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Err(error) = self.engine.settle_if_due() {
@@ -101,6 +80,48 @@ impl ChangeWorker {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    /// Makes a change. Erasures that `more` gives join it; an order of another kind is handed back.
+    pub(super) fn change(
+        &mut self,
+        order: ChangeOrder,
+        more: &mut dyn FnMut() -> Option<ChangeOrder>,
+    ) -> Option<ChangeOrder> {
+        match order {
+            ChangeOrder::Erase(request, answer) => {
+                let mut requests = vec![*request];
+                let mut answers = vec![answer];
+                let mut other = None;
+                while requests.len() < LARGEST_GROUP {
+                    match more() {
+                        Some(ChangeOrder::Erase(request, answer)) => {
+                            requests.push(*request);
+                            answers.push(answer);
+                        }
+                        end => {
+                            other = end;
+                            break;
+                        }
+                    }
+                }
+                self.erase(&requests, answers);
+                return other;
+            }
+            ChangeOrder::Preview(request, answer) => {
+                let report = self.engine.forget(&*request, &ForgetOptions::dry_run());
+                send(answer, report);
+            }
+            ChangeOrder::Learn(rows, answer) => {
+                let report = self.engine.learn(rows, &Silent);
+                self.finish(vec![(answer, report)]);
+            }
+            ChangeOrder::Amend(rows, answer) => {
+                let report = self.engine.amend(rows, &Silent);
+                self.finish(vec![(answer, report)]);
+            }
+        }
+        None
     }
 
     fn erase(&mut self, requests: &Vec<ForgetRequest>, answers: Vec<ChangeAnswer>) {

@@ -152,8 +152,9 @@ impl<'a> OpenedChange<'a> {
     /// When the row of an id was forgotten, if it was.
     pub(crate) fn forgotten_at(&self, id: &str) -> Result<Option<String>> {
         let name = SuppressedName::id(self.names()?, id);
-        self.store()
-            .with(|connection| SuppressionList::open(connection, &self.manifest.ledger, 1)?.since(&name))
+        self.store().with(|connection| {
+            SuppressionList::look_up(connection, &self.manifest.ledger, [&name])?.since(&name)
+        })
     }
 
     /// The secret of the commitments to names, which lies beside the model.

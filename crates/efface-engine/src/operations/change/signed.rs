@@ -7,7 +7,7 @@ use super::opened::OpenedChange;
 use super::report::receipt_place;
 use crate::error::{Error, Result};
 use crate::ledger::requests::{self, AnsweredRequest};
-use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog, checkpoint, newest};
+use crate::ledger::{ModelTransition, ReceiptDraft, ReceiptLog, TrustedTree, checkpoint, newest};
 use crate::operations::report::ReceiptPlace;
 
 /// A change that is written and signed. It is undone unless it is committed.
@@ -45,10 +45,14 @@ impl<'a> SignedChange<'a> {
     }
 
     /// Keeps the answers to named requests, each under the commitment to its name.
-    pub(crate) fn record_answers(&mut self, answers: &[(Hash, AnsweredRequest)]) -> Result<()> {
+    pub(crate) fn record_answers(
+        &mut self,
+        answers: &[(Hash, AnsweredRequest)],
+        known: TrustedTree,
+    ) -> Result<()> {
         let store = self.opened.store();
         let ledger = &mut self.opened.manifest.ledger;
-        store.with(|connection| requests::record(connection, ledger, answers))
+        store.with(|connection| requests::record(connection, ledger, answers, known))
     }
 
     /// Another key signs the head of the log from here on. The last receipt says so.
@@ -70,12 +74,15 @@ impl<'a> SignedChange<'a> {
         })?;
         #[cfg(test)]
         super::tests::interrupt(self.opened.store())?;
-        let OpenedChange { model, transaction, manifest, .. } = self.opened;
+        let OpenedChange { model, transaction, manifest, encoder, .. } = self.opened;
         let held = transaction.commit()?;
         newest::keep(model.store.path(), &note);
         match self.new_model {
             Some(new) => model.remember(manifest.ledger.root, new),
             None => model.move_root(&self.old_root, manifest.ledger.root),
+        }
+        if let (Some(_), Some(encoder)) = (&manifest.waiting, encoder) {
+            model.keep_encoder(manifest.ledger.root, encoder);
         }
         // The receipts say that bytes are gone. Where rows still wait, the settle that scrubs them does this for all.
         if manifest.waiting.is_none() {

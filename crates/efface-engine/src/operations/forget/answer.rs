@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::ForgetPlan;
 use crate::codec::pack;
 use crate::error::Result;
+use crate::ledger::TrustedTree;
 use crate::ledger::requests::AnsweredRequest;
 use crate::operations::change::{OpenedChange, SignedChange, change_report, receipt_place};
 use crate::operations::report::{ChangeReport, ReceiptPlace};
@@ -82,6 +83,7 @@ pub(super) fn record(
     change: &mut SignedChange<'_>,
     plans: &[ForgetPlan],
     kept: &mut [KeptAnswer],
+    answered: TrustedTree,
 ) -> Result<()> {
     let mut answers = Vec::new();
     for ((plan, answer), signed) in plans.iter().zip(kept).zip(change.receipts()) {
@@ -94,7 +96,7 @@ pub(super) fn record(
         };
         answers.push((name.commitment, answered));
     }
-    change.record_answers(&answers)
+    change.record_answers(&answers, answered)
 }
 
 /// The first answer again.

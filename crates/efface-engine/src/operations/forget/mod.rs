@@ -7,6 +7,8 @@ mod method;
 mod plan;
 mod sort;
 
+use std::cell::Cell;
+
 use efface::{Model, Outcome, RowId};
 use efface_receipt::{ReceiptSigner, RequestKind, RequestOutcome};
 
@@ -20,7 +22,7 @@ use super::parameters;
 use super::report::ChangeReport;
 use super::request::{ForgetOptions, ForgetRequest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ledger::{ReceiptDraft, copies};
+use crate::ledger::{ReceiptDraft, TrustedTree, copies};
 use crate::progress::{Progress, Silent};
 
 pub(crate) use self::method::without;
@@ -69,10 +71,11 @@ fn forget_together(
     let named: usize = requests.iter().map(ForgetRequest::named_rows).sum();
     let progress: &dyn Progress = if named < BULK { &Silent } else { options.progress };
     progress.start("looking rows up", None);
-    let SortedRequests { plans, mut answers, twins } = sort::sort_out(&change, requests)?;
+    let SortedRequests { plans, mut answers, twins, answered } = sort::sort_out(&change, requests)?;
     let gone: Vec<RowId> = plans.iter().flat_map(|plan| &plan.rows).copied().collect();
     let progress: &dyn Progress = if gone.len() < BULK { &Silent } else { options.progress };
-    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref(), progress };
+    let answered = Cell::new(answered);
+    let group = RequestGroup { requests, plans: &plans, signer: signer.as_deref(), progress, answered };
     let reports = if plans.is_empty() {
         Vec::new()
     } else if gone.is_empty() {
@@ -106,6 +109,8 @@ struct RequestGroup<'a> {
     /// None in a dry run, which writes nothing.
     signer: Option<&'a dyn ReceiptSigner>,
     progress: &'a dyn Progress,
+    /// What is known of the table that the answers are entered in.
+    answered: Cell<TrustedTree>,
 }
 
 /// Rows of a request from which on it tells how far it is. Fewer are gone before anybody could read it.
@@ -183,7 +188,7 @@ impl RequestGroup<'_> {
             answer.withdrawn = applied.withdrawn;
         }
         let mut signed = applied.sign(signer, drafts)?;
-        answer::record(&mut signed, self.plans, &mut kept)?;
+        answer::record(&mut signed, self.plans, &mut kept, self.answered.take())?;
         let receipts = signed.commit()?;
         Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
     }
@@ -231,7 +236,7 @@ impl RequestGroup<'_> {
         };
         let unchanged = change.unchanged();
         let mut signed = change.sign(signer, &unchanged, drafts)?;
-        answer::record(&mut signed, self.plans, &mut kept)?;
+        answer::record(&mut signed, self.plans, &mut kept, self.answered.take())?;
         let receipts = signed.commit()?;
         Ok(answer::reports(kept, &receipts, started.elapsed().as_secs_f64(), false))
     }

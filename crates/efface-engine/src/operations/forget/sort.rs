@@ -9,7 +9,7 @@ use super::answer::replay;
 use super::identity::{check_name, identity};
 use super::plan::{ForgetPlan, RequestName, SubjectName, look_up, resolve};
 use crate::error::{Error, Result};
-use crate::ledger::requests;
+use crate::ledger::{TrustedTree, requests};
 use crate::operations::change::OpenedChange;
 use crate::operations::report::ChangeReport;
 use crate::operations::request::{ForgetRequest, RowSelection};
@@ -23,36 +23,40 @@ pub(super) struct SortedRequests {
     pub(super) answers: Vec<Option<Result<ChangeReport>>>,
     /// Requests that came twice in one group: the place of the second, and that of the first.
     pub(super) twins: Vec<(usize, usize)>,
+    /// What is known of the table of requests that were answered.
+    pub(super) answered: TrustedTree,
 }
 
 /// Sorts out which requests are new, and which rows they are about. Those that need no work are answered here.
 pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) -> Result<SortedRequests> {
     let found = look_up(change, requests)?;
+    let names = requests.iter().map(|request| name_of(change, request)).collect::<Result<Vec<_>>>()?;
+    let commitments: Vec<Hash> =
+        names.iter().flatten().flatten().map(|name: &RequestName| name.commitment).collect();
+    let mut trusted = TrustedTree::default();
+    let known = change
+        .store()
+        .with(|connection| requests::find(connection, &change.manifest.ledger, &commitments, &mut trusted))?;
+    let mut known = known.into_iter();
     let mut named: HashMap<Hash, (usize, Hash)> = HashMap::new();
     let mut taken: HashSet<RowId> = HashSet::new();
     let mut sorted = SortedRequests {
         plans: Vec::new(),
         answers: requests.iter().map(|_| None).collect(),
         twins: Vec::new(),
+        answered: trusted,
     };
-    for (at, request) in requests.iter().enumerate() {
-        let mut name = None;
-        if let Some(id) = &request.id {
-            let id = match check_name(id) {
-                Ok(id) => id,
-                Err(error) => {
-                    sorted.answers[at] = Some(Err(error));
-                    continue;
-                }
-            };
-            let names = change.names()?;
-            let commitment = names.commit(CommitmentLabel::Request, id.as_bytes());
-            let body = names.commit(CommitmentLabel::Request, &identity(request)?);
+    for ((at, request), name) in requests.iter().enumerate().zip(names) {
+        let name = match name {
+            Ok(name) => name,
+            Err(error) => {
+                sorted.answers[at] = Some(Err(error));
+                continue;
+            }
+        };
+        if let Some(RequestName { commitment, body }) = name {
             let reused = || Error::RequestReused { id: request.id.clone().unwrap_or_default() };
-            let known = change
-                .store()
-                .with(|connection| requests::find(connection, &change.manifest.ledger, &commitment))?;
-            if let Some(known) = known {
+            if let Some(known) = known.next().flatten() {
                 let answer = if known.body == body { replay(change, &known) } else { Err(reused()) };
                 sorted.answers[at] = Some(answer);
                 continue;
@@ -66,7 +70,6 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
                 continue;
             }
             named.insert(commitment, (at, body));
-            name = Some(RequestName { commitment, body });
         }
         match resolve(change, request, &found, &taken) {
             Ok((rows, missing)) => {
@@ -88,4 +91,17 @@ pub(super) fn sort_out(change: &OpenedChange<'_>, requests: &[ForgetRequest]) ->
     }
     sorted.plans.sort_by_key(|plan| plan.rows.is_empty());
     Ok(sorted)
+}
+
+/// The name of a request as the file keeps it, None for one without; inside, why the name cannot be used.
+fn name_of(change: &OpenedChange<'_>, request: &ForgetRequest) -> Result<Result<Option<RequestName>>> {
+    let Some(id) = &request.id else { return Ok(Ok(None)) };
+    let id = match check_name(id) {
+        Ok(id) => id,
+        Err(error) => return Ok(Err(error)),
+    };
+    let names = change.names()?;
+    let commitment = names.commit(CommitmentLabel::Request, id.as_bytes());
+    let body = names.commit(CommitmentLabel::Request, &identity(request)?);
+    Ok(Ok(Some(RequestName { commitment, body })))
 }
