@@ -218,6 +218,18 @@ class Statistics:
         again._core = read
         return again
 
+    @classmethod
+    def from_bytes(cls, data: bytes, *, key: bytes | None = None, n_jobs: int | None = None) -> Statistics:
+        """Statistics from their bytes alone, such as an aggregate function of DataFusion gives. They merge and make models; to add or
+        remove rows of frames with ids or weights, use `restored` of statistics that know those columns."""
+        read = _core.Statistics.from_bytes(data, key, _threads(n_jobs))
+        target = read.targets[0] if len(read.targets) == 1 else read.targets
+        made = cls(read.features, target, n_jobs=n_jobs)
+        made.reproducible = read.is_exact
+        made.key = key
+        made._core = read
+        return made
+
     def training_set(self) -> str | None:
         """The root of the tree over the commitments to all rows; None without ids."""
         return self._sums.training_set()

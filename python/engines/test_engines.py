@@ -98,7 +98,13 @@ def on_daft(folder: Path, spec: Statistics) -> Statistics:
     return engines.daft(daft.read_parquet(f"{folder}/*.parquet"), spec)
 
 
-ENGINES = [on_arrow, on_polars, on_duckdb, on_sail, on_ray, on_dask, on_daft]
+def on_datafusion(folder: Path, spec: Statistics) -> Statistics:
+    import datafusion
+
+    return engines.datafusion(datafusion.SessionContext().read_parquet(str(folder)), spec)
+
+
+ENGINES = [on_arrow, on_polars, on_duckdb, on_sail, on_ray, on_dask, on_daft, on_datafusion]
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +128,72 @@ def test_every_engine_gives_the_sums_of_one_process(run, reproducible, folder, t
     else:
         coef, expected = found.ridge().coef_, wanted.ridge().coef_
         assert np.linalg.norm(coef - expected) <= 1e-12 * np.linalg.norm(expected)
+
+
+def fitting_session(folder: Path, spec: Statistics):
+    """A session in which `efface_fit` sums the columns of a specification, and `rows` are the rows."""
+    import datafusion
+    import efface_datafusion
+
+    session = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(3))
+    session.register_udaf(datafusion.udaf(efface_datafusion.Fit(bytes(spec))))
+    session.register_parquet("rows", str(folder))
+    return session
+
+
+def queried(session, query: str) -> list[bytes]:
+    return [value for batch in session.sql(query).collect() for value in batch.column(0).to_pylist()]
+
+
+ALL_COLUMNS = ", ".join(["y", *FEATURES])
+
+
+@pytest.mark.parametrize("reproducible", [True, False])
+def test_a_query_of_datafusion_gives_the_sums_of_one_process(reproducible, folder) -> None:
+    table = make_table()
+    ranges = Statistics(FEATURES, "y").ranges_of(table) if reproducible else None
+    spec = Statistics(FEATURES, "y", reproducible=reproducible, ranges=ranges)
+    wanted = spec.empty().update(table)
+    [found] = queried(fitting_session(folder, spec), f"SELECT efface_fit({ALL_COLUMNS}) FROM rows")
+    sums = Statistics.from_bytes(found)
+    assert (sums.rows, sums.features, sums.targets, sums.reproducible) == (ROWS, FEATURES, ["y"], reproducible)
+    if reproducible:
+        assert found == bytes(wanted)
+    coef, expected = sums.ridge().coef_, wanted.ridge().coef_
+    assert np.linalg.norm(coef - expected) <= 1e-12 * np.linalg.norm(expected)
+    # Groups and conditions are the engine's own business.
+    session = fitting_session(folder, spec)
+    groups = queried(session, f"SELECT efface_fit({ALL_COLUMNS}) FROM rows GROUP BY x0 > 50")
+    assert len(groups) == 2
+    assert spec.merged(groups).rows == ROWS
+    [none] = queried(session, f"SELECT efface_fit({ALL_COLUMNS}) FROM rows WHERE y IS NULL")
+    assert Statistics.from_bytes(none).rows == 0
+
+
+def test_a_query_that_cannot_be_summed_is_an_error(folder, tmp_path) -> None:
+    import efface_datafusion
+
+    spec = Statistics(FEATURES, "y")
+    session = fitting_session(folder, spec)
+    for query, says in [
+        ("SELECT efface_fit(y, x0) FROM rows", "efface_fit"),
+        (f"SELECT efface_fit(DISTINCT {ALL_COLUMNS}) FROM rows", "DISTINCT"),
+        (f"SELECT efface_fit({ALL_COLUMNS.replace('x3', 'nullif(x3, x3)')}) FROM rows", "missing values"),
+        (f"SELECT efface_fit({ALL_COLUMNS.replace('x3', 'x3 / 0.0')}) FROM rows", "x3"),
+    ]:
+        with pytest.raises(Exception, match=says):
+            queried(session, query)
+    narrow = Statistics(FEATURES, "y", reproducible=True, ranges={name: (0.0, 1.0) for name in [*FEATURES, "y"]})
+    with pytest.raises(Exception, match="wide enough"):
+        queried(fitting_session(folder, narrow), f"SELECT efface_fit({ALL_COLUMNS}) FROM rows")
+    for bad, says in [
+        (b"", "end early"),
+        (bytes(spec)[:-1] + b"x", "checksum"),
+        (bytes(make_spec()), "row_id"),
+        (bytes(spec.empty().update(make_table(10))), "rows already"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            efface_datafusion.Fit(bad)
 
 
 def test_a_file_with_another_schema_is_an_error(folder, tmp_path) -> None:

@@ -96,6 +96,18 @@ def test_it_travels(table):
         Statistics(["a"], "y").restored(bytes(spec()))
 
 
+def test_bytes_alone_tell_what_was_summed(table):
+    for options in ({}, {"reproducible": True, "ranges": spec().ranges_of(table)}):
+        whole = spec(**options).update(table)
+        again = Statistics.from_bytes(bytes(whole))
+        assert (again.features, again.targets, again.rows) == (whole.features, whole.targets, whole.rows)
+        assert (again.reproducible, bytes(again)) == (whole.reproducible, bytes(whole))
+        assert again.ridge().coef_.tolist() == whole.ridge().coef_.tolist()
+        assert again.training_set() == whole.training_set()
+    with pytest.raises(efface.BadModelError):
+        Statistics.from_bytes(b"")
+
+
 def test_bad_input_says_what_to_do(table):
     with pytest.raises(ValueError, match=r"no columns \['z'\]"):
         Statistics(["a", "z"], "y").update(table)

@@ -30,7 +30,7 @@ cargo xtask <command>
   test [--fast]  format, lints, tidy, every test and doctest: all that CI runs, with a table of times
                  --fast: format, tidy, lints and unit tests only, for the inner loop
   python         the part of it that is about the Python package: wheel, tests, doctests, types
-  engines [bench]  installs Sail, Ray, Dask, Daft, Polars and DuckDB, and runs the sums on each; bench [ROWS COLUMNS] times them
+  engines [bench]  installs Sail, Ray, Dask, Daft, Polars, DuckDB and DataFusion, and runs the sums on each; bench [ROWS COLUMNS [ENGINE ...]] times them
   tidy           the invariants of ARCHITECTURE.md that a text search can check
   crates         whether the crates meant for crates.io can be packed
   bench [part]   measured tables beside numpy, scikit-learn and the paper

@@ -8,9 +8,20 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::python::{ENGINES, Environment, PACKAGE};
 use crate::root;
 
-/// Builds the wheel and installs it. The tests take the profile of `cargo test`, whose dependencies are built already.
+/// Builds the package's wheel and installs it. The tests take the profile of `cargo test`, whose dependencies are built already.
 fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
     let python = environment.interpreter()?;
+    install_wheel(&python, "python", release)?;
+    Ok(python)
+}
+
+/// Builds the aggregate function of DataFusion and installs it. It is a workspace of its own, and always optimised: what is
+/// optimised in it is little.
+fn install_aggregate(python: &Path) -> Result<()> {
+    install_wheel(python, "python/datafusion", true)
+}
+
+fn install_wheel(python: &Path, folder: &str, release: bool) -> Result<()> {
     let wheels = root()?.join("target/wheels");
     // Wheels of other versions would be installed along.
     if wheels.exists() {
@@ -23,13 +34,12 @@ fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
     if release {
         args.push("--release");
     }
-    run(&python, &args, "python")?;
+    run(python, &args, folder)?;
     let wheel = std::fs::read_dir(&wheels)?.next().context("maturin left no wheel")??.path();
     let wheel = wheel.to_string_lossy();
     let args =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
-    run(&python, &[&args[..], &[&wheel]].concat(), "")?;
-    Ok(python)
+    run(python, &[&args[..], &[&wheel]].concat(), "")
 }
 
 /// The tests, the examples in docstrings, and the types of the example scripts.
@@ -55,10 +65,12 @@ pub(crate) fn engines(args: &[String]) -> Result<()> {
     match args.first().map(String::as_str) {
         None => {
             let python = install(&ENGINES, false)?;
+            install_aggregate(&python)?;
             run(&python, &["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/engines"], "")
         }
         Some("bench") => {
             let python = install(&ENGINES, true)?;
+            install_aggregate(&python)?;
             let mut line = vec!["python/engines/bench.py"];
             line.extend(args[1..].iter().map(String::as_str));
             run(&python, &line, "")

@@ -71,6 +71,7 @@ pub(crate) const ENGINES: Environment = Environment {
         "ray[data]==2.60.0",
         "dask[dataframe]==2026.8.0",
         "daft==0.7.26",
+        "datafusion==55.0.0",
     ],
 };
 

@@ -1,13 +1,19 @@
 //! The card as what efface's fits hand their rows to.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use efface::{DeviceFactor, GramEngine, GramSum};
+use efface_nn::onnx::OnnxBert;
+use efface_nn::{DeviceBert, DeviceNetwork, EncoderPlan, NetworkDevice, NetworkStart};
 
+use crate::bert::{CudaBert, WIDEST_HEAD};
 use crate::block_sum::BlockSum;
 use crate::card::Card;
 use crate::error::CudaError;
+use crate::kernels::{Kernels, NETWORK};
+use crate::network::CudaNetwork;
+use crate::probe;
 
 /// Up to this many columns the processor has a factor before the matrix would be on the card and back.
 const LEAST_FACTOR: usize = 2048;
@@ -18,6 +24,10 @@ pub struct CudaEngine {
     card: Card,
     /// Sums that were begun.
     begun: AtomicU64,
+    /// Networks and encoders that were taken over.
+    networks: AtomicU64,
+    /// The kernels of networks, once they were needed.
+    kernels: Mutex<Option<Arc<Kernels>>>,
     /// Why the processor did what the card was to do.
     remark: Mutex<Option<CudaError>>,
 }
@@ -29,7 +39,13 @@ impl CudaEngine {
     /// There is no card, no driver or no library, or one of another version.
     pub fn open() -> Result<Self, CudaError> {
         let card = Card::first()?;
-        let engine = Self { card, begun: AtomicU64::new(0), remark: Mutex::new(None) };
+        let engine = Self {
+            card,
+            begun: AtomicU64::new(0),
+            networks: AtomicU64::new(0),
+            kernels: Mutex::new(None),
+            remark: Mutex::new(None),
+        };
         engine.check_products()?;
         Ok(engine)
     }
@@ -44,9 +60,48 @@ impl CudaEngine {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// How many networks and encoders the card has taken over.
+    pub fn networks(&self) -> u64 {
+        self.networks.load(Ordering::Relaxed)
+    }
+
     /// Why the processor did what the card was asked to do, if it did.
     pub fn remark(&self) -> Option<CudaError> {
         self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// What could be taken over; else the reason is kept, and the processor does the work: nothing is lost yet.
+    fn taken<T>(&self, made: Result<T, CudaError>) -> Option<T> {
+        match made {
+            Ok(made) => {
+                self.networks.fetch_add(1, Ordering::Relaxed);
+                Some(made)
+            }
+            Err(reason) => {
+                *self.remark.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(reason);
+                None
+            }
+        }
+    }
+
+    fn network_kernels(&self) -> Result<Arc<Kernels>, CudaError> {
+        probe::check_compiler()?;
+        let mut kept = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(kernels) = &*kept {
+            return Ok(kernels.clone());
+        }
+        let kernels = Arc::new(Kernels::compile(&self.card.context, &NETWORK, &[])?);
+        *kept = Some(kernels.clone());
+        Ok(kernels)
+    }
+
+    fn take_bert(&self, bert: &OnnxBert<'_>, max_tokens: usize) -> Result<CudaBert, CudaError> {
+        probe::check_compiler()?;
+        let head = bert.hidden / bert.heads.max(1);
+        if head > WIDEST_HEAD {
+            return Err(CudaError::WideHeads(head));
+        }
+        CudaBert::new(&self.card, bert, max_tokens)
     }
 
     /// Products of whole numbers of 26 bits have 52: a card that splits doubles into shorter numbers gets them wrong.
@@ -91,5 +146,26 @@ impl GramEngine for CudaEngine {
         }
         card.download_lower(&matrix, columns)?;
         Ok(DeviceFactor::Factored)
+    }
+}
+
+impl NetworkDevice for CudaEngine {
+    fn name(&self) -> String {
+        format!("{} with {}", self.card.name(), probe::versions())
+    }
+
+    fn network(
+        &self,
+        plan: &EncoderPlan,
+        start: NetworkStart<'_>,
+    ) -> efface_nn::Result<Option<Box<dyn DeviceNetwork>>> {
+        let made =
+            self.network_kernels().and_then(|kernels| CudaNetwork::new(&self.card, kernels, plan, start));
+        Ok(self.taken(made).map(|network| Box::new(network) as Box<dyn DeviceNetwork>))
+    }
+
+    fn bert(&self, bert: &OnnxBert<'_>, max_tokens: usize) -> efface_nn::Result<Option<Box<dyn DeviceBert>>> {
+        let made = self.take_bert(bert, max_tokens);
+        Ok(self.taken(made).map(|bert| Box::new(bert) as Box<dyn DeviceBert>))
     }
 }

@@ -46,6 +46,17 @@ pub enum CudaError {
         /// MiB that are needed.
         needed: usize,
     },
+    /// The card has too little memory left for a network.
+    #[error("the card has {free} MiB of memory left, and the network with a minibatch needs {needed} MiB")]
+    NoNetworkRoom {
+        /// MiB that are left.
+        free: usize,
+        /// MiB that are needed.
+        needed: usize,
+    },
+    /// An encoder of another shape than the kernels are for.
+    #[error("attention heads of {0} numbers are wider than the card's kernels take (128)")]
+    WideHeads(usize),
     /// Products that have an exact result came out otherwise.
     #[error(
         "the card's products of doubles are not those of doubles; unset CUBLAS_EMULATE_DOUBLE_PRECISION if it is set"

@@ -19,11 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arena;
+mod bert;
 mod block_sum;
 mod card;
 mod engine;
 mod error;
+mod kernels;
+mod network;
 mod probe;
+mod products;
 mod totals;
 
 pub use block_sum::BlockSum;

@@ -36,6 +36,38 @@ pub(crate) fn check() -> Result<(), CudaError> {
     Ok(())
 }
 
+/// Checks that there is a compiler of kernels, which networks need and sums do not.
+///
+/// # Errors
+/// It is missing, or is of another version.
+pub(crate) fn check_compiler() -> Result<(), CudaError> {
+    const NEEDED: c_int = 13;
+    let name = "nvrtc";
+    let library = first_of(name).ok_or(CudaError::NoLibrary(name))?;
+    let [mut found, mut minor] = [0; 2];
+    // SAFETY: the function writes two numbers in every version, and needs nothing before it.
+    let status = unsafe {
+        let function =
+            library.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(b"nvrtcVersion\0");
+        function.map_err(|_| CudaError::NoLibrary(name))?(&mut found, &mut minor)
+    };
+    match (status, found) {
+        (0, NEEDED) => Ok(()),
+        (0, found) => Err(CudaError::LibraryVersion { name, found, needed: NEEDED }),
+        _ => Err(CudaError::NoLibrary(name)),
+    }
+}
+
+/// The versions of driver and cuBLAS, which decide in what order sums are made.
+pub(crate) fn versions() -> String {
+    let driver = first_of("cuda").and_then(|library| number_from(&library, b"cuDriverGetVersion\0"));
+    let blas = first_of("cublas").map(|library| {
+        [0, 1, 2].map(|part| property_from(&library, b"cublasGetProperty\0", part).unwrap_or(0))
+    });
+    let [major, minor, patch] = blas.unwrap_or_default();
+    format!("CUDA {}, cuBLAS {major}.{minor}.{patch}", version(driver.unwrap_or(0)))
+}
+
 fn version(number: c_int) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
@@ -60,13 +92,16 @@ fn number_from(library: &Library, function: &[u8]) -> Option<c_int> {
 
 /// The major version that a library says it has.
 fn major_from(library: &Library, function: &[u8]) -> Option<c_int> {
-    /// `MAJOR_VERSION` of `libraryPropertyType`.
-    const MAJOR_VERSION: c_int = 0;
+    property_from(library, function, 0)
+}
+
+/// A part of the version that a library says it has, as `libraryPropertyType` counts them: major, minor, patch.
+fn property_from(library: &Library, function: &[u8], part: c_int) -> Option<c_int> {
     let mut value = 0;
     // SAFETY: both functions take a property and a place for its value in every version, and need no handle.
     let status = unsafe {
         let function = library.get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(function).ok()?;
-        function(MAJOR_VERSION, &mut value)
+        function(part, &mut value)
     };
     (status == 0).then_some(value)
 }

@@ -77,7 +77,7 @@ pub use operations::backup::{BackupContent, BackupReport};
 pub use operations::fit::fit;
 pub use operations::folder::{FolderAnswer, FolderOptions, FolderOutcome, forget_in_folder};
 pub use operations::network::{
-    EncoderSettings, EpochReport, Pooling, Squash, TrainSettings, method_names, named_method,
+    EncoderSettings, EpochReport, NetworkDevice, Pooling, Squash, TrainSettings, method_names, named_method,
 };
 pub use operations::policy::{ExportNoise, PolicyChange, ReleasePolicy};
 pub use operations::receipts::ReceiptQuery;

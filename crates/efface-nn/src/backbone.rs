@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use efface::{Dense, Features, Model, NotCovered, RowStore, Rows};
 
+use crate::device::{NetworkDevice, NetworkStart};
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::plan::{EncoderPlan, LinearPlace, Pooling, Squash};
 use crate::pool::BufferPool;
 use crate::recipe::NetworkRecipe;
 use crate::texts::row_ids;
-use crate::train::in_chunks;
+use crate::train::{in_chunks, on_device};
 
 /// An encoder. Clones share its parameters.
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ impl Backbone {
             parameters: &self.parameters,
             frozen: self.embedding().table(),
         };
-        encode(weights, self.embedding(), texts)
+        encode(weights, self.embedding(), texts, None)
     }
 
     /// Encodes rows of word ids and keeps their ids, targets and weights: the head is fitted from these rows and forgets from
@@ -176,11 +177,12 @@ pub(crate) fn outputs(classes: usize) -> usize {
     if classes == 2 { 1 } else { classes }
 }
 
-/// The features of all rows, similar lengths together.
+/// The features of all rows, similar lengths together; made by a device, where one is given and has room.
 pub(crate) fn encode(
     weights: EncoderWeights<'_>,
     embedding: &Embedding,
     texts: &Features,
+    device: Option<&dyn NetworkDevice>,
 ) -> Result<Features> {
     let known = embedding.id_count();
     let ids: Vec<&[u32]> =
@@ -192,8 +194,20 @@ pub(crate) fn encode(
     let mut values = vec![0.0f32; d * ids.len()];
     let mut start = 0;
     let mut pool = BufferPool::default();
-    for chunk in in_chunks(&sorted) {
-        let rows = weights.features(chunk, &mut pool);
+    let chunks = in_chunks(&sorted);
+    let largest = |size: fn(&[&[u32]]) -> usize| chunks.iter().map(|chunk| size(chunk)).max().unwrap_or(1);
+    let start_there = NetworkStart {
+        parameters: weights.parameters,
+        moments: None,
+        frozen: weights.frozen,
+        largest: (largest(|chunk| chunk.len()), largest(|chunk| chunk.iter().map(|text| text.len()).sum())),
+    };
+    let mut there = device.map(|device| device.network(weights.plan, start_there)).transpose()?.flatten();
+    for chunk in chunks {
+        let rows = match &mut there {
+            Some(there) => on_device::features(there.as_mut(), d, chunk)?,
+            None => weights.features(chunk, &mut pool),
+        };
         for (&slot, row) in order[start..].iter().zip(rows.chunks_exact(d)) {
             values[slot * d..(slot + 1) * d].copy_from_slice(row);
         }

@@ -4,66 +4,16 @@
 //! between layers and the head's input are dropped out while training, a text's own features for the whole of its length, which
 //! is what recurrent layers bear best (Gal and Ghahramani 2016).
 
-use efface::random::{SeededRng, seeded};
 use faer::Accum;
-use rand::Rng;
 
 use crate::activation::tanh;
-use crate::embedding::UNKNOWN;
+use crate::batch::{BatchShare, DropoutMasks, TextAim, TextBatch};
+use crate::device::{DeviceRun, TextScore};
 use crate::lstm::{LstmBackward, LstmTrace, OutputBlock, add_columns, multiply, view, view_mut};
 use crate::norm;
-use crate::packed::PackedTexts;
 use crate::plan::{EncoderPlan, LinearPlace, Squash};
 use crate::pool::BufferPool;
 use crate::pooling;
-use crate::train::in_chunks;
-
-/// Texts as ids, packed.
-pub(crate) struct TextBatch {
-    pub(crate) packed: PackedTexts,
-    ids: Vec<u32>,
-}
-
-impl TextBatch {
-    /// Every text holds at least one id.
-    pub(crate) fn new(texts: &[&[u32]]) -> Self {
-        let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
-        let packed = PackedTexts::new(&lengths);
-        let mut ids = Vec::with_capacity(packed.columns());
-        for t in 0..packed.steps() {
-            let step = (0..packed.active(t)).map(|place| texts[packed.sample(place)].get(t));
-            ids.extend(step.map(|id| id.copied().unwrap_or(UNKNOWN)));
-        }
-        Self { packed, ids }
-    }
-}
-
-/// Inverted dropout: one factor per feature and sample, 0 or 1/(1 − p).
-struct DropoutMask {
-    height: usize,
-    factors: Vec<f32>,
-}
-
-impl DropoutMask {
-    fn draw(height: usize, samples: usize, dropout: f32, random: &mut SeededRng) -> Self {
-        let keep = 1.0 / (1.0 - dropout);
-        let threshold = (f64::from(dropout) * 2f64.powi(32)) as u32;
-        let factors = (0..height * samples).map(|_| if random.next_u32() < threshold { 0.0 } else { keep });
-        Self { height, factors: factors.collect() }
-    }
-
-    /// Multiplies every token of a sample by the sample's factors.
-    fn apply(&self, values: &mut [f32], packed: &PackedTexts) {
-        let h = self.height;
-        for t in 0..packed.steps() {
-            let columns = packed.step(t);
-            let block = &mut values[h * columns.start..h * columns.end];
-            for (value, factor) in block.iter_mut().zip(&self.factors) {
-                *value *= factor;
-            }
-        }
-    }
-}
 
 /// What one layer leaves behind for the backward pass.
 struct LayerTrace {
@@ -71,12 +21,10 @@ struct LayerTrace {
     x: Vec<f32>,
     norm: Option<norm::NormTrace>,
     lstms: Vec<LstmTrace>,
-    mask: Option<DropoutMask>,
 }
 
 /// What a forward pass leaves behind.
 struct ForwardPass {
-    word_mask: Option<DropoutMask>,
     layers: Vec<LayerTrace>,
     pooled: Vec<f32>,
     chosen: Vec<u32>,
@@ -93,41 +41,6 @@ pub(crate) struct EncoderWeights<'a> {
     pub(crate) frozen: &'a [f32],
 }
 
-/// One share of a minibatch.
-pub(crate) struct BatchShare<'a> {
-    pub(crate) texts: Vec<&'a [u32]>,
-    pub(crate) aims: Vec<TextAim<'a>>,
-    pub(crate) seed: u64,
-}
-
-/// What a step asks of one text: it minimises share · (label · cross-entropy + teacher · KL(teacher‖student)).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TextAim<'a> {
-    pub(crate) class: usize,
-    /// What the text counts for among those that it is averaged with.
-    pub(crate) share: f32,
-    pub(crate) label: f32,
-    pub(crate) teacher: f32,
-    /// The teacher's probabilities; empty without one.
-    pub(crate) taught: &'a [f32],
-}
-
-impl TextAim<'_> {
-    /// Its own class, and no teacher.
-    pub(crate) fn learn(class: usize, share: f32) -> Self {
-        Self { class, share, label: 1.0, teacher: 0.0, taught: &[] }
-    }
-
-    /// The gradient of what is minimised by the score of class `c`, which has this probability.
-    fn slope(&self, c: usize, probability: f32) -> f32 {
-        let mut slope = self.label * (probability - (c == self.class) as u8 as f32);
-        if let Some(taught) = self.taught.get(c) {
-            slope += self.teacher * (probability - taught);
-        }
-        self.share * slope
-    }
-}
-
 /// What a share came to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShareScore {
@@ -139,6 +52,20 @@ pub(crate) struct ShareScore {
 }
 
 impl ShareScore {
+    /// Of texts with these aims.
+    pub(crate) fn of(aims: &[TextAim<'_>], scores: &[TextScore]) -> Self {
+        let mut total = Self::default();
+        for (aim, score) in aims.iter().zip(scores) {
+            if aim.is_forgotten() {
+                total.forgotten += score.loss;
+            } else {
+                total.loss += score.loss;
+                total.correct += usize::from(score.hit);
+            }
+        }
+        total
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.loss += other.loss;
         self.correct += other.correct;
@@ -161,27 +88,16 @@ impl EncoderWeights<'_> {
         x
     }
 
-    /// The forward pass. Without `random` nothing is dropped and nothing is kept for a backward pass.
-    fn forward(
-        &self,
-        batch: &TextBatch,
-        mut random: Option<&mut SeededRng>,
-        pool: &mut BufferPool,
-    ) -> ForwardPass {
+    /// The forward pass. Without `masks` nothing is dropped and nothing is kept for a backward pass.
+    fn forward(&self, batch: &TextBatch, masks: Option<&DropoutMasks>, pool: &mut BufferPool) -> ForwardPass {
         let plan = self.plan;
         let packed = &batch.packed;
-        let dropout = self.plan.settings.dropout;
         let n = packed.columns();
         let samples = packed.samples();
         let lanes = plan.settings.lanes();
-        let keep = random.is_some();
-        let mut mask = |height: usize| {
-            let random = random.as_deref_mut().filter(|_| dropout > 0.0);
-            random.map(|random| DropoutMask::draw(height, samples, dropout, random))
-        };
+        let keep = masks.is_some();
         let mut below = self.embed(batch, pool);
-        let word_mask = mask(plan.word_width);
-        if let Some(mask) = &word_mask {
+        if let Some(mask) = masks.and_then(|masks| masks.words.as_ref()) {
             mask.apply(&mut below, packed);
         }
         let mut layers = Vec::new();
@@ -207,8 +123,7 @@ impl EncoderWeights<'_> {
                 let trace = lstm.forward(self.parameters, &x, packed, &mut output, block, pool);
                 if keep { lstms.push(trace) } else { trace.release(pool) }
             }
-            let layer_mask = if at + 1 < plan.layers.len() { mask(lanes) } else { None };
-            if let Some(mask) = &layer_mask {
+            if let Some(mask) = masks.and_then(|masks| masks.layers.get(at)) {
                 mask.apply(&mut output, packed);
             }
             if let Some(kept) = kept {
@@ -219,7 +134,7 @@ impl EncoderWeights<'_> {
             }
             below = output;
             if keep {
-                layers.push(LayerTrace { x, norm: norm_trace, lstms, mask: layer_mask });
+                layers.push(LayerTrace { x, norm: norm_trace, lstms });
             } else {
                 pool.give(x);
                 norm_trace.into_iter().for_each(|trace| trace.release(pool));
@@ -238,27 +153,17 @@ impl EncoderWeights<'_> {
             }
             None => pooled.clone(),
         };
-        ForwardPass { word_mask, layers, pooled, chosen, features }
+        ForwardPass { layers, pooled, chosen, features }
     }
 
     /// The features of some texts, one row after the other, in the order given.
     pub(crate) fn features(&self, texts: &[&[u32]], pool: &mut BufferPool) -> Vec<f32> {
         let batch = TextBatch::new(texts);
-        let d = self.plan.settings.features();
-        let pass = self.forward(&batch, None, pool);
-        let mut rows = vec![0.0; d * texts.len()];
-        for place in 0..texts.len() {
-            let row = batch.packed.sample(place) * d;
-            rows[row..row + d].copy_from_slice(&pass.features[place * d..(place + 1) * d]);
-        }
-        rows
+        batch.in_order(&self.features_by_place(&batch, pool), self.plan.settings.features())
     }
 
-    /// Loss and hits of the training head on some texts.
-    pub(crate) fn score(&self, texts: &[&[u32]], classes: &[usize], pool: &mut BufferPool) -> ShareScore {
-        let features = self.features(texts, pool);
-        let mut logits = apply_linear(&self.plan.head, self.parameters, &features, texts.len());
-        cross_entropy(&mut logits, classes.iter().map(|&class| TextAim::learn(class, 1.0)))
+    pub(crate) fn features_by_place(&self, batch: &TextBatch, pool: &mut BufferPool) -> Vec<f32> {
+        self.forward(batch, None, pool).features
     }
 
     /// The training head's probabilities of the classes for some texts, one row after the other, in the order given.
@@ -276,42 +181,33 @@ impl EncoderWeights<'_> {
         gradient: &mut [f32],
         pool: &mut BufferPool,
     ) -> ShareScore {
-        let mut random = seeded(lesson.seed);
         let mut total = ShareScore::default();
-        let mut start = 0;
-        for texts in in_chunks(&lesson.texts) {
-            let end = start + texts.len();
-            total.add(&self.learn_run(texts, &lesson.aims[start..end], &mut random, gradient, pool));
-            start = end;
+        for run in lesson.runs(self.plan) {
+            let scores = self.learn_run(&run.on_device(), gradient, pool);
+            total.add(&ShareScore::of(&run.aims, &scores));
         }
         total
     }
 
-    fn learn_run(
+    pub(crate) fn learn_run(
         &self,
-        texts: &[&[u32]],
-        aims: &[TextAim<'_>],
-        random: &mut SeededRng,
+        run: &DeviceRun<'_>,
         gradient: &mut [f32],
         pool: &mut BufferPool,
-    ) -> ShareScore {
+    ) -> Vec<TextScore> {
         let plan = self.plan;
-        let batch = TextBatch::new(texts);
+        let DeviceRun { batch, masks, aims } = *run;
         let packed = &batch.packed;
-        let samples = batch.packed.samples();
-        let pass = self.forward(&batch, Some(random), pool);
-        let d = plan.settings.features();
+        let samples = packed.samples();
+        let pass = self.forward(batch, Some(masks), pool);
         let mut read = pass.features.clone();
-        let head_mask = (plan.settings.dropout > 0.0)
-            .then(|| DropoutMask::draw(d, samples, plan.settings.dropout, random));
-        if let Some(mask) = &head_mask {
+        if let Some(mask) = &masks.head {
             read.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
         }
         let mut logits = apply_linear(&plan.head, self.parameters, &read, samples);
-        let expected = (0..samples).map(|place| aims[packed.sample(place)]);
-        let score = cross_entropy(&mut logits, expected);
+        let scores = cross_entropy(&mut logits, aims);
         let mut back = linear_backward(&plan.head, self.parameters, &read, &logits, samples, gradient);
-        if let Some(mask) = &head_mask {
+        if let Some(mask) = &masks.head {
             back.iter_mut().zip(&mask.factors).for_each(|(value, factor)| *value *= factor);
         }
         if let Some(linear) = &plan.projection {
@@ -324,15 +220,16 @@ impl EncoderWeights<'_> {
             back = linear_backward(linear, self.parameters, &pass.pooled, &back, samples, gradient);
         }
         let back = pooling::backward(plan.settings, &back, &pass.chosen, packed, pool);
-        self.backward(&batch, (pass.layers, pass.word_mask), back, gradient, pool);
-        score
+        self.backward(batch, pass.layers, masks, back, gradient, pool);
+        scores
     }
 
     /// From the gradient of the last layer's output to those of all layers and the word vectors.
     fn backward(
         &self,
         batch: &TextBatch,
-        (layers, word_mask): (Vec<LayerTrace>, Option<DropoutMask>),
+        layers: Vec<LayerTrace>,
+        masks: &DropoutMasks,
         mut back: Vec<f32>,
         gradient: &mut [f32],
         pool: &mut BufferPool,
@@ -343,12 +240,13 @@ impl EncoderWeights<'_> {
         for (at, trace) in layers.into_iter().enumerate().rev() {
             let layer = &plan.layers[at];
             let mut through = None;
-            if layer.residual && trace.mask.is_some() {
+            let mask = masks.layers.get(at);
+            if layer.residual && mask.is_some() {
                 let mut copy = pool.take(back.len());
                 copy.copy_from_slice(&back);
                 through = Some(copy);
             }
-            if let Some(mask) = &trace.mask {
+            if let Some(mask) = mask {
                 mask.apply(&mut back, packed);
             }
             // Frozen word vectors have no gradient to add to.
@@ -392,7 +290,7 @@ impl EncoderWeights<'_> {
             pool.give(std::mem::replace(&mut back, input));
         }
         if let Some(table) = &plan.table {
-            if let Some(mask) = &word_mask {
+            if let Some(mask) = &masks.words {
                 mask.apply(&mut back, packed);
             }
             let width = plan.word_width;
@@ -407,7 +305,7 @@ impl EncoderWeights<'_> {
 }
 
 /// W x + b for every column.
-fn apply_linear(linear: &LinearPlace, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
+pub(crate) fn apply_linear(linear: &LinearPlace, parameters: &[f32], x: &[f32], columns: usize) -> Vec<f32> {
     let bias = &parameters[linear.bias.clone()];
     let mut out = Vec::with_capacity(linear.output * columns);
     (0..columns).for_each(|_| out.extend_from_slice(bias));
@@ -437,27 +335,23 @@ fn linear_backward(
     input
 }
 
-/// The score of some texts, with the logits replaced by the gradient of what is minimised.
-fn cross_entropy<'a>(logits: &mut [f32], expected: impl ExactSizeIterator<Item = TextAim<'a>>) -> ShareScore {
-    let classes = logits.len() / expected.len().max(1);
-    let mut score = ShareScore::default();
-    for (line, aim) in logits.chunks_exact_mut(classes.max(1)).zip(expected) {
+/// The scores of some texts, with the logits replaced by the gradient of what is minimised.
+pub(crate) fn cross_entropy(logits: &mut [f32], aims: &[TextAim<'_>]) -> Vec<TextScore> {
+    let classes = logits.len() / aims.len().max(1);
+    let lines = logits.chunks_exact_mut(classes.max(1)).zip(aims);
+    let scores = lines.map(|(line, aim)| {
         let largest = line.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let total: f64 = line.iter().map(|&value| f64::from(value - largest).exp()).sum();
         let loss = f64::from(aim.share) * (total.ln() - f64::from(line[aim.class] - largest));
-        if aim.label < 0.0 || aim.teacher < 0.0 {
-            score.forgotten += loss;
-        } else {
-            score.loss += loss;
-            let beats = |(c, value): (usize, &f32)| c == aim.class || *value < line[aim.class];
-            score.correct += line.iter().enumerate().all(beats) as usize;
-        }
+        let beats = |(c, value): (usize, &f32)| c == aim.class || *value < line[aim.class];
+        let hit = line.iter().enumerate().all(beats);
         for (c, value) in line.iter_mut().enumerate() {
             let probability = (f64::from(*value - largest).exp() / total) as f32;
             *value = aim.slope(c, probability);
         }
-    }
-    score
+        TextScore { loss, hit }
+    });
+    scores.collect()
 }
 
 /// Scores become probabilities.

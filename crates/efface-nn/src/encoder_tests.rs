@@ -117,7 +117,7 @@ fn slopes_of_signed_losses_and_of_a_teacher_equal_differences() {
     for (label, teacher) in [(1.0, 0.0), (-0.05, 0.0), (0.0, -1.0), (0.7, 0.5)] {
         let aim = TextAim { class: 2, share: 0.25, label, teacher, taught: &taught };
         let mut slopes = logits;
-        let score = cross_entropy(&mut slopes, std::iter::once(aim));
+        let score = ShareScore::of(&[aim], &cross_entropy(&mut slopes, &[aim]));
         let wide = logits.map(f64::from);
         for c in 0..4 {
             let at = |step: f64| {

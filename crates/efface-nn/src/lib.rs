@@ -17,6 +17,8 @@
 
 mod activation;
 mod backbone;
+mod batch;
+mod device;
 mod embedding;
 mod encoder;
 mod error;
@@ -40,12 +42,16 @@ mod unlearn;
 mod vectorised;
 
 pub use backbone::{Backbone, encoded_rows, not_covered};
+pub use batch::{DropoutMask, DropoutMasks, TextAim, TextBatch};
+pub use device::{AdamStep, DeviceBert, DeviceNetwork, DeviceRun, NetworkDevice, NetworkStart, TextScore};
 pub use embedding::{ABSENT, Embedding, UNKNOWN};
 pub use error::{Error, Result};
 pub use head::{fit_head, forget_from_head, head_distance, head_recipe};
+pub use lstm::LstmPlace;
 pub use model::NetworkModel;
 pub use network::Network;
-pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, Pooling, Squash};
+pub use packed::PackedTexts;
+pub use plan::{ArraySlot, EncoderPlan, EncoderSettings, LayerPlace, LinearPlace, Pooling, Squash};
 pub use recipe::{NetworkRecipe, TrainedNetwork};
 pub use texts::{TextRows, text_rows};
 pub use train::{

@@ -38,19 +38,19 @@ pub(crate) fn view_mut(values: &mut [f32], rows: usize, columns: usize) -> MatMu
 
 /// Where the weights of a layer lie among all parameters, and which way it reads.
 #[derive(Debug, Clone)]
-pub(crate) struct LstmPlace {
+pub struct LstmPlace {
     /// I: the width of what it reads.
-    pub(crate) input: usize,
+    pub input: usize,
     /// H: the width of what it writes.
-    pub(crate) hidden: usize,
+    pub hidden: usize,
     /// Whether it reads each text from its end.
-    pub(crate) reverse: bool,
+    pub reverse: bool,
     /// W_ih, 4H × I, column-major.
-    pub(crate) weight_input: Range<usize>,
+    pub weight_input: Range<usize>,
     /// W_hh, 4H × H, column-major.
-    pub(crate) weight_hidden: Range<usize>,
+    pub weight_hidden: Range<usize>,
     /// b, 4H.
-    pub(crate) bias: Range<usize>,
+    pub bias: Range<usize>,
 }
 
 /// A block of rows inside a column-major buffer: where a layer writes its output beside another's.
@@ -98,16 +98,17 @@ impl LstmPlace {
     }
 
     /// The step that comes after step t in reading order, if any.
-    fn next(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
+    pub fn next(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
         if self.reverse { t.checked_sub(1) } else { Some(t + 1).filter(|&next| next < packed.steps()) }
     }
 
     /// The step that comes before step t in reading order, if any.
-    fn previous(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
+    pub fn previous(&self, t: usize, packed: &PackedTexts) -> Option<usize> {
         if self.reverse { Some(t + 1).filter(|&next| next < packed.steps()) } else { t.checked_sub(1) }
     }
 
-    fn reading_order(&self, packed: &PackedTexts) -> Box<dyn DoubleEndedIterator<Item = usize>> {
+    /// The steps in reading order.
+    pub fn reading_order(&self, packed: &PackedTexts) -> Box<dyn DoubleEndedIterator<Item = usize>> {
         if self.reverse { Box::new((0..packed.steps()).rev()) } else { Box::new(0..packed.steps()) }
     }
 

@@ -1,5 +1,6 @@
 //! AdamW (Loshchilov and Hutter 2019) on one slice: decay acts on the weights and not on the gradient.
 
+use crate::device::AdamStep;
 use crate::plan::EncoderPlan;
 use crate::vectorised::vectorised;
 
@@ -9,29 +10,32 @@ const EPSILON: f32 = 1e-8;
 /// More rates than a step can go: (1 − β₁)/√(1 − β₂) is 3.2, and less after the corrections of early steps.
 pub(crate) const LONGEST_STEP: f64 = 16.0;
 
-/// One step. `step` counts from 1.
+/// The factors of a step. `step` counts from 1.
+pub(crate) fn adam_step(clip: f32, (rate, decay): (f32, f32), step: u64) -> AdamStep {
+    let power = i32::try_from(step).unwrap_or(i32::MAX);
+    let shares = (1.0 / (1.0 - KEEP_MEAN.powi(power)), 1.0 / (1.0 - KEEP_SQUARE.powi(power)));
+    AdamStep { clip, rate, shrink: 1.0 - rate * decay, shares }
+}
+
+/// One step.
 pub(crate) fn step(
     plan: &EncoderPlan,
     (parameters, means, squares): (&mut [f32], &mut [f32], &mut [f32]),
     gradient: &[f32],
-    scale: f32,
-    (rate, decay): (f32, f32),
-    step: u64,
+    step: &AdamStep,
 ) {
-    if decay > 0.0 {
+    let AdamStep { clip, rate, shrink, shares: (mean_share, square_share) } = *step;
+    if shrink != 1.0 {
         for range in plan.decays() {
-            parameters[range].iter_mut().for_each(|value| *value *= 1.0 - rate * decay);
+            parameters[range].iter_mut().for_each(|value| *value *= shrink);
         }
     }
-    let power = i32::try_from(step).unwrap_or(i32::MAX);
-    let mean_share = 1.0 / (1.0 - KEEP_MEAN.powi(power));
-    let square_share = 1.0 / (1.0 - KEEP_SQUARE.powi(power));
     vectorised(
         #[inline(always)]
         || {
             let state = parameters.iter_mut().zip(means.iter_mut()).zip(squares.iter_mut());
             for (((value, mean), square), slope) in state.zip(gradient) {
-                let slope = slope * scale;
+                let slope = slope * clip;
                 *mean = KEEP_MEAN * *mean + (1.0 - KEEP_MEAN) * slope;
                 *square = KEEP_SQUARE * *square + (1.0 - KEEP_SQUARE) * slope * slope;
                 *value -= rate * (*mean * mean_share) / ((*square * square_share).sqrt() + EPSILON);

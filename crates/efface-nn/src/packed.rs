@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The places of a batch.
 #[derive(Debug, Clone)]
-pub(crate) struct PackedTexts {
+pub struct PackedTexts {
     /// Which sample of the caller stands at each place of the batch.
     order: Vec<usize>,
     /// Lengths by place, falling.
@@ -39,42 +39,42 @@ impl PackedTexts {
     }
 
     /// Samples.
-    pub(crate) fn samples(&self) -> usize {
+    pub fn samples(&self) -> usize {
         self.order.len()
     }
 
     /// Steps of the longest sample.
-    pub(crate) fn steps(&self) -> usize {
+    pub fn steps(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Columns: the tokens of all samples.
-    pub(crate) fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
 
     /// The columns of a step.
-    pub(crate) fn step(&self, t: usize) -> Range<usize> {
+    pub fn step(&self, t: usize) -> Range<usize> {
         self.starts[t]..self.starts[t + 1]
     }
 
     /// How many samples are longer than t.
-    pub(crate) fn active(&self, t: usize) -> usize {
+    pub fn active(&self, t: usize) -> usize {
         self.starts[t + 1] - self.starts[t]
     }
 
     /// The caller's sample at a place.
-    pub(crate) fn sample(&self, place: usize) -> usize {
+    pub fn sample(&self, place: usize) -> usize {
         self.order[place]
     }
 
     /// The length of the sample at a place.
-    pub(crate) fn length(&self, place: usize) -> usize {
+    pub fn length(&self, place: usize) -> usize {
         self.lengths[place]
     }
 
     /// The column of one token.
-    pub(crate) fn column(&self, t: usize, place: usize) -> usize {
+    pub fn column(&self, t: usize, place: usize) -> usize {
         self.starts[t] + place
     }
 }

@@ -117,7 +117,7 @@ impl EncoderSettings {
     }
 
     /// The width of a layer's output.
-    pub(crate) fn lanes(&self) -> usize {
+    pub fn lanes(&self) -> usize {
         self.hidden * if self.bidirectional { 2 } else { 1 }
     }
 
@@ -148,36 +148,47 @@ pub struct ArraySlot {
     pub range: Range<usize>,
 }
 
-/// A matrix and a bias: out × in, column-major.
+/// A matrix and a bias among the parameters: out × in, column-major.
 #[derive(Debug, Clone)]
-pub(crate) struct LinearPlace {
-    pub(crate) input: usize,
-    pub(crate) output: usize,
-    pub(crate) weight: Range<usize>,
-    pub(crate) bias: Range<usize>,
+pub struct LinearPlace {
+    /// The width of what it reads.
+    pub input: usize,
+    /// The width of what it writes.
+    pub output: usize,
+    /// The matrix.
+    pub weight: Range<usize>,
+    /// The bias.
+    pub bias: Range<usize>,
 }
 
 /// One layer: its normalisation and its one or two directions.
 #[derive(Debug, Clone)]
-pub(crate) struct LayerPlace {
-    pub(crate) input: usize,
+pub struct LayerPlace {
+    /// The width of what it reads.
+    pub input: usize,
     /// Gain and shift.
-    pub(crate) norm: Option<(Range<usize>, Range<usize>)>,
-    pub(crate) directions: Vec<LstmPlace>,
-    pub(crate) residual: bool,
+    pub norm: Option<(Range<usize>, Range<usize>)>,
+    /// One LSTM, or one a direction.
+    pub directions: Vec<LstmPlace>,
+    /// Whether it adds to what it reads.
+    pub residual: bool,
 }
 
 /// Where everything lies.
 #[derive(Debug, Clone)]
 pub struct EncoderPlan {
-    pub(crate) settings: EncoderSettings,
+    /// The shape.
+    pub settings: EncoderSettings,
     /// The word vectors, where they are trained.
-    pub(crate) table: Option<Range<usize>>,
-    pub(crate) word_width: usize,
-    pub(crate) layers: Vec<LayerPlace>,
-    pub(crate) projection: Option<LinearPlace>,
+    pub table: Option<Range<usize>>,
+    /// Numbers of a word vector.
+    pub word_width: usize,
+    /// The layers, from the words up.
+    pub layers: Vec<LayerPlace>,
+    /// What follows the pooling, if anything does.
+    pub projection: Option<LinearPlace>,
     /// The head of the training; the head that forgets is fitted afterwards.
-    pub(crate) head: LinearPlace,
+    pub head: LinearPlace,
     slots: Vec<ArraySlot>,
     total: usize,
 }
@@ -251,7 +262,7 @@ impl EncoderPlan {
     }
 
     /// What is shrunk by weight decay: matrices, but not word vectors, which only some steps see.
-    pub(crate) fn decays(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+    pub fn decays(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let matrices = self.slots.iter().filter(|slot| slot.shape.len() == 2 && slot.name != "embedding");
         matrices.map(|slot| slot.range.clone())
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::backbone::{Backbone, encode, encoded_rows};
+use crate::device::NetworkDevice;
 use crate::embedding::Embedding;
 use crate::encoder::EncoderWeights;
 use crate::error::{Error, Result};
@@ -45,12 +46,14 @@ pub struct TrainedNetwork {
     pub encoded: Rows,
     /// The training's last state, with its history.
     pub checkpoint: TrainingCheckpoint,
+    /// The device that trained it, by name; None for the processor.
+    pub device: Option<String>,
 }
 
 impl NetworkRecipe {
     /// Trains on rows of word ids, under the eyes of `progress`, and fits the head.
     pub fn train(&self, rows: &Rows, progress: &mut dyn TrainingProgress) -> Result<TrainedNetwork> {
-        self.run(rows, None, progress)
+        self.run(rows, None, None, progress)
     }
 
     /// Goes on from a checkpoint of the same recipe on the same rows; ends as if it had not been interrupted.
@@ -60,42 +63,94 @@ impl NetworkRecipe {
         rows: &Rows,
         progress: &mut dyn TrainingProgress,
     ) -> Result<TrainedNetwork> {
-        // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
-        let TrainSettings { learning_rate, clip, .. } = self.training;
-        if (TrainSettings { learning_rate, clip, ..checkpoint.settings }) != self.training {
-            return Err(Error::Damaged("the checkpoint was made with other training settings".into()));
+        self.run(rows, None, Some(checkpoint), progress)
+    }
+
+    /// Trains, or goes on from a checkpoint, on a device, if it has room; else on the processor. The last bits of the result depend on
+    /// the device, and it is told in it. A checkpoint of another device, or of the processor, is refused.
+    pub fn train_on_device(
+        &self,
+        device: &dyn NetworkDevice,
+        checkpoint: Option<TrainingCheckpoint>,
+        rows: &Rows,
+        progress: &mut dyn TrainingProgress,
+    ) -> Result<TrainedNetwork> {
+        self.run(rows, Some(device), checkpoint, progress)
+    }
+
+    /// The loss of the first minibatch of a training, and its gradient, by one thread of the processor or by a device: what a device
+    /// is held to. None where the device has no room.
+    pub fn first_gradient(
+        &self,
+        rows: &Rows,
+        device: Option<&dyn NetworkDevice>,
+    ) -> Result<Option<(f64, Vec<f32>)>> {
+        let lessons = TrainingTexts::read(rows, &self.embedding)?;
+        let plan = self.plan(lessons.class_count)?;
+        let settings = TrainSettings { threads: 1, ..self.training };
+        let drawn = plan.draw(&self.embedding, training_seed(settings.seed, 0, u64::MAX));
+        let frozen = self.embedding.table();
+        let mut trainer = Trainer::new(&plan, frozen, &lessons, settings, drawn, String::new())?;
+        if let Some(device) = device
+            && !trainer.on(device)?
+        {
+            return Ok(None);
         }
-        let checkpoint = TrainingCheckpoint { settings: self.training, ..checkpoint };
-        self.run(rows, Some(checkpoint), progress)
+        trainer.first_gradient().map(Some)
     }
 
     fn run(
         &self,
         rows: &Rows,
+        device: Option<&dyn NetworkDevice>,
         from: Option<TrainingCheckpoint>,
         progress: &mut dyn TrainingProgress,
     ) -> Result<TrainedNetwork> {
+        if let Some(state) = &from {
+            // A training whose loss overflowed may be resumed at a lower rate, so these two settings may differ.
+            let TrainSettings { learning_rate, clip, .. } = self.training;
+            if (TrainSettings { learning_rate, clip, ..state.settings }) != self.training {
+                return Err(Error::Damaged("the checkpoint was made with other training settings".into()));
+            }
+        }
         let lessons = TrainingTexts::read(rows, &self.embedding)?;
         let plan = self.plan(lessons.class_count)?;
         self.training.check()?;
         let frozen = self.embedding.table();
-        let source = self.source(&lessons)?;
+        let elsewhere = || {
+            let what = "the checkpoint was made with other rows, words or settings of the encoder, or on another device";
+            Error::Damaged(what.into())
+        };
+        let resumed = from.is_some();
+        let mut source = self.source(&lessons, device.map(NetworkDevice::name).as_deref())?;
         let mut trainer = match from {
-            Some(state) if state.source != source => {
-                return Err(Error::Damaged(
-                    "the checkpoint was made with other rows, words or settings of the encoder".into(),
-                ));
+            Some(state) if state.source != source => return Err(elsewhere()),
+            Some(state) => {
+                let state = TrainingCheckpoint { settings: self.training, ..state };
+                Trainer::from_checkpoint(&plan, frozen, &lessons, state)?
             }
-            Some(state) => Trainer::from_checkpoint(&plan, frozen, &lessons, state)?,
             None => {
                 let drawn = plan.draw(&self.embedding, training_seed(self.training.seed, 0, u64::MAX));
-                Trainer::new(&plan, frozen, &lessons, self.training, drawn, source)?
+                Trainer::new(&plan, frozen, &lessons, self.training, drawn, String::new())?
             }
         };
+        let taken = match device {
+            Some(device) if trainer.on(device)? => Some(device),
+            // A device without room leaves the training to the processor, which cannot go on where a device stopped.
+            Some(_) if resumed => return Err(elsewhere()),
+            Some(_) => {
+                source = self.source(&lessons, None)?;
+                None
+            }
+            None => None,
+        };
+        let device = taken;
+        trainer.belongs_to(source);
         trainer.run(progress)?;
         let checkpoint = trainer.finish();
         let steps = checkpoint.step;
-        self.close(rows, plan, checkpoint.best().to_vec(), steps, checkpoint)
+        let parameters = checkpoint.best().to_vec();
+        self.close(rows, plan, TrainedParameters { parameters, steps, checkpoint, device })
     }
 
     /// Fits the head to its optimum on the features of a trained encoder.
@@ -103,12 +158,11 @@ impl NetworkRecipe {
         &self,
         rows: &Rows,
         plan: EncoderPlan,
-        parameters: Vec<f32>,
-        steps: u64,
-        checkpoint: TrainingCheckpoint,
+        trained: TrainedParameters<'_>,
     ) -> Result<TrainedNetwork> {
+        let TrainedParameters { parameters, steps, checkpoint, device } = trained;
         let weights = EncoderWeights { plan: &plan, parameters: &parameters, frozen: self.embedding.table() };
-        let features = encode(weights, &self.embedding, &rows.table())?;
+        let features = encode(weights, &self.embedding, &rows.table(), device)?;
         let encoded = encoded_rows(rows, features)?;
         let head = fit_head(&self.head, &encoded)?;
         let backbone = Backbone {
@@ -119,24 +173,28 @@ impl NetworkRecipe {
             max_tokens: rows.width(),
         };
         let network = Network { backbone, head };
-        Ok(TrainedNetwork { network, encoded, checkpoint })
+        Ok(TrainedNetwork { network, encoded, checkpoint, device: device.map(NetworkDevice::name) })
     }
 
     /// The settings that a training follows from, as canonical JSON (RFC 8785) with a version: a checkpoint of another version
     /// is one of another training.
-    fn source_header(&self) -> Result<Vec<u8>> {
-        let header = serde_json::json!({
+    fn source_header(&self, device: Option<&str>) -> Result<Vec<u8>> {
+        let mut header = serde_json::json!({
             "version": SOURCE_VERSION,
             "encoder": self.encoder,
             "trains_words": self.embedding.trained,
         });
+        if let Some(device) = device {
+            // Another device rounds otherwise: what it left is no state of a training by this one.
+            header["device"] = device.into();
+        }
         canonical::write(&header).map_err(|fault| Error::Damaged(fault.to_string()))
     }
 
     /// A hash of all that the steps of a training follow from beside its settings.
-    fn source(&self, lessons: &TrainingTexts) -> Result<String> {
+    fn source(&self, lessons: &TrainingTexts, device: Option<&str>) -> Result<String> {
         let mut hash = Sha256::new();
-        hash.update(self.source_header()?);
+        hash.update(self.source_header(device)?);
         for value in self.embedding.table() {
             hash.update(value.to_le_bytes());
         }
@@ -180,7 +238,7 @@ impl NetworkRecipe {
         }
         let parameters = start.parameters.to_vec();
         let frozen = self.embedding.table();
-        let source = self.source(lessons)?;
+        let source = self.source(lessons, None)?;
         let mut trainer = Trainer::new(&plan, frozen, lessons, settings, parameters, source)?;
         if let Some(objective) = objective {
             trainer = trainer.towards(objective);
@@ -188,8 +246,17 @@ impl NetworkRecipe {
         trainer.run(progress)?;
         let checkpoint = trainer.finish();
         let steps = start.steps + checkpoint.step;
-        self.close(rows, plan, checkpoint.best().to_vec(), steps, checkpoint)
+        let parameters = checkpoint.best().to_vec();
+        self.close(rows, plan, TrainedParameters { parameters, steps, checkpoint, device: None })
     }
+}
+
+/// What a training left, and where.
+struct TrainedParameters<'a> {
+    parameters: Vec<f32>,
+    steps: u64,
+    checkpoint: TrainingCheckpoint,
+    device: Option<&'a dyn NetworkDevice>,
 }
 
 #[cfg(test)]
@@ -207,7 +274,7 @@ mod tests {
             training: TrainSettings::default(),
             head: Ridge::new(1.0).into(),
         };
-        let header = String::from_utf8(recipe.source_header().unwrap()).unwrap();
+        let header = String::from_utf8(recipe.source_header(None).unwrap()).unwrap();
         assert_eq!(
             header,
             r#"{"encoder":{"bidirectional":true,"dropout":0.30000001192092896,"hidden":3,"layer_norm":false,"layers":1,"pooling":"max","residual":false,"squash":"tanh","width":null},"trains_words":false,"version":1}"#

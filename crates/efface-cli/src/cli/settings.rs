@@ -74,7 +74,8 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "N", help_heading = "Linear models")]
     pub(crate) threads: Option<usize>,
 
-    /// What multiplies the rows of a ridge model: the processor, or an NVIDIA card in a build with the feature cuda [default: cpu]
+    /// What multiplies the rows of a ridge model, trains a network or encodes texts: the processor, or an NVIDIA card in a build with
+    /// the feature cuda [default: cpu]
     #[arg(long, value_enum, value_name = "DEVICE", help_heading = "Linear models")]
     pub(crate) device: Option<DeviceName>,
 

@@ -89,6 +89,7 @@ fn page(summary: &ModelSummary, explain: bool) -> String {
 /// The encoder of a network, its words and its training.
 fn encoder(network: &NetworkInfo) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
+    lines.extend(network.device.iter().map(|device| ("device of the fit", device.clone())));
     match &network.encoder {
         EncoderInfo::MiniLm { folder, fingerprint, layers } => {
             let start = fingerprint.get(..12).unwrap_or(fingerprint);

@@ -15,6 +15,10 @@ pub struct NetworkInfo {
     pub max_tokens: usize,
     /// When every shard is a network of its own.
     pub shards: Option<ShardInfo>,
+    /// The device that trained the encoder, or that encoded the rows of the fit, by name; None for the processor. The last bits of the
+    /// numbers are those of that device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// What reads the texts.

@@ -27,6 +27,7 @@ use sha2::{Digest, Sha256};
 pub use config::MiniLmConfig;
 pub use error::{MiniLmError, MiniLmResult};
 
+use crate::device::{DeviceBert, NetworkDevice};
 use crate::onnx;
 use forward::EncodingBuffers;
 use tokens::WordPieceTokenizer;
@@ -49,6 +50,7 @@ pub struct MiniLm {
     fingerprint: String,
     max_tokens: usize,
     threads: usize,
+    device: Option<Box<dyn DeviceBert>>,
 }
 
 impl MiniLm {
@@ -67,7 +69,7 @@ impl MiniLm {
         let tokenizer = WordPieceTokenizer::parse(tokenizer, config.vocab_size)?;
         let weights = MiniLmWeights::read(weights, &config)?;
         let max_tokens = MAX_TOKENS.min(config.max_position_embeddings);
-        Ok(Self { config, tokenizer, weights, fingerprint, max_tokens, threads: 1 })
+        Ok(Self { config, tokenizer, weights, fingerprint, max_tokens, threads: 1, device: None })
     }
 
     /// How many threads encode, 1 at first. The result does not depend on it.
@@ -85,6 +87,18 @@ impl MiniLm {
         }
         self.max_tokens = max_tokens;
         Ok(self)
+    }
+
+    /// Has a device encode, if it has room for the weights and for texts of as many tokens as are read now. Its sums round otherwise:
+    /// a text's numbers differ in their last digits from those that the processor gives.
+    pub fn with_device(mut self, device: &dyn NetworkDevice) -> MiniLmResult<Self> {
+        self.device = device.bert(&self.to_onnx(), self.max_tokens).map_err(device_fault)?;
+        Ok(self)
+    }
+
+    /// Whether a device encodes.
+    pub fn is_on_device(&self) -> bool {
+        self.device.is_some()
     }
 
     /// How many tokens of a text are read. Other features come of another number, so a model must remember it.
@@ -136,7 +150,8 @@ impl MiniLm {
                 return Err(MiniLmError::Tokens { text, known, most: self.max_tokens });
             }
         }
-        let batches = batches(tokens);
+        let batches =
+            batches(tokens, self.device.as_ref().map_or(BATCH_TOKENS, |device| device.batch_tokens()));
         let mut rows = vec![0.0f32; tokens.len() * self.width()];
         let mut done = 0;
         let mut keep = |batch: &[usize], out: &[f32]| {
@@ -147,7 +162,12 @@ impl MiniLm {
             progress(done);
         };
         let threads = self.threads.min(batches.len());
-        if threads <= 1 {
+        if let Some(device) = &self.device {
+            for batch in &batches {
+                let texts: Vec<&[u32]> = batch.iter().map(|&text| tokens[text].as_slice()).collect();
+                keep(batch, &device.encode(&texts).map_err(device_fault)?);
+            }
+        } else if threads <= 1 {
             let mut scratch = EncodingBuffers::default();
             for batch in &batches {
                 keep(batch, self.encode_batch(tokens, batch, &mut scratch));
@@ -192,23 +212,27 @@ impl MiniLm {
     }
 }
 
-/// Groups texts, longest first, into batches of about [`BATCH_TOKENS`] tokens. The long ones come first so that threads
+fn device_fault(error: crate::Error) -> MiniLmError {
+    MiniLmError::Rows(error.into())
+}
+
+/// Groups texts, longest first, into batches of about `size` tokens. The long ones come first so that threads
 /// end together; the grouping depends on the texts alone, so that the number of threads cannot change a result.
-fn batches(tokens: &[Vec<u32>]) -> Vec<Vec<usize>> {
+fn batches(tokens: &[Vec<u32>], size: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..tokens.len()).collect();
     order.sort_by_key(|&text| std::cmp::Reverse(tokens[text].len()));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut room = 0;
     for text in order {
-        let size = tokens[text].len();
+        let length = tokens[text].len();
         match batches.last_mut() {
-            Some(batch) if size <= room => batch.push(text),
+            Some(batch) if length <= room => batch.push(text),
             _ => {
-                room = BATCH_TOKENS.max(size);
+                room = size.max(length);
                 batches.push(vec![text]);
             }
         }
-        room -= size;
+        room -= length;
     }
     batches
 }

@@ -12,12 +12,15 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 mod objective;
+pub(crate) mod on_device;
 mod settings;
 
 pub(crate) use objective::{StepDealer, StepGroup, StepObjective};
 pub use settings::TrainSettings;
 
-use crate::encoder::{BatchShare, EncoderWeights, ShareScore, TextAim};
+use crate::batch::{BatchShare, TextAim};
+use crate::device::{DeviceNetwork, NetworkDevice, NetworkStart};
+use crate::encoder::{EncoderWeights, ShareScore, apply_linear, cross_entropy};
 use crate::error::{Error, Result};
 use crate::optimiser;
 use crate::plan::EncoderPlan;
@@ -149,6 +152,8 @@ pub struct Trainer<'a> {
     forgotten: (f64, usize),
     /// One gradient and one set of buffers a thread.
     benches: Vec<ThreadBuffers>,
+    /// Where the state is while it changes, if not in `state`.
+    device: Option<Box<dyn DeviceNetwork>>,
 }
 
 /// The buffers of one thread.
@@ -202,7 +207,32 @@ impl<'a> Trainer<'a> {
         }
         let (teach, judge) = split(lessons, &state.settings);
         let objective = Box::new(LearnedRows(teach));
-        Ok(Self { plan, frozen, lessons, objective, judge, state, forgotten: (0.0, 0), benches: Vec::new() })
+        let benches = Vec::new();
+        Ok(Self {
+            plan,
+            frozen,
+            lessons,
+            objective,
+            judge,
+            state,
+            forgotten: (0.0, 0),
+            benches,
+            device: None,
+        })
+    }
+
+    /// This training on a device, if it has room for it; whether it has.
+    pub(crate) fn on(&mut self, device: &dyn NetworkDevice) -> Result<bool> {
+        let longest = self.lessons.texts.iter().map(Vec::len).max().unwrap_or(1);
+        let batch = self.state.settings.batch.max(256).min(self.lessons.texts.len());
+        let start = NetworkStart {
+            parameters: &self.state.parameters,
+            moments: Some((&self.state.means, &self.state.squares)),
+            frozen: self.frozen,
+            largest: (batch, (batch * longest).min(MOST_TOKENS.max(longest))),
+        };
+        self.device = device.network(self.plan, start)?;
+        Ok(self.device.is_some())
     }
 
     /// This training with another objective. It has no validation rows, so that the last state is the one that is kept.
@@ -210,6 +240,11 @@ impl<'a> Trainer<'a> {
         self.objective = objective;
         self.judge.clear();
         self
+    }
+
+    /// Says which training this is: see [`TrainingCheckpoint::source`].
+    pub(crate) fn belongs_to(&mut self, source: String) {
+        self.state.source = source;
     }
 
     /// The state as it is now.
@@ -220,6 +255,12 @@ impl<'a> Trainer<'a> {
     /// Gives the state away.
     pub fn finish(self) -> TrainingCheckpoint {
         self.state
+    }
+
+    /// Brings the state back from a device.
+    fn bring_back(&mut self) -> Result<()> {
+        let TrainingCheckpoint { parameters, means, squares, .. } = &mut self.state;
+        self.device.as_mut().map_or(Ok(()), |device| device.read(parameters, means, squares))
     }
 
     /// Trains until the epochs are over, nothing gets better, or `progress` says stop. After an error the state is the one
@@ -242,10 +283,11 @@ impl<'a> Trainer<'a> {
                     forgotten: (self.forgotten.1 > 0).then(|| self.forgotten.0 / self.forgotten.1 as f64),
                 };
                 if progress.step(&report) == TrainingFlow::Stop {
-                    return Ok(());
+                    return self.bring_back();
                 }
             }
-            let report = self.close_epoch();
+            self.bring_back()?;
+            let report = self.close_epoch()?;
             if progress.epoch(&report, &self.state) == TrainingFlow::Stop {
                 return Ok(());
             }
@@ -274,30 +316,12 @@ impl<'a> Trainer<'a> {
         };
         let learned: usize = count(false);
         let forgotten: usize = count(true);
-        let shares = settings.threads.min(learned + forgotten);
-        let mut benches = std::mem::take(&mut self.benches);
-        let lessons: Vec<BatchShare<'_>> =
-            (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
-        benches.resize_with(shares.max(benches.len()), ThreadBuffers::default);
-        for bench in &mut benches {
-            bench.gradient.clear();
-            bench.gradient.resize(self.plan.total(), 0.0);
-        }
-        let score = learn_side_by_side(self.weights(), &lessons, &mut benches[..shares]);
-        let (first, others) = benches.split_at_mut(1);
-        let gradient = &mut first[0].gradient;
-        for other in &others[..shares - 1] {
-            gradient.iter_mut().zip(&other.gradient).for_each(|(sum, value)| *sum += value);
-        }
-        let norm = optimiser::norm(gradient);
+        let (score, norm, largest) = self.sum_gradient(groups, learned + forgotten)?;
         for (what, value) in
             [("loss", score.loss), ("loss of the rows to forget", score.forgotten), ("gradient norm", norm)]
         {
             if !value.is_finite() {
-                let step = self.state.step + 1;
-                let epoch = self.state.epoch + 1;
-                let last_good = Box::new(self.state.clone());
-                return Err(Error::Diverged { step, epoch, what, value, last_good });
+                return Err(self.diverged(what, value)?);
             }
         }
         let cap = self.objective.loss_cap();
@@ -315,27 +339,79 @@ impl<'a> Trainer<'a> {
         let rate = settings.rate(self.state.step, total);
         // The most that the step can make of the largest parameter. A step that could overflow is not taken, so that the state
         // before it stays usable.
-        let largest = self.state.parameters.iter().fold(0.0f32, |most, value| most.max(value.abs()));
         let decay = 1.0 + f64::from(rate) * f64::from(settings.weight_decay);
         let reach = f64::from(largest) * decay + optimiser::LONGEST_STEP * f64::from(rate);
         if reach > f64::from(f32::MAX) / 16.0 {
-            let step = self.state.step + 1;
-            let epoch = self.state.epoch + 1;
-            let last_good = Box::new(self.state.clone());
-            return Err(Error::Diverged { step, epoch, what: "largest parameter", value: reach, last_good });
+            return Err(self.diverged("largest parameter", reach)?);
         }
         let state = &mut self.state;
         state.step += 1;
-        let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);
-        optimiser::step(self.plan, arrays, gradient, scale, (rate, settings.weight_decay), state.step);
+        let step = optimiser::adam_step(scale, (rate, settings.weight_decay), state.step);
+        match &mut self.device {
+            Some(device) => device.step(&step)?,
+            None => {
+                let arrays = (&mut state.parameters[..], &mut state.means[..], &mut state.squares[..]);
+                optimiser::step(self.plan, arrays, &self.benches[0].gradient, &step);
+            }
+        }
         state.batch += 1;
         state.loss += score.loss * learned as f64;
         state.correct += score.correct;
         state.seen += learned;
         self.forgotten.0 += score.forgotten * forgotten as f64;
         self.forgotten.1 += forgotten;
-        self.benches = benches;
         Ok(())
+    }
+
+    /// The gradient of a step, which stays where it was made: its score, its length and the largest size of a parameter.
+    fn sum_gradient(&mut self, groups: &[StepGroup], texts: usize) -> Result<(ShareScore, f64, f32)> {
+        if let Some(mut device) = self.device.take() {
+            let score = on_device::learn(device.as_mut(), self.plan, &self.lesson(groups, 0, 1));
+            let lengths = device.lengths();
+            self.device = Some(device);
+            let (score, (norm, largest)) = (score?, lengths?);
+            return Ok((score, norm, largest));
+        }
+        let shares = self.state.settings.threads.min(texts);
+        let mut benches = std::mem::take(&mut self.benches);
+        let lessons: Vec<BatchShare<'_>> =
+            (0..shares).map(|share| self.lesson(groups, share, shares)).collect();
+        benches.resize_with(shares.max(benches.len()), ThreadBuffers::default);
+        for bench in &mut benches {
+            bench.gradient.clear();
+            bench.gradient.resize(self.plan.total(), 0.0);
+        }
+        let score = learn_side_by_side(self.weights(), &lessons, &mut benches[..shares]);
+        let (first, others) = benches.split_at_mut(1);
+        let gradient = &mut first[0].gradient;
+        for other in &others[..shares - 1] {
+            gradient.iter_mut().zip(&other.gradient).for_each(|(sum, value)| *sum += value);
+        }
+        let norm = optimiser::norm(gradient);
+        let largest = self.state.parameters.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        self.benches = benches;
+        Ok((score, norm, largest))
+    }
+
+    /// The loss of the first minibatch, and its gradient.
+    pub(crate) fn first_gradient(&mut self) -> Result<(f64, Vec<f32>)> {
+        let dealer = StepDealer { lessons: self.lessons, settings: &self.state.settings, epoch: 0 };
+        let batches = self.objective.steps(&dealer);
+        let texts = batches[0].iter().map(|group| group.rows.len()).sum();
+        let (score, ..) = self.sum_gradient(&batches[0], texts)?;
+        let gradient = match &mut self.device {
+            Some(device) => device.gradient()?,
+            None => self.benches[0].gradient.clone(),
+        };
+        Ok((score.loss, gradient))
+    }
+
+    /// A step that must not be taken, and the state before it.
+    fn diverged(&mut self, what: &'static str, value: f64) -> Result<Error> {
+        self.bring_back()?;
+        let step = self.state.step + 1;
+        let epoch = self.state.epoch + 1;
+        Ok(Error::Diverged { step, epoch, what, value, last_good: Box::new(self.state.clone()) })
     }
 
     /// What one thread of `shares` reads of a step. Groups are sorted by length: every n-th text makes shares of equal work.
@@ -364,8 +440,18 @@ impl<'a> Trainer<'a> {
     }
 
     /// Judges the epoch and keeps the state if it is the best.
-    fn close_epoch(&mut self) -> EpochReport {
-        let validation = (!self.judge.is_empty()).then(|| self.judged(&self.judge));
+    fn close_epoch(&mut self) -> Result<EpochReport> {
+        let mut device = self.device.take();
+        let width = self.plan.settings.features();
+        let judge = || match &mut device {
+            Some(device) => {
+                self.judged_by(&self.judge, |texts| on_device::features(device.as_mut(), width, texts))
+            }
+            None => self.judged(&self.judge),
+        };
+        let validation = (!self.judge.is_empty()).then(judge).transpose();
+        self.device = device;
+        let validation = validation?;
         let best = self.state.history.iter().rfind(|report| report.best);
         let better = match (validation, best.and_then(|report| report.validation)) {
             // On a few hundred rows the accuracy moves in coarse steps; the loss tells epochs apart more finely.
@@ -388,24 +474,36 @@ impl<'a> Trainer<'a> {
         state.history.push(report);
         (state.batch, state.loss, state.correct, state.seen) = (0, 0.0, 0, 0);
         self.forgotten = (0.0, 0);
-        report
+        Ok(report)
     }
 
-    /// Mean loss and share of hits on some rows, without dropout.
-    pub(crate) fn judged(&self, rows: &[usize]) -> (f64, f64) {
+    /// Mean loss and share of hits on some rows, without dropout, by the processor.
+    pub(crate) fn judged(&self, rows: &[usize]) -> Result<(f64, f64)> {
+        let mut pool = BufferPool::default();
+        self.judged_by(rows, |texts| Ok(self.weights().features(texts, &mut pool)))
+    }
+
+    /// The same, from features that somebody else makes.
+    fn judged_by(
+        &self,
+        rows: &[usize],
+        mut features: impl FnMut(&[&[u32]]) -> Result<Vec<f32>>,
+    ) -> Result<(f64, f64)> {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|&row| self.lessons.texts[row].len());
         let mut total = ShareScore::default();
         let texts: Vec<&[u32]> = rows.iter().map(|&row| self.lessons.texts[row].as_slice()).collect();
         let mut start = 0;
-        let mut pool = BufferPool::default();
         for chunk in in_chunks(&texts) {
-            let classes: Vec<usize> =
-                rows[start..start + chunk.len()].iter().map(|&row| self.lessons.classes[row]).collect();
-            total.add(&self.weights().score(chunk, &classes, &mut pool));
+            let features = features(chunk)?;
+            let mut logits = apply_linear(&self.plan.head, &self.state.parameters, &features, chunk.len());
+            let own = rows[start..start + chunk.len()].iter();
+            let aims: Vec<TextAim<'_>> =
+                own.map(|&row| TextAim::learn(self.lessons.classes[row], 1.0)).collect();
+            total.add(&ShareScore::of(&aims, &cross_entropy(&mut logits, &aims)));
             start += chunk.len();
         }
-        (total.loss / rows.len() as f64, total.correct as f64 / rows.len() as f64)
+        Ok((total.loss / rows.len() as f64, total.correct as f64 / rows.len() as f64))
     }
 }
 

@@ -131,7 +131,7 @@ fn further_evidence(
     forgotten: usize,
     rate: f32,
 ) -> Result<Evidence> {
-    let TrainedNetwork { network, encoded, checkpoint } = trained;
+    let TrainedNetwork { network, encoded, checkpoint, .. } = trained;
     let mut evidence = evidence_at_optimum(&network.head);
     evidence.method = method.name().into();
     evidence.promise = Claim::Approximate;

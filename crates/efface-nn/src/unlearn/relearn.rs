@@ -54,6 +54,6 @@ impl Backbone {
         let mut trainer = Trainer::new(&self.plan, frozen, &lessons, settings, parameters, String::new())?
             .towards(Box::new(objective));
         let step = |trainer: &mut Trainer<'_>| trainer.run(&mut OneStep);
-        relearning_time(&mut trainer, target_loss, limit, step, |trainer| Ok(trainer.judged(&all).0))
+        relearning_time(&mut trainer, target_loss, limit, step, |trainer| Ok(trainer.judged(&all)?.0))
     }
 }

@@ -250,7 +250,7 @@ fn refuse_strangers(args: &FitArguments) -> Result {
         ("--curvature", settings.curvature.is_some(), &curved[..]),
         ("--tolerance", settings.tolerance.is_some(), linear),
         ("--threads", settings.threads.is_some() && !sharded, on_threads),
-        ("--device", settings.device.is_some(), [ModelName::Ridge].as_slice()),
+        ("--device", settings.device.is_some(), ridge),
         ("--epsilon", settings.epsilon.is_some(), [ModelName::Logistic].as_slice()),
         ("--sisa", sharded, shards),
         ("--likelihood", settings.likelihood.is_some(), [ModelName::NaiveBayes].as_slice()),

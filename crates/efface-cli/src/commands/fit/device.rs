@@ -1,9 +1,10 @@
-//! Which device multiplies the rows of a ridge model. A card that is asked for and cannot be used is no error: the processor does
+//! Which device multiplies the rows of a ridge model, trains a network or encodes texts. A card that is asked for and cannot be used is no error: the processor does
 //! the work, and the user is told why.
 
 use std::sync::Arc;
 
 use efface::GramEngine;
+use efface_engine::NetworkDevice;
 
 use crate::cli::DeviceName;
 use crate::terminal::Terminal;
@@ -53,15 +54,30 @@ impl FitDevice {
         None
     }
 
+    /// What trains a network or encodes texts.
+    #[cfg(feature = "cuda")]
+    pub(super) fn network_device(&self) -> Option<Arc<dyn NetworkDevice>> {
+        self.card.clone().map(|card| card as Arc<dyn NetworkDevice>)
+    }
+
+    /// What trains a network or encodes texts.
+    #[cfg(not(feature = "cuda"))]
+    pub(super) fn network_device(&self) -> Option<Arc<dyn NetworkDevice>> {
+        None
+    }
+
     /// Says after a fit what the card has done.
     pub(super) fn tell(&self, terminal: &Terminal) {
         #[cfg(feature = "cuda")]
         if let Some(card) = &self.card {
             if let Some(reason) = card.remark() {
                 warn(&reason.to_string(), terminal);
+            } else if card.networks() > 0 {
+                terminal.note(&format!("{} did the work of the encoder", card.card().name()));
             } else if card.sums() == 0 {
                 warn(
-                    "a card multiplies dense rows that are in memory, and not for --curvature iterative",
+                    "a card multiplies dense rows that are in memory, and not for --curvature iterative, and trains \
+                     networks that are not in shards",
                     terminal,
                 );
             } else {

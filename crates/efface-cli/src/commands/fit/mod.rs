@@ -35,6 +35,7 @@ pub(crate) fn run(args: FitArguments, terminal: &Terminal) -> Result {
     let mut request = request(args)?;
     let device = device::FitDevice::open(asked, terminal);
     request.gram_engine = device.engine();
+    request.network_device = device.network_device();
     request.mode = terminal.mode();
     request.access = terminal.access().clone();
     let bars = terminal.bars();
@@ -180,6 +181,7 @@ fn request(args: FitArguments) -> Result<FitRequest> {
         recovery_key: args.recovery_key,
         encrypt: args.encrypt,
         gram_engine: None,
+        network_device: None,
     })
 }
 

@@ -59,7 +59,12 @@ fn minilm(
     }
     let encoder = MiniLm::open(folder)?.with_threads(network.threads);
     let most = network.max_tokens.unwrap_or(encoder.config().max_position_embeddings.min(USUAL_TOKENS));
-    let encoder = encoder.with_max_tokens(most)?;
+    let mut encoder = encoder.with_max_tokens(most)?;
+    let mut device = None;
+    if let Some(asked) = &request.network_device {
+        encoder = encoder.with_device(asked.as_ref())?;
+        device = encoder.is_on_device().then(|| asked.name());
+    }
     let info = NetworkInfo {
         encoder: EncoderInfo::MiniLm {
             // As the folder can be found from elsewhere too.
@@ -69,6 +74,7 @@ fn minilm(
         },
         max_tokens: most,
         shards: None,
+        device,
     };
     let (mut blueprint, _) = ingest::observe_texts(request, most, None, progress)?;
     blueprint.layout = RowLayout::Dense32;
@@ -122,7 +128,9 @@ fn lstm(
     if let Some(sharding) = &request.sharding {
         return shards(request, sharding, (recipe, core), (blueprint, ids), batch, progress);
     }
-    let (trained, interrupted) = train::train(&recipe, &ids, network.checkpoint.as_deref(), progress)?;
+    let device = request.network_device.as_deref();
+    let (trained, interrupted) =
+        train::train(&recipe, &ids, network.checkpoint.as_deref(), device, progress)?;
     let (backbone, head) = trained.network.into_parts();
     blueprint.layout = RowLayout::Encoded;
     blueprint.width = backbone.width();
@@ -132,6 +140,7 @@ fn lstm(
         encoder: describe(&backbone, &trained.checkpoint, interrupted),
         max_tokens,
         shards: None,
+        device: trained.device,
     };
     let bytes = backbone.to_bytes()?;
     let model = head;
@@ -179,6 +188,7 @@ fn shards(
         },
         max_tokens: blueprint.width,
         shards: Some(ShardInfo { shards, slices, seed, aggregation }),
+        device: None,
     };
     let backbone = Some(recipe.to_bytes(blueprint.width)?);
     let parts = NetworkParts { blueprint, rows: ids, words: Vec::new(), recipe: core, model, info, backbone };

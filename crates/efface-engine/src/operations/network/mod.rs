@@ -15,7 +15,7 @@ pub(crate) use export::export;
 pub(crate) use fit::prepare;
 pub(crate) use renew::{NetworkRenewal, encoder, retrain, texts, train_further};
 
-pub use efface_nn::{EncoderSettings, EpochReport, Pooling, Squash, TrainSettings};
+pub use efface_nn::{EncoderSettings, EpochReport, NetworkDevice, Pooling, Squash, TrainSettings};
 
 use efface::methods::ProjectionResidual;
 use efface::methods::table;

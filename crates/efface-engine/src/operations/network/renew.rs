@@ -47,11 +47,19 @@ pub(crate) fn retrain(
         let used = word_lists(&texts)?.into_iter().flatten().collect();
         recipe.embedding = Arc::new(recipe.embedding.name_only(&used));
     }
-    let TrainedNetwork { network: trained, encoded, checkpoint } = train::anew(&recipe, &texts, progress)?;
+    let TrainedNetwork { network: trained, encoded, checkpoint, .. } =
+        train::anew(&recipe, &texts, progress)?;
     let mut evidence = trained.retrained(&encoded, "retrain", gone.len())?;
-    evidence.reason = Some("the whole network was trained anew, from the seed of the fit".into());
+    evidence.reason = Some(match &network.device {
+        None => "the whole network was trained anew, from the seed of the fit".into(),
+        Some(device) => format!(
+            "the whole network was trained anew, from the seed of the fit, by the processor; the fit was made by {device}, whose sums \
+             round otherwise"
+        ),
+    });
     let (backbone, head) = trained.into_parts();
-    let info = NetworkInfo { encoder: describe(&backbone, &checkpoint, false), ..network.clone() };
+    let info =
+        NetworkInfo { encoder: describe(&backbone, &checkpoint, false), device: None, ..network.clone() };
     let renewal = NetworkRenewal {
         backbone: Some(backbone.to_bytes()?),
         renewed: Some((encoded, info)),

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use efface::{Method, RowId, Rows};
 use efface_nn::{
-    Backbone, EpochReport, NetworkRecipe, StepReport, TrainedNetwork, TrainingCheckpoint, TrainingFlow,
-    TunedNetwork,
+    Backbone, EpochReport, NetworkDevice, NetworkRecipe, StepReport, TrainedNetwork, TrainingCheckpoint,
+    TrainingFlow, TunedNetwork,
 };
 
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ pub(crate) fn train(
     recipe: &NetworkRecipe,
     rows: &Rows,
     checkpoint: Option<&Path>,
+    device: Option<&dyn NetworkDevice>,
     progress: &dyn Progress,
 ) -> Result<(TrainedNetwork, bool)> {
     if progress.is_interrupted() {
@@ -34,9 +35,10 @@ pub(crate) fn train(
         failure: None,
         stopped: false,
     };
-    let trained = match state {
-        Some(state) => recipe.continue_from(state, rows, &mut watcher),
-        None => recipe.train(rows, &mut watcher),
+    let trained = match (device, state) {
+        (Some(device), state) => recipe.train_on_device(device, state, rows, &mut watcher),
+        (None, Some(state)) => recipe.continue_from(state, rows, &mut watcher),
+        (None, None) => recipe.train(rows, &mut watcher),
     };
     progress.finish();
     let failure = watcher.failure;
@@ -66,7 +68,7 @@ pub(crate) fn train(
 
 /// Trains a network from scratch to replace the stored one. A training that is stopped leaves the stored network as it was.
 pub(crate) fn anew(recipe: &NetworkRecipe, rows: &Rows, progress: &dyn Progress) -> Result<TrainedNetwork> {
-    match train(recipe, rows, None, progress)? {
+    match train(recipe, rows, None, None, progress)? {
         (_, true) => Err(Error::Interrupted),
         (trained, false) => Ok(trained),
     }

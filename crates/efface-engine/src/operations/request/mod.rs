@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use efface::features::{EncoderOptions, FeatureSteps, WordSource};
 use efface::{Aggregation, GaussianNb, GramEngine, MultinomialNb, Recipe, Ridge};
+use efface_nn::NetworkDevice;
 
 use crate::codec::class_weights::ClassWeight;
 use crate::ledger::signer::KeyAccess;
@@ -77,6 +78,8 @@ pub struct FitRequest {
     pub encrypt: bool,
     /// Who multiplies the rows of a ridge model that fits into memory, if not the processor.
     pub gram_engine: Option<Arc<dyn GramEngine>>,
+    /// Who trains a network, or encodes the texts of a pretrained encoder, if not the processor.
+    pub network_device: Option<Arc<dyn NetworkDevice>>,
     /// Whether the list of what the model that is replaced has forgotten is given up. Otherwise the new model takes it over,
     /// and rows that are on it are refused.
     pub drop_suppressed: bool,
@@ -114,6 +117,7 @@ impl FitRequest {
             recovery_key: None,
             encrypt: false,
             gram_engine: None,
+            network_device: None,
             drop_suppressed: false,
         }
     }
