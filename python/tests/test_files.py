@@ -165,17 +165,17 @@ def test_create_has_what_fit_has_and_predict_takes_tables(tmp_path):
     assert numbers.predict(asked.dropna()).dtype == np.float64
 
 
-@pytest.mark.parametrize("kind", ["ridge", "poisson", "logistic", "softmax", "gaussian_nb", "multinomial_nb", "complement_nb", "bernoulli_nb"])
+@pytest.mark.parametrize("kind", ["ridge", "ridge_classifier", "svm", "two_svm", "poisson", "logistic", "softmax", "gaussian_nb", "multinomial_nb", "complement_nb", "bernoulli_nb"])
 def test_onnx_answers_as_the_file_does(kind, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(6)
     frame = pd.DataFrame(rng.integers(0, 3, size=(60, 3)), columns=["a", "b", "c"])
-    classes = 2 if kind == "logistic" else 3
+    classes = 2 if kind in ("logistic", "two_svm") else 3
     frame["y"] = (frame["a"] + rng.integers(0, 2, 60)) % classes
     frame["y"] = frame["y"] if kind in ("ridge", "poisson") else "class " + frame["y"].astype(str)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     scale = None if kind.endswith("_nb") else "standard"
-    model = efface.create(tmp_path / "rows.csv", tmp_path / "m.efface", target="y", model=kind, scale=scale)
+    model = efface.create(tmp_path / "rows.csv", tmp_path / "m.efface", target="y", model=kind.removeprefix("two_"), scale=scale)
     model.forget(["3"])
     session = onnxruntime.InferenceSession(model.to_onnx(tmp_path / "m.onnx"))
     notes = session.get_modelmeta().custom_metadata_map
@@ -185,9 +185,13 @@ def test_onnx_answers_as_the_file_does(kind, tmp_path):
         x = (x - json.loads(notes["feature_shift"])) / json.loads(notes["feature_scale"])
     if kind == "bernoulli_nb":
         x = (x > 0).astype(float)
-    found = session.run(None, {"features": x.astype(np.float32)})[0]
+    found, *rest = session.run(None, {"features": x.astype(np.float32)})
     if kind in ("ridge", "poisson"):
-        assert np.allclose(found[:, 0], model.predict(frame), atol=1e-4)
+        assert np.allclose(found[:, 0], model.predict(frame), atol=1e-4) and rest == []
+        return
+    (named,) = rest
+    assert named.tolist() == model.predict(frame).tolist()
+    if kind in ("ridge_classifier", "svm", "two_svm"):
         return
     assert np.allclose(found, model.predict_proba(frame), atol=1e-5)
     labels = np.array(json.loads(notes["classes"]))[found.argmax(axis=1)]

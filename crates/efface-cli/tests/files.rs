@@ -85,6 +85,27 @@ fn semicolons_commas_and_words_for_nothing() {
 }
 
 #[test]
+fn dates_beside_texts_are_features() {
+    let folder = Folder::new();
+    let rows = "id,when,note,other,y\na,2026-01-02,good,1,1\nb,2026-02-03,bad,2,3\nc,2026-03-04,good,3,9\n";
+    folder.write("d.csv", rows);
+    let report = folder.json("fit d.csv --target y --id id --text note --dates when --json");
+    let columns = report["summary"]["feature_columns"].to_string();
+    assert!(columns.contains("when") && !columns.contains("other"), "{columns}");
+}
+
+/// A class that no row has any more has the least of all scores, and not three hundred digits.
+#[test]
+fn numbers_of_any_size_are_short() {
+    let folder = Folder::new();
+    folder.write("c.csv", "id,x,c\na,1,p\nb,2,p\nc,3,q\nd,4,q\ne,9,r\n");
+    folder.done("fit c.csv --target c --id id --model naive-bayes");
+    folder.done("forget c.efface --ids e");
+    let told = folder.done("predict c.efface c.csv");
+    assert!(told.contains("e308") && told.lines().all(|line| line.len() < 200), "{told}");
+}
+
+#[test]
 fn dates_are_days_in_every_file_of_the_model() {
     let folder = Folder::new();
     folder.write("d.csv", "when,y\n1970-01-02,1\n1970-01-04,3\n1970-01-11T12:00:00Z,10.5\n");
@@ -173,6 +194,7 @@ fn requests_of_a_file_are_one_commit_with_a_receipt_each() {
     assert_eq!(answers[0]["report"]["forgotten"], 2);
     assert_eq!((&answers[1]["request"], &answers[1]["report"]["forgotten"]), (&"T-2".into(), &1.into()));
     assert_eq!(answers[2]["report"]["outcome"], "not_found");
+    assert!(answers[2]["error"].is_string() && answers.len() == 3, "a line for each request: {answers:?}");
     let summary = folder.json("inspect houses.efface --json");
     assert_eq!(summary["generation"].as_u64(), before.map(|generation| generation + 1), "one commit");
     assert_eq!((summary["receipts"].as_u64(), summary["rows"].as_u64()), (Some(4), Some(4)));
@@ -192,7 +214,8 @@ fn requests_of_a_file_are_one_commit_with_a_receipt_each() {
         folder.fails("forget houses.efface --requests wrong.jsonl", 2, &[says]);
     }
     folder.write("half.jsonl", "{\"ids\": [\"h7\"]}\n{\"ids\": [\"h1\"]}\n");
-    folder.run("forget houses.efface --requests half.jsonl");
+    let told = folder.run("forget houses.efface --requests half.jsonl").err;
+    assert!(told.contains("forgot 1 row for 1 request\n"), "{told}");
     assert_eq!(folder.json("inspect houses.efface --json")["rows"], 3, "h7 left, and h1 had left before");
 }
 

@@ -54,6 +54,15 @@ pub(crate) fn run(args: &PredictArguments, terminal: &Terminal) -> Result {
     Ok(())
 }
 
+/// A number with all its digits, and without hundreds of zeros: a class that no row has any more has the least of all scores.
+fn digits(value: f64) -> String {
+    if value == 0.0 || (1e-17..1e17).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
 /// Predictions as lines of text.
 struct PredictionWriter<'a> {
     summary: &'a ModelSummary,
@@ -71,7 +80,8 @@ impl PredictionWriter<'_> {
         }
         let name = prediction.id.as_deref().map_or_else(|| prediction.position.to_string(), spreadsheet_text);
         let label = prediction.label.as_deref().map(spreadsheet_text);
-        let scores = prediction.scores.iter().chain(self.probabilities(prediction)).map(f64::to_string);
+        let scores =
+            prediction.scores.iter().chain(self.probabilities(prediction)).map(|value| digits(*value));
         record(out, std::iter::once(name).chain(label).chain(scores))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use efface_engine::{ChangeReport, ForgetOptions, ForgetRequest, RowSelection};
 use efface_receipt::Time;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::change::within_tolerance;
 use super::forget::{ended, request};
@@ -40,29 +40,28 @@ pub(super) fn run(model: &Path, file: &Path, args: &ForgetArguments, terminal: &
     let answers = engine.forget(&requests, &ForgetOptions { dry_run: args.dry_run, progress: &bars });
     drop(bars);
     let mut rows = 0;
-    let mut failed = None;
+    let mut answered = 0;
     let mut failures = 0;
+    let mut first = None;
     for (at, answer) in answers.into_iter().enumerate() {
         let name = requests[at].id.clone().unwrap_or_else(|| format!("line {}", at + 1));
-        let outcome = answer.map_err(Failure::from).and_then(|report| {
-            rows += report.forgotten;
-            tell(&name, &report, terminal)?;
-            ended(&report)?;
-            within_tolerance(&report)
-        });
-        if let Err(failure) = outcome {
-            failures += 1;
-            if terminal.json() {
-                terminal.object(&json!({ "request": name, "error": failure.message }))?;
-            } else {
-                terminal.warn(&format!("{name}: {}", failure.message));
+        let (report, failure) = match answer {
+            Ok(report) => {
+                let failure = ended(&report).and_then(|()| within_tolerance(&report)).err();
+                (Some(report), failure)
             }
-            failed = failed.or(Some(failure));
-        }
+            Err(error) => (None, Some(Failure::from(error))),
+        };
+        let forgotten = report.as_ref().map_or(0, |report| report.forgotten);
+        rows += forgotten;
+        answered += usize::from(forgotten > 0);
+        failures += usize::from(failure.is_some());
+        tell(&name, report.as_ref(), failure.as_ref(), terminal)?;
+        first = first.or(failure);
     }
     let verb = if args.dry_run { "would forget" } else { "forgot" };
-    terminal.message(&format!("{verb} {} for {}", count(rows, "row"), count(requests.len(), "request")));
-    match failed {
+    terminal.message(&format!("{verb} {} for {}", count(rows, "row"), count(answered, "request")));
+    match first {
         // The code is that of the first that failed; all others are done.
         Some(first) => {
             let what = format!(
@@ -76,21 +75,25 @@ pub(super) fn run(model: &Path, file: &Path, args: &ForgetArguments, terminal: &
     }
 }
 
-fn tell(name: &str, report: &ChangeReport, terminal: &Terminal) -> Result {
+/// What came of a request: with --json an object, which may hold both a report and what is wrong with it.
+fn tell(name: &str, report: Option<&ChangeReport>, failure: Option<&Failure>, terminal: &Terminal) -> Result {
     if terminal.json() {
-        return terminal.object(&json!({ "request": name, "report": report }));
+        let mut object = Map::from_iter([("request".to_owned(), json!(name))]);
+        object.extend(report.map(|report| ("report".to_owned(), json!(report))));
+        object.extend(failure.map(|failure| ("error".to_owned(), json!(failure.message))));
+        return terminal.object(&object);
     }
-    let receipt = report
-        .receipt
-        .as_ref()
-        .map(|receipt| format!("; receipt {}, number {}", receipt.id, receipt.sequence));
-    let before = if report.replayed { " (answered before)" } else { "" };
-    let rows = count(report.forgotten, "row");
-    terminal.message(&format!(
-        "{name}: {}, {rows}{before}{}",
-        report.outcome.name(),
-        receipt.unwrap_or_default()
-    ));
+    if let Some(report) = report {
+        let receipt = report.receipt.as_ref();
+        let receipt = receipt.map(|receipt| format!("; receipt {}, number {}", receipt.id, receipt.sequence));
+        let before = if report.replayed { " (answered before)" } else { "" };
+        let rows = count(report.forgotten, "row");
+        let outcome = report.outcome.name();
+        terminal.message(&format!("{name}: {outcome}, {rows}{before}{}", receipt.unwrap_or_default()));
+    }
+    if let Some(failure) = failure {
+        terminal.warn(&format!("{name}: {}", failure.message));
+    }
     Ok(())
 }
 

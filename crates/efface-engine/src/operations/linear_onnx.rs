@@ -1,7 +1,8 @@
 //! Linear models and naive Bayes as ONNX: one matrix product, two where densities are normal, and for models with probabilities a
 //! softmax after it, for rates an exponential.
 //! The input is a row of features as the model is fed with them, in the order of the note `features`; the notes `feature_shift` and
-//! `feature_scale` say how numbers become features, and `classes` what the columns of the output stand for.
+//! `feature_scale` say how numbers become features, and `classes` what the columns of the output stand for. Of a
+//! model of classes, `label` is a second output.
 
 use efface::{Family, Recipe};
 use efface_nn::onnx::{OnnxActivation, OnnxHead, OnnxLinear, OnnxModel, OnnxQuadratic, WeightOrder};
@@ -28,7 +29,7 @@ impl LinearForm {
         Self { weights, constants, activation, squares: None }
     }
 
-    fn model(&self) -> Result<OnnxModel> {
+    fn model(&self, classes: &[String]) -> Result<OnnxModel> {
         let single = |values: &[f64]| values.iter().map(|value| *value as f32).collect::<Vec<f32>>();
         let weight = single(&self.weights.concat());
         let bias = single(&self.constants);
@@ -41,11 +42,11 @@ impl LinearForm {
         };
         let activation = self.activation;
         let model = match &self.squares {
-            None => OnnxHead { linear, activation }.model(),
+            None => OnnxHead { linear, activation }.labelled(classes),
             Some(SquareForm { centre, weights }) => {
                 let centre = single(centre);
                 let squares = single(&weights.concat());
-                OnnxQuadratic { centre: &centre, squares: &squares, linear, activation }.model()
+                OnnxQuadratic { centre: &centre, squares: &squares, linear, activation }.labelled(classes)
             }
         };
         model.map_err(|error| unwritable(&error.to_string()))
@@ -60,7 +61,7 @@ fn unwritable(error: &str) -> Error {
 /// The bytes of the file.
 pub(super) fn export(parameters: &Parameters, recipe: &Recipe) -> Result<Vec<u8>> {
     let mut model = linear_form(parameters, recipe)?
-        .model()?
+        .model(parameters.classes.as_deref().unwrap_or_default())?
         .with_note("features", &serde_json::json!(parameters.features).to_string());
     if let Some(classes) = &parameters.classes {
         model = model.with_note("classes", &serde_json::json!(classes).to_string());

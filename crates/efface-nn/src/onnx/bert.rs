@@ -63,7 +63,11 @@ impl OnnxBert<'_> {
             x = self.layer(g, &format!("layer.{number}"), layer, &x)?;
         }
         self.pool(g, &x)?;
-        g.output("features", &[TensorDim::Named("batch"), TensorDim::Fixed(self.hidden)])?;
+        g.output(
+            "features",
+            ElementType::Float,
+            &[TensorDim::Named("batch"), TensorDim::Fixed(self.hidden)],
+        )?;
         if let Some(head) = head {
             head.add(g, self.hidden)?;
         }

@@ -13,6 +13,7 @@ const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
 const FLOAT: i64 = 1;
 const INT64: i64 = 7;
+const STRING: i64 = 8;
 
 /// The fields of the format that are written, by message and name.
 mod field {
@@ -48,6 +49,7 @@ mod field {
     pub(super) mod tensor {
         pub(crate) const DIMS: u32 = 1;
         pub(crate) const DATA_TYPE: u32 = 2;
+        pub(crate) const STRING_DATA: u32 = 6;
         pub(crate) const NAME: u32 = 8;
         pub(crate) const RAW_DATA: u32 = 9;
     }
@@ -67,11 +69,23 @@ pub(super) enum TensorDim {
     Named(&'static str),
 }
 
-/// What an input holds.
+/// What an input or output holds.
 #[derive(Clone, Copy)]
 pub(super) enum ElementType {
     Float,
     Int64,
+    Text,
+}
+
+impl ElementType {
+    /// The number that the format has for it.
+    pub(super) fn code(self) -> i64 {
+        match self {
+            Self::Float => FLOAT,
+            Self::Int64 => INT64,
+            Self::Text => STRING,
+        }
+    }
 }
 
 /// The graph so far.
@@ -106,6 +120,18 @@ impl OnnxGraph {
     pub(super) fn numbers(&mut self, name: &str, shape: &[usize], values: &[i64]) -> OnnxResult<String> {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.tensor(name, shape, INT64, values.len(), 8, bytes)
+    }
+
+    /// Adds a list of texts and gives back its name.
+    pub(super) fn texts(&mut self, name: &str, values: &[String]) -> OnnxResult<String> {
+        self.declare(name)?;
+        let mut tensor = ProtoMessage::default();
+        tensor.int(field::tensor::DIMS, values.len() as i64);
+        tensor.int(field::tensor::DATA_TYPE, STRING);
+        values.iter().for_each(|value| tensor.text(field::tensor::STRING_DATA, value));
+        tensor.text(field::tensor::NAME, name);
+        self.message.message(field::graph::INITIALIZER, &tensor);
+        Ok(name.to_owned())
     }
 
     fn tensor(
@@ -186,11 +212,11 @@ impl OnnxGraph {
         Ok(())
     }
 
-    pub(super) fn output(&mut self, name: &str, shape: &[TensorDim]) -> OnnxResult<()> {
+    pub(super) fn output(&mut self, name: &str, element: ElementType, shape: &[TensorDim]) -> OnnxResult<()> {
         if !self.names.contains(name) {
             return Err(OnnxError::Unknown(name.to_owned()));
         }
-        self.message.message(field::graph::OUTPUT, &value_info(name, ElementType::Float, shape));
+        self.message.message(field::graph::OUTPUT, &value_info(name, element, shape));
         Ok(())
     }
 
@@ -237,7 +263,7 @@ fn value_info(name: &str, element: ElementType, dims: &[TensorDim]) -> ProtoMess
         shape.message(1, &message);
     }
     let mut tensor = ProtoMessage::default();
-    tensor.int(1, if matches!(element, ElementType::Float) { FLOAT } else { INT64 });
+    tensor.int(1, element.code());
     tensor.message(2, &shape);
     let mut kind = ProtoMessage::default();
     kind.message(1, &tensor);

@@ -65,6 +65,12 @@ pub struct OnnxHead<'a> {
 impl OnnxHead<'_> {
     /// The head alone, from `features` to `scores`.
     pub fn model(&self) -> OnnxResult<OnnxModel> {
+        self.labelled(&[])
+    }
+
+    /// The same, and to the `label` of these classes that has the largest score, or, of two that share one score, to the second where it is
+    /// above 0.
+    pub fn labelled(&self, classes: &[String]) -> OnnxResult<OnnxModel> {
         let mut graph = OnnxGraph::new("head");
         graph.input(
             "features",
@@ -72,6 +78,7 @@ impl OnnxHead<'_> {
             &[TensorDim::Named("batch"), TensorDim::Fixed(self.linear.inputs)],
         )?;
         self.add(&mut graph, self.linear.inputs)?;
+        add_labels(&mut graph, self.linear.outputs, classes)?;
         Ok(graph.finish())
     }
 
@@ -92,8 +99,34 @@ impl OnnxActivation {
             Self::Sigmoid => graph.named("Sigmoid", &[scores], &[], &["scores"])?,
             Self::Exp => graph.named("Exp", &[scores], &[], &["scores"])?,
         }
-        graph.output("scores", &[TensorDim::Named("batch"), TensorDim::Fixed(outputs)])
+        let shape = [TensorDim::Named("batch"), TensorDim::Fixed(outputs)];
+        graph.output("scores", ElementType::Float, &shape)
     }
+}
+
+/// Adds the class that `scores` speak for as a second output; nothing without classes.
+fn add_labels(graph: &mut OnnxGraph, outputs: usize, classes: &[String]) -> OnnxResult<()> {
+    if classes.is_empty() {
+        return Ok(());
+    }
+    if classes.len() != outputs.max(2) {
+        let shape = vec![outputs.max(2)];
+        return Err(OnnxError::Shape { name: "classes".into(), found: classes.len(), shape });
+    }
+    let names = graph.texts("classes", classes)?;
+    let place = if outputs == 1 {
+        let zero = graph.weights("head.zero", &[1], &[0.0])?;
+        let column = graph.numbers("head.column", &[1], &[1])?;
+        let above = graph.node("Greater", &["scores", &zero], &[])?;
+        let number =
+            graph.node("Cast", &[&above], &[("to", NodeAttribute::Int(ElementType::Int64.code()))])?;
+        graph.node("Squeeze", &[&number, &column], &[])?
+    } else {
+        let settings = [("axis", NodeAttribute::Int(-1)), ("keepdims", NodeAttribute::Int(0))];
+        graph.node("ArgMax", &["scores"], &settings)?
+    };
+    graph.named("Gather", &[&names, &place], &[], &["label"])?;
+    graph.output("label", ElementType::Text, &[TensorDim::Named("batch")])
 }
 
 /// Scores that are quadratic in the features: z²S + zW + b with z = x − centre, as normal densities are.
@@ -110,8 +143,8 @@ pub struct OnnxQuadratic<'a> {
 }
 
 impl OnnxQuadratic<'_> {
-    /// The whole of it, from `features` to `scores`.
-    pub fn model(&self) -> OnnxResult<OnnxModel> {
+    /// The whole of it, from `features` to `scores` and to the `label` of these classes that has the largest score.
+    pub fn labelled(&self, classes: &[String]) -> OnnxResult<OnnxModel> {
         let OnnxLinear { inputs, outputs, .. } = self.linear;
         let mut graph = OnnxGraph::new("head");
         graph.input(
@@ -127,6 +160,7 @@ impl OnnxQuadratic<'_> {
         let linear = self.linear.add(&mut graph, "head", &z, inputs)?;
         let scores = graph.node("Add", &[&square, &linear], &[])?;
         self.activation.add(&mut graph, &scores, outputs)?;
+        add_labels(&mut graph, outputs, classes)?;
         Ok(graph.finish())
     }
 }

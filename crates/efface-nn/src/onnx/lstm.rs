@@ -129,7 +129,7 @@ impl TextLstm<'_> {
             g.named(op, &[&y], &[], &["features"])?;
             width = linear.outputs;
         }
-        g.output("features", &[TensorDim::Named("batch"), TensorDim::Fixed(width)])?;
+        g.output("features", ElementType::Float, &[TensorDim::Named("batch"), TensorDim::Fixed(width)])?;
         if let Some(head) = &self.head {
             head.add(g, width)?;
         }

@@ -10,7 +10,7 @@
 //!
 //! Inputs and outputs have fixed names: `features` into a head alone; `tokens` [batch, time] and `lengths` (batch) into an
 //! LSTM; `input_ids` and `attention_mask` [batch, time] into a BERT. Out of an encoder come `features` and, with a head,
-//! `scores` [batch, outputs].
+//! `scores` [batch, outputs]. A labelled head alone has `label` (batch) too.
 
 mod bert;
 mod error;

@@ -126,6 +126,20 @@ fn classify(request: &FitRequest) -> bool {
     request.classify || request.model.describe().task.classifies()
 }
 
+/// The columns that hold numbers. Dates are days by then: beside texts, where only columns that are named are features, they are named too.
+fn numeric(request: &FitRequest, ignored: &[String]) -> Vec<String> {
+    let mut numeric = request.numeric.clone();
+    if !request.text.is_empty() {
+        let taken = |name: &String| {
+            [ignored, request.text.as_slice(), request.categorical.as_slice()]
+                .iter()
+                .any(|names| names.contains(name))
+        };
+        numeric.extend(request.dates.iter().filter(|name| !taken(name)).cloned());
+    }
+    numeric
+}
+
 /// What a pass over a table learns, row by row.
 #[derive(Clone)]
 pub(super) struct TableObserver {
@@ -144,10 +158,10 @@ impl TableObserver {
         let watched = if request.text.is_empty() { columns } else { &[] };
         let watch = ColumnWatch::new(watched, &ignored);
         let options = EncoderOptions {
-            ignored,
             text: request.text.clone(),
             categorical: request.categorical.clone(),
-            numeric: request.numeric.clone(),
+            numeric: numeric(request, &ignored),
+            ignored,
             words: request.words.clone(),
             max_levels: request.max_levels,
             steps: request.steps.clone(),
