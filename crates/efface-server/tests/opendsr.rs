@@ -286,3 +286,39 @@ async fn deletions_in_the_form_of_mixpanel_are_erasures() {
     let unknown = get(&router, "/data-deletions/v3.0/gdpr-00", None).await;
     assert_eq!(unknown.status.as_u16(), 404);
 }
+
+#[tokio::test]
+async fn an_id_is_for_one_request_and_a_token_for_one_model_hears_of_that_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    fit_houses(folder.path(), "houses", 40);
+    fit_houses(folder.path(), "small", 8);
+    let erases = token(folder.path(), &[Scope::Erase, Scope::Audit], None);
+    let of_small = token(folder.path(), &[Scope::Audit], Some(&["small"]));
+    let (mut settings, _) = speaking(folder.path(), false);
+    settings.tokens = Some(folder.path().join("tokens.json"));
+    let router = Server::start(settings).await.unwrap().router();
+    let send = async |person: &str| {
+        post(&router, REQUESTS, &request(json!([raw(person)]), &[]), None, Some(&erases)).await
+    };
+    let standing = async |token: &str| {
+        let waiting = async {
+            loop {
+                let asked = get(&router, &format!("{REQUESTS}/{ID}"), Some(token)).await.json();
+                if asked["request_status"] == "completed" {
+                    return asked["results_count"].as_u64();
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap()
+    };
+    assert_eq!(send("o1").await.status.as_u16(), 201);
+    assert_eq!(standing(&erases).await, Some(8));
+    assert_eq!(standing(&of_small).await, Some(4), "a token for one model hears of the rows of others");
+    assert_eq!(send("o1").await.status.as_u16(), 201, "the same request");
+    assert_eq!(
+        send("o2").await.status.as_u16(),
+        400,
+        "another one under the same id was promised to be done"
+    );
+}
