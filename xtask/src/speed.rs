@@ -226,13 +226,13 @@ fn figures() -> Result<RecordedFigures> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut machine = String::new();
     for _ in 0..RUNS {
-        let stream = measure("speed", &["stream", "1000", "4000", "400", "--json", "yes"])?;
+        let stream = measure("speed", &["stream", "1000", "4000", "600", "--json", "yes"])?;
         let fits = measure("speed", &["fit", "20000", "500", "--json", "yes"])?;
         let tall = measure("speed", &["fit", "200000", "50", "--json", "yes"])?;
         machine = stream[0]["about"].as_str().unwrap_or("unknown").to_string();
         for line in stream.iter().filter(|value| value["what"] == "stream") {
             let columns = line["columns"].as_str().unwrap_or("?");
-            for what in ["p50", "mean"] {
+            for what in ["p50", "p99", "mean"] {
                 let name = format!("stream, d = 1000, {columns} columns: {what} ÷ factor through memory");
                 all.entry(name).or_default().push(number(line, what) / number(line, "factor_pass"));
             }

@@ -25,8 +25,8 @@ impl<M: Amend> Fitted<M> {
         Self { model, rows, settle_after: None }
     }
 
-    /// How many changed rows may wait before the curvature is brought up to date; as many as the model says
-    /// ([`Amend::most_waiting`]) unless said otherwise.
+    /// How many changed rows may wait before the curvature is brought up to date at once. Unless said, the model does so a little
+    /// with every request ([`Amend::settle_some`]).
     pub fn settle_after(mut self, rows: usize) -> Self {
         self.settle_after = Some(rows.max(1));
         self
@@ -79,8 +79,13 @@ impl<M: Amend> Fitted<M> {
     fn accept(&mut self, outcome: Outcome<M>) -> Evidence {
         let Outcome { model, mut evidence } = outcome;
         self.model = model;
-        if self.model.waiting() >= self.settle_after.unwrap_or_else(|| self.model.most_waiting())
-            && let Ok(settled) = self.model.settle()
+        let settled = match self.settle_after {
+            None => self.model.settle_some(),
+            Some(rows) if self.model.waiting() >= rows => self.model.settle(),
+            Some(_) => Ok(Settled::default()),
+        };
+        if let Ok(settled) = settled
+            && settled.rows > 0
         {
             evidence.refactored |= settled.refactored;
             self.model.update_evidence(&mut evidence);

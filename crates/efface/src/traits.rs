@@ -65,6 +65,12 @@ pub trait Amend: Sized {
     /// Folds waiting changes into the curvature, so that nothing of a forgotten row is left in it.
     fn settle(&mut self) -> Result<Settled>;
 
+    /// Does the share of settling that is due after a request. A model that can fold its changes little by little does so, and says
+    /// so when it is done; others settle once enough rows wait.
+    fn settle_some(&mut self) -> Result<Settled> {
+        if self.waiting() >= self.most_waiting() { self.settle() } else { Ok(Settled::default()) }
+    }
+
     /// Brings bound and memory in an evidence up to date with this model, as after a settle.
     fn update_evidence(&self, evidence: &mut Evidence);
 

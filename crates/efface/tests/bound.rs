@@ -5,7 +5,8 @@
 
 use efface::methods::Exact;
 use efface::{
-    Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RidgeState, RowId, RowStore, Rows,
+    Amend, Dense, Family, Fit, Fitted, Forget, Form, Method, Ridge, RidgeModel, RidgeState, RowId, RowStore,
+    Rows,
 };
 
 #[path = "support/long_arithmetic.rs"]
@@ -36,7 +37,10 @@ impl Numbers {
 
 /// 60 rows of 4 features; row 7 is odd in the way that `kind` says.
 fn rows(kind: &str, seed: u64) -> Rows {
-    let n = 60;
+    many_rows(60, kind, seed)
+}
+
+fn many_rows(n: usize, kind: &str, seed: u64) -> Rows {
     let d = 4;
     let mut numbers = Numbers(seed * 977 + 5);
     let mut x: Vec<f64> = (0..n * d).map(|_| (numbers.next() * 16.0).round() / 4.0).collect();
@@ -113,6 +117,54 @@ fn a_life_of_odd_rows_stays_within_its_bound() {
                     assert!(off <= bound, "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}");
                 }
             }
+        }
+    }
+}
+
+/// Rows leave, join and change while folds are under way: enough for several of them, each over many requests.
+#[test]
+fn a_life_of_many_folds_stays_within_its_bound() {
+    for kind in KINDS {
+        for (seed, form) in (0..6).zip([Form::Factor, Form::Rows, Form::Inverse].iter().cycle()) {
+            let lambda = [1e-3, 1.0][seed as usize % 2];
+            let fresh = many_rows(400, kind, seed + 40);
+            let mut fitted =
+                Fitted::new(&Ridge::new(lambda).form(*form), many_rows(260, kind, seed)).unwrap();
+            let mut folded = 0;
+            for step in 0..190u64 {
+                let gone = RowId((step * 7 + 7) % 260);
+                let before = fitted.model().waiting();
+                let evidence = match step % 8 {
+                    3 => {
+                        let row = fresh.filter(|id| id == RowId(300 + step % 100));
+                        if fitted.rows().contains(RowId(300 + step % 100)).unwrap() {
+                            continue;
+                        }
+                        fitted.learn(&row).unwrap()
+                    }
+                    5 => {
+                        let row = fresh.filter(|id| id == gone);
+                        fitted.amend(&row).unwrap();
+                        fitted.forget(&Exact, &[gone]).unwrap()
+                    }
+                    _ => fitted.forget(&Exact, &[gone]).unwrap(),
+                };
+                folded += (fitted.model().waiting() < before) as usize;
+                if step == 100 {
+                    // In the middle of a fold, too.
+                    fitted.settle().unwrap();
+                    assert_eq!(fitted.model().waiting(), 0);
+                    continue;
+                }
+                let off = distance(&parameters(fitted.model()), &oracle(fitted.rows(), lambda));
+                let bound = evidence.bound;
+                assert!(off <= bound, "{kind} seed {seed} {form:?} step {step}: {off:e} > {bound:e}");
+                assert!(
+                    kind != "plain" || evidence.relative_bound <= 1e-9,
+                    "{form:?} step {step}: {bound:e}"
+                );
+            }
+            assert!(folded >= 2, "{kind} seed {seed} {form:?}: {folded} folds");
         }
     }
 }

@@ -52,13 +52,18 @@ impl Cholesky {
     }
 
     /// The factor of `a`, unless a pivot of a free column is only rounding noise.
-    fn checked(self, a: &Mat<f64>, free: impl Fn(usize) -> bool) -> Result<Self, usize> {
+    pub(super) fn checked(self, a: &Mat<f64>, free: impl Fn(usize) -> bool) -> Result<Self, usize> {
         let n = a.nrows();
         let noise = 64.0 * n as f64 * UNIT;
         match (0..n).find(|&j| free(j) && self.lower[(j, j)].powi(2) <= noise * a[(j, j)]) {
             Some(pivot) => Err(pivot),
             None => Ok(self),
         }
+    }
+
+    /// What has this lower triangle, unchecked.
+    pub(super) fn of_lower(lower: Mat<f64>) -> Self {
+        Self { lower }
     }
 
     /// The factor whose lower triangle this is; None where it cannot be one of a positive definite matrix.

@@ -8,6 +8,7 @@ mod cg;
 mod cholesky;
 mod compensated;
 mod exponential;
+mod growing_cholesky;
 mod lanczos;
 mod single;
 
@@ -17,7 +18,8 @@ pub(crate) use compensated::{
     DoubleWord, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
 pub(crate) use exponential::exponentials_in_place;
-pub(crate) use lanczos::{inverse_norm, operator_norm};
+pub(crate) use growing_cholesky::GrowingCholesky;
+pub(crate) use lanczos::{NormSearch, operator_norm};
 pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};

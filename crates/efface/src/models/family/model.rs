@@ -153,6 +153,9 @@ pub trait ModelChanges {
     /// Folds waiting changes into the curvature.
     fn settle_now(&mut self) -> Result<Settled>;
 
+    /// Does the share of that which is due.
+    fn settle_due(&mut self) -> Result<Settled>;
+
     /// Brings bound and memory in an evidence up to date with this model.
     fn refresh_evidence(&self, evidence: &mut Evidence);
 
@@ -191,6 +194,10 @@ impl<M: FamilyModel + Amend + TakesMethods + Clone> ModelChanges for M {
 
     fn settle_now(&mut self) -> Result<Settled> {
         self.settle()
+    }
+
+    fn settle_due(&mut self) -> Result<Settled> {
+        self.settle_some()
     }
 
     fn refresh_evidence(&self, evidence: &mut Evidence) {
@@ -337,6 +344,10 @@ impl Amend for Model {
 
     fn settle(&mut self) -> Result<Settled> {
         self.0.settle_now()
+    }
+
+    fn settle_some(&mut self) -> Result<Settled> {
+        self.0.settle_due()
     }
 
     fn update_evidence(&self, evidence: &mut Evidence) {

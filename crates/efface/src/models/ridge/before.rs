@@ -4,13 +4,12 @@ use faer::Par;
 
 use super::bound::GradientAnchor;
 use super::dense::DenseBody;
-use crate::linalg::{Cholesky, UNIT, operator_norm};
+use crate::linalg::{Cholesky, operator_norm};
 
-/// What a request built anew came from: the body before it, the rows changed since that body was settled, and a point
+/// What a request built anew came from: the body before it, and a point
 /// where the gradient over the rows that are left is known.
 pub(crate) struct BodyBefore<'a> {
     pub(crate) body: &'a DenseBody,
-    pub(crate) changed: usize,
     pub(crate) anchor: GradientAnchor,
 }
 
@@ -38,7 +37,8 @@ impl BodyBefore<'_> {
             before.sums_error
         };
         let width = after.sums.a.nrows() as f64;
-        let added = UNIT * (self.changed as f64 + 4.0) * width * after.ledger.quality.spread_norm;
+        let charged = (after.sums.charge - self.body.sums.charge).max(0.0);
+        let added = charged * width * after.ledger.quality.spread_norm;
         let carried = known * growth + added;
         if carried.is_finite() { carried } else { f64::INFINITY }
     }

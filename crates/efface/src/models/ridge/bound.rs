@@ -19,11 +19,12 @@ use std::sync::Arc;
 use faer::{Mat, Par};
 
 use super::build::RidgeFrame;
-use super::change::{LongResiduals, RidgeChange, tight_joint_growth};
+use super::change::{LongResiduals, RidgeChange};
 use super::sums::{RidgeSums, SignedRows};
+use super::waiting::tight_joint_growth;
 use super::{Basis, CurvatureNorms, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
-use crate::linalg::{UNIT, inverse_norm, two_sum};
+use crate::linalg::{NormSearch, UNIT, two_sum};
 
 /// By so much norms may have been carried beyond what was measured before they are measured again.
 pub(super) const MOST_GROWTH: f64 = 4.0;
@@ -85,12 +86,17 @@ impl CurvatureQuality {
     }
 
     /// The fraction by which the settled sums are wrong, A being that of the settled rows.
-    fn settled_sums_error(&self) -> f64 {
+    pub(super) fn settled_sums_error(&self) -> f64 {
         if self.measured_after == 0 { self.sums_error } else { self.settled_error }
     }
 
     pub(crate) fn is_trusted(&self) -> bool {
         self.error() <= TRUSTED
+    }
+
+    /// Whether the norms were carried so far beyond what was measured that measuring them again pays.
+    pub(super) fn is_loose(&self) -> bool {
+        self.growth * self.carried_growth > MOST_GROWTH
     }
 
     fn slack(&self) -> f64 {
@@ -248,39 +254,24 @@ impl DenseBody {
         par: Par,
     ) -> (f64, f64) {
         let apart = self.unsupported(more.map(|change| &change.rows));
-        let width = basis.width();
-        let seed = width as u64;
-        let caller = || {
-            inverse_norm(width, &apart, seed, |v| {
-                basis.map_vector(v.col_as_slice_mut(0), true);
-                apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
-                *v = self.solve(v, more, par);
-                basis.map_vector(v.col_as_slice_mut(0), false);
-            })
-        };
-        let spread = || {
-            inverse_norm(width, &apart, seed + 1, |v| {
-                scale_rows(v, &self.sums.spread);
-                *v = self.solve(v, more, par);
-                scale_rows(v, &self.sums.spread);
-            })
-        };
+        let NormSearches { mut caller, mut spread, apart } = NormSearches::new(basis.width(), apart);
+        let solve = |v: &mut Mat<f64>| *v = self.solve(v, more, par);
         // A solve for one vector waits for memory and gains nothing from threads; two of them do.
-        let (caller, spread) = if par.degree() > 1 {
+        if par.degree() > 1 {
             std::thread::scope(|scope| {
-                let beside = scope.spawn(spread);
-                let caller = caller();
-                (caller, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
+                let beside =
+                    scope.spawn(|| while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {});
+                while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
+                beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            });
         } else {
-            (caller(), spread())
-        };
-        // Without an intercept, the penalty holds every direction.
-        let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
-        (caller, spread)
+            while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
+            while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {}
+        }
+        NormSearches { caller, spread, apart }.found(basis, lambda)
     }
 
-    /// Measures the norms after a change where those carried from before it are too loose to be of use.
+    /// Finds out what is known of the norms after a change, and measures them where what is known is too loose to be of use.
     pub(super) fn tighten(
         &self,
         ledger: &mut DistanceLedger,
@@ -288,15 +279,29 @@ impl DenseBody {
         change: &RidgeChange,
         par: Par,
     ) {
-        // Counting that rows point in different directions is far cheaper than measuring.
+        self.count_directions(ledger, change);
+        if ledger.quality.is_loose() {
+            self.measure_norms(ledger, frame, change, par);
+        }
+    }
+
+    /// Counts that rows which wait point in different directions, which is far cheaper than measuring what they do to A⁻¹.
+    pub(super) fn count_directions(&self, ledger: &mut DistanceLedger, change: &RidgeChange) {
         let changes = self.pending.iter().map(Arc::as_ref).chain(std::iter::once(change));
         ledger.waiting_growth = ledger.waiting_growth.min(tight_joint_growth(changes));
         if ledger.quality.measured_after == 0 {
             ledger.quality.growth = ledger.waiting_growth;
         }
-        if ledger.quality.growth * ledger.quality.carried_growth <= MOST_GROWTH {
-            return;
-        }
+    }
+
+    /// Measures the norms after a change.
+    pub(super) fn measure_norms(
+        &self,
+        ledger: &mut DistanceLedger,
+        frame: &RidgeFrame,
+        change: &RidgeChange,
+        par: Par,
+    ) {
         let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, Some(change), par);
         let quality = &mut ledger.quality;
         // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
@@ -334,16 +339,54 @@ impl DenseBody {
         GradientSurvey { gradient, hidden, solve_error }
     }
 
-    /// An anchor near these parameters, rows that wait included: the old one was computed from rows that may be gone by
+    /// An anchor near these parameters, nothing being left to wait: the old one was computed from rows that may be gone by
     /// now. It has as many digits as a float, so that no file holds parameters longer than it should.
     pub(crate) fn anchor_near(&self, theta: &Mat<f64>) -> Arc<GradientAnchor> {
         let near = Mat::from_fn(theta.nrows(), theta.ncols(), |j, c| f64::from(theta[(j, c)] as f32));
-        if near == self.ledger.anchor.theta && self.pending.is_empty() {
+        if near == self.ledger.anchor.theta {
             return self.ledger.anchor.clone();
         }
         let near = if near.norm_max().is_finite() { near } else { theta.clone() };
-        let (gradient, gradient_low, error) = self.survey_words(&self.ledger, &near, None);
-        Arc::new(GradientAnchor { theta: near, gradient, gradient_low, error, spread_error: 0.0 })
+        Arc::new(self.anchor_at(&near))
+    }
+
+    /// The anchor at these parameters.
+    ///
+    /// What the sums may be wrong by on the way there is known in each entry, by the number of their terms, and as an energy. As an
+    /// energy it is often less, but grows with every fold by as much as rows that leave could make it grow at worst. So it is kept
+    /// by entries unless that says far more.
+    pub(super) fn anchor_at(&self, theta: &Mat<f64>) -> GradientAnchor {
+        const FAR_MORE: f64 = 8.0;
+        let SettledGradient { gradient, low, way } = self.settled_gradient(&self.ledger, theta);
+        let GradientAnchor { mut error, mut spread_error, .. } = *self.ledger.anchor;
+        let per_spread = self.ledger.quality.energy_of_spread(theta.nrows());
+        if way.by_count * per_spread <= FAR_MORE * way.measured {
+            spread_error += way.by_count;
+        } else {
+            error += way.measured;
+        }
+        GradientAnchor { theta: theta.clone(), gradient, gradient_low: low, error, spread_error }
+    }
+
+    /// The gradient over the settled rows, from the anchor.
+    fn settled_gradient(&self, ledger: &DistanceLedger, theta: &Mat<f64>) -> SettledGradient {
+        let anchor = &ledger.anchor;
+        // The way from the anchor in two words: rounding it would cost as much as rounding A.
+        let way = theta - &anchor.theta;
+        let way_low =
+            Mat::from_fn(theta.nrows(), way.ncols(), |j, c| two_sum(theta[(j, c)], -anchor.theta[(j, c)]).1);
+        let mut gradient = anchor.gradient.clone();
+        let mut low = anchor.gradient_low.clone();
+        if way.norm_max() == 0.0 {
+            return SettledGradient { gradient, low, way: WayError::default() };
+        }
+        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut low);
+        let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
+        let way = WayError {
+            by_count: self.sums.charge * weighted_sum(&way, &self.sums.spread),
+            measured: ledger.quality.settled_sums_error() * energy,
+        };
+        SettledGradient { gradient, low, way }
     }
 
     /// The gradient in two words, and the energy norm of what they may hide.
@@ -354,33 +397,29 @@ impl DenseBody {
         more: Option<&RidgeChange>,
     ) -> (Mat<f64>, Mat<f64>, f64) {
         let anchor = &ledger.anchor;
-        let width = theta.nrows();
-        // The way from the anchor in two words: rounding it would cost as much as rounding A.
-        let way = theta - &anchor.theta;
-        let way_low =
-            Mat::from_fn(width, way.ncols(), |j, c| two_sum(theta[(j, c)], -anchor.theta[(j, c)]).1);
-        let mut gradient = anchor.gradient.clone();
-        let mut gradient_low = anchor.gradient_low.clone();
-        let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut gradient_low);
-        let per_spread = ledger.quality.energy_of_spread(width);
-        let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
-        // By the number of terms in the sums, or by what was measured of them, whichever says less.
-        let by_count = self.sums.charge * per_spread * weighted_sum(&way, &self.sums.spread);
+        let SettledGradient { mut gradient, mut low, way } = self.settled_gradient(ledger, theta);
+        let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         let growth = ledger.waiting_growth.sqrt();
-        let measured = ledger.quality.settled_sums_error() * growth * energy;
-        let mut hidden = anchor.error * growth + anchor.spread_error * per_spread + by_count.min(measured);
+        // By the number of terms in the sums, or by what was measured of them, whichever says less.
+        let sums = (way.by_count * per_spread).min(way.measured * growth);
+        let mut hidden =
+            scaled_error(anchor.error, growth) + scaled_error(anchor.spread_error, per_spread) + sums;
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
             let residuals = LongResiduals::of(&change.rows, theta);
-            residuals.add_to_gradient(&change.rows, &mut gradient, &mut gradient_low);
-            hidden += residuals.lost * change.energy_of_rows() * growth;
+            residuals.add_to_gradient(&change.rows, &mut gradient, &mut low);
+            hidden += scaled_error(residuals.lost * change.energy_of_rows(), growth);
         }
-        (gradient, gradient_low, hidden)
+        (gradient, low, hidden)
     }
 
     /// What solving through the changes that wait and `more` adds to the error of a solve, as far as that was not measured.
     pub(crate) fn waiting_error(&self, quality: &CurvatureQuality, more: Option<&RidgeChange>) -> f64 {
         let changes = self.pending.iter().map(Arc::as_ref).chain(more);
-        changes.skip(quality.solves_measured_after).map(|change| change.solve_error(quality)).sum()
+        let added =
+            changes.skip(quality.solves_measured_after).map(|change| change.solve_error(quality)).sum();
+        // What one change adds grows with those after it, like everything that a solve misses; rows that joined raise spreads.
+        let joined = self.ledger.joined_growth * more.map_or(1.0, |change| 1.0 + change.joined());
+        scaled_error(added, quality.growth * joined)
     }
 
     /// Whether the sums are too far gone, or were never good enough, for anything to be computed from them.
@@ -423,6 +462,75 @@ impl DenseBody {
             source: ledger.source,
         }
     }
+}
+
+/// The gradient over the settled rows in two words, and what the sums may have cost it on the way from the anchor.
+struct SettledGradient {
+    gradient: Mat<f64>,
+    low: Mat<f64>,
+    way: WayError,
+}
+
+/// What may be wrong with A times the way from the anchor.
+#[derive(Default)]
+struct WayError {
+    /// In each entry at most this times the spread of its column, by the number of terms in the sums,
+    by_count: f64,
+    /// and at most this as an energy by the settled A, by what was measured of the sums.
+    measured: f64,
+}
+
+/// An error times a factor that may be infinite; no error stays none.
+pub(super) fn scaled_error(error: f64, factor: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error * factor }
+}
+
+/// The searches for ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖.
+#[derive(Debug, Clone)]
+pub(super) struct NormSearches {
+    caller: NormSearch,
+    spread: NormSearch,
+    apart: Vec<usize>,
+}
+
+impl NormSearches {
+    /// Columns `apart` have no row.
+    pub(super) fn new(width: usize, apart: Vec<usize>) -> Self {
+        let seed = width as u64;
+        Self {
+            caller: NormSearch::of_inverse(width, apart.clone(), seed),
+            spread: NormSearch::of_inverse(width, apart.clone(), seed + 1),
+            apart,
+        }
+    }
+
+    /// A step of each; false when none is left.
+    pub(super) fn step(&mut self, basis: &Basis, spread: &[f64], solve: impl Fn(&mut Mat<f64>)) -> bool {
+        let more = self.caller.step(|v| caller_product(v, basis, &self.apart, &solve));
+        self.spread.step(|v| spread_product(v, spread, &solve)) | more
+    }
+
+    pub(super) fn found(&self, basis: &Basis, lambda: f64) -> (f64, f64) {
+        let caller = self.caller.bound();
+        // Without an intercept, the penalty holds every direction.
+        let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
+        (caller, self.spread.bound())
+    }
+}
+
+/// `v ← TA⁻¹Tᵀv` over the columns that are not `apart`.
+fn caller_product(v: &mut Mat<f64>, basis: &Basis, apart: &[usize], solve: impl Fn(&mut Mat<f64>)) {
+    basis.map_vector(v.col_as_slice_mut(0), true);
+    apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
+    solve(v);
+    basis.map_vector(v.col_as_slice_mut(0), false);
+}
+
+/// `v ← SA⁻¹Sv`.
+fn spread_product(v: &mut Mat<f64>, spread: &[f64], solve: impl Fn(&mut Mat<f64>)) {
+    scale_rows(v, spread);
+    solve(v);
+    scale_rows(v, spread);
 }
 
 fn scale_rows(v: &mut Mat<f64>, spread: &[f64]) {

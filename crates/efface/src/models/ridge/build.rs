@@ -32,7 +32,7 @@ use crate::rows::{RowStore, Rows};
 
 /// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
 /// direction with a chance of 0.008, all four with one of 4e-9.
-const PROBES: usize = 4;
+pub(super) const PROBES: usize = 4;
 const PROBE_SAFETY: f64 = 100.0;
 
 /// Passes over the rows that refine the parameters.
@@ -184,7 +184,7 @@ impl RidgeFrame {
             Err(gathered) => gathered.rows,
         };
         let (sums, anchor) = body.settled(self, &left);
-        let before = BodyBefore { body: &body, changed: left.signs.len(), anchor };
+        let before = BodyBefore { body: &body, anchor };
         let FactoredSums { body: mut next, kept_factor, .. } = self.factored(body.form(), sums, rows)?;
         next.ledger.anchor = Arc::new(before.carried_to(&mut next, kept_factor.as_ref(), par));
         next.ledger.at_optimum = at_optimum;
@@ -283,6 +283,7 @@ pub(crate) struct StoredLedger<'a> {
 }
 
 /// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
+#[derive(Debug, Clone)]
 pub(crate) struct ErrorProbes {
     vectors: Mat<f64>,
 }
@@ -303,6 +304,20 @@ impl ErrorProbes {
         Self::energy(missed, factor)
     }
 
+    /// What one of the vectors tells of it: the largest of all is at least that fraction.
+    pub(super) fn one_solver_error(
+        &self,
+        probe: usize,
+        sums: &RidgeSums,
+        factor: &Cholesky,
+        par: Par,
+    ) -> f64 {
+        let vector = self.vectors.as_ref().subcols(probe, 1);
+        let mut solved = vector.to_owned();
+        factor.solve(solved.as_mut(), par);
+        Self::energy(sums.times(&solved) - vector, factor)
+    }
+
     /// At least the fraction by which the sums are wrong, found by a pass over the rows.
     fn sums_error(&self, body: &DenseBody, factor: &Cholesky, pass: &RowPass<'_>, par: Par) -> Result<f64> {
         let mut solved = self.vectors.clone();
@@ -313,8 +328,8 @@ impl ErrorProbes {
 
     fn energy(mut missed: Mat<f64>, factor: &Cholesky) -> f64 {
         factor.half_solve(missed.as_mut());
-        let largest = (0..PROBES).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
-        if largest.is_nan() { f64::INFINITY } else { PROBE_SAFETY * largest }
+        let largest = (0..missed.ncols()).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
+        if missed.has_nan() { f64::INFINITY } else { PROBE_SAFETY * largest }
     }
 }
 

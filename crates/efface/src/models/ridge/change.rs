@@ -11,14 +11,13 @@
 //!
 //! How exact it came out is known without another solve, in O(kd): see [`RidgeChange::energy_added`].
 
-use std::sync::Arc;
-
 use faer::linalg::solvers::Solve;
 use faer::{Accum, Mat, Par};
 
 use super::GatheredRows;
 use super::bound::{CurvatureQuality, weighted_sum};
 use super::sums::{ColumnPlaces, SignedRows};
+use super::waiting::{MetChanges, WaitingChanges};
 use crate::linalg::{
     Cholesky, DoubleWord, UNIT, add_scaled, dot, long_add_scaled, long_dot, mirror_lower, multiply,
     multiply_lower, norm, operator_norm, transposed,
@@ -47,7 +46,7 @@ pub(crate) struct ChangeCore {
     /// At least ‖(S + X̂Ẑᵀ)⁻¹‖.
     pub(crate) norm: f64,
     /// S + X̂Ẑᵀ itself.
-    middle: Mat<f64>,
+    pub(super) middle: Mat<f64>,
 }
 
 #[derive(Debug, Clone)]
@@ -203,7 +202,7 @@ pub(crate) fn norm_of_symmetric(a: &Mat<f64>) -> f64 {
 }
 
 /// At least the norm of a symmetric matrix.
-fn largest_column_sum(a: &Mat<f64>) -> f64 {
+pub(super) fn largest_column_sum(a: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(|j| a.col_as_slice(j).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max)
 }
 
@@ -219,18 +218,9 @@ pub(crate) struct RidgeChange {
     /// r̂, k × outputs, under the parameters before, and the norm of what is wrong with it.
     pub(crate) residual: Mat<f64>,
     residual_lost: f64,
-    met: MetChanges,
-}
-
-/// How a change meets those that wait before it.
-#[derive(Debug, Clone)]
-struct MetChanges {
-    /// ẐⱼX̂ᵀ, one line for each row that waits and one column for each row of this change.
-    along: Mat<f64>,
-    /// X̂A⁻¹Xᵀ with the settled A, X being all rows that wait, those of this change last.
-    joint_hat: Mat<f64>,
-    /// For every row up to this change the sum of its line of |H| over the rows that leave; 0 for rows that join.
-    line_sums: Vec<f64>,
+    /// √Σ_k(Σ_j s_j|ẑ_kj|)²: the most that the rows of Ẑ can make of vectors of energy norm 1, entry by entry.
+    reach: f64,
+    pub(super) met: MetChanges,
 }
 
 impl RidgeChange {
@@ -239,6 +229,7 @@ impl RidgeChange {
         gathered: GatheredRows,
         zt: Mat<f64>,
         theta: &Mat<f64>,
+        spread: &[f64],
         waiting: &WaitingChanges<'_>,
         par: Par,
     ) -> Result<Self, Box<GatheredRows>> {
@@ -250,7 +241,10 @@ impl RidgeChange {
         let LongResiduals { high: residual, lost, .. } = LongResiduals::of(&rows, theta);
         let residual_lost = lost + UNIT * norm(&residual);
         let met = waiting.meet(&core, &rows.signs);
-        Ok(Self { ids, roots, zt, core, residual, residual_lost, rows, met })
+        let reach = weighted_sum(&zt, spread) * (1.0 + 1e-9);
+        let mut this = Self { ids, roots, zt, core, residual, residual_lost, reach, rows, met };
+        this.find_hat_norm(waiting.pending);
+        Ok(this)
     }
 
     /// E = (S + X̂Ẑᵀ)⁻¹ r̂.
@@ -280,20 +274,21 @@ impl RidgeChange {
         let size = norm(coefficients);
         let rows = self.energy_of_rows();
         let missed = (quality.error() + quality.kept_error + waiting_error) * rows * size;
-        let hat = self.inner_products(quality, self.most_entries()) * self.core.trace.abs() * size;
+        // Rows of X̂ have an energy norm of √h.
+        let hat = self.inner_products(self.most_entries()) * self.core.trace.abs().sqrt() * size;
         let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
         let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, spread);
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 
-    /// What an inner product of two vectors of energy norm 1 can lose by rounding, at most `entries` entries of one of them
-    /// being other than 0. A product with 0 is 0, and adding it is exact, so that the other entries cost nothing; and
-    /// Σ|xⱼzⱼ| ≤ (Σ xⱼ²/sⱼ²)^½ (Σ sⱼ²zⱼ²)^½, of which each term of the first sum is at most 1.
-    fn inner_products(&self, quality: &CurvatureQuality, entries: usize) -> f64 {
+    /// What the inner products of Ẑ with a vector of energy norm 1 can lose by rounding, at most `entries` entries of one of them
+    /// being other than 0: a product with 0 is 0, and adding it is exact, so that the other entries cost nothing. An entry of such a
+    /// vector is at most s_j, so that Σ|zⱼvⱼ| ≤ Σ sⱼ|zⱼ|.
+    fn inner_products(&self, entries: usize) -> f64 {
         let entries = entries as f64;
         // Those of few rows are made in sixteen lanes, others by a matrix product in any order.
         let terms = if self.rows.signs.len() <= 2 { entries.min(entries / 16.0 + 20.0) } else { entries };
-        terms * UNIT * (quality.spread_norm * entries).sqrt()
+        terms * UNIT * self.reach
     }
 
     /// The most entries of a row that can be other than 0.
@@ -307,12 +302,19 @@ impl RidgeChange {
             .unwrap_or(width)
     }
 
-    /// The fraction of its result that solving through this change adds to what a solve misses: the small matrix
-    /// I − H is known to the rounding of H alone, which its inverse amplifies.
+    /// The fraction of its result that solving through this change adds to what a solve misses. Beside the corrections, which are
+    /// exact where the solve before was, there are: the inner products Ẑ·rhs and H, known to their rounding, which (S + H)⁻¹
+    /// amplifies; the small solve; and storing the sum of what was solved and its corrections.
     pub(crate) fn solve_error(&self, quality: &CurvatureQuality) -> f64 {
-        4.0 * self.inner_products(quality, self.zt.nrows())
-            * self.core.norm.max(1.0)
-            * self.core.trace.abs().max(1.0)
+        let width = self.zt.nrows();
+        let rows = self.rows.signs.len() as f64;
+        let norm = self.core.norm.max(1.0);
+        let trace = self.core.trace.abs();
+        let amplified = norm * trace;
+        let products = self.inner_products(width) * norm * trace.sqrt();
+        let stored = UNIT * (rows + 2.0) * (quality.spread_norm * width as f64).sqrt();
+        let small = 8.0 * rows * rows * UNIT * norm * amplified;
+        (products + stored) * (1.0 + amplified) + small
     }
 
     /// At least the energy norm of X̂ᵀv for a v of norm 1: √‖H‖.
@@ -352,115 +354,6 @@ impl RidgeChange {
         add_product(solved, &self.zt, &scaled, -1.0, par);
         [along, scaled]
     }
-
-    /// The entry of X̂Ẑᵀ, of which the core has S + X̂Ẑᵀ.
-    fn hat(core: &ChangeCore, signs: &[f64], i: usize, j: usize) -> f64 {
-        core.middle[(i, j)] - if i == j { signs[i] } else { 0.0 }
-    }
-}
-
-/// The changes that wait before some rows, as these rows meet them.
-pub(crate) struct WaitingChanges<'a> {
-    pending: &'a [Arc<RidgeChange>],
-    /// ẐⱼX̂ᵀ and (S + X̂Ẑᵀ)ⱼ⁻¹ẐⱼX̂ᵀ, one line for each row that waits.
-    along: Mat<f64>,
-    scaled: Mat<f64>,
-}
-
-impl<'a> WaitingChanges<'a> {
-    /// Turns `zt`, which is X̂A⁻¹ with the settled A, into that with A after the changes that wait.
-    pub(crate) fn correct(
-        pending: &'a [Arc<RidgeChange>],
-        xt: &Mat<f64>,
-        zt: &mut Mat<f64>,
-        par: Par,
-    ) -> Self {
-        let waiting = pending.iter().map(|change| change.rows.signs.len()).sum();
-        let mut met =
-            Self { pending, along: Mat::zeros(waiting, xt.ncols()), scaled: Mat::zeros(waiting, xt.ncols()) };
-        let mut at = 0;
-        for change in pending {
-            let k = change.rows.signs.len();
-            let [along, scaled] = change.correct(xt, zt, par);
-            met.along.as_mut().subrows_mut(at, k).copy_from(&along);
-            met.scaled.as_mut().subrows_mut(at, k).copy_from(&scaled);
-            at += k;
-        }
-        met
-    }
-
-    /// The products of the rows with those that wait, in the settled A⁻¹.
-    ///
-    /// A⁻¹ is the inverse after the changes 1 … l plus Σ Ẑⱼᵀ(S + X̂Ẑᵀ)ⱼ⁻¹Ẑⱼ over them, so that these products follow from those
-    /// that the corrections were made of, without another one of length d.
-    fn meet(&self, core: &ChangeCore, signs: &[f64]) -> MetChanges {
-        let own = signs.len();
-        let waiting = self.along.nrows();
-        let mut joint_hat = Mat::zeros(own, waiting + own);
-        let mut line_sums = self.pending.last().map_or(Vec::new(), |last| last.met.line_sums.clone());
-        line_sums.resize(waiting + own, 0.0);
-        for k in 0..own {
-            let scaled = self.scaled.col_as_slice(k);
-            let leaves = signs[k] < 0.0;
-            let mut at = 0;
-            for other in self.pending {
-                for (j, sign) in other.rows.signs.iter().enumerate() {
-                    let entry = self.along[(at + j, k)] + dot(other.met.along.col_as_slice(j), &scaled[..at]);
-                    joint_hat[(k, at + j)] = entry;
-                    if leaves && *sign < 0.0 {
-                        line_sums[at + j] += entry.abs();
-                        line_sums[waiting + k] += entry.abs();
-                    }
-                }
-                at += other.rows.signs.len();
-            }
-            for j in 0..own {
-                let entry = RidgeChange::hat(core, signs, k, j) + dot(self.along.col_as_slice(j), scaled);
-                joint_hat[(k, waiting + j)] = entry;
-                if leaves && signs[j] < 0.0 {
-                    line_sums[waiting + k] += entry.abs();
-                }
-            }
-        }
-        MetChanges { along: self.along.clone(), joint_hat, line_sums }
-    }
-}
-
-/// Above this bound on ‖H‖, the entries of H, made of quotients by 1 − h, are not good enough for 1/(1 − ‖H‖).
-const LARGEST_HAT: f64 = 0.99;
-
-/// At least the growth of A⁻¹ through the rows that leave up to this change, 1/(1 − ‖H‖) for H = XA⁻¹Xᵀ with the settled A, ‖H‖
-/// being at most the largest sum of a line of |H|.
-pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
-    growth_of(last.met.line_sums.iter().copied().fold(0.0, f64::max))
-}
-
-/// The same with ‖H‖ ≤ ‖H¹⁶‖^(1/16), which counts that rows point in different directions. O(k³) for k rows that wait.
-pub(crate) fn tight_joint_growth<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
-    let signs: Vec<f64> = changes.clone().flat_map(|change| change.rows.signs.iter().copied()).collect();
-    let mut power = Mat::zeros(signs.len(), signs.len());
-    let mut before = 0;
-    let mut loose = 1.0;
-    for change in changes {
-        let own = change.rows.signs.len();
-        for k in (0..own).filter(|&k| signs[before + k] < 0.0) {
-            for j in (0..=before + k).filter(|&j| signs[j] < 0.0) {
-                power[(before + k, j)] = change.met.joint_hat[(k, j)];
-                power[(j, before + k)] = change.met.joint_hat[(k, j)];
-            }
-        }
-        before += own;
-        loose = joint_growth(change);
-    }
-    for _ in 0..4 {
-        power = &power * &power;
-    }
-    growth_of(largest_column_sum(&power).powf(1.0 / 16.0)).min(loose)
-}
-
-fn growth_of(norm: f64) -> f64 {
-    let norm = norm * (1.0 + 1e-9);
-    if norm <= LARGEST_HAT { 1.0 / (1.0 - norm) } else { f64::INFINITY }
 }
 
 pub(crate) fn apply_signs(rows: &mut Mat<f64>, signs: &[f64]) {

@@ -7,7 +7,7 @@
 //! | rows | factor and Z = XA⁻¹, d² + n·d | read, O(kd) | Z − (Z X_Dᵀ) S (X_D A′⁻¹), O(nkd) |
 //!
 //! Between two such updates, changed rows wait as low-rank blocks (`change.rs`) that each solve takes into account at
-//! O(kd) a waiting row, so a request never waits for the curvature to be brought up to date.
+//! O(kd) a waiting row, so a request never waits for the curvature to be brought up to date; `fold.rs` does that beside requests.
 
 use std::sync::Arc;
 

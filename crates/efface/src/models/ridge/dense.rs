@@ -12,10 +12,12 @@ use faer::Mat;
 use super::before::BodyBefore;
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor};
 use super::build::{BuiltBody, RidgeFrame};
-use super::change::{LongResiduals, RidgeChange, WaitingChanges, joint_growth};
+use super::change::{LongResiduals, RidgeChange};
 use super::curvature::{CurvatureSolver, factor_of};
+use super::fold::PartialFold;
 use super::refine::{RefinementPlan, refine};
 use super::sums::{RidgeSums, SignedRows};
+use super::waiting::{WaitingChanges, joint_growth};
 use super::{Form, GatheredRows, Ridge, RidgeBody, RidgeModel, RidgePenalty, Step};
 use crate::error::{Error, Result};
 use crate::evidence::{BoundSource, Claim, Outcome};
@@ -35,6 +37,8 @@ pub(crate) struct DenseBody {
     pub(crate) solver: Arc<CurvatureSolver>,
     /// Changes since, each relative to the curvature after the one before.
     pub(crate) pending: Vec<Arc<RidgeChange>>,
+    /// Sums and factor with the first of them in them, on their way.
+    pub(crate) fold: Option<Arc<PartialFold>>,
     pub(crate) ledger: DistanceLedger,
 }
 
@@ -107,6 +111,7 @@ impl DenseBody {
             sums: Arc::new(sums),
             solver: Arc::new(solver),
             pending: Vec::new(),
+            fold: None,
             ledger: DistanceLedger::new(empty, nothing),
         }
     }
@@ -157,7 +162,7 @@ impl DenseBody {
         let known = rows.signs.iter().all(|sign| *sign < 0.0) && !ids.iter().any(joined);
         let mut zt = self.solver.rows(known.then_some(ids), &rows.xt, roots, par);
         let waiting = WaitingChanges::correct(&self.pending, &rows.xt, &mut zt, par);
-        RidgeChange::new(gathered, zt, theta, &waiting, par)
+        RidgeChange::new(gathered, zt, theta, &self.sums.spread, &waiting, par)
     }
 
     /// By how much A⁻¹ grows through all changes that wait and this one. Together they make it grow far less than the
@@ -275,22 +280,35 @@ impl DenseBody {
         };
         let doubtful = change.core.condition > REFINE_ABOVE;
         if doubtful || ledger.relative(&model.basis, &theta) > tolerance {
-            self.tighten(&mut ledger, &model.frame(), &change, par);
+            self.count_directions(&mut ledger, &change);
             let unsupported = self.unsupported(Some(&change.rows));
             let plan = RefinementPlan { goal: tolerance, least: doubtful as usize, most: MOST_REFINEMENTS };
             let mut survey =
                 |ledger: &mut DistanceLedger, theta: &Mat<f64>| Ok(self.survey(ledger, theta, Some(&change)));
             let solve = |gradient: &Mat<f64>| self.solve(gradient, Some(&change), par);
-            step.refinements =
-                refine(&mut ledger, &mut theta, &model.basis, &unsupported, plan, &mut survey, &solve)?;
+            let mut improve = |ledger: &mut DistanceLedger, theta: &mut Mat<f64>| {
+                refine(ledger, theta, &model.basis, &unsupported, plan, &mut survey, &solve)
+            };
+            step.refinements = improve(&mut ledger, &mut theta)?;
+            // Norms take two dozen solves to measure: only where the bound needs them.
+            if ledger.relative(&model.basis, &theta) > tolerance && ledger.quality.is_loose() {
+                self.measure_norms(&mut ledger, &model.frame(), &change, par);
+                step.refinements += improve(&mut ledger, &mut theta)?;
+            }
         }
         if ledger.relative(&model.basis, &theta) > tolerance {
             return self.rebuilt(model, &change.rows, request, step);
         }
+        let body = self.waiting_with(change, ledger);
+        Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step))
+    }
+
+    /// The body after a change, which waits.
+    fn waiting_with(&self, change: RidgeChange, ledger: DistanceLedger) -> Self {
         let mut pending = self.pending.clone();
         pending.push(Arc::new(change));
-        let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
-        Ok((model.with(theta, request.rows_after(), RidgeBody::Dense(body)), step))
+        let Self { sums, solver, fold, .. } = self;
+        Self { sums: sums.clone(), solver: solver.clone(), pending, fold: fold.clone(), ledger }
     }
 
     /// Makes the model from sums with the change in them, factored anew, and from the rows where the sums are not enough.
@@ -314,7 +332,7 @@ impl DenseBody {
         if !self.is_spoilt(rows) {
             let (sums, anchor) = self.settled(&model.frame(), rows);
             let retained = || Ok(Some(Cow::Owned(request.retained()?)));
-            let before = BodyBefore { body: self, changed: self.waiting() + rows.signs.len(), anchor };
+            let before = BodyBefore { body: self, anchor };
             let built = model.frame().build(self.form(), sums, Some(before), &retained);
             let BuiltBody { mut body, theta, reread } = built.map_err(explained)?;
             if body.ledger.relative(&model.basis, &theta) <= tolerance {
@@ -367,9 +385,7 @@ impl DenseBody {
             ..Step::default()
         };
         let rows = model.rows - change.ids.len();
-        let mut pending = self.pending.clone();
-        pending.push(Arc::new(change));
-        let body = Self { sums: self.sums.clone(), solver: self.solver.clone(), pending, ledger };
+        let body = self.waiting_with(change, ledger);
         Ok((model.with(theta, rows, RidgeBody::Dense(body)), step))
     }
 
@@ -419,8 +435,8 @@ impl DenseBody {
         let mut anchor = (*self.ledger.anchor).clone();
         let waiting = self.pending.iter().map(|change| &change.rows);
         if let Some(all) = SignedRows::stack(waiting.chain(std::iter::once(rows))) {
-            let par = par(frame.settings.threads);
-            anchor.fold_into(&mut sums, &all, &frame.penalty, par);
+            let emptied = sums.apply(&all, &frame.penalty.values, par(frame.settings.threads));
+            anchor.take_rows(&all, &emptied, &frame.penalty);
         }
         (sums, anchor)
     }
@@ -461,6 +477,9 @@ impl DenseBody {
         if !self.pending.is_empty() {
             parts.push(("changes waiting to be folded in", self.waiting() * width * 16));
         }
+        if self.fold.is_some() {
+            parts.push(("sums and factor of a fold under way", 2 * width * width * 8));
+        }
         parts
     }
 
@@ -475,19 +494,13 @@ impl DenseBody {
 }
 
 impl GradientAnchor {
-    /// Takes signed rows into the sums and into the gradient at the anchor.
-    pub(super) fn fold_into(
-        &mut self,
-        sums: &mut RidgeSums,
-        rows: &SignedRows,
-        penalty: &RidgePenalty,
-        par: faer::Par,
-    ) {
+    /// Takes signed rows into the gradient at the anchor; columns `emptied` have no row any more.
+    pub(super) fn take_rows(&mut self, rows: &SignedRows, emptied: &[usize], penalty: &RidgePenalty) {
         let residuals = LongResiduals::of(rows, &self.theta);
         residuals.add_to_gradient(rows, &mut self.gradient, &mut self.gradient_low);
         // A row that is in the sums has an energy norm of at most 1.
         self.error += residuals.lost;
-        for j in sums.apply(rows, &penalty.values, par) {
+        for &j in emptied {
             for output in 0..self.theta.ncols() {
                 self.gradient[(j, output)] = penalty.values[j] * self.theta[(j, output)];
                 self.gradient_low[(j, output)] = 0.0;

@@ -53,48 +53,99 @@ impl RidgeSums {
     }
 }
 
-impl RidgeSums {
-    /// Adds signed rows to both words of A. Returns the share of the plain sums' rounding that is left.
-    pub(super) fn apply_long(&mut self, change: &SignedRows, par: Par) -> f64 {
-        let Self { a, low: Some(low), .. } = self else { return 1.0 };
+/// Signed rows on their way into both words of A.
+#[derive(Debug, Clone)]
+pub(super) enum SplitRows {
+    /// Few entries are not zero: each pair is added by itself.
+    Sparse,
+    Dense(Vec<SplitBlock>),
+}
+
+/// At most [`BLOCK`] rows in their two parts.
+#[derive(Debug, Clone)]
+pub(super) struct SplitBlock {
+    coarse: Mat<f64>,
+    signed_coarse: Mat<f64>,
+    /// H + L/2.
+    middle: Mat<f64>,
+    signed_rest: Mat<f64>,
+}
+
+impl SplitRows {
+    pub(super) fn new(change: &SignedRows) -> Self {
         let rows = change.signs.len();
+        let width = change.xt.nrows();
         let non_zeros: usize =
             (0..rows).map(|k| change.xt.col_as_slice(k).iter().filter(|x| **x != 0.0).count()).sum();
-        if non_zeros * FEW_NON_ZEROS < change.xt.nrows() * rows {
-            for (k, sign) in change.signs.iter().enumerate() {
-                let row = change.xt.col_as_slice(k);
-                for (j, x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                    let scale = DoubleWord::new(sign * x);
-                    long_add_scaled(a.col_as_slice_mut(j), low.col_as_slice_mut(j), scale, row);
-                }
-            }
-            return 4.0 * UNIT;
+        if non_zeros * FEW_NON_ZEROS < width * rows {
+            return Self::Sparse;
         }
-        let width = a.nrows();
-        let mut square = Mat::<f64>::zeros(width, width);
-        let mut cross = Mat::<f64>::zeros(width, width);
-        for start in (0..rows).step_by(BLOCK) {
+        let block = |start: usize| {
             let filled = BLOCK.min(rows - start);
             let mut coarse = change.xt.as_ref().subcols(start, filled).to_owned();
             let mut rest = Mat::<f64>::zeros(width, filled);
             split(&mut coarse, &mut rest, filled);
             let middle = &coarse + &rest * faer::Scale(0.5);
             let mut signed_coarse = coarse.clone();
-            let mut signed_rest = rest.clone();
-            for (k, sign) in change.signs[start..start + filled].iter().enumerate().filter(|(_, s)| **s < 0.0)
-            {
+            let mut signed_rest = rest;
+            let signs = change.signs[start..start + filled].iter().enumerate();
+            for (k, sign) in signs.filter(|(_, sign)| **sign < 0.0) {
                 signed_coarse.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
                 signed_rest.col_as_slice_mut(k).iter_mut().for_each(|x| *x *= sign);
             }
-            let lower = |out: &mut Mat<f64>, accum, left: &Mat<f64>, right: &Mat<f64>| {
-                multiply_lower(out.as_mut(), accum, left.as_ref(), right.as_ref().transpose(), 1.0, par);
+            SplitBlock { coarse, signed_coarse, middle, signed_rest }
+        };
+        Self::Dense((0..rows).step_by(BLOCK).map(block).collect())
+    }
+
+    /// The share of the plain sums' rounding that is left.
+    pub(super) fn rounding_share(&self) -> f64 {
+        match self {
+            Self::Sparse => 4.0 * UNIT,
+            Self::Dense(_) => REST + 4.0 * UNIT,
+        }
+    }
+
+    /// Adds the rows to both words of these columns of A, from the diagonal of the first of them down.
+    pub(super) fn add_to(
+        &self,
+        sums: &mut RidgeSums,
+        change: &SignedRows,
+        columns: std::ops::Range<usize>,
+        par: Par,
+    ) {
+        let RidgeSums { a, low: Some(low), .. } = sums else { return };
+        let start = columns.start;
+        let blocks = match self {
+            Self::Sparse => {
+                for (k, sign) in change.signs.iter().enumerate() {
+                    let row = change.xt.col_as_slice(k);
+                    for j in columns.clone().filter(|&j| row[j] != 0.0) {
+                        let scale = DoubleWord::new(sign * row[j]);
+                        let high = &mut a.col_as_slice_mut(j)[start..];
+                        long_add_scaled(high, &mut low.col_as_slice_mut(j)[start..], scale, &row[start..]);
+                    }
+                }
+                return;
+            }
+            Self::Dense(blocks) => blocks,
+        };
+        let lines = a.nrows() - start;
+        let mut square = Mat::<f64>::zeros(lines, columns.len());
+        let mut cross = Mat::<f64>::zeros(lines, columns.len());
+        for block in blocks {
+            let product = |out: &mut Mat<f64>, accum, left: &Mat<f64>, right: &Mat<f64>| {
+                let left = left.as_ref().subrows(start, lines);
+                let right = right.as_ref().subrows(start, columns.len()).transpose();
+                multiply(out.as_mut(), accum, left, right, 1.0, par);
             };
-            lower(&mut square, Accum::Replace, &signed_coarse, &coarse);
-            lower(&mut cross, Accum::Replace, &middle, &signed_rest);
-            lower(&mut cross, Accum::Add, &signed_rest, &middle);
-            for j in 0..width {
-                let added = square.col_as_slice(j)[j..].iter().zip(&cross.col_as_slice(j)[j..]);
-                let sums = a.col_as_slice_mut(j)[j..].iter_mut().zip(&mut low.col_as_slice_mut(j)[j..]);
+            product(&mut square, Accum::Replace, &block.signed_coarse, &block.coarse);
+            product(&mut cross, Accum::Replace, &block.middle, &block.signed_rest);
+            product(&mut cross, Accum::Add, &block.signed_rest, &block.middle);
+            for (at, j) in columns.clone().enumerate() {
+                let added = square.col_as_slice(at).iter().zip(cross.col_as_slice(at));
+                let high = a.col_as_slice_mut(j)[start..].iter_mut();
+                let sums = high.zip(&mut low.col_as_slice_mut(j)[start..]);
                 for ((high, low), (square, cross)) in sums.zip(added) {
                     let (sum, lost) = two_sum(*high, *square);
                     let rest = *low + (lost + cross);
@@ -104,9 +155,6 @@ impl RidgeSums {
                 }
             }
         }
-        mirror_lower(a.as_mut());
-        mirror_lower(low.as_mut());
-        REST + 4.0 * UNIT
     }
 }
 

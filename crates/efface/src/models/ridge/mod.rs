@@ -16,6 +16,7 @@ mod dead;
 mod dense;
 mod device_sums;
 mod family;
+mod fold;
 mod from_statistics;
 mod gather;
 mod gathered;
@@ -32,6 +33,7 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 pub(crate) mod sums;
+mod waiting;
 pub(crate) mod wide;
 
 pub use super::form::Form;
@@ -310,6 +312,14 @@ impl Amend for RidgeModel {
         }
     }
 
+    fn settle_some(&mut self) -> Result<Settled> {
+        let frame = self.frame();
+        match &mut self.body {
+            RidgeBody::Dense(body) => body.settle_some(&frame, &self.theta),
+            RidgeBody::Wide(_) => Ok(Settled::default()),
+        }
+    }
+
     fn waiting(&self) -> usize {
         match &self.body {
             RidgeBody::Dense(body) => body.waiting(),
@@ -317,9 +327,8 @@ impl Amend for RidgeModel {
         }
     }
 
-    /// A row that waits costs a request O(d), a fold O(d²) whatever their number: wide models fold more rows at once.
     fn most_waiting(&self) -> usize {
-        (self.basis.width() / 8).clamp(32, 128)
+        fold::rows_of_a_fold(self.basis.width())
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::bound::{CurvatureQuality, GradientAnchor, MOST_GROWTH};
+use super::bound::{CurvatureQuality, GradientAnchor, MOST_GROWTH, scaled_error};
 use super::build::{ErrorProbes, RidgeFrame};
-use super::change::tight_joint_growth;
 use super::curvature::{CurvatureSolver, MovedSolutions};
 use super::sums::SignedRows;
+use super::waiting::tight_joint_growth;
 use super::{DenseBody, Form};
 use crate::error::Result;
 use crate::linalg::{UNIT, par};
@@ -25,6 +25,7 @@ impl DenseBody {
         let Some(all) = SignedRows::stack(self.pending.iter().map(|change| &change.rows)) else {
             return Ok(Settled::default());
         };
+        self.fold = None;
         let nothing = SignedRows::none(&all);
         let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
@@ -43,21 +44,22 @@ impl DenseBody {
             .map(|(j, _)| j)
             .collect();
         CurvatureSolver::set_apart(&mut self.solver, &emptied, &sums);
+        let charged = sums.charge - self.sums.charge;
         self.sums = Arc::new(sums);
         self.pending.clear();
         let growth = self.ledger.waiting_growth.sqrt();
         self.ledger.refactorisations += refactored as usize;
-        self.ledger.anchor = Arc::new(GradientAnchor { error: anchor.error * growth, ..anchor });
+        self.ledger.anchor = Arc::new(GradientAnchor { error: scaled_error(anchor.error, growth), ..anchor });
         self.ledger.energy *= growth;
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
-        self.follow_quality(frame, all.signs.len(), fresh);
+        self.follow_quality(frame, charged, fresh);
         self.ledger.anchor = self.anchor_near(theta);
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 
-    /// Brings what is known of the curvature to the settled sums.
-    fn follow_quality(&mut self, frame: &RidgeFrame, changed: usize, fresh: bool) {
+    /// Brings what is known of the curvature to the settled sums, which are charged with so much more rounding than before.
+    fn follow_quality(&mut self, frame: &RidgeFrame, charged: f64, fresh: bool) {
         let par = par(frame.settings.threads);
         let before = self.ledger.quality;
         let width = frame.basis.width() as f64;
@@ -80,7 +82,7 @@ impl DenseBody {
             quality.carried_growth = 1.0;
         }
         // What is carried grows with every request; the count of terms does not forget, but it does not grow either.
-        let added = UNIT * (changed as f64 + 4.0) * width * quality.spread_norm;
+        let added = charged * width * quality.spread_norm;
         let by_count = self.sums.charge * width * quality.spread_norm;
         quality.sums_error = (quality.sums_error + added).min(by_count);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();

@@ -148,7 +148,7 @@ impl RidgeModel {
     pub fn to_state(&self) -> Result<RidgeState> {
         let (origin, inverse_scale) = self.basis.parts();
         let mut state = RidgeState {
-            settings: Ridge { form: self.form(), ..self.settings },
+            settings: Ridge { form: self.stored_form(), ..self.settings },
             rows: self.rows,
             outputs: self.outputs(),
             features: self.basis.features,
@@ -201,6 +201,14 @@ impl RidgeModel {
             state.at_optimum = ledger.at_optimum;
         }
         Ok(state)
+    }
+
+    /// The form that the model comes back in. A stream of requests may have dropped what the rows form keeps.
+    fn stored_form(&self) -> Form {
+        match (self.settings.form, self.form()) {
+            (Form::Rows, Form::Factor) => Form::Rows,
+            (_, form) => form,
+        }
     }
 
     /// What a request changes at once: the parameters, column after column, and whether they are the minimum. With it

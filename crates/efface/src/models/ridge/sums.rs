@@ -5,8 +5,9 @@
 //! feature's row and column of A are *known* to be zero beyond the penalty, and are set so, instead of being left at the
 //! rounding error of what was subtracted.
 
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat, MatRef, Par};
 
+use super::long_sums::SplitRows;
 use crate::linalg::{DoubleWord, UNIT, coarse, dot, long_dot, multiply, norm, symmetric_product};
 
 #[derive(Debug, Clone)]
@@ -46,6 +47,93 @@ pub(crate) struct SignedRows {
     pub(crate) rounding: f64,
 }
 
+/// Columns of A that are changed together.
+const TOGETHER: usize = 64;
+
+/// Sums with a change on its way into them, some columns at a time; those before the change stay as they are.
+#[derive(Debug, Clone)]
+pub(crate) struct GrowingSums {
+    after: RidgeSums,
+    signed: Mat<f64>,
+    split: Option<SplitRows>,
+    emptied: Vec<usize>,
+}
+
+impl GrowingSums {
+    pub(crate) fn new(before: &RidgeSums, change: &SignedRows, par: Par) -> Self {
+        let width = before.a.nrows();
+        let mut after = RidgeSums {
+            a: Mat::zeros(width, width),
+            low: before.low.as_ref().map(|_| Mat::zeros(width, width)),
+            b: before.b.clone(),
+            support: before.support.clone(),
+            spread: before.spread.clone(),
+            ..*before
+        };
+        let emptied = after.apply_to_vectors(change, par);
+        let split = after.low.is_some().then(|| SplitRows::new(change));
+        Self { after, signed: change.signed(), split, emptied }
+    }
+
+    /// Makes these columns of A. Returns them from the diagonal of the first of them down.
+    pub(crate) fn advance(
+        &mut self,
+        before: &RidgeSums,
+        change: &SignedRows,
+        penalty: &[f64],
+        columns: std::ops::Range<usize>,
+        par: Par,
+    ) -> MatRef<'_, f64> {
+        let Self { after, signed, split, emptied } = self;
+        let start = columns.start;
+        let lines = after.a.nrows() - start;
+        let own = columns.len();
+        let from = before.a.as_ref().submatrix(start, start, lines, own);
+        after.a.as_mut().submatrix_mut(start, start, lines, own).copy_from(from);
+        if let (Some(before), Some(after)) = (&before.low, &mut after.low) {
+            let from = before.as_ref().submatrix(start, start, lines, own);
+            after.as_mut().submatrix_mut(start, start, lines, own).copy_from(from);
+        }
+        match split {
+            Some(split) => split.add_to(after, change, columns.clone(), par),
+            None => {
+                let left = signed.as_ref().subrows(start, lines);
+                let right = change.xt.as_ref().subrows(start, own).transpose();
+                let out = after.a.as_mut().submatrix_mut(start, start, lines, own);
+                multiply(out, Accum::Add, left, right, 1.0, par);
+            }
+        }
+        for matrix in std::iter::once(&mut after.a).chain(&mut after.low) {
+            for &j in emptied.iter().filter(|&&j| j >= start) {
+                columns.clone().for_each(|column| matrix[(j, column)] = 0.0);
+                if columns.contains(&j) {
+                    matrix.col_as_slice_mut(j)[start..].fill(0.0);
+                }
+            }
+        }
+        for &j in emptied.iter().filter(|&j| columns.contains(j)) {
+            after.a[(j, j)] = penalty[j];
+        }
+        after.mirror(columns);
+        after.a.as_ref().submatrix(start, start, lines, own)
+    }
+
+    /// Finds out what follows from A, once all of its columns are made.
+    pub(crate) fn complete(&mut self, change: &SignedRows) {
+        self.after.note_change(change, self.split.as_ref().map_or(1.0, SplitRows::rounding_share));
+    }
+
+    /// The sums with the change in them, and the columns that no row has any more.
+    pub(crate) fn into_parts(self) -> (RidgeSums, Vec<usize>) {
+        (self.after, self.emptied)
+    }
+
+    /// The sums as far as they have got.
+    pub(crate) fn sums(&self) -> &RidgeSums {
+        &self.after
+    }
+}
+
 /// Where the entries of one row lie that are not zero, if that is known.
 pub(crate) type ColumnPlaces = Option<Box<[u32]>>;
 
@@ -67,34 +155,21 @@ impl RidgeSums {
 
     /// A + X̂ᵀSX̂ and b + X̂ᵀSŶ, with the features that no row has any more cleared and returned. O(kd²).
     pub(crate) fn apply(&mut self, change: &SignedRows, penalty: &[f64], par: Par) -> Vec<usize> {
-        let signed = change.signed();
-        let rounding = UNIT * (change.signs.len() as f64 + 4.0);
+        let emptied = self.apply_to_vectors(change, par);
+        let mut kept_share = 1.0;
         if self.low.is_some() {
-            self.charge += self.apply_long(change, par) * rounding + change.rounding * UNIT;
-        } else {
-            multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
-            self.charge += rounding;
-        }
-        multiply(self.b.as_mut(), Accum::Add, signed.as_ref(), change.y.as_ref(), 1.0, par);
-        self.b_charge += rounding;
-        if change.signs.iter().any(|sign| *sign > 0.0) {
-            self.target_spread = self.target_spread.hypot(coarse(norm(&change.y)));
-        }
-        let mut gone = Vec::new();
-        for (k, sign) in change.signs.iter().enumerate() {
-            for (j, x) in change.xt.col_as_slice(k).iter().enumerate() {
-                if *x != 0.0 {
-                    let count = &mut self.support[j];
-                    *count = count.saturating_add_signed(*sign as i64);
-                    if *count == 0 {
-                        gone.push(j);
-                    }
-                }
+            let split = SplitRows::new(change);
+            kept_share = split.rounding_share();
+            for start in (0..self.a.ncols()).step_by(TOGETHER) {
+                let columns = start..(start + TOGETHER).min(self.a.ncols());
+                split.add_to(self, change, columns.clone(), par);
+                self.mirror(columns);
             }
+        } else {
+            let signed = change.signed();
+            multiply(self.a.as_mut(), Accum::Add, signed.as_ref(), change.xt.as_ref().transpose(), 1.0, par);
         }
-        // A column may have reached zero and come back within one change.
-        gone.retain(|&j| self.support[j] == 0);
-        for &j in &gone {
+        for &j in &emptied {
             for matrix in std::iter::once(&mut self.a).chain(&mut self.low) {
                 for i in 0..matrix.nrows() {
                     matrix[(i, j)] = 0.0;
@@ -102,11 +177,55 @@ impl RidgeSums {
                 }
             }
             self.a[(j, j)] = penalty[j];
+        }
+        self.note_change(change, kept_share);
+        emptied
+    }
+
+    /// The part of [`apply`](Self::apply) that is not about A: b and the counts. Returns the columns that no row has any more.
+    fn apply_to_vectors(&mut self, change: &SignedRows, par: Par) -> Vec<usize> {
+        multiply(self.b.as_mut(), Accum::Add, change.signed().as_ref(), change.y.as_ref(), 1.0, par);
+        self.b_charge += UNIT * (change.signs.len() as f64 + 4.0);
+        if change.signs.iter().any(|sign| *sign > 0.0) {
+            self.target_spread = self.target_spread.hypot(coarse(norm(&change.y)));
+        }
+        let mut emptied = Vec::new();
+        for (k, sign) in change.signs.iter().enumerate() {
+            for (j, x) in change.xt.col_as_slice(k).iter().enumerate() {
+                if *x != 0.0 {
+                    let count = &mut self.support[j];
+                    *count = count.saturating_add_signed(*sign as i64);
+                    if *count == 0 {
+                        emptied.push(j);
+                    }
+                }
+            }
+        }
+        // A column may have reached zero and come back within one change.
+        emptied.retain(|&j| self.support[j] == 0);
+        for &j in &emptied {
             self.b.row_mut(j).fill(0.0);
             self.spread[j] = 0.0;
         }
+        emptied
+    }
+
+    /// Refreshes what is derived from A once a change is in it, and charges its rounding: every entry is rounded once where the
+    /// sum over the rows of the change is added to it, and that sum by as many units as it has terms, of what the rows of
+    /// the change alone amount to. Entries of rows may have been rounded themselves. `kept_share` of all this is left where sums
+    /// have second words.
+    fn note_change(&mut self, change: &SignedRows, kept_share: f64) {
         self.note();
-        gone
+        let mut squares = vec![0.0; self.spread.len()];
+        for k in 0..change.signs.len() {
+            squares.iter_mut().zip(change.xt.col_as_slice(k)).for_each(|(sum, x)| *sum += x * x);
+        }
+        let share = squares.iter().zip(&self.spread).filter(|(_, spread)| **spread > 0.0);
+        let share = share.map(|(square, spread)| square / (spread * spread)).fold(0.0, f64::max);
+        let terms = (change.signs.len() as f64 + 4.0) * share;
+        // A matrix product adds its sum in one piece, or in as many as the rows of the change have stretches.
+        let added = 2.0 + change.signs.len() as f64 / 128.0;
+        self.charge += UNIT * ((added + terms) * kept_share * 1.01 + 2.0 * change.rounding * share);
     }
 
     /// Refreshes what is derived from A and the counts.
@@ -116,6 +235,17 @@ impl RidgeSums {
             *spread = spread.max(coarse(self.a[(j, j)].max(0.0).sqrt() * (1.0 + 1e-9)));
         }
         self.scarcest = self.support.iter().copied().min().unwrap_or(0);
+    }
+
+    /// Copies the lower triangle of these columns onto the upper one.
+    fn mirror(&mut self, columns: std::ops::Range<usize>) {
+        for matrix in std::iter::once(&mut self.a).chain(&mut self.low) {
+            for i in columns.start + 1..matrix.ncols() {
+                for j in columns.start..columns.end.min(i) {
+                    matrix[(j, i)] = matrix[(i, j)];
+                }
+            }
+        }
     }
 
     /// The columns that no row has any more once all these changes are made.
@@ -256,5 +386,83 @@ impl SignedRows {
             all.rounding = all.rounding.max(part.rounding);
         }
         Some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed;
+        move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        }
+    }
+
+    /// Sums of 90 rows, and rows that change them: the first leave, the last three join.
+    fn sums_and_change(width: usize, rows: usize, size: f64, low: bool) -> (RidgeSums, SignedRows) {
+        let mut next = numbers((width + rows) as u64);
+        let x = Mat::from_fn(width, 90, |i, _| next() + if i == 2 { 3.0 } else { 0.0 });
+        let mut sums = RidgeSums::zero(width, 1);
+        multiply(sums.a.as_mut(), Accum::Add, x.as_ref(), x.as_ref().transpose(), 1.0, Par::Seq);
+        sums.support = vec![2 * rows as u64; width];
+        // The change takes the last row that has column 1.
+        sums.support[1] = (rows - 3) as u64;
+        sums.low = low.then(|| Mat::zeros(width, width));
+        sums.note();
+        let xt = Mat::from_fn(width, rows, |j, k| if j == 1 && k + 3 >= rows { 0.0 } else { next() * size });
+        let signs: Vec<f64> = (0..rows).map(|k| if k + 3 < rows { -1.0 } else { 1.0 }).collect();
+        let y = Mat::from_fn(rows, 1, |_, _| next());
+        (sums, SignedRows { xt, y, signs, places: None, rounding: 0.0 })
+    }
+
+    #[test]
+    fn columns_one_after_another_make_the_same_sums() {
+        for low in [false, true] {
+            let (before, change) = sums_and_change(37, 40, 0.1, low);
+            let penalty = vec![0.5; 37];
+            let mut whole = before.clone();
+            assert_eq!(whole.apply(&change, &penalty, Par::Seq), [1]);
+            let mut growing = GrowingSums::new(&before, &change, Par::Seq);
+            for start in (0..37).step_by(5) {
+                growing.advance(&before, &change, &penalty, start..(start + 5).min(37), Par::Seq);
+            }
+            growing.complete(&change);
+            let (pieces, emptied) = growing.into_parts();
+            assert_eq!(emptied, [1]);
+            assert!((&whole.a - &pieces.a).norm_max() < 1e-12);
+            assert_eq!(whole.b, pieces.b);
+            assert_eq!(whole.support, pieces.support);
+            assert_eq!(whole.spread, pieces.spread);
+            assert_eq!(whole.charge, pieces.charge);
+            assert_eq!(pieces.a, pieces.a.transpose().to_owned());
+            if let (Some(whole), Some(pieces)) = (&whole.low, &pieces.low) {
+                assert!((whole - pieces).norm_max() < 1e-28);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_costs_no_more_digits_than_it_is_charged() {
+        for (width, rows) in [(5, 3), (30, 40), (40, 200), (24, 700)] {
+            for size in [1e-9, 1e-3, 0.1] {
+                let (before, change) = sums_and_change(width, rows.max(7), size, false);
+                let mut after = before.clone();
+                let emptied = after.apply(&change, &vec![0.5; width], Par::Seq);
+                for i in (0..width).filter(|i| !emptied.contains(i)) {
+                    for j in (0..width).filter(|j| !emptied.contains(j)) {
+                        let mut exact = DoubleWord::new(before.a[(i, j)]);
+                        for (k, sign) in change.signs.iter().enumerate() {
+                            exact = exact.plus_product(sign * change.xt[(i, k)], change.xt[(j, k)]);
+                        }
+                        let off = exact.plus(DoubleWord::new(-after.a[(i, j)])).value().abs();
+                        let allowed = (after.charge - before.charge) * after.spread[i] * after.spread[j];
+                        assert!(off <= allowed, "{width} {rows} {size}: {off:e} {allowed:e}");
+                    }
+                }
+            }
+        }
     }
 }
