@@ -53,13 +53,15 @@ def main() -> None:
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         workers = [cluster.add_node(num_cpus=1) for _ in range(2)]
         ray.init(address=cluster.address, log_to_driver=False)
-        watcher = threading.Thread(target=kill_when_busy, args=(cluster, workers[0], folder))
+        over = threading.Event()
+        watcher = threading.Thread(target=kill_when_busy, args=(cluster, workers[0], over))
         if options.kill:
             watcher.start()
         started = time.perf_counter()
         try:
             statistics = engines.ray(ray.data.read_parquet(str(folder)), spec, batch_rows=options.rows // 64)
         finally:
+            over.set()
             if options.kill:
                 watcher.join()
             ray.shutdown()
@@ -72,10 +74,11 @@ def main() -> None:
         print(f"coefficients from {model.coef_.min():.4f} to {model.coef_.max():.4f}, bound {model.relative_bound_:.1e}")
 
 
-def kill_when_busy(cluster: Cluster, worker: object, folder: Path) -> None:
-    """Kills a worker's node, with no warning, once the job has taken its processor."""
-    while ray.available_resources().get("CPU", 0) > 0:
-        time.sleep(0.01)
+def kill_when_busy(cluster: Cluster, worker: object, over: threading.Event) -> None:
+    """Kills a worker's node, with no warning, once the job has taken a processor; none where the job is over before that is seen."""
+    while ray.available_resources().get("CPU", 0) > 1:
+        if over.wait(0.01):
+            return
     os.kill(worker.all_processes["raylet"][0].process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     print("a worker was killed", flush=True)
     # Another takes its place, as a manager of clusters would see to.

@@ -17,7 +17,7 @@ pub(crate) const BLOCK: u32 = 256;
 pub(crate) const NETWORK: KernelSource = KernelSource {
     source: include_str!("kernels/network.cu"),
     kernels: &[
-        ("lstm_forward", "pppppppiiiii"),
+        ("lstm_forward", "pppppppppiiiii"),
         ("lstm_backward", "ppppppiiiii"),
         ("embed", "pppii"),
         ("mask_columns", "pppii"),

@@ -21,20 +21,76 @@ __device__ float block_sum(float value) {
     return parts[0];
 }
 
-// One step of an LSTM: i, f, o = sigmoid(G + b), g = tanh(G + b); c = f c' + i g; h = o tanh(c). Gates leave as activations.
-extern "C" __global__ void lstm_forward(float* gates, const float* bias, const float* cells_before, float* cells, float* squashed,
-                                        float* output, float* before_next, int hidden, int active, int remembering, int height,
-                                        int next_active) {
-    size_t at = AT;
-    if (at >= (size_t)hidden * active) return;
-    int place = at / hidden, j = at % hidden;
+// Texts, units and terms that a block of a step works on at a time.
+#define TEXTS 64
+#define UNITS 4
+#define TERMS 32
+
+// One step of an LSTM, product and all: G += W_hh h'; i, f, o = sigmoid(G + b), g = tanh(G + b); c = f c' + i g; h = o tanh(c). Gates
+// leave as activations. A block has the four gates of UNITS units for TEXTS texts, a thread those of one unit and one text, so that a
+// narrow minibatch keeps the whole card busy. While one part of W_hh and h' is multiplied, the next is on its way.
+extern "C" __global__ void lstm_forward(float* gates, const float* weights, const float* before, const float* bias,
+                                        const float* cells_before, float* cells, float* squashed, float* output, float* before_next,
+                                        int hidden, int active, int remembering, int height, int next_active) {
+    __shared__ float4 own[TERMS][UNITS];
+    __shared__ float states[TERMS][TEXTS + 1];
+    int unit = threadIdx.x / TEXTS, text = threadIdx.x % TEXTS;
+    int first_unit = blockIdx.x * UNITS, first_text = blockIdx.y * TEXTS;
+    int j = first_unit + unit, place = first_text + text;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    // Of texts that begin at this step h' is 0, and a step that no text remembers has no product.
+    if (first_text < remembering) {
+        const int PARTS = TERMS * UNITS * 4 / BLOCK, STATES = TERMS * TEXTS / BLOCK;
+        float next_own[PARTS], next_states[STATES];
+        for (int first = -TERMS; first < hidden; first += TERMS) {
+            if (first >= 0) {
+                __syncthreads();
+#pragma unroll
+                for (int part = 0; part < PARTS; part++) {
+                    int at = part * BLOCK + threadIdx.x, gate = at / UNITS % 4;
+                    ((float*)&own[at / (4 * UNITS)][at % UNITS])[gate] = next_own[part];
+                }
+#pragma unroll
+                for (int part = 0; part < STATES; part++) {
+                    int at = part * BLOCK + threadIdx.x;
+                    states[at % TERMS][at / TERMS] = next_states[part];
+                }
+                __syncthreads();
+            }
+            int next = first + TERMS;
+#pragma unroll
+            for (int part = 0; part < PARTS; part++) {
+                int at = part * BLOCK + threadIdx.x, gate = at / UNITS % 4, k = next + at / (4 * UNITS), row = first_unit + at % UNITS;
+                bool is_there = k < hidden && row < hidden;
+                next_own[part] = is_there ? weights[(size_t)k * 4 * hidden + gate * hidden + row] : 0.0f;
+            }
+#pragma unroll
+            for (int part = 0; part < STATES; part++) {
+                int at = part * BLOCK + threadIdx.x, k = next + at % TERMS, column = first_text + at / TERMS;
+                next_states[part] = k < hidden && column < remembering ? before[(size_t)column * hidden + k] : 0.0f;
+            }
+            if (first >= 0) {
+#pragma unroll
+                for (int k = 0; k < TERMS; k++) {
+                    float4 w = own[k][unit];
+                    float h = states[k][text];
+                    sum.x += w.x * h;
+                    sum.y += w.y * h;
+                    sum.z += w.z * h;
+                    sum.w += w.w * h;
+                }
+            }
+        }
+    }
+    if (j >= hidden || place >= active) return;
+    size_t at = (size_t)place * hidden + j;
     float* gate = gates + (size_t)4 * hidden * place + j;
-    float i = sigmoid(gate[0] + bias[j]);
-    float f = sigmoid(gate[hidden] + bias[hidden + j]);
-    float g = tanhf(gate[2 * hidden] + bias[2 * hidden + j]);
-    float o = sigmoid(gate[3 * hidden] + bias[3 * hidden + j]);
-    float before = place < remembering ? cells_before[at] : 0.0f;
-    float cell = f * before + i * g;
+    float i = sigmoid(gate[0] + bias[j] + sum.x);
+    float f = sigmoid(gate[hidden] + bias[hidden + j] + sum.y);
+    float g = tanhf(gate[2 * hidden] + bias[2 * hidden + j] + sum.z);
+    float o = sigmoid(gate[3 * hidden] + bias[3 * hidden + j] + sum.w);
+    float cell_before = place < remembering ? cells_before[at] : 0.0f;
+    float cell = f * cell_before + i * g;
     float level = tanhf(cell);
     gate[0] = i;
     gate[hidden] = f;

@@ -13,6 +13,10 @@ use crate::products::Factor;
 /// What keeps a constant column from being divided by 0; the same as on the processor.
 const NORM_EPSILON: f32 = 1e-5;
 
+/// Units and texts of a block of a step; as in the source.
+const UNITS: usize = 4;
+const TEXTS: usize = 64;
+
 impl CudaNetwork {
     pub(super) fn forward(
         &self,
@@ -97,7 +101,7 @@ impl CudaNetwork {
         Ok(())
     }
 
-    /// One direction of a layer over all steps, queued on one lane: one product for all steps, and one a step.
+    /// One direction of a layer over all steps, queued on one lane: one product for all steps, and one kernel a step.
     fn read_texts(
         &self,
         lane: &Card,
@@ -110,7 +114,7 @@ impl CudaNetwork {
         let h = lstm.hidden;
         let n = packed.columns();
         let weight_input = Factor::plain(self.parameter(&lstm.weight_input), 4 * h);
-        let weight_hidden = Factor::plain(self.parameter(&lstm.weight_hidden), 4 * h);
+        let weight_hidden = self.parameter(&lstm.weight_hidden);
         let bias = self.parameter(&lstm.bias);
         lane.product((4 * h, n, lstm.input), weight_input, Factor::plain(x, lstm.input), 0.0, traces.gates)?;
         // Texts that begin at a step have no state before it.
@@ -122,14 +126,14 @@ impl CudaNetwork {
             let previous = lstm.previous(t, packed);
             let remembering = previous.map_or(0, |step| packed.active(step).min(active));
             let gates = column(traces.gates, 4 * h, first);
-            let before = Factor::plain(column(traces.before, h, first), h);
-            lane.product((4 * h, remembering, h), weight_hidden, before, 1.0, gates)?;
             let next = lstm.next(t, packed);
             let next_active = next.map_or(0, |next| active.min(packed.active(next)));
             let next_first = next.map_or(first, |next| packed.step(next).start);
             let before_first = previous.map_or(first, |step| packed.step(step).start);
             let arguments = [
                 gates.into(),
+                weight_hidden.into(),
+                column(traces.before, h, first).into(),
                 bias.into(),
                 column(traces.cells, h, before_first).into(),
                 column(traces.cells, h, first).into(),
@@ -142,7 +146,8 @@ impl CudaNetwork {
                 count(height)?,
                 count(next_active)?,
             ];
-            self.kernels.each(lane, "lstm_forward", h * active, &arguments)?;
+            let grid = (size(h.div_ceil(UNITS))? as u32, size(active.div_ceil(TEXTS))? as u32, 1);
+            self.kernels.blocks(lane, "lstm_forward", (grid, BLOCK), &arguments)?;
         }
         Ok(())
     }
