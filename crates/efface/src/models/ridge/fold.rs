@@ -68,7 +68,7 @@ enum FoldStage {
     Norms {
         factor: Cholesky,
         solver_error: f64,
-        searches: NormSearches,
+        searches: Box<NormSearches>,
     },
     Complete(FoldedFactor),
 }
@@ -155,7 +155,7 @@ impl PartialFold {
             FoldStage::Complete(FoldedFactor { factor, solver_error, .. }) => {
                 let support = self.sums.sums().support.iter().enumerate();
                 let apart = support.filter(|(_, rows)| **rows == 0).map(|(j, _)| j).collect();
-                FoldStage::Norms { factor, solver_error, searches: NormSearches::new(width, apart) }
+                FoldStage::Norms { factor, solver_error, searches: Box::new(NormSearches::new(width, apart)) }
             }
         };
         Ok(self)
