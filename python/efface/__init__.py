@@ -28,8 +28,9 @@ from ._persist import load
 from .auditing import Audit, Injection, audit, feature_injection
 from .bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from .clusters import KMeans
+from .creating import create
 from .ensembles import SisaEnsemble
-from .files import ModelFile, Receipt, Report, create, open, verify
+from .files import ModelFile, Receipt, Report, open, verify
 from .linear import LinearSVC, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
 from .pipelines import Pipeline, PipelineEvidence, forgettable
 from .sisa import Sisa

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ NamedRows = tuple[list[str], list[list[Any]]]
 Columns = tuple[list[str], list[list[Any]]]
 
 _KINDS = "the path of a file, a frame, an Arrow table, a dict of columns, a list of dicts, or an array"
+
+
+def is_path(source: Any) -> bool:
+    """Whether rows are in a file of that name."""
+    return isinstance(source, (str, os.PathLike))
 
 
 def rows_of(data: Any, names: Callable[[], list[str] | None] = lambda: None) -> NamedRows:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from . import _core
 from ._core import Evidence
 from ._errors import warn_if_missed
 from ._html import table
-from ._tables import rows_of
+from ._tables import is_path, rows_of
 
 
 class Receipt:
@@ -173,7 +172,7 @@ class ModelFile:
             classifier or clusters, else numbers, with a column for each target where there are several.
         """
         found = self._file.predict(self._rows(source))
-        if _is_path(source):
+        if is_path(source):
             return found
         if found and found[0]["label"] is not None:
             return np.array([each["label"] for each in found])
@@ -187,9 +186,14 @@ class ModelFile:
             raise AttributeError(f"a model of {self.summary()['model']} has no probabilities")
         return np.array([each["probabilities"] for each in found], dtype=np.float64)
 
+    def evaluate(self, source: Any) -> dict[str, Any]:
+        """How good the model is on rows of a file or a frame that have its target: the figures of ``efface evaluate``, beside those of the
+        best constant answer."""
+        return self._file.evaluate(self._rows(source))
+
     def _rows(self, source: Any) -> Any:
         """A path, or the columns and rows of a frame, of records or of an array."""
-        if _is_path(source):
+        if is_path(source):
             return os.fspath(source)
         return rows_of(source, lambda: [column[0] for column in self.summary()["feature_columns"]])
 
@@ -246,7 +250,7 @@ class ModelFile:
 
 
 def open(path: str | os.PathLike[str], *, read_only: bool = False) -> ModelFile:
-    """Opens a model file that the command ``efface fit`` or :func:`create` wrote.
+    """Opens a model file that the command ``efface fit`` or :func:`efface.create` wrote.
 
     >>> import efface, os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -262,272 +266,6 @@ def open(path: str | os.PathLike[str], *, read_only: bool = False) -> ModelFile:
     'forget'
     """
     return ModelFile(path, read_only=read_only)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
-
-
-def _share(name: str, value: int | float | None) -> dict[str, int | float] | None:
-    """A whole number of rows, or a share of them."""
-    if value is None:
-        return None
-    if isinstance(value, float) and 0.0 <= value <= 1.0:
-        return {"share": value}
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return {"rows": value}
-    raise ValueError(f"{name} = {value!r} is out of range; give a whole number of rows, or a share from 0.0 to 1.0")
-
-
-def create(
-    source: Any,
-    path: str | os.PathLike[str],
-    *,
-    target: str | Iterable[str] = (),
-    model: str = "ridge",
-    alpha: float | str = 1.0,
-    fit_intercept: bool = True,
-    tolerance: float | None = None,
-    smoothing: float | None = None,
-    epsilon: float | None = None,
-    delta: float = 1e-5,
-    noise: float | None = None,
-    n_clusters: int = 8,
-    id: str | None = None,
-    subject: str | None = None,
-    weight: str | None = None,
-    text: str | Iterable[str] = (),
-    categorical: str | Iterable[str] = (),
-    numeric: str | Iterable[str] = (),
-    dates: str | Iterable[str] = (),
-    ignore: str | Iterable[str] = (),
-    positive: str | Iterable[str] = (),
-    class_weight: str | Mapping[Any, float] | None = None,
-    scale: str | None = None,
-    impute: str | float | None = None,
-    indicator: bool = False,
-    tfidf: bool = False,
-    sublinear: bool = False,
-    norm: str | None = "l2",
-    ngrams: tuple[int, int] = (1, 1),
-    analyzer: str = "word",
-    stop_words: str | Iterable[str] | None = None,
-    min_df: int | float | None = None,
-    max_df: int | float | None = None,
-    vocabulary: Iterable[str] | None = None,
-    max_features: int | None = None,
-    n_hashed: int | None = None,
-    target_encode: str | Iterable[str] = (),
-    target_smoothing: float = 10.0,
-    polynomial: int | None = None,
-    interactions: bool = False,
-    fourier: int | None = None,
-    fourier_scale: float = 1.0,
-    pca: int | None = None,
-    svd: int | None = None,
-    where: str | None = None,
-    delimiter: str | None = None,
-    decimal_comma: bool = False,
-    missing: Iterable[str] = (),
-    test: str | os.PathLike[str] | None = None,
-    holdout: float | None = None,
-    cv: int | None = None,
-    seed: int = 0,
-    n_shards: int | None = None,
-    n_slices: int = 1,
-    head: str | None = None,
-    max_tokens: int | None = None,
-    encoder: str | os.PathLike[str] | None = None,
-    hidden: int | None = None,
-    layers: int | None = None,
-    pooling: str | None = None,
-    head_width: int | None = None,
-    embeddings: str | os.PathLike[str] | None = None,
-    embedding_words: str | os.PathLike[str] | None = None,
-    embedding_width: int | None = None,
-    train_embeddings: bool | None = None,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    learning_rate: float | None = None,
-    dropout: float | None = None,
-    validation: float | None = None,
-    patience: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    n_jobs: int | None = None,
-    encrypt: bool = False,
-    overwrite: bool = False,
-    replace: bool = False,
-) -> ModelFile:
-    """Fits a model to rows of files (CSV, JSON lines, Parquet, svmlight) or of memory and writes it to `path`. The options are those of
-    the command ``efface fit``, which ``efface help fit`` and docs/features.md describe.
-
-    Parameters
-    ----------
-    source : path, list of paths, frame, Arrow table, dict of columns, or list of dicts
-    target : str or list of str
-        The columns to predict; none for k-means and svmlight.
-    model : {"ridge", "ridge_classifier", "logistic", "softmax", "svm", "poisson", "naive_bayes", "gaussian_nb", "multinomial_nb", \
-"complement_nb", "bernoulli_nb", "kmeans", "bilstm", "lstm", "minilm"}
-        The last three are networks over the words of ``text``: trained layers, or a pretrained encoder in the folder ``encoder``.
-        ``naive_bayes`` is Gaussian where a column holds numbers, else multinomial.
-    alpha : float or "auto"
-        The penalty of the linear models; ``"auto"`` chooses it by leave-one-out (ridge) or five folds.
-    epsilon, delta, noise :
-        A logistic model trained with noise of this standard deviation in its objective, so that forgetting is certified (ε, δ).
-    id, subject, weight : str, optional
-        The columns that name a row, the person that it belongs to, and what it counts for.
-    text, categorical, numeric, dates, ignore : str or list of str
-        Columns read as words, as levels, as numbers, as days, and columns left out.
-    class_weight : "balanced" or a mapping, optional
-        What rows count for by their class.
-    scale : {"standard", "minmax"}, optional
-    impute : "mean" or a number, optional
-        What gaps in numeric columns are filled with; ``indicator`` adds a feature that says where they were.
-    tfidf, sublinear, norm, ngrams, analyzer, stop_words, min_df, max_df, vocabulary, max_features, n_hashed :
-        How texts become features, as in scikit-learn's ``TfidfVectorizer`` and ``HashingVectorizer``.
-    target_encode, target_smoothing :
-        Columns whose levels become mean targets, drawn towards the mean of all rows as if that were so many rows more.
-    polynomial, interactions, fourier, fourier_scale, pca, svd :
-        What the features of all columns become: products of up to so many, so many random Fourier features by ``seed``, or so
-        many components. One of the four.
-    where, delimiter, decimal_comma, missing :
-        Which rows of the files are read, and how the files are written.
-    test, holdout, cv :
-        Rows that judge the model; ``summary()["scores"]`` has the figures.
-    n_shards, n_slices :
-        A model in shards (SISA).
-    head : {"ridge", "softmax"}, optional
-        What scores the features of a network.
-    max_tokens, encoder, hidden, layers, pooling, head_width, embeddings, embedding_words, embedding_width, train_embeddings :
-        The encoder of a network and its word vectors, as docs/networks.md describes them; ``max_features`` is the most words that get
-        vectors of their own. ``pooling`` is "max", "mean" or "last".
-    epochs, batch_size, learning_rate, dropout, validation, patience, checkpoint, n_jobs :
-        The training of a network.
-    encrypt : bool
-        Whether rows and arrays are encrypted, under a key in the key file.
-    overwrite : bool
-        Whether a model at `path` is given up, and its log with it.
-    replace : bool
-        Whether the model at `path` is fitted anew on these rows while its log, keys and list of what it has forgotten go on.
-    """
-    balanced = isinstance(class_weight, str)
-    if balanced and class_weight != "balanced":
-        raise ValueError(f"class_weight = {class_weight!r} does not exist; 'balanced', a mapping and None do")
-    if isinstance(alpha, str) and alpha != "auto":
-        raise ValueError(f"alpha = {alpha!r} does not exist; a number and 'auto' do")
-    if scale not in (None, "standard", "minmax"):
-        raise ValueError(f"scale = {scale!r} does not exist; 'standard', 'minmax' and None do")
-    if analyzer not in ("word", "char", "char_wb"):
-        raise ValueError(f"analyzer = {analyzer!r} does not exist; 'word', 'char' and 'char_wb' do")
-    if norm not in (None, "l2"):
-        raise ValueError(f"norm = {norm!r} does not exist; 'l2' and None do")
-    if sublinear and not tfidf:
-        raise ValueError("sublinear weighs counts of words; it needs tfidf=True")
-    if isinstance(impute, str) and impute != "mean":
-        raise ValueError(f"impute = {impute!r} does not exist; 'mean', a number and None do")
-    network = {
-        "head": head,
-        "max_tokens": max_tokens,
-        "encoder": None if encoder is None else os.fspath(encoder),
-        "hidden": hidden,
-        "layers": layers,
-        "pooling": pooling,
-        "head_width": head_width,
-        "embeddings": None if embeddings is None else os.fspath(embeddings),
-        "embedding_words": None if embedding_words is None else os.fspath(embedding_words),
-        "embedding_width": embedding_width,
-        "train_embeddings": train_embeddings,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "dropout": dropout,
-        "validation": validation,
-        "patience": patience,
-        "checkpoint": None if checkpoint is None else os.fspath(checkpoint),
-        "n_jobs": n_jobs,
-    }
-    given = [name for name, value in network.items() if value is not None]
-    if given and model not in ("bilstm", "lstm", "minilm"):
-        raise ValueError(f"{given[0]} is for networks (model='bilstm', 'lstm' or 'minilm'), not for model={model!r}")
-    if head not in (None, "ridge", "softmax"):
-        raise ValueError(f"head = {head!r} does not exist; 'ridge', 'softmax' and None do")
-    if pooling not in (None, "max", "mean", "last"):
-        raise ValueError(f"pooling = {pooling!r} does not exist; 'max', 'mean', 'last' and None do")
-    several = not isinstance(source, (str, bytes)) and isinstance(source, Sequence)
-    paths = [source] if _is_path(source) else list(source) if several and all(map(_is_path, source)) else None
-    words: Any = "none" if stop_words is None else "english" if stop_words == "english" else None
-    options = {
-        "files": [os.fspath(each) for each in paths or ()],
-        "target": _listed(target),
-        "model": model,
-        "alpha": None if isinstance(alpha, str) else alpha,
-        "fit_intercept": fit_intercept,
-        "tolerance": tolerance,
-        "smoothing": smoothing,
-        "epsilon": epsilon,
-        "delta": delta,
-        "noise": noise,
-        "n_clusters": n_clusters,
-        "id": id,
-        "subject": subject,
-        "weight": weight,
-        "text": _listed(text),
-        "categorical": _listed(categorical),
-        "numeric": _listed(numeric),
-        "dates": _listed(dates),
-        "ignore": _listed(ignore),
-        "positive": [str(each) for each in _listed(positive)],
-        "balanced": balanced,
-        "class_weight": [(str(name), float(each)) for name, each in class_weight.items()]
-        if isinstance(class_weight, Mapping)
-        else [],
-        "scale": scale or "none",
-        "impute": None if impute is None else "mean" if impute == "mean" else "constant",
-        "fill_value": 0.0 if impute is None or isinstance(impute, str) else float(impute),
-        "indicator": indicator,
-        "tfidf": tfidf,
-        "sublinear": sublinear,
-        "norm": norm,
-        "ngrams": list(ngrams),
-        "analyzer": analyzer,
-        "stop_words": words or {"listed": _listed(stop_words or ())},
-        "min_df": _share("min_df", min_df),
-        "max_df": _share("max_df", max_df),
-        "vocabulary": None if vocabulary is None else list(vocabulary),
-        "max_features": max_features,
-        "n_hashed": n_hashed,
-        "target_encode": _listed(target_encode),
-        "target_smoothing": target_smoothing,
-        "polynomial": polynomial,
-        "interactions": interactions,
-        "fourier": fourier,
-        "fourier_scale": fourier_scale,
-        "pca": pca,
-        "svd": svd,
-        "where": where,
-        "delimiter": delimiter,
-        "decimal_comma": decimal_comma,
-        "missing": list(missing),
-        "test": None if test is None else os.fspath(test),
-        "holdout": holdout,
-        "cv": cv,
-        "seed": seed,
-        "n_shards": n_shards,
-        "n_slices": n_slices,
-        "encrypt": encrypt,
-        "network": network,
-    }
-    rows = rows_of(source) if paths is None else None
-    report = _core.fit_file(os.fspath(path), json.dumps(options), rows, overwrite, replace)
-    relative = report["summary"]["relative_bound"]
-    # A bound that says nothing is None there.
-    bound = float("inf") if relative is None else relative
-    warn_if_missed(report["tolerance_missed"], bound, report["tolerance"], 2)
-    return ModelFile(path)
 
 
 def verify(receipt: Receipt | bytes | str | os.PathLike[str], key: str) -> Receipt:

@@ -414,3 +414,55 @@ def test_what_changes_for_all_rows_follows_from_kept_sums(kind, tmp_path):
     for name, values in fresh.parameters().items():
         if name in ("coefficients", "intercept", "means", "variances", "class_prior"):
             np.testing.assert_allclose(np.array(model.parameters()[name], dtype=float), np.array(values, dtype=float), rtol=1e-10, atol=1e-12)
+
+
+def test_create_takes_the_rare_options_of_fit_too(tmp_path):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc")).assign(row=range(120))
+    frame["y"] = frame["a"] + rng.normal(size=120)
+    frame["side"] = np.where(frame["y"] > 0, "up", "down")
+
+    def made(name, **options):
+        return efface.create(frame, tmp_path / f"{name}.efface", **{"id": "row", "ignore": ["y", "side"], **options})
+
+    ridge = made("ridge", target="y", ignore="side", form="inverse", n_jobs=2, recovery_key=tmp_path / "recovery.key")
+    assert ridge.summary()["form"] == "inverse" and (tmp_path / "recovery.key").exists()
+    votes = made("votes", target="side", model="logistic", ignore="y", n_shards=3, aggregate="mean", n_jobs=2)
+    assert len(votes.predict(frame)) == 120
+    descent = made(
+        "descent", target="side", model="logistic", ignore="y", alpha=10.0, epsilon=1.0, certify="descent_to_delete", distance=0.01
+    )
+    assert "descent" in str(descent.summary()["recipe"])
+    clusters = [made(f"clusters {at}", model="kmeans", n_clusters=2, **way) for at, way in enumerate([{"cell": 0.5}, {"tree": (1, 4)}])]
+    assert all(len(set(each.predict(frame[list("abc")]))) == 2 for each in clusters)
+    towns = frame.assign(town=rng.choice(["x", "y", "z"], 120))
+    with pytest.raises(ValueError, match="town"):
+        efface.create(towns, tmp_path / "levels.efface", target="y", id="row", ignore="side", max_levels=2)
+    table = tmp_path / "rows.csv"
+    frame.to_csv(table, index=False)
+    with pytest.warns(UserWarning, match="batches"):
+        batches = efface.create(table, tmp_path / "b.efface", target="y", id="row", ignore="side", memory=2000)
+    assert np.allclose(batches.predict(frame), ridge.predict(frame), atol=1e-10)
+    for wrong, words in [
+        ({"form": "square"}, "'auto', 'factor', 'inverse', 'rows', 'iterative' and None do"),
+        ({"cell": 0.1}, "cell is for model='kmeans', not for model='ridge'"),
+        ({"smoothing": 1.0}, "smoothing is for model='naive_bayes'"),
+        ({"noise": 1.0}, "it needs epsilon"),
+        ({"aggregate": "mean"}, "it needs n_shards"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            made("wrong", target="y", **wrong)
+
+
+def test_a_model_that_is_no_better_than_a_constant_is_said(tmp_path):
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(40, 30))).add_prefix("x").assign(y=rng.normal(size=40), same=1.0)
+    with pytest.warns(UserWarning) as told:
+        model = efface.create(frame, tmp_path / "m.efface", target="y", alpha=1e-3)
+    said = [str(each.message) for each in told]
+    assert any("worse than a constant: RMSE" in each for each in said) and any("same value" in each for each in said), said
+    found = model.evaluate(frame)
+    (figures,) = found["quality"]["numbers"]
+    assert found["rows"] == 40 and figures["rmse"] < figures["baseline_rmse"]
+    with pytest.raises(ValueError, match="y"):
+        model.evaluate(frame.drop(columns="y"))

@@ -72,7 +72,8 @@ fn semicolons_commas_and_words_for_nothing() {
     assert_eq!(parameters(&folder, "excel.efface"), plain);
     assert_eq!(parameters(&folder, "odd.efface"), plain);
     // A semicolon is found; commas in numbers are only read as such when that is said.
-    folder.fails(&format!("fit excel.csv {fit} -o m.efface"), 3, &["line 2", "`y`", "decimal comma"]);
+    folder.fails(&format!("fit excel.csv {fit} -o m.efface"), 3, &["line 2", "`y`", "add --decimal-comma"]);
+    folder.fails("predict plain.efface excel.csv", 3, &["line 2", "`size`", "--decimal-comma", "--missing"]);
     assert!(folder.done("predict plain.efface excel.csv --decimal-comma").contains("\na,"));
     folder.fails(&format!("fit odd.csv {fit} --delimiter ~~ -o m.efface"), 2, &["one ASCII character"]);
     folder.write("gaps.csv", "id,size,city,y\na,1.5,NA,2\nb,3,?,4\nc,4.5,Lyon,5\n");

@@ -247,7 +247,7 @@ fn tokens(text: &str) -> Result<Vec<ConditionToken>, ConditionError> {
 }
 
 fn expected(at: usize, what: &str) -> ConditionError {
-    ConditionError { at, problem: format!("{what} is expected here") }
+    ConditionError { at, problem: format!("expected {what}") }
 }
 
 struct ConditionParser {

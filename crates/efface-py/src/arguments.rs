@@ -7,11 +7,22 @@ pub(crate) fn argument(setting: Setting, value: Option<&str>) -> String {
     let name = match setting {
         Setting::Classify => return "model='ridge_classifier'".into(),
         Setting::Request => "request_id",
-        Setting::AllowMissing
+        Setting::DecimalComma => return "decimal_comma=True".into(),
+        Setting::Shards => "n_shards",
+        Setting::Aggregate
+        | Setting::AllowMissing
+        | Setting::Categorical
+        | Setting::Checkpoint
+        | Setting::Encoder
         | Setting::Id
         | Setting::Ignore
+        | Setting::Impute
+        | Setting::LearningRate
         | Setting::Method
+        | Setting::Missing
         | Setting::Model
+        | Setting::Numeric
+        | Setting::Positive
         | Setting::Subject
         | Setting::Target
         | Setting::Text

@@ -8,14 +8,14 @@ use efface::features::{
 };
 use efface::models::logistic::{Certifier, Privacy};
 use efface::{
-    BernoulliNb, ComplementNb, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb, PoissonRegression,
-    Recipe, Ridge, Softmax,
+    Aggregation, BernoulliNb, ComplementNb, Form, GaussianNb, KMeans, LinearSvm, Logistic, MultinomialNb,
+    PoissonRegression, Recipe, Ridge, Softmax,
 };
 use efface_engine::{
     ClassWeight, Error, FitRequest, NetworkName, NetworkOptions, NetworkRequest, Pooling, RecordTable,
     Result, RowSource, ScoringPlan, Sharding,
 };
-use efface_io::{RowCondition, Source, TableDialect};
+use efface_io::{ReadLimits, RowCondition, Source, TableDialect};
 use serde::Deserialize;
 
 /// The options of a fit; what is not named is as the command has it.
@@ -28,12 +28,18 @@ pub(crate) struct CreateOptions {
     /// None chooses the penalty by leave-one-out or folds.
     alpha: Option<f64>,
     fit_intercept: bool,
+    form: Form,
     tolerance: Option<f64>,
     smoothing: Option<f64>,
     epsilon: Option<f64>,
     delta: f64,
+    certify: CertifyWord,
     noise: Option<f64>,
+    distance: Option<f64>,
     n_clusters: usize,
+    cell: Option<f64>,
+    /// Levels and branches.
+    tree: Option<(usize, usize)>,
     id: Option<String>,
     subject: Option<String>,
     weight: Option<String>,
@@ -68,17 +74,22 @@ pub(crate) struct CreateOptions {
     vocabulary: Option<Vec<String>>,
     max_features: Option<usize>,
     n_hashed: Option<u64>,
+    max_levels: Option<usize>,
     r#where: Option<String>,
     delimiter: Option<char>,
     decimal_comma: bool,
     missing: Vec<String>,
+    memory: Option<u64>,
     test: Option<PathBuf>,
     holdout: Option<f64>,
     cv: Option<usize>,
     seed: u64,
     n_shards: Option<usize>,
     n_slices: usize,
+    aggregate: Option<Aggregation>,
+    n_jobs: Option<usize>,
     encrypt: bool,
+    recovery_key: Option<PathBuf>,
     network: NetworkSettings,
 }
 
@@ -104,7 +115,13 @@ struct NetworkSettings {
     validation: Option<f32>,
     patience: Option<usize>,
     checkpoint: Option<PathBuf>,
-    n_jobs: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CertifyWord {
+    Certified,
+    DescentToDelete,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -166,7 +183,12 @@ impl CreateOptions {
         let steps = self.steps()?;
         let dialect = self.dialect()?;
         let open = |path: &PathBuf| -> Result<Source> {
-            Ok(Source::open(path, None)?.with_dialect(dialect.clone())?)
+            let mut limits = ReadLimits::default();
+            if let Some(bytes) = self.memory {
+                limits.memory = bytes;
+                limits.sums = bytes;
+            }
+            Ok(Source::open(path, None)?.with_limits(limits).with_dialect(dialect.clone())?)
         };
         let mut source = match rows {
             Some(rows) => RowSource::Records(rows),
@@ -205,8 +227,8 @@ impl CreateOptions {
             shards,
             slices: self.n_slices,
             seed: self.seed,
-            aggregation: None,
-            threads: 1,
+            aggregation: self.aggregate,
+            threads: self.n_jobs.unwrap_or(1),
         });
         request.targets = self.target;
         request.id = self.id;
@@ -219,6 +241,8 @@ impl CreateOptions {
         request.ignore = self.ignore;
         request.positive = self.positive;
         request.encrypt = self.encrypt;
+        request.recovery_key = self.recovery_key;
+        request.max_levels = self.max_levels.unwrap_or(request.max_levels);
         Ok(request)
     }
 
@@ -257,7 +281,7 @@ impl CreateOptions {
             patience: network.patience,
             checkpoint: network.checkpoint.clone(),
             seed: self.seed,
-            threads: network.n_jobs.unwrap_or(1),
+            threads: self.n_jobs.unwrap_or(1),
             in_shards: self.n_shards.is_some(),
         };
         options.request(name).map(Some)
@@ -274,13 +298,9 @@ impl CreateOptions {
 
     /// The model of that name, of a network its head, and the one in its place where a column holds numbers.
     fn recipe(&self) -> Result<(Recipe, Option<Recipe>)> {
-        if self.epsilon.is_some() && self.model != "logistic" {
-            return Err(Error::Request {
-                what: format!("epsilon is for model='logistic'; '{}' has no certified noise", self.model),
-                hint: None,
-            });
-        }
         let penalty = self.alpha.unwrap_or(1.0);
+        // Shards are trained side by side; within one there is nothing left to share out.
+        let workers = if self.n_shards.is_some() { Some(1) } else { self.n_jobs };
         let counts = self.smoothing.unwrap_or(1.0);
         let usual = GaussianNb::default().var_smoothing;
         let gaussian = GaussianNb { var_smoothing: self.smoothing.unwrap_or(usual) };
@@ -294,21 +314,21 @@ impl CreateOptions {
             "ridge" | "ridge_classifier" | "bilstm" | "lstm" | "minilm" => {
                 let mut ridge = Ridge::new(penalty).intercept(self.fit_intercept);
                 ridge.tolerance = self.tolerance.unwrap_or(ridge.tolerance);
+                ridge.form = self.form;
+                ridge.threads = workers.unwrap_or(ridge.threads);
                 ridge.into()
             }
             "logistic" => {
                 let mut logistic = Logistic::new(penalty).intercept(self.fit_intercept);
                 logistic.tolerance = self.tolerance.unwrap_or(logistic.tolerance);
-                // The engine draws the secret seed.
-                logistic.privacy = self.epsilon.map(|epsilon| Privacy {
-                    certifier: Certifier::Removal { noise: self.noise.unwrap_or(1.0) },
-                    ..Privacy::removal(epsilon, self.delta, 0)
-                });
+                logistic.threads = workers.unwrap_or(logistic.threads);
+                logistic.privacy = self.epsilon.map(|epsilon| self.privacy(epsilon));
                 logistic.into()
             }
             "softmax" => {
                 let mut softmax = Softmax::new(penalty).intercept(self.fit_intercept);
                 softmax.tolerance = self.tolerance.unwrap_or(softmax.tolerance);
+                softmax.threads = workers.unwrap_or(softmax.threads);
                 softmax.into()
             }
             "svm" => {
@@ -328,7 +348,12 @@ impl CreateOptions {
             "multinomial_nb" => MultinomialNb { alpha: counts }.into(),
             "complement_nb" => ComplementNb { alpha: counts }.into(),
             "bernoulli_nb" => BernoulliNb { alpha: counts, ..BernoulliNb::default() }.into(),
-            "kmeans" => KMeans::quantised(self.n_clusters, 0.05).seed(self.seed).into(),
+            "kmeans" => match self.tree {
+                Some((height, width)) => {
+                    KMeans::divided(self.n_clusters, height, width).seed(self.seed).into()
+                }
+                None => KMeans::quantised(self.n_clusters, self.cell.unwrap_or(0.05)).seed(self.seed).into(),
+            },
             other => {
                 return Err(Error::Request {
                     what: format!(
@@ -340,6 +365,19 @@ impl CreateOptions {
             }
         };
         Ok((recipe, None))
+    }
+
+    /// The noise of a certified model; the engine draws the secret seed.
+    fn privacy(&self, epsilon: f64) -> Privacy {
+        let mut privacy = match self.certify {
+            CertifyWord::Certified => Privacy::removal(epsilon, self.delta, 0),
+            CertifyWord::DescentToDelete => Privacy::descent(epsilon, self.delta, 0),
+        };
+        match &mut privacy.certifier {
+            Certifier::Removal { noise } => *noise = self.noise.unwrap_or(*noise),
+            Certifier::Descent { distance } => *distance = self.distance.unwrap_or(*distance),
+        }
+        privacy
     }
 
     fn steps(&self) -> Result<FeatureSteps> {

@@ -132,6 +132,13 @@ impl ModelFile {
         plain(py, &found)
     }
 
+    /// How good the model is on rows with targets.
+    fn evaluate<'py>(&self, py: Python<'py>, rows: GivenRows<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let source = rows.source(py)?;
+        let found = self.with(py, |engine| engine.evaluate(&source, &Silent))?;
+        plain(py, &found)
+    }
+
     /// The model as ONNX; the log names the copy and where it goes.
     fn to_onnx<'py>(&self, py: Python<'py>, destination: Option<String>) -> PyResult<Bound<'py, PyBytes>> {
         let exported = self.with(py, |engine| engine.export("onnx", destination.as_deref()))?;
@@ -185,8 +192,8 @@ impl ModelFile {
     }
 }
 
-/// Fits a model as the options say, which are JSON, and writes it; the report. The rows are those of the files that the options
-/// name, unless there are some here. With `replace` the log of the model at `path` goes on.
+/// Fits a model as the options say, which are JSON, and writes it; the report, and what its reader should be warned of. The rows are
+/// those of the files that the options name, unless there are some here. With `replace` the log of the model at `path` goes on.
 #[pyfunction]
 #[pyo3(signature = (path, options, rows, overwrite, replace))]
 pub(crate) fn fit_file<'py>(
@@ -196,7 +203,7 @@ pub(crate) fn fit_file<'py>(
     rows: Option<(Vec<String>, Bound<'py, PyAny>)>,
     overwrite: bool,
     replace: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<(Bound<'py, PyAny>, Vec<String>)> {
     let options: CreateOptions =
         serde_json::from_str(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let rows = rows.map(|(columns, rows)| records(py, columns, &rows)).transpose()?;
@@ -205,7 +212,10 @@ pub(crate) fn fit_file<'py>(
         if replace { refit(&request, &path, &Silent) } else { fit(&request, &path, overwrite, &Silent) }
     });
     let report = report.map_err(|error| errors::engine(py, error))?;
-    plain(py, &report)
+    let judged = report.summary.scores.iter().flat_map(|measured| measured.quality.worse_than_constant());
+    let worse = judged.map(|what| format!("the model is worse than a constant: {what}"));
+    let warnings = report.dropped.iter().chain(&report.remarks).cloned().chain(worse).collect();
+    Ok((plain(py, &report)?, warnings))
 }
 
 /// A cell of a table from Python: a number that is none is missing.

@@ -289,13 +289,19 @@ fn name_a_column() -> Hint {
 }
 
 fn fill_in() -> Hint {
-    Hint::new("fill it in, leave the column out with {}, or make it one-hot with {}")
+    Hint::new("fill it in, fill all gaps by {}, leave the column out with {}, or make it one-hot with {}")
+        .name(Setting::Impute)
         .name(Setting::Ignore)
         .name(Setting::Categorical)
 }
 
 fn correct() -> Hint {
-    Hint::new("correct it, leave the column out with {}, or make it one-hot with {}")
+    Hint::new(
+        "correct it, name words that stand for nothing with {}, say with {} that 3,14 is a number, leave the column out with {}, or make \
+         it one-hot with {}",
+    )
+    .name(Setting::Missing)
+    .name(Setting::DecimalComma)
         .name(Setting::Ignore)
         .name(Setting::Categorical)
 }

@@ -21,6 +21,8 @@ pub enum Setting {
     Classify,
     /// Set the weights of columns that no retained row has to 0.
     ClearDeadColumns,
+    /// Numbers of a file are written with a comma.
+    DecimalComma,
     /// The folder of a pretrained encoder.
     Encoder,
     /// Publish parameters from which forgotten rows can be computed.
@@ -31,12 +33,16 @@ pub enum Setting {
     Id,
     /// Columns to leave out.
     Ignore,
+    /// What gaps in numeric columns are filled with.
+    Impute,
     /// The rate of a training.
     LearningRate,
     /// Measure the bound with a pass over the rows.
     Measure,
     /// How rows are forgotten.
     Method,
+    /// Words of a file that stand for nothing.
+    Missing,
     /// The family of models.
     Model,
     /// Columns of numbers.
@@ -67,21 +73,24 @@ pub enum Setting {
 
 impl Setting {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::Aggregate,
         Self::AllowMissing,
         Self::Categorical,
         Self::Checkpoint,
         Self::Classify,
         Self::ClearDeadColumns,
+        Self::DecimalComma,
         Self::Encoder,
         Self::ExposeForgotten,
         Self::Forget,
         Self::Id,
         Self::Ignore,
+        Self::Impute,
         Self::LearningRate,
         Self::Measure,
         Self::Method,
+        Self::Missing,
         Self::Model,
         Self::Numeric,
         Self::PolicyNoise,
@@ -106,14 +115,17 @@ impl Setting {
             Self::Checkpoint => "checkpoint",
             Self::Classify => "classify",
             Self::ClearDeadColumns => "clear_dead_columns",
+            Self::DecimalComma => "decimal_comma",
             Self::Encoder => "encoder",
             Self::ExposeForgotten => "expose_forgotten",
             Self::Forget => "forget",
             Self::Id => "id",
             Self::Ignore => "ignore",
+            Self::Impute => "impute",
             Self::LearningRate => "learning_rate",
             Self::Measure => "measure",
             Self::Method => "method",
+            Self::Missing => "missing",
             Self::Model => "model",
             Self::Numeric => "numeric",
             Self::PolicyNoise => "noise",

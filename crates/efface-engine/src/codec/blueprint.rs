@@ -2,7 +2,7 @@
 //! holds words, is kept beside it.
 
 use efface::features::{Cell, Encoder};
-use efface::{Classes, Hint};
+use efface::{Classes, Hint, Setting};
 use serde::{Deserialize, Serialize};
 
 use super::class_weights::{AppliedClassWeights, ClassWeight, RowWeights, balanced};
@@ -276,8 +276,8 @@ pub(crate) fn finite(cell: &Cell, line: u64, column: &str, hint: Option<fn() -> 
         return Err(fault("there is no value; every row needs one", None));
     }
     let value = number(cell).ok_or_else(|| {
-        let comma = "if it is written with a decimal comma, as 3,14 is, say so";
-        let hint = if has_decimal_comma(cell) { Some(comma.into()) } else { hint.map(|hint| hint()) };
+        let comma = || Hint::new("add {} where 3,14 is meant as a number").name(Setting::DecimalComma);
+        let hint = if has_decimal_comma(cell) { Some(comma()) } else { hint.map(|hint| hint()) };
         fault("this is not a number", hint)
     })?;
     if value.is_finite() { Ok(value) } else { Err(fault("this is not a finite number", None)) }

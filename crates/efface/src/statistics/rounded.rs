@@ -9,11 +9,38 @@ use faer::{Accum, Mat, MatRef, Par};
 use super::{CentredMoments, ColumnView};
 use crate::linalg::{DoubleWord, UNIT, coarse, multiply_lower, par, two_sum};
 
-/// Rows of a block.
-const BLOCK: usize = 256;
+/// How rows are added up: the products of a block of rows in doubles, then those of some blocks, and such stretches in two words.
+#[derive(Debug, Clone, Copy)]
+struct SummingChain {
+    block: usize,
+    blocks: usize,
+}
 
-/// So many blocks are added up in doubles before they join the rest.
-const TOGETHER: usize = 64;
+impl SummingChain {
+    /// The chain of a table of so many columns. Long blocks multiply fastest; those of narrow tables, whose products stay in the cache,
+    /// are short, because every bound on a model of the sums is proportional to how long a sum in doubles is.
+    fn of_width(width: usize) -> Self {
+        if width <= 256 { Self { block: 32, blocks: 8 } } else { Self { block: 256, blocks: 64 } }
+    }
+
+    /// Rows of a stretch.
+    fn rows(self) -> usize {
+        self.block * self.blocks
+    }
+
+    /// What the products of so many rows are off by, as a share of their squares: one rounding a row of a block and one a block of a
+    /// stretch, and those of an entry itself.
+    fn charge(self, rows: usize) -> f64 {
+        UNIT * (rows.min(self.block) + rows.div_ceil(self.block).min(self.blocks) + 16) as f64
+    }
+}
+
+/// The fewest rows that a thread of its own pays for, and the most that it has at once.
+const LEAST_SHARE: usize = 1024;
+const MOST_SHARE: usize = 16_384;
+
+/// What a few rows have rounded by is charged as if they were at least this share of the sums, so that the charge does not tell their size.
+const LEAST_CHARGED: f64 = 0.0625;
 
 /// Up to this width every thread has sums of its own.
 const NARROW: usize = 1024;
@@ -65,12 +92,6 @@ impl RoundedShare {
     }
 }
 
-/// What the products of so many rows are off by, as a share of their squares: one rounding a row of a block and one a block of a
-/// stretch, and those of an entry itself.
-fn charge_of(rows: usize) -> f64 {
-    UNIT * (rows.min(BLOCK) + rows.div_ceil(BLOCK).min(TOGETHER) + 16) as f64
-}
-
 impl RoundedSums {
     pub(super) fn new(width: usize) -> Self {
         let all = width + 1;
@@ -91,7 +112,8 @@ impl RoundedSums {
         threads: usize,
     ) {
         let size = self.join_rows(columns, weights, rows, 1.0, threads);
-        self.fresh = self.fresh.and(&RoundedShare { charge: charge_of(rows), size });
+        let charge = self.chain().charge(rows);
+        self.fresh = self.fresh.and(&RoundedShare { charge, size });
     }
 
     /// Takes rows out, and with them what the sums still knew of them: how large they were, and where their numbers lay.
@@ -107,15 +129,20 @@ impl RoundedSums {
         let all = self.high.ncols();
         let before: Vec<f64> = (0..all).map(|at| self.high[(at, at)] * (1.0 + 1e-9)).collect();
         let gone = self.join_rows(columns, weights, rows, -1.0, threads);
-        let largest =
-            |at: usize| before[at].max(gone[at]).max(self.fresh.size[at]).max(self.settled.size[at]);
-        self.settled = RoundedShare {
-            charge: self.settled.charge + self.fresh.charge + charge_of(rows),
-            size: (0..all).map(largest).collect(),
+        let largest = |at: usize| {
+            power_of_two(before[at].max(gone[at]).max(self.fresh.size[at]).max(self.settled.size[at]))
         };
+        let size: Vec<f64> = (0..all).map(largest).collect();
+        let shares = gone.iter().zip(&size).filter(|(_, size)| **size > 0.0).map(|(gone, size)| gone / size);
+        let share = power_of_two(shares.fold(LEAST_CHARGED, f64::max));
+        let charge = self.settled.charge + self.fresh.charge + share * self.chain().charge(rows);
+        self.settled = RoundedShare { charge, size };
         self.fresh = RoundedShare::none(all);
         self.leave_origins(support);
-        self.settled.size.iter_mut().for_each(|size| *size = power_of_two(*size));
+    }
+
+    fn chain(&self) -> SummingChain {
+        SummingChain::of_width(self.high.ncols())
     }
 
     /// Moves origins away from numbers of rows. An origin that is a small multiple of a power of two about as large as the column's spread
@@ -140,6 +167,7 @@ impl RoundedSums {
         if origin != self.origin {
             let mut moved = Self { origin, ..Self::new(self.origin.len()) };
             moved.merge(self);
+            moved.settled.size.iter_mut().for_each(|size| *size = power_of_two(*size));
             *self = moved;
         }
         // Rounding leaves no noise where every number is 0.
@@ -168,21 +196,17 @@ impl RoundedSums {
             self.origin = columns.iter().map(median_of_first).collect();
         }
         let origin = std::mem::take(&mut self.origin);
-        let batch = BatchBlocks { columns, weights, origin: &origin };
-        let share = rows.div_ceil(threads).max(4 * BLOCK);
-        // A stretch at a time, so that no sum of doubles has many terms.
-        let stretch = share.min(TOGETHER * BLOCK);
-        if origin.len() < NARROW && share < rows {
-            for start in (0..rows).step_by(stretch * threads) {
-                let parts: Vec<Mat<f64>> = std::thread::scope(|scope| {
-                    let starts = (start..rows.min(start + stretch * threads)).step_by(stretch);
+        let batch = BatchBlocks { columns, weights, origin: &origin, chain: self.chain() };
+        let share = rows.div_ceil(threads).clamp(LEAST_SHARE, MOST_SHARE);
+        if origin.len() < NARROW && threads > 1 && share < rows {
+            for start in (0..rows).step_by(share * threads) {
+                let parts: Vec<BatchSum> = std::thread::scope(|scope| {
+                    let starts = (start..rows.min(start + share * threads)).step_by(share);
                     let batch = &batch;
                     let handles: Vec<_> = starts
-                        .map(|start| {
-                            scope.spawn(move || batch.sum(start..rows.min(start + stretch), Par::Seq))
-                        })
+                        .map(|start| scope.spawn(move || batch.sum(start..rows.min(start + share), Par::Seq)))
                         .collect();
-                    let join = |handle: std::thread::ScopedJoinHandle<'_, Mat<f64>>| {
+                    let join = |handle: std::thread::ScopedJoinHandle<'_, BatchSum>| {
                         handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                     };
                     handles.into_iter().map(join).collect()
@@ -190,26 +214,20 @@ impl RoundedSums {
                 parts.iter().for_each(|part| self.join(part, sign, &mut squares));
             }
         } else {
-            for start in (0..rows).step_by(stretch) {
-                let part = batch.sum(start..rows.min(start + stretch), par(threads));
-                self.join(&part, sign, &mut squares);
-            }
+            let part = batch.sum(0..rows, par(threads));
+            self.join(&part, sign, &mut squares);
         }
         self.origin = origin;
         squares
     }
 
-    /// Adds the sums of a stretch, times a sign.
-    fn join(&mut self, part: &Mat<f64>, sign: f64, squares: &mut [f64]) {
+    /// Adds the sums of some rows, times a sign.
+    fn join(&mut self, part: &BatchSum, sign: f64, squares: &mut [f64]) {
         for (j, square) in squares.iter_mut().enumerate() {
-            *square += part[(j, j)];
-            let high = &mut self.high.col_as_slice_mut(j)[j..];
+            *square += part.high[(j, j)];
+            add_column(&mut self.high, &mut self.low, &part.high, sign, j);
             let low = &mut self.low.col_as_slice_mut(j)[j..];
-            for ((high, low), more) in high.iter_mut().zip(low).zip(&part.col_as_slice(j)[j..]) {
-                let (sum, rest) = two_sum(*high, sign * more);
-                *high = sum;
-                *low += rest;
-            }
+            low.iter_mut().zip(&part.low.col_as_slice(j)[j..]).for_each(|(low, more)| *low += sign * more);
         }
     }
 
@@ -304,20 +322,48 @@ fn median_of_first(column: &ColumnView<'_>) -> f64 {
     }
 }
 
+/// Adds a column of doubles to one in two words, from the diagonal on.
+fn add_column(high: &mut Mat<f64>, low: &mut Mat<f64>, more: &Mat<f64>, sign: f64, j: usize) {
+    let words = high.col_as_slice_mut(j)[j..].iter_mut().zip(&mut low.col_as_slice_mut(j)[j..]);
+    for ((high, low), more) in words.zip(&more.col_as_slice(j)[j..]) {
+        let (sum, rest) = two_sum(*high, sign * more);
+        *high = sum;
+        *low += rest;
+    }
+}
+
 struct BatchBlocks<'a> {
     columns: &'a [ColumnView<'a>],
     weights: Option<ColumnView<'a>>,
     origin: &'a [f64],
+    chain: SummingChain,
+}
+
+/// The products of some rows, in two words.
+struct BatchSum {
+    high: Mat<f64>,
+    low: Mat<f64>,
 }
 
 impl BatchBlocks<'_> {
-    /// The products of these rows.
-    fn sum(&self, rows: Range<usize>, par: Par) -> Mat<f64> {
+    /// The products of these rows, a stretch at a time, so that no sum of doubles has many terms.
+    fn sum(&self, rows: Range<usize>, par: Par) -> BatchSum {
         let all = self.columns.len() + 1;
+        let mut total = BatchSum { high: Mat::zeros(all, all), low: Mat::zeros(all, all) };
+        for start in rows.clone().step_by(self.chain.rows()) {
+            let stretch = self.stretch(start..rows.end.min(start + self.chain.rows()), par);
+            (0..all).for_each(|j| add_column(&mut total.high, &mut total.low, &stretch, 1.0, j));
+        }
+        total
+    }
+
+    fn stretch(&self, rows: Range<usize>, par: Par) -> Mat<f64> {
+        let all = self.columns.len() + 1;
+        let length = self.chain.block;
         let mut sum = Mat::zeros(all, all);
-        let mut block = vec![0.0; all * BLOCK.min(rows.len())];
-        for start in rows.clone().step_by(BLOCK) {
-            let part = start..rows.end.min(start + BLOCK);
+        let mut block = vec![0.0; all * length.min(rows.len())];
+        for start in rows.clone().step_by(length) {
+            let part = start..rows.end.min(start + length);
             let filled = &mut block[..all * part.len()];
             filled.iter_mut().step_by(all).for_each(|one| *one = 1.0);
             for (at, (column, origin)) in self.columns.iter().zip(self.origin).enumerate() {
