@@ -46,7 +46,7 @@ fn conditions_that_make_no_sense_are_refused() {
         ("split = none", 3, "no row of a.csv is meant by 'split' = 'none'"),
         ("kind = x", 4, "`kind`"),
         ("split", 2, "one of = != < <= > >="),
-        ("(x = 1", 2, "`)` is expected"),
+        ("(x = 1", 2, "expected `)`"),
     ] {
         let ended = folder.words(&["fit", "a.csv", "--target", "y", "--where", expression]);
         assert_eq!(ended.code, code, "{expression}: {ended:?}");

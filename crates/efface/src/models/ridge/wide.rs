@@ -236,7 +236,7 @@ impl<'a> RowOperator<'a> {
                 break;
             }
             // The bound falls with the gradient: a request, which begins near its end, needs fewer digits of its step than a fit.
-            let accuracy = (0.1 * goal / bound.relative).clamp(STEP_ACCURACY, ROUGHEST_STEP);
+            let accuracy = (0.01 * goal / bound.relative).clamp(STEP_ACCURACY, ROUGHEST_STEP);
             // Most fits are done after the first round; nobody knows how many follow.
             let next = done + FIRST_ROUND * (1.0 - done);
             let (step, taken, left) = self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
