@@ -31,8 +31,8 @@ fn what_asks_for_too_much_is_refused_with_the_limit() {
     );
     let passes = "fit houses.csv --target price --id house --model softmax --memory 300 -o a";
     folder.fails(passes, 2, &["the sums of 8 features take", "more than the 300 that are allowed"]);
-    let many = "fit houses.csv --target price --id house --curvature iterative --memory 300 -o a";
-    folder.fails(many, 3, &["take more than 300 bytes of memory", "raise the limit on memory"]);
+    let shards = "fit houses.csv --target price --id house --sisa 2x1 --memory 300 -o a";
+    folder.fails(shards, 3, &["take more than 300 bytes of memory", "raise the limit on memory"]);
     folder.fails("fit houses.csv --target price --max-line 20 -o a", 3, &["longer than 20 bytes"]);
     folder.fails("predict houses.efface houses.csv --max-columns 3", 3, &["above 3 columns"]);
     assert!(!folder.path("a").exists());

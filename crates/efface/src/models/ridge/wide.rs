@@ -24,9 +24,8 @@ use crate::linalg::{
 };
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
-/// The relative residual at which conjugate gradients stop and the gradient is computed anew, at the least and at the most.
+/// The relative residual at which conjugate gradients stop and the gradient is computed anew.
 const STEP_ACCURACY: f64 = 1e-9;
-const ROUGHEST_STEP: f64 = 0.1;
 /// How often the gradient is computed anew.
 const MOST_ROUNDS: usize = 8;
 /// The share of the work that is left which a round is taken for.
@@ -231,15 +230,13 @@ impl<'a> RowOperator<'a> {
             if bound.absolute < best.1 || best.1.is_infinite() {
                 best = (high.clone(), bound.absolute, WideBody { bound, iterations });
             }
-            let goal = 0.25 * ridge.tolerance;
-            if bound.relative <= goal || !pays && best.1.is_finite() {
+            if bound.relative <= 0.25 * ridge.tolerance || !pays && best.1.is_finite() {
                 break;
             }
-            // The bound falls with the gradient: a request, which begins near its end, needs fewer digits of its step than a fit.
-            let accuracy = (0.01 * goal / bound.relative).clamp(STEP_ACCURACY, ROUGHEST_STEP);
             // Most fits are done after the first round; nobody knows how many follow.
             let next = done + FIRST_ROUND * (1.0 - done);
-            let (step, taken, left) = self.solve(&gradient, &facts.diagonal, accuracy, ridge, done..next)?;
+            let (step, taken, left) =
+                self.solve(&gradient, &facts.diagonal, STEP_ACCURACY, ridge, done..next)?;
             done = next;
             iterations += taken;
             unfinished = left;
