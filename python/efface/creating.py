@@ -217,13 +217,13 @@ def create(
         raise ValueError("sublinear weighs counts of words; it needs tfidf=True")
     if isinstance(impute, str) and impute != "mean":
         raise ValueError(f"impute = {impute!r} does not exist; 'mean', a number and None do")
-    given = {"scale": scale, "analyzer": analyzer, "norm": norm, "form": form, "aggregate": aggregate, "certify": certify}
-    for name, value in {**given, "head": head, "pooling": pooling}.items():
+    chosen = {"scale": scale, "analyzer": analyzer, "norm": norm, "form": form, "aggregate": aggregate, "certify": certify}
+    for name, value in {**chosen, "head": head, "pooling": pooling}.items():
         if value is not None and value not in _WORDS[name]:
             raise ValueError(f"{name} = {value!r} does not exist; {', '.join(map(repr, _WORDS[name]))} and None do")
-    given = {"smoothing": smoothing, "form": form, "epsilon": epsilon, "cell": cell, "tree": tree}
-    for name, value in given.items():
-        if value is not None and model not in _FOR[name]:
+    particular = {"smoothing": smoothing, "form": form, "epsilon": epsilon, "cell": cell, "tree": tree}
+    for name, setting in particular.items():
+        if setting is not None and model not in _FOR[name]:
             raise ValueError(f"{name} is for model={' or '.join(map(repr, _FOR[name]))}, not for model={model!r}")
     if epsilon is None and (certify, noise, distance) != (None, None, None):
         raise ValueError("certify, noise and distance are of a certified model; it needs epsilon")

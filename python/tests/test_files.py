@@ -253,7 +253,7 @@ def test_a_frame_is_fitted_whole_and_anew(tmp_path):
     newer = efface.create(text[2:], path, replace=True, **settings)
     assert [each.kind for each in newer.receipts()] == ["fit", "forget", "refit"]
     for wrong, message in [
-        ({"analyzer": "line"}, "'word', 'char' and 'char_wb' do"),
+        ({"analyzer": "line"}, "'word', 'char', 'char_wb' and None do"),
         ({"norm": "l1"}, "'l2' and None do"),
         ({"min_df": 2.5}, "min_df = 2.5"),
         ({"sublinear": True}, "needs tfidf"),

@@ -18,7 +18,7 @@ fn install(environment: &Environment, release: bool) -> Result<PathBuf> {
 /// Builds the aggregate function of DataFusion and installs it. It is a workspace of its own, and always optimised: what is
 /// optimised in it is little.
 fn install_aggregate(python: &Path) -> Result<()> {
-    install_wheel(python, "python/datafusion", true)
+    install_wheel(python, "python/datafusion-aggregate", true)
 }
 
 fn install_wheel(python: &Path, folder: &str, release: bool) -> Result<()> {
