@@ -56,6 +56,7 @@ mod error;
 mod file;
 mod ledger;
 mod operations;
+mod ordered_work;
 mod progress;
 mod randomness;
 mod statistics;

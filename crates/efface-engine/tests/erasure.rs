@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface::{Method, NotCovered};
-use efface_engine::{ForgetOptions, RowSelection, Silent};
+use efface_engine::{ErrorKind, ForgetOptions, ForgetRequest, RequestOutcome, RowSelection, Silent};
 
 /// Words that no other row has.
 fn marked(at: usize, words: usize) -> Line {
@@ -114,6 +114,35 @@ fn a_dry_run_changes_no_byte() {
         .forget(&by_method(&ids(&[&lines[4].id]), &Method::default()), &ForgetOptions::default())
         .unwrap();
     assert_eq!((dry.rows, dry.bound, dry.evidence), (done.rows, done.bound, done.evidence));
+}
+
+#[test]
+fn a_class_that_would_be_emptied_is_named_to_the_caller_and_not_in_a_receipt() {
+    let bench = Bench::new();
+    let mut text = String::from("id,x,y\n");
+    for row in 0..12 {
+        text += &format!("r{row},{}.5,{}\n", row * row % 7, ["up", "down"][row % 2]);
+    }
+    text += "last,2.5,odd one\n";
+    let mut request = request(&text, "y");
+    (request.id, request.model) = (Some("id".into()), efface::Softmax::new(1.0).into());
+    let mut engine = bench.fit("model", &request);
+    let alone = by_method(&ids(&["last"]), &Method::default());
+    let error = engine.forget(&alone, &ForgetOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("class `odd one` would have no row"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    // A request with a name is answered by a receipt, and one that came with it is done.
+    let named = |id: &str, row: &str| ForgetRequest {
+        id: Some(id.into()),
+        ..by_method(&ids(&[row]), &Method::default())
+    };
+    let answers = engine.forget(&vec![named("T-1", "last"), named("T-2", "r3")], &ForgetOptions::default());
+    let [refused, done] = &answers[..] else { panic!("{answers:?}") };
+    let refused = refused.as_ref().unwrap();
+    assert_eq!(refused.outcome, RequestOutcome::Refused);
+    assert_eq!(done.as_ref().unwrap().outcome, RequestOutcome::Erased);
+    let told = serde_json::to_string(&engine.bundle(&refused.receipt.as_ref().unwrap().id).unwrap().signed.receipt).unwrap();
+    assert!(told.contains("last row of a class") && !told.contains("odd one"), "{told}");
 }
 
 #[test]

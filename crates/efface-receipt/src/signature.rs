@@ -237,7 +237,12 @@ impl SecretKey {
 }
 
 /// Something that signs for a public key: a [`SecretKey`], or a program, device or agent that keeps the key to itself.
-pub trait ReceiptSigner {
+pub trait ReceiptSigner: Sync {
+    /// Whether it may sign several messages at a time. A program or a device of the user is asked for one after another.
+    fn signs_side_by_side(&self) -> bool {
+        false
+    }
+
     /// The key that the signatures are checked with.
     fn public_key(&self) -> &PublicKey;
 
@@ -246,6 +251,10 @@ pub trait ReceiptSigner {
 }
 
 impl ReceiptSigner for SecretKey {
+    fn signs_side_by_side(&self) -> bool {
+        true
+    }
+
     fn public_key(&self) -> &PublicKey {
         &self.public
     }

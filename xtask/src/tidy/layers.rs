@@ -34,7 +34,7 @@ const LAYERS: &[LayeredCrate] = &[
         name: "efface-engine",
         depth: usize::MAX,
         layers: &[
-            &["clock", "error", "progress", "randomness"],
+            &["clock", "error", "ordered_work", "progress", "randomness"],
             &["statistics"],
             &["file"],
             &["ledger"],

@@ -20,6 +20,7 @@ mod writes;
 
 use std::path::Path;
 
+use efface::Ridge;
 use efface_engine::{Engine, FitRequest, RowSelection, Silent, fit};
 use efface_io::Source;
 
@@ -113,6 +114,9 @@ fn model(path: &Path, text: String) -> Result<Engine> {
     request.targets = vec!["y".into()];
     request.id = Some("id".into());
     request.drop_suppressed = true;
+    // All processors, as the command has it.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    request.model = Ridge::default().threads(threads).into();
     fit(&request, path, true, &Silent)?;
     Ok(Engine::open(path)?)
 }

@@ -147,6 +147,15 @@ pub enum Error {
         /// The date.
         on: String,
     },
+    /// The last rows of a class would leave, and nothing keeps its intercept from running away.
+    #[error(
+        "class `{class}` would have no row: then no finite optimum exists, because the intercept is not penalised; \
+         fit anew without that class, or without an intercept"
+    )]
+    ClassEmptied {
+        /// The class, as the rows named it.
+        class: String,
+    },
     /// Rows are not grouped by that column, or by none.
     #[error("{}", subject_column(asked, has.as_deref()))]
     SubjectColumn {
@@ -411,7 +420,8 @@ impl Error {
             | Self::SubjectColumn { .. }
             | Self::UnknownReceipt { .. }
             | Self::UnknownSubject { .. } => ErrorKind::NotFound,
-            Self::ComesBack { .. }
+            Self::ClassEmptied { .. }
+            | Self::ComesBack { .. }
             | Self::NoIds
             | Self::Exists { .. }
             | Self::Protected { .. }

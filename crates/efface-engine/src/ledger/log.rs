@@ -9,6 +9,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::draft::LogPosition;
 use super::{LedgerHead, ModelTransition, ReceiptDraft};
 use crate::file::{FileFault, damaged, meta};
+use crate::ordered_work::{in_order, usual_threads};
+
+/// So many receipts are signed by one thread before it takes others: fewer are signed before another thread has started.
+const STRETCH: usize = 8;
 
 /// The log, to be read or appended to.
 pub(crate) struct ReceiptLog<'a>(pub(crate) &'a Connection);
@@ -47,15 +51,42 @@ impl ReceiptLog<'_> {
         let mut keep = self.0.prepare_cached(r#"INSERT INTO "nodes" VALUES (?1, ?2, ?3)"#)?;
         let mut all = Vec::with_capacity(entries.len());
         let key_id = signer.public_key().id();
-        for entry in entries {
-            let receipt =
-                entry.receipt(ledger, stage, LogPosition { sequence: frontier.size(), previous, key_id })?;
-            let (signed, bytes) = SignedReceipt::sign_leaf(receipt, signer)?;
-            insert.execute(params![frontier.size(), bytes])?;
-            for node in frontier.append(&leaf_hash(&bytes)) {
-                keep.execute(params![node.level, node.index, node.hash.as_bytes()])?;
+        let threads = if signer.signs_side_by_side() { usual_threads() } else { 1 };
+        let mut sequence = frontier.size();
+        let entries_are_few = entries.len() <= STRETCH;
+        let mut entries = entries.into_iter();
+        let mut next = || {
+            let stretch: Vec<ReceiptDraft> = entries.by_ref().take(STRETCH).collect();
+            let first = sequence;
+            sequence += stretch.len() as u64;
+            (!stretch.is_empty()).then_some((first, stretch))
+        };
+        let head: &LedgerHead = ledger;
+        let sign = |(first, stretch): (u64, Vec<ReceiptDraft>)| {
+            let signed = (first..).zip(stretch).map(|(sequence, entry)| {
+                let receipt = entry.receipt(head, stage, LogPosition { sequence, previous, key_id })?;
+                let (signed, bytes) = SignedReceipt::sign_leaf(receipt, signer)?;
+                let leaf = leaf_hash(&bytes);
+                Ok((signed, bytes, leaf))
+            });
+            signed.collect::<Result<Vec<_>, FileFault>>()
+        };
+        let mut put_down = |stretch: Result<Vec<_>, FileFault>| {
+            for (signed, bytes, leaf) in stretch? {
+                insert.execute(params![frontier.size(), bytes])?;
+                for node in frontier.append(&leaf) {
+                    keep.execute(params![node.level, node.index, node.hash.as_bytes()])?;
+                }
+                all.push(signed);
             }
-            all.push(signed);
+            Ok::<(), FileFault>(())
+        };
+        if threads == 1 || entries_are_few {
+            while let Some(stretch) = next() {
+                put_down(sign(stretch))?;
+            }
+        } else {
+            in_order(threads, next, sign, put_down)?;
         }
         ledger.size = frontier.size();
         ledger.root = frontier.root();

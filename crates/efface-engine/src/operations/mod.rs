@@ -16,7 +16,6 @@ pub(crate) mod model_draft;
 pub(crate) mod naming;
 pub(crate) mod network;
 pub(crate) mod open_model;
-pub(crate) mod ordered_work;
 pub(crate) mod parameters;
 pub(crate) mod policy;
 pub(crate) mod prepare;

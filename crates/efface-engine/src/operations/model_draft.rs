@@ -7,7 +7,7 @@ use efface::{RowStore, Rows};
 use efface_receipt::Hash;
 
 use super::ingest::RowNames;
-use super::ordered_work;
+use crate::ordered_work;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
 use crate::file::{

@@ -13,7 +13,7 @@ use efface::{Model, RowId, Rows};
 
 use super::ingest::{ObservedColumns, RowBatch, start_pass};
 use super::model_draft::{EncodedRows, ModelDraft, NewRows, RowLoad};
-use super::ordered_work::{in_order, usual_threads};
+use crate::ordered_work::{in_order, usual_threads};
 use super::prepared::PreparedModel;
 use super::recipe;
 use super::replaced::ReplacedModel;

@@ -8,6 +8,7 @@ mod cg;
 mod cholesky;
 mod compensated;
 mod exponential;
+mod few_vectors;
 mod growing_cholesky;
 mod lanczos;
 mod single;
@@ -18,8 +19,9 @@ pub(crate) use compensated::{
     DoubleWord, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
 pub(crate) use exponential::exponentials_in_place;
+pub(crate) use few_vectors::FewVectors;
 pub(crate) use growing_cholesky::GrowingCholesky;
-pub(crate) use lanczos::{NormSearch, operator_norm};
+pub(crate) use lanczos::{NormSearch, close_operator_norm, operator_norm};
 pub(crate) use single::SingleSymmetric;
 
 use faer::linalg::matmul::{matmul, triangular};
@@ -162,6 +164,27 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
             }
             let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
             lanes.iter().sum::<f64>() + rest
+        },
+    )
+}
+
+/// Σ (scale·x)²·share.
+pub(crate) fn weighted_square(x: &[f64], scales: &[f64], shares: &[f64]) -> f64 {
+    widest(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f64; 16];
+            let (wide, rest) = x.as_chunks::<16>();
+            let (scales, scales_rest) = scales[..x.len()].as_chunks::<16>();
+            let (shares, shares_rest) = shares[..x.len()].as_chunks::<16>();
+            for ((x, scales), shares) in wide.iter().zip(scales).zip(shares) {
+                for lane in 0..16 {
+                    let scaled = x[lane] * scales[lane];
+                    lanes[lane] += scaled * scaled * shares[lane];
+                }
+            }
+            let rest = rest.iter().zip(scales_rest).zip(shares_rest);
+            lanes.iter().sum::<f64>() + rest.map(|((x, scale), share)| (x * scale).powi(2) * share).sum::<f64>()
         },
     )
 }

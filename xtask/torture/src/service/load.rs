@@ -24,7 +24,7 @@ const ONE_ERASES_OF: u64 = 20;
 
 /// Rows for erasing alone, which is over when they are gone, and rows for each second of the mixed load.
 const ROWS_ALONE: u64 = 9_000;
-const ROWS_MIXED: u64 = 400;
+const ROWS_MIXED: u64 = 800;
 
 /// The rows that may be erased: those that are left of `next..end`.
 struct RowSupply {

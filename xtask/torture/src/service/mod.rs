@@ -43,6 +43,14 @@ impl ServerProcess {
     }
 }
 
+/// No server outlives a run that failed.
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Serves a folder until it is killed; the address is its first line.
 pub(crate) fn child(folder: &Path) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -206,7 +206,7 @@ impl<'a> OpenedChange<'a> {
         ModelTransition { before: Some(now), after: now, copies: Vec::new() }
     }
 
-    /// Gives the rows in an error the names that the user knows them by.
+    /// Gives the rows and classes in an error the names that the user knows them by.
     pub(crate) fn name_rows(&self, error: Error) -> Error {
         let path = || self.store().path().to_owned();
         let id = |row: RowId| match self.rows().read(row.0) {
@@ -221,6 +221,13 @@ impl<'a> OpenedChange<'a> {
             Error::Core(efface::Error::UnknownRow(row)) => Error::UnknownRow { id: id(row), positions: None },
             Error::Core(efface::Error::DuplicateRow(row)) => Error::NamedTwice { id: id(row) },
             Error::Core(efface::Error::Damaged(what)) => Error::Damaged { path: path(), what },
+            Error::Core(efface::Error::EmptyClass { class, classes }) => {
+                let names = self.manifest.blueprint.classes().map(|classes| classes.names());
+                match names.and_then(|names| names.get(class)) {
+                    Some(name) => Error::ClassEmptied { class: name.clone() },
+                    None => Error::Core(efface::Error::EmptyClass { class, classes }),
+                }
+            }
             other => other,
         }
     }

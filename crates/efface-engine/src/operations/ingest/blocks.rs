@@ -13,7 +13,7 @@ use super::table::TableRowReader;
 use super::{ObservedColumns, ReadPurpose, ReadTicker, RowBatch, RowReader, each};
 use crate::codec::blueprint::{Blueprint, TargetGoal};
 use crate::error::Result;
-use crate::operations::ordered_work::{in_order, usual_threads};
+use crate::ordered_work::{in_order, usual_threads};
 use crate::operations::request::FitRequest;
 use crate::operations::row_pass::TablePass;
 use crate::operations::row_source::RowSource;

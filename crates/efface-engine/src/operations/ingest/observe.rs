@@ -15,7 +15,7 @@ use super::table::place;
 use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
-use crate::operations::ordered_work;
+use crate::ordered_work;
 use crate::operations::request::FitRequest;
 use crate::progress::Progress;
 use crate::randomness::random_bytes;
@@ -145,6 +145,8 @@ fn numeric(request: &FitRequest, ignored: &[String]) -> Vec<String> {
 pub(super) struct TableObserver {
     builder: EncoderBuilder,
     watch: ColumnWatch,
+    /// Columns that nobody named, and that are no features because others were.
+    left_out: Vec<String>,
     /// Where each target stands, and what is seen of it.
     targets: Vec<(usize, String, TargetObserver)>,
 }
@@ -157,10 +159,16 @@ impl TableObserver {
         // With texts, only columns that are named are features, and those were meant.
         let watched = if request.text.is_empty() { columns } else { &[] };
         let watch = ColumnWatch::new(watched, &ignored);
+        let numeric = numeric(request, &ignored);
+        let named = [&ignored, &request.text, &request.categorical, &numeric];
+        let is_left_out = |name: &&String| {
+            !request.text.is_empty() && !named.iter().any(|names| names.contains(name))
+        };
+        let left_out = columns.iter().filter(is_left_out).cloned().collect();
         let options = EncoderOptions {
             text: request.text.clone(),
             categorical: request.categorical.clone(),
-            numeric: numeric(request, &ignored),
+            numeric,
             ignored,
             words: request.words.clone(),
             max_levels: request.max_levels,
@@ -176,7 +184,7 @@ impl TableObserver {
             Ok((place(name, columns)?, name.clone(), watch))
         };
         let targets = request.targets.iter().map(target).collect::<Result<_>>()?;
-        Ok(Self { builder, watch, targets })
+        Ok(Self { builder, watch, left_out, targets })
     }
 
     pub(super) fn observe(&mut self, record: &TableRecord) -> Result<()> {
@@ -191,7 +199,12 @@ impl TableObserver {
     /// One that has seen no row, for later rows than this one sees; None where that would take too much memory.
     pub(super) fn fresh(&self) -> Option<Self> {
         let targets = self.targets.iter().map(|(at, name, watch)| (*at, name.clone(), watch.fresh()));
-        Some(Self { builder: self.builder.fresh()?, watch: self.watch.fresh(), targets: targets.collect() })
+        Some(Self {
+            builder: self.builder.fresh()?,
+            watch: self.watch.fresh(),
+            left_out: Vec::new(),
+            targets: targets.collect(),
+        })
     }
 
     /// Takes in what a fresh one saw of later rows.
@@ -238,8 +251,28 @@ impl TableObserver {
             first_index: None,
             texts: None,
         };
-        Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks: self.watch.finish() })
+        let mut remarks = self.watch.finish();
+        remarks.extend(left_out_remark(&self.left_out));
+        Ok(ObservedColumns { blueprint, encoder: Some(encoder), remarks })
     }
+}
+
+/// What is said of columns that nobody named beside a text.
+fn left_out_remark(columns: &[String]) -> Option<String> {
+    /// More names than this say no more.
+    const MOST_NAMED: usize = 5;
+    let first = columns.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let more = match columns.len() - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (word, verb) = if columns.len() == 1 { ("column", "is") } else { ("columns", "are") };
+    (!columns.is_empty()).then(|| {
+        format!(
+            "{word} {}{more} {verb} not used: beside a text, only columns that are named as numbers or levels are features",
+            first.join(", ")
+        )
+    })
 }
 
 fn table(request: &FitRequest, progress: &dyn Progress) -> Result<ObservedColumns> {

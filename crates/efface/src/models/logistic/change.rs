@@ -50,6 +50,8 @@ pub(crate) struct RequestWork<'a> {
     last_swing: f64,
     /// Whether the rows that are left were surveyed, where no Hessian tells of them.
     pub(super) surveyed: bool,
+    /// Whether a step without a kept Hessian takes dozens of iterations: rows are dense and fewer than parameters.
+    pub(super) steps_are_slow: bool,
     /// Whether a step without a kept Hessian ends at the best intercepts, so that its gradient is a bound.
     pub(crate) profiles: bool,
     /// Whether weights of columns that no row is left to have are set to 0 in the end. An approximate method leaves them as
@@ -187,6 +189,7 @@ impl<'a> RequestWork<'a> {
             condition: None,
             last_swing: 0.0,
             surveyed: false,
+            steps_are_slow: false,
             profiles: false,
             clears: true,
         };
@@ -264,8 +267,12 @@ impl<'a> RequestWork<'a> {
     /// The same without a kept Hessian: the gradient is the one that is known with the rows of the request taken out or in, and
     /// the rows are surveyed, which takes a small part of a pass.
     fn prepare_bare(&mut self) -> Result<()> {
-        let survey = self.over_rows(|model, sample| sample.survey(model.frame(), false))?;
+        let (survey, is_slow) = self.over_rows(|model, sample| {
+            let is_slow = !sample.is_thin(model.frame()) && sample.shape.members < model.theta.nrows() * model.theta.ncols();
+            Ok((sample.survey(model.frame(), false)?, is_slow))
+        })?;
         self.surveyed = true;
+        self.steps_are_slow = is_slow;
         // A row that joins may have a column that none had: from here on its pull counts.
         for &j in self.before.unseen.iter() {
             let slope = self.before.extra.slope_of(j, &self.before.theta);

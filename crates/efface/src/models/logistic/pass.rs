@@ -108,6 +108,11 @@ impl PassFrame<'_> {
         self.basis.is_unshifted() && (entries as f64) < DENSE_SHARE * self.basis.width() as f64
     }
 
+    /// Whether a row can be multiplied where it lies, but for its constant.
+    pub(super) fn lies_ready(&self, member: &WeightedRow<'_>) -> bool {
+        self.basis.is_unshifted() && member.scale == 1.0 && matches!(member.features, RowRef::Dense64(_))
+    }
+
     /// Adds the non-zeros of a row to a list, in the caller's units.
     pub(super) fn entries_raw(&self, member: &WeightedRow<'_>, out: &mut Vec<(usize, f64)>) {
         let first = self.basis.intercept as usize;

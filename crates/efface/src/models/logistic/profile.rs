@@ -38,7 +38,8 @@ use super::reader::PassReader;
 use super::sample::{RowLines, RowSample, WeightedRow};
 use super::{Link, LogisticModel};
 use crate::error::Result;
-use crate::linalg::{Cholesky, UNIT, multiply_lower, norm, symmetric_eigen};
+use crate::linalg::{Cholesky, UNIT, multiply_lower, norm, symmetric_eigen, weighted_square};
+use crate::rows::RowRef;
 
 /// More classes than this have intercepts that are too dear to find.
 const MOST_CLASSES: usize = 512;
@@ -130,6 +131,7 @@ impl InterceptLoss<'_> {
         let mut count = 0;
         let mut weight = 0.0;
         let mut bent_squares = 0.0;
+        let squares = PenalisedSquares::new(self.frame, self.penalty);
         // −Σ w ppᵀ, a block of rows at a time.
         let subtract = |hessian: &mut Mat<f64>, p: &Mat<f64>, wp: &Mat<f64>, count: usize| {
             let p = p.as_ref().subcols(0, count).transpose();
@@ -139,8 +141,7 @@ impl InterceptLoss<'_> {
             weight += member.weight;
             let p = probabilities.col_as_slice_mut(count);
             self.link.probabilities(line, p);
-            let square = penalised_square(self.frame, self.penalty, member);
-            bent_squares += member.weight * self.link.largest_bend(line, p) * square;
+            bent_squares += member.weight * self.link.largest_bend(line, p) * squares.of(member);
             if self.link == Link::Logistic {
                 hessian[(0, 0)] += member.weight * self.link.bend(line, p, 0, 0);
                 return;
@@ -179,12 +180,17 @@ impl InterceptLoss<'_> {
             let mut step = Mat::from_fn(self.outputs, 1, |c, _| place.gradient[c]);
             bend.factor.solve(step.as_mut(), Par::Seq);
             let slope: f64 = (0..self.outputs).map(|c| step[(c, 0)] * place.gradient[c]).sum();
-            // Below this the loss cannot tell whether a step helps.
-            if slope <= 1e-3 * UNIT * place.loss.abs() {
+            // A step that is all rounding of the gradient leads nowhere.
+            let mut rounded = Mat::from_fn(self.outputs, 1, |c, _| blur * place.size[c]);
+            bend.factor.solve(rounded.as_mut(), Par::Seq);
+            let hidden: f64 = (0..self.outputs).map(|c| rounded[(c, 0)] * blur * place.size[c]).sum();
+            if slope <= hidden.max(f64::MIN_POSITIVE) {
                 break;
             }
+            // Where the loss cannot tell whether a step helps, the gradient can, and a shorter one is no better.
+            let most = if slope <= 1e-3 * UNIT * place.loss.abs() { 1 } else { 30 };
             let mut found = None;
-            for halvings in 0..30 {
+            for halvings in 0..most {
                 let length = 0.5f64.powi(halvings);
                 let moved: Vec<f64> = (0..self.outputs).map(|c| shift[c] - length * step[(c, 0)]).collect();
                 let next = self.at(&moved)?;
@@ -235,23 +241,46 @@ impl InterceptLoss<'_> {
     }
 }
 
-/// The square of a row, without its constant, in the norm of Λ⁻¹.
-fn penalised_square(frame: PassFrame<'_>, penalty: &[f64], member: &WeightedRow<'_>) -> f64 {
-    let first = frame.basis.intercept as usize;
-    let mut sum = 0.0;
-    let mut add = |j: usize, x: f64| sum += (x * member.scale).powi(2) / penalty[j];
-    if frame.basis.is_unshifted() {
-        member.features.each(|j, x| add(first + j, x * frame.basis.inverse_scale(j)));
-    } else {
-        let mut reader = PassReader::new(frame);
-        reader.read(member);
-        reader.each(|j, x| {
-            if j >= first {
-                add(j, x);
-            }
-        });
+/// The squares of rows, without their constants, in the norm of Λ⁻¹.
+struct PenalisedSquares<'a> {
+    frame: PassFrame<'a>,
+    penalty: &'a [f64],
+    /// For every feature that keeps its origin, what brings it to inner units, and what its square counts for there.
+    scales: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+impl<'a> PenalisedSquares<'a> {
+    fn new(frame: PassFrame<'a>, penalty: &'a [f64]) -> Self {
+        let first = frame.basis.intercept as usize;
+        let features = if frame.basis.is_unshifted() { penalty.len() - first } else { 0 };
+        let scales = (0..features).map(|j| frame.basis.inverse_scale(j)).collect();
+        let shares = penalty[first..first + features].iter().map(|penalty| 1.0 / penalty).collect();
+        Self { frame, penalty, scales, shares }
     }
-    sum
+
+    fn of(&self, member: &WeightedRow<'_>) -> f64 {
+        if self.frame.lies_ready(member)
+            && let RowRef::Dense64(x) = member.features
+        {
+            return weighted_square(x, &self.scales, &self.shares);
+        }
+        let first = self.frame.basis.intercept as usize;
+        let mut sum = 0.0;
+        let mut add = |j: usize, x: f64| sum += (x * member.scale).powi(2) / self.penalty[j];
+        if self.frame.basis.is_unshifted() {
+            member.features.each(|j, x| add(first + j, x * self.scales[j]));
+        } else {
+            let mut reader = PassReader::new(self.frame);
+            reader.read(member);
+            reader.each(|j, x| {
+                if j >= first {
+                    add(j, x);
+                }
+            });
+        }
+        sum
+    }
 }
 
 fn square(values: &[f64]) -> f64 {
@@ -292,9 +321,9 @@ impl LogisticModel {
         let first = self.basis.intercept as usize;
         let penalty = &self.extra.penalty;
         let mut reach = 0.0f64;
+        let squares = PenalisedSquares::new(frame, penalty);
         sample.each_part(|_, members| {
-            let squares = members.iter().map(|member| penalised_square(frame, penalty, member));
-            reach = squares.fold(reach, f64::max);
+            reach = members.iter().map(|member| squares.of(member)).fold(reach, f64::max);
         })?;
         let reach = reach.sqrt();
         let mut theta = self.theta.clone();

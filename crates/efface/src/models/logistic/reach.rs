@@ -19,7 +19,11 @@ pub(super) const ACCURACY: f64 = 1e-10;
 
 /// The least accuracy of a step by conjugate gradients. A first step is seldom asked for less than a tenth; a second one has
 /// little left to do.
-const ROUGHEST: f64 = 0.5;
+const ROUGHEST: f64 = 0.2;
+
+/// The finest accuracy of steps that take dozens of iterations: another step from a better place brings in more than further digits of
+/// this one.
+const FINEST: f64 = 1e-3;
 
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
 const LOOSE: f64 = 4.0;
@@ -112,6 +116,16 @@ impl RequestWork<'_> {
         self.next.rows.saturating_mul(parameters) >= LONG
     }
 
+    /// The least accuracy of a first step by conjugate gradients: where it leads, the loss bends differently, which leaves more to do
+    /// than further digits of the step would take away.
+    pub(crate) fn first_accuracy(&self) -> f64 {
+        match (self.takes_long(), self.steps_are_slow) {
+            (false, _) => 0.0,
+            (true, false) => 1e-3,
+            (true, true) => 3e-2,
+        }
+    }
+
     /// How accurate the next step has to be for the bound to come within `goal`, where conjugate gradients take it.
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
@@ -122,7 +136,8 @@ impl RequestWork<'_> {
             let size = self.next.basis.caller_norm(&self.next.theta);
             goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())
         };
-        if wanted.is_nan() { ACCURACY } else { wanted.clamp(ACCURACY, ROUGHEST) }
+        let finest = if self.steps_are_slow { FINEST } else { ACCURACY };
+        if wanted.is_nan() { finest } else { wanted.clamp(finest, ROUGHEST) }
     }
 
     /// Whether no Hessian is kept: then a measured gradient needs profiled intercepts to become a bound.

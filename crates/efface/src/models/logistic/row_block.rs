@@ -7,11 +7,14 @@ use faer::{Accum, Mat, Par};
 use super::pass::{BLOCK, PassFrame};
 use super::reader::PassReader;
 use super::sample::{RowSample, WeightedRow};
-use crate::linalg::{multiply, transposed, widest};
+use crate::linalg::{FewVectors, multiply, transposed, widest};
 use crate::rows::RowRef;
 
 /// With fewer scores a row, copying it into a block takes longer than a product saves.
 const WORTH_COPYING: usize = 3;
+
+/// Up to so many scores, dense rows are better multiplied along themselves, where they lie, than by a matrix product.
+const FEW_SCORES: usize = 12;
 
 /// Scores of a sparse row that are summed side by side in registers.
 const LANES: usize = 16;
@@ -33,7 +36,7 @@ fn gather<const N: usize>(row: &[(usize, f64)], vectors: &Mat<f64>, at: usize, s
 pub(super) struct RowBlock<'f, 'r> {
     frame: PassFrame<'f>,
     reader: PassReader<'f, 'r>,
-    content: BlockContent,
+    content: BlockContent<'r>,
     /// One column per row, one line per vector that rows are multiplied with.
     pub(super) scores: Mat<f64>,
     /// One column per row, one line per score: what every row adds to a sum, as a multiple of itself.
@@ -41,7 +44,9 @@ pub(super) struct RowBlock<'f, 'r> {
     count: usize,
 }
 
-enum BlockContent {
+enum BlockContent<'r> {
+    /// The features of rows where they lie, of which few scores are asked.
+    Lying(Vec<&'r [f64]>),
     /// One column per row.
     Dense(Mat<f64>),
     /// The non-zeros of row after row, and where each row ends.
@@ -85,6 +90,8 @@ impl<'f, 'r> RowBlock<'f, 'r> {
         let sparse = frame.basis.is_unshifted() && members.iter().all(|member| is_sparse(member.features));
         let content = if sparse {
             BlockContent::Sparse { entries: Vec::new(), ends: Vec::new() }
+        } else if lines <= FEW_SCORES && members.iter().all(|member| frame.lies_ready(member)) {
+            BlockContent::Lying(Vec::with_capacity(BLOCK))
         } else {
             BlockContent::Dense(Mat::zeros(frame.basis.width(), BLOCK))
         };
@@ -105,7 +112,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
             vectors.col_as_slice_mut(c).copy_from_slice(&self.reader.against(theta.col_as_slice(c)));
         }
         match self.content {
-            BlockContent::Dense(_) => BlockTable(vectors),
+            BlockContent::Lying(_) | BlockContent::Dense(_) => BlockTable(vectors),
             BlockContent::Sparse { .. } => BlockTable(transposed(&vectors)),
         }
     }
@@ -114,7 +121,9 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     pub(super) fn nothing(&self) -> BlockTable {
         let width = self.frame.basis.width();
         match self.content {
-            BlockContent::Dense(_) => BlockTable(Mat::zeros(width, self.frame.outputs)),
+            BlockContent::Lying(_) | BlockContent::Dense(_) => {
+                BlockTable(Mat::zeros(width, self.frame.outputs))
+            }
             BlockContent::Sparse { .. } => BlockTable(Mat::zeros(self.frame.outputs, width)),
         }
     }
@@ -124,6 +133,13 @@ impl<'f, 'r> RowBlock<'f, 'r> {
         self.count = members.len().min(BLOCK);
         let members = &members[..self.count];
         match &mut self.content {
+            BlockContent::Lying(rows) => {
+                rows.clear();
+                rows.extend(members.iter().filter_map(|member| match member.features {
+                    RowRef::Dense64(x) => Some(x),
+                    _ => None,
+                }));
+            }
             BlockContent::Dense(rows) => {
                 for (k, member) in members.iter().enumerate() {
                     self.reader.write(member, rows.col_as_slice_mut(k));
@@ -149,6 +165,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// Multiplies the rows that were read with `vectors`.
     pub(super) fn multiply(&mut self, vectors: &BlockTable) {
         match &self.content {
+            BlockContent::Lying(rows) => f64::scores(rows, &vectors.0, &mut self.scores),
             BlockContent::Dense(rows) => {
                 multiply(
                     self.scores.as_mut().subcols_mut(0, self.count),
@@ -194,6 +211,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// Adds every row, times its shares, to a sum.
     pub(super) fn add_shares(&self, sum: &mut BlockTable) {
         match &self.content {
+            BlockContent::Lying(rows) => f64::add_shares(rows, &self.shares, &mut sum.0),
             BlockContent::Dense(rows) => multiply(
                 sum.0.as_mut(),
                 Accum::Add,
@@ -222,7 +240,7 @@ impl<'f, 'r> RowBlock<'f, 'r> {
     /// A sum of rows in inner coordinates, one column per score.
     pub(super) fn inner(&self, sum: BlockTable) -> Mat<f64> {
         let mut sum = match self.content {
-            BlockContent::Dense(_) => sum.0,
+            BlockContent::Lying(_) | BlockContent::Dense(_) => sum.0,
             BlockContent::Sparse { .. } => transposed(&sum.0),
         };
         (0..sum.ncols()).for_each(|c| self.reader.inner(sum.col_as_slice_mut(c)));

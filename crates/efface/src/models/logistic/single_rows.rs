@@ -10,7 +10,7 @@ use super::pass::BLOCK;
 use super::reader::PassReader;
 use super::sample::{RowLines, WeightedRow};
 use crate::error::Result;
-use crate::linalg::widest;
+use crate::linalg::{FewVectors, widest};
 
 /// Steps to fewer digits than this can be taken in single precision.
 pub(super) const ENOUGH: f64 = 1e-5;
@@ -25,6 +25,11 @@ const FEWEST: usize = 1 << 14;
 const LANES: usize = 8;
 /// Scores that are summed side by side.
 const WIDE: usize = 4 * LANES;
+
+/// Up to so many scores, dense rows are better multiplied along themselves than by a matrix product.
+const FEW_SCORES: usize = 12;
+/// So many of these rows are multiplied and then added up while they are at hand.
+const FEW_ROWS: usize = 16;
 
 /// Sums of so many rows join the others in double precision.
 const STRETCH: usize = 8192;
@@ -86,6 +91,7 @@ impl<'a> SingleRows<'a> {
             }
         }
         let table = &table;
+        let outputs = frame.outputs;
         let sums: Vec<Vec<f64>> = std::thread::scope(|scope| {
             let (first, others) = match self.stretches.split_first() {
                 Some(parts) => parts,
@@ -93,9 +99,9 @@ impl<'a> SingleRows<'a> {
             };
             let work: Vec<_> = others
                 .iter()
-                .map(|stretch| scope.spawn(move || stretch.product(table, width, self.lines)))
+                .map(|stretch| scope.spawn(move || stretch.product(table, width, self.lines, outputs)))
                 .collect();
-            let mut sums = vec![first.product(table, width, self.lines)];
+            let mut sums = vec![first.product(table, width, self.lines, outputs)];
             for part in work {
                 match part.join() {
                     Ok(sum) => sums.push(sum),
@@ -153,7 +159,7 @@ impl RowStretch {
     }
 
     /// Σ w x ⊗ J(xᵀv), with the scores of a feature side by side.
-    fn product(&self, table: &[f32], width: usize, lines: usize) -> Vec<f64> {
+    fn product(&self, table: &[f32], width: usize, lines: usize, outputs: usize) -> Vec<f64> {
         let mut total = vec![0.0f64; width * lines];
         let mut part = vec![0.0f32; width * lines];
         let mut flush = |part: &mut [f32]| {
@@ -179,6 +185,30 @@ impl RowStretch {
                             }
                         },
                     );
+                    flush(&mut part);
+                }
+            }
+            StretchContent::Dense(x) if outputs <= FEW_SCORES => {
+                let vectors = Mat::from_fn(width, outputs, |j, c| table[j * lines + c]);
+                let mut sums = Mat::<f32>::zeros(width, outputs);
+                let mut scores = Mat::<f32>::zeros(lines, FEW_ROWS);
+                for stretch in (0..rows).step_by(STRETCH) {
+                    let end = (stretch + STRETCH).min(rows);
+                    for first in (stretch..end).step_by(FEW_ROWS) {
+                        let count = FEW_ROWS.min(end - first);
+                        let block: [&[f32]; FEW_ROWS] =
+                            std::array::from_fn(|k| x.col_as_slice(first + k.min(count - 1)));
+                        f32::scores(&block[..count], &vectors, &mut scores);
+                        for k in 0..count {
+                            self.bend(first + k, scores.col_as_slice_mut(k));
+                        }
+                        f32::add_shares(&block[..count], &scores, &mut sums);
+                    }
+                    for c in 0..outputs {
+                        let sums = sums.col_as_slice(c).iter().enumerate();
+                        sums.for_each(|(j, sum)| part[j * lines + c] = *sum);
+                    }
+                    sums.fill(0.0);
                     flush(&mut part);
                 }
             }

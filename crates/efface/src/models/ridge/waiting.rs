@@ -8,7 +8,10 @@ use std::sync::Arc;
 use faer::{Accum, Mat, Par};
 
 use super::change::{ChangeCore, RidgeChange, largest_column_sum};
-use crate::linalg::{dot, multiply};
+use crate::linalg::{close_operator_norm, dot, multiply};
+
+/// Up to so many inner products, one by one they beat a matrix product.
+const FEW_PRODUCTS: usize = 4;
 
 /// How a change meets those that wait before it.
 #[derive(Debug, Clone)]
@@ -93,7 +96,32 @@ impl<'a> WaitingChanges<'a> {
         met
     }
 
-    /// The products of the rows with those that wait, in the settled A⁻¹.
+    /// For each change that waits, its rows' products with those of this one in the settled A⁻¹, a line for each of its rows.
+    fn products_with_waiting(&self) -> Vec<Mat<f64>> {
+        let mut at = 0;
+        let mut blocks = Vec::with_capacity(self.pending.len());
+        for other in self.pending {
+            let k = other.rows.signs.len();
+            let mut block = self.along.as_ref().subrows(at, k).to_owned();
+            if k * block.ncols() <= FEW_PRODUCTS {
+                for own in 0..block.ncols() {
+                    let scaled = &self.scaled.col_as_slice(own)[..at];
+                    for j in 0..k {
+                        block[(j, own)] += dot(other.met.along.col_as_slice(j), scaled);
+                    }
+                }
+            } else {
+                let before = self.scaled.as_ref().subrows(0, at);
+                let theirs = other.met.along.as_ref().transpose();
+                multiply(block.as_mut(), Accum::Add, theirs, before, 1.0, Par::Seq);
+            }
+            blocks.push(block);
+            at += k;
+        }
+        blocks
+    }
+
+    /// How this change meets those that wait: its rows' products with theirs, and what follows of ‖H‖.
     ///
     /// A⁻¹ is the inverse after the changes 1 … l plus Σ Ẑⱼᵀ(S + X̂Ẑᵀ)ⱼ⁻¹Ẑⱼ over them, so that these products follow from those
     /// that the corrections were made of, without another one of length d.
@@ -105,15 +133,16 @@ impl<'a> WaitingChanges<'a> {
         let mut line_sums = last.map_or(Vec::new(), |last| last.line_sums.clone());
         line_sums.resize(waiting + own, 0.0);
         let mut hat_norm = last.map_or(0.0, |last| last.hat_norm);
+        let blocks = self.products_with_waiting();
         for k in 0..own {
             let scaled = self.scaled.col_as_slice(k);
             let leaves = signs[k] < 0.0;
             // Σh² over the rows before this one, of those that leave.
             let mut squares = 0.0;
             let mut at = 0;
-            for other in self.pending {
+            for (other, block) in self.pending.iter().zip(&blocks) {
                 for (j, sign) in other.rows.signs.iter().enumerate() {
-                    let entry = self.along[(at + j, k)] + dot(other.met.along.col_as_slice(j), &scaled[..at]);
+                    let entry = block[(j, k)];
                     joint_hat[(k, at + j)] = entry;
                     if leaves && *sign < 0.0 {
                         line_sums[at + j] += entry.abs();
@@ -152,33 +181,44 @@ pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
     growth_of(last.met.hat_norm)
 }
 
-/// The same from all of H as it is. O(k³) for k rows that wait.
+/// The same from all of H as it is. O(k²) for k rows that wait.
 pub(crate) fn tight_joint_growth<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
     let loose = changes.clone().last().map_or(1.0, joint_growth);
     growth_of(hat_norm(changes)).min(loose)
 }
 
-/// ‖H‖ ≤ ‖H¹⁶‖^(1/16), which counts that rows point in different directions.
+/// Up to so many rows, powers of H bound its norm; of more, they take longer than the steps of a search.
+const FEW_WAITING: usize = 128;
+
+/// At least ‖H‖, which counts that rows point in different directions: of few rows by ‖H¹⁶‖^(1/16), of more by Lanczos steps.
 fn hat_norm<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
     let signs: Vec<f64> = changes.clone().flat_map(|change| change.rows.signs.iter().copied()).collect();
-    let mut power = Mat::zeros(signs.len(), signs.len());
+    let rows = signs.len();
+    let mut hat = Mat::zeros(rows, rows);
     let mut before = 0;
     for change in changes {
         let own = change.rows.signs.len();
         for k in (0..own).filter(|&k| signs[before + k] < 0.0) {
             for j in (0..=before + k).filter(|&j| signs[j] < 0.0) {
-                power[(before + k, j)] = change.met.joint_hat[(k, j)];
-                power[(j, before + k)] = change.met.joint_hat[(k, j)];
+                hat[(before + k, j)] = change.met.joint_hat[(k, j)];
+                hat[(j, before + k)] = change.met.joint_hat[(k, j)];
             }
         }
         before += own;
     }
-    let mut square = Mat::zeros(signs.len(), signs.len());
-    for _ in 0..4 {
-        multiply(square.as_mut(), Accum::Replace, power.as_ref(), power.as_ref(), 1.0, Par::Seq);
-        std::mem::swap(&mut power, &mut square);
+    if rows > FEW_WAITING {
+        let joining: Vec<usize> = (0..rows).filter(|&k| signs[k] > 0.0).collect();
+        return close_operator_norm(rows, &joining, rows as u64, |v| {
+            let unit = v.clone();
+            multiply(v.as_mut(), Accum::Replace, hat.as_ref(), unit.as_ref(), 1.0, Par::Seq);
+        });
     }
-    largest_column_sum(&power).powf(1.0 / 16.0)
+    let mut square = Mat::zeros(rows, rows);
+    for _ in 0..4 {
+        multiply(square.as_mut(), Accum::Replace, hat.as_ref(), hat.as_ref(), 1.0, Par::Seq);
+        std::mem::swap(&mut hat, &mut square);
+    }
+    largest_column_sum(&hat).powf(1.0 / 16.0)
 }
 
 fn growth_of(norm: f64) -> f64 {

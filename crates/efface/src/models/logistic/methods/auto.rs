@@ -15,10 +15,6 @@ const NAME: &str = "auto";
 /// A measured gradient must fall to this share of the last one, or the Hessian is made anew.
 const WORN: f64 = 0.3;
 
-/// The least accuracy of a first step by conjugate gradients: where it leads, the loss bends differently, which leaves more to do
-/// than further digits of the step would take away.
-const FIRST_ACCURACY: f64 = 1e-3;
-
 impl Forget<LogisticModel> for Auto {
     fn name(&self) -> &'static str {
         NAME
@@ -83,8 +79,7 @@ impl Auto {
             // Without a kept Hessian every step is measured as it is made.
             let bare = work.is_bare();
             work.profiles = bare;
-            let least = if work.takes_long() { FIRST_ACCURACY } else { 0.0 };
-            work.newton_within(work.wanted_accuracy(goal).max(least))?;
+            work.newton_within(work.wanted_accuracy(goal).max(work.first_accuracy()))?;
             if work.relative_bound() > goal && !bare {
                 work.measure()?;
             }
