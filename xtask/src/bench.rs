@@ -31,7 +31,46 @@ fn rows(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Tells benchmarks how many threads to take where they have a number of their own.
+pub(crate) const THREADS: &str = "EFFACE_THREADS";
+
+/// How many threads a benchmark takes that has a number of its own, in words.
+pub(crate) fn threads_of(default: usize) -> String {
+    match std::env::var(THREADS).unwrap_or_else(|_| default.to_string()).as_str() {
+        "1" => "one thread".into(),
+        "2" => "two threads".into(),
+        count => format!("{count} threads"),
+    }
+}
+
+/// Runs a benchmark again on so many processors. Programs that take all there are take these, and others are told.
+fn on_threads(count: &str, args: &[&String]) -> Result<()> {
+    let last = count.parse::<usize>().ok().and_then(|count| count.checked_sub(1));
+    let last = last.with_context(|| format!("--threads: {count} is no number of threads"))?;
+    let status = Command::new("taskset")
+        .args(["--cpu-list", &format!("0-{last}")])
+        .arg(std::env::current_exe()?)
+        .arg("bench")
+        .args(args)
+        .env(THREADS, count)
+        .status()
+        .context("cannot start taskset, which gives a program some processors")?;
+    if !status.success() {
+        bail!("the benchmark failed ({status})");
+    }
+    Ok(())
+}
+
+/// `bench [NAME …] [--threads T]`. Streams, fits and forms take the flag themselves, some of them a list.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    let takes_threads = |name: &String| ["stream", "fit", "forms", "compare"].contains(&name.as_str());
+    if let Some(at) = args.iter().position(|arg| arg == "--threads")
+        && !args.first().is_some_and(takes_threads)
+    {
+        let count = args.get(at + 1).context("--threads takes a number")?;
+        let others: Vec<&String> = args[..at].iter().chain(&args[at + 2..]).collect();
+        return on_threads(count, &others);
+    }
     if !args.is_empty() {
         machine::print();
     }
@@ -122,7 +161,7 @@ fn deletion(d: u64) -> Result<()> {
     let ours = measure("linear", &["deletion", &width])?;
     let retrain = ours.iter().find(|v| v["what"] == "retrain").context("no retraining time")?;
     let numpy_retrain = theirs.iter().find(|v| v["what"] == "numpy retrain").context("no numpy time")?;
-    println!("\n## Deletion, n = {}, d = {d}, one thread\n", 10 * d);
+    println!("\n## Deletion, n = {}, d = {d}, {}\n", 10 * d, threads_of(1));
     println!(
         "Retraining: {:.3} s (numpy {} takes {:.3} s). The rows form took {:.2} s more to fit and keeps {:.0} MB.",
         number(retrain, "seconds"),
@@ -225,7 +264,7 @@ fn memory() -> Result<()> {
     let a = ours.first().context("no measurement")?;
     let b = theirs.first().context("no measurement")?;
     let square = number(a, "square_bytes");
-    println!("\n## Memory of a fit, n = 30,000, d = 3,000, two threads\n");
+    println!("\n## Memory of a fit, n = 30,000, d = 3,000, {}\n", threads_of(2));
     println!("| | seconds | peak memory beyond the data |\n|---|---|---|");
     println!(
         "| efface | {:.2} | {:.0} MB = {:.2} d×d matrices |",

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::bench::{measure, number, parse};
+use crate::bench::{measure, number, parse, threads_of};
 use crate::python;
 use crate::scratch::ScratchFolder;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             None => bail!("there is no shape {text}; they are numbered from 1 to {}", SHAPES.len()),
         },
     };
-    println!("\n## Forgetting one row from a classifier, defaults, λ = 1, one thread\n");
+    println!("\n## Forgetting one row from a classifier, defaults, λ = 1, {}\n", threads_of(1));
     println!(
         "Beside scikit-learn's LogisticRegression on the rows that are left, with its defaults (lbfgs, tol = 1e-4) and with \
          newton-cg at tol = 1e-10. {REQUESTS} requests follow each other; the distance is that of the parameters after \

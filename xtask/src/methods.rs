@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::bench::{measure, number, parse};
+use crate::bench::{measure, number, parse, threads_of};
 use crate::scratch::ScratchFolder;
 use crate::{python, root};
 
@@ -42,7 +42,7 @@ fn training(arrays: &str) -> Result<()> {
     let ours = measure("methods", &["train", arrays])?;
     let theirs = parse(&python::script("methods.py", &["train", arrays], 2)?)?;
     let version = theirs.first().map_or("?", |v| text(v, "sklearn"));
-    println!("\n## Training, λ = 1, two threads\n");
+    println!("\n## Training, λ = 1, {}\n", threads_of(2));
     println!(
         "Beside scikit-learn {version}, LogisticRegression(solver=\"lbfgs\", C=1, tol=1e-12). The gradient is ‖Σ∇ℓ + λθ‖ at the \
          parameters reached, by the same formula for both; the difference is the largest of a coefficient, relative to their norm. To 1e-3 is efface \
@@ -84,7 +84,7 @@ fn goal(arrays: &str) -> Result<()> {
     let newton = number(v, "newton");
     let retraining = number(v, "retraining");
     let training = number(v, "training");
-    println!("\n## newton, n = {}, d = {}, k = {}, two threads\n", v["rows"], v["width"], v["k"]);
+    println!("\n## newton, n = {}, d = {}, k = {}, {}\n", v["rows"], v["width"], v["k"], threads_of(2));
     println!(
         "{:.2} ms, {:.0} times faster than retraining with the curvature ({retraining:.2} s) and {:.0} times faster than \
          training without it ({training:.2} s). Relative distance to retraining {:.1e} (median of five requests; largest \
@@ -115,7 +115,7 @@ fn small(value: f64) -> String {
 
 fn compare(arrays: &str, set: &str) -> Result<()> {
     let all = measure("methods", &["compare", arrays, set])?;
-    println!("\n## Methods on {set}, two threads\n");
+    println!("\n## Methods on {set}, {}\n", threads_of(2));
     println!(
         "Time is a fraction of the family's own retraining (median; its seconds stand beside its name). The distance is that to the \
          retrained parameters, relative to their norm; for sisa it is the largest difference of a score on the test rows, for \

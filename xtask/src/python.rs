@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::bench::THREADS;
 use crate::{root, run};
 
 /// A set of packages, each with its version, in a folder of its own.
@@ -131,11 +132,12 @@ impl Environment {
 
     /// Runs a script of xtask/bench and returns what it printed.
     pub(crate) fn script(&self, name: &str, args: &[&str], threads: usize) -> Result<String> {
+        let threads = std::env::var(THREADS).unwrap_or_else(|_| threads.to_string());
         let output = Command::new(self.interpreter()?)
             .arg(root()?.join("xtask/bench").join(name))
             .args(args)
-            .env("OMP_NUM_THREADS", threads.to_string())
-            .env("OPENBLAS_NUM_THREADS", threads.to_string())
+            .env("OMP_NUM_THREADS", &threads)
+            .env("OPENBLAS_NUM_THREADS", &threads)
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| format!("cannot start {name}"))?;

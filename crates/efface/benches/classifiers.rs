@@ -26,6 +26,11 @@ fn main() {
     }
 }
 
+/// How many threads `cargo xtask bench --threads` asks for.
+fn threads(default: usize) -> usize {
+    std::env::var("EFFACE_THREADS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
+}
+
 fn numbers<const N: usize>(path: &Path) -> Vec<[u8; N]> {
     let raw = std::fs::read(path).expect("prepared");
     raw.chunks_exact(N).map(|chunk| chunk.try_into().expect("N bytes")).collect()
@@ -61,9 +66,9 @@ fn forget(folder: &str, requests: &str, tolerance: Option<&str>) {
     let rows = rows(&folder);
     let count = rows.len();
     if rows.outputs() == 1 {
-        run(&Logistic::new(1.0), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
+        run(&Logistic::new(1.0).threads(threads(1)), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
     } else {
-        run(&Softmax::new(1.0), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
+        run(&Softmax::new(1.0).threads(threads(1)), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
     }
 }
 

@@ -30,6 +30,11 @@ fn main() {
     }
 }
 
+/// How many threads `cargo xtask bench --threads` asks for.
+fn threads(default: usize) -> usize {
+    std::env::var("EFFACE_THREADS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
+}
+
 fn regression(rows: usize, width: usize) -> Rows {
     let data = LinearProblem { rows, width, seed: 7 }.generate();
     Rows::new(Dense::new(data.x, width).expect("row-major"), data.y, 1).expect("finite")
@@ -169,7 +174,7 @@ fn flat() {
             let x: Vec<f64> = (0..n / 10_000).flat_map(|_| data.x.iter().copied()).collect();
             let y: Vec<f64> = (0..n / 10_000).flat_map(|_| data.y.iter().copied()).collect();
             let rows = Rows::new(Dense::new(x, d).expect("row-major"), y, 1).expect("finite");
-            let model = Ridge::new(1.0).form(form).threads(2).fit(&rows).expect("fits");
+            let model = Ridge::new(1.0).form(form).threads(threads(2)).fit(&rows).expect("fits");
             for k in [1, 10] {
                 for trial in 0..200 {
                     Exact.forget(&model, &rows, &ids(n, k, trial)).expect("forgets");
@@ -193,7 +198,7 @@ fn fit(n: usize, d: usize) {
     let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let base = resident();
     let seconds = median(|_| {
-        Ridge::new(1.0).threads(2).fit(&rows).expect("fits");
+        Ridge::new(1.0).threads(threads(2)).fit(&rows).expect("fits");
     });
     println!(
         "{}",

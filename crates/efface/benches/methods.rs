@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 const SETS: [&str; 4] = ["synthetic", "adult", "covertype", "clothing"];
 const KS: [usize; 4] = [1, 10, 100, 1000];
 const LAMBDA: f64 = 1.0;
-const THREADS: usize = 2;
 /// The certified models' ε and δ.
 const PROMISE: (f64, f64) = (1.0, 1e-5);
 /// λ and σ of certified removal.
@@ -34,6 +33,11 @@ const REMOVAL: (f64, f64) = (10.0, 1.0);
 const DESCENT: (f64, f64) = (100.0, 1e-3);
 /// A method that takes longer for a request, in seconds, is not asked for a larger one.
 const PATIENCE: f64 = 20.0;
+
+/// How many threads `cargo xtask bench --threads` asks for.
+fn threads(default: usize) -> usize {
+    std::env::var("EFFACE_THREADS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
+}
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -100,8 +104,8 @@ impl Set {
     }
 
     fn fit_to(&self, curvature: bool, gradient: f64) -> LogisticModel {
-        let logistic = Logistic { gradient, ..Logistic::new(LAMBDA).threads(THREADS).curvature(curvature) };
-        let softmax = Softmax { gradient, ..Softmax::new(LAMBDA).threads(THREADS).curvature(curvature) };
+        let logistic = Logistic { gradient, ..Logistic::new(LAMBDA).threads(threads(2)).curvature(curvature) };
+        let softmax = Softmax { gradient, ..Softmax::new(LAMBDA).threads(threads(2)).curvature(curvature) };
         let fitted = if self.is_binary() { logistic.fit(&self.rows) } else { softmax.fit(&self.rows) };
         fitted.expect("fits")
     }
@@ -337,7 +341,7 @@ fn removal() -> Logistic {
     let (lambda, noise) = REMOVAL;
     let privacy =
         Privacy { certifier: Certifier::Removal { noise }, ..Privacy::removal(PROMISE.0, PROMISE.1, 0) };
-    Logistic::new(lambda).threads(THREADS).privacy(privacy)
+    Logistic::new(lambda).threads(threads(2)).privacy(privacy)
 }
 
 /// Σ ∇ℓ + λθ without noise, worked out from the definition: rows with a constant, scaled to a norm of at most 1.
@@ -406,10 +410,10 @@ fn certified(set: &Set) {
     let (lambda, distance) = DESCENT;
     let privacy =
         Privacy { certifier: Certifier::Descent { distance }, ..Privacy::descent(epsilon, delta, 0) };
-    let model = Logistic::new(lambda).threads(THREADS).privacy(privacy).fit(&set.rows).expect("fits");
+    let model = Logistic::new(lambda).threads(threads(2)).privacy(privacy).fit(&set.rows).expect("fits");
     // Two publications have noise of their own: the distance is that to the optimum, which a tiny distance all but shows.
     let bare = Privacy { certifier: Certifier::Descent { distance: 1e-9 }, ..privacy };
-    let bare = Logistic::new(lambda).threads(THREADS).privacy(bare);
+    let bare = Logistic::new(lambda).threads(threads(2)).privacy(bare);
     let family = Family {
         away: &|a, _, gone| {
             let optimum = bare.fit(&set.without(gone)).expect("fits");
@@ -428,7 +432,7 @@ where
     F: Fit<Model = LogisticModel> + Clone + Send + Sync,
 {
     for slices in [1, 4] {
-        let sisa = Sisa::new(recipe.clone(), 5, slices).aggregation(Aggregation::Mean).threads(THREADS);
+        let sisa = Sisa::new(recipe.clone(), 5, slices).aggregation(Aggregation::Mean).threads(threads(2));
         let family = Family {
             set,
             name: &format!("sisa, 5 shards × {slices}"),
