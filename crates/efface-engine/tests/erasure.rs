@@ -5,7 +5,8 @@ mod common;
 
 use common::*;
 use efface::{Method, NotCovered};
-use efface_engine::{ErrorKind, ForgetOptions, ForgetRequest, RequestOutcome, RowSelection, Silent};
+use efface_engine::{ErrorKind, ForgetOptions, ForgetRequest, RowSelection, Silent};
+use efface_receipt::RequestOutcome;
 
 /// Words that no other row has.
 fn marked(at: usize, words: usize) -> Line {
@@ -141,7 +142,9 @@ fn a_class_that_would_be_emptied_is_named_to_the_caller_and_not_in_a_receipt() {
     let refused = refused.as_ref().unwrap();
     assert_eq!(refused.outcome, RequestOutcome::Refused);
     assert_eq!(done.as_ref().unwrap().outcome, RequestOutcome::Erased);
-    let told = serde_json::to_string(&engine.bundle(&refused.receipt.as_ref().unwrap().id).unwrap().signed.receipt).unwrap();
+    let told =
+        serde_json::to_string(&engine.bundle(&refused.receipt.as_ref().unwrap().id).unwrap().signed.receipt)
+            .unwrap();
     assert!(told.contains("last row of a class") && !told.contains("odd one"), "{told}");
 }
 

@@ -66,9 +66,21 @@ fn forget(folder: &str, requests: &str, tolerance: Option<&str>) {
     let rows = rows(&folder);
     let count = rows.len();
     if rows.outputs() == 1 {
-        run(&Logistic::new(1.0).threads(threads(1)), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
+        run(
+            &Logistic::new(1.0).threads(threads(1)),
+            rows,
+            &folder,
+            |k| RowId((k * 7919 % count) as u64),
+            (requests, &auto),
+        );
     } else {
-        run(&Softmax::new(1.0).threads(threads(1)), rows, &folder, |k| RowId((k * 7919 % count) as u64), (requests, &auto));
+        run(
+            &Softmax::new(1.0).threads(threads(1)),
+            rows,
+            &folder,
+            |k| RowId((k * 7919 % count) as u64),
+            (requests, &auto),
+        );
     }
 }
 

@@ -104,7 +104,8 @@ impl Set {
     }
 
     fn fit_to(&self, curvature: bool, gradient: f64) -> LogisticModel {
-        let logistic = Logistic { gradient, ..Logistic::new(LAMBDA).threads(threads(2)).curvature(curvature) };
+        let logistic =
+            Logistic { gradient, ..Logistic::new(LAMBDA).threads(threads(2)).curvature(curvature) };
         let softmax = Softmax { gradient, ..Softmax::new(LAMBDA).threads(threads(2)).curvature(curvature) };
         let fitted = if self.is_binary() { logistic.fit(&self.rows) } else { softmax.fit(&self.rows) };
         fitted.expect("fits")

@@ -7,7 +7,6 @@ use efface::{RowStore, Rows};
 use efface_receipt::Hash;
 
 use super::ingest::RowNames;
-use crate::ordered_work;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
 use crate::file::{
@@ -15,6 +14,7 @@ use crate::file::{
     RowShape,
 };
 use crate::ledger::row_leaf;
+use crate::ordered_work;
 use crate::progress::Progress;
 use crate::randomness::fill_random;
 

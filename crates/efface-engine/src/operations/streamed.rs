@@ -13,7 +13,6 @@ use efface::{Model, RowId, Rows};
 
 use super::ingest::{ObservedColumns, RowBatch, start_pass};
 use super::model_draft::{EncodedRows, ModelDraft, NewRows, RowLoad};
-use crate::ordered_work::{in_order, usual_threads};
 use super::prepared::PreparedModel;
 use super::recipe;
 use super::replaced::ReplacedModel;
@@ -26,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::file::{
     DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowDirectory, RowOutline, StoreRows,
 };
+use crate::ordered_work::{in_order, usual_threads};
 use crate::progress::Progress;
 
 /// Batches that wait to be added to the sums.

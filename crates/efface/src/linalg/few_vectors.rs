@@ -96,7 +96,8 @@ macro_rules! few_vectors {
                                 sums[1][c] = simd.$mul_add(*y, v, sums[1][c]);
                             }
                         }
-                        for (k, (sums, rest)) in sums.into_iter().zip([x.1, y.1]).enumerate().take(rows.len()) {
+                        for (k, (sums, rest)) in sums.into_iter().zip([x.1, y.1]).enumerate().take(rows.len())
+                        {
                             let out = &mut scores.col_as_slice_mut(2 * pair + k)[at..at + C];
                             for c in 0..C {
                                 let ends = S::$as_simd(vectors[c].1).1;
@@ -146,26 +147,8 @@ macro_rules! few_vectors {
     };
 }
 
-few_vectors!(
-    single,
-    f32,
-    f32s,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    splat_f32s,
-    mul_add_e_f32s,
-    reduce_sum_f32s
-);
-few_vectors!(
-    double,
-    f64,
-    f64s,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    splat_f64s,
-    mul_add_e_f64s,
-    reduce_sum_f64s
-);
+few_vectors!(single, f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s);
+few_vectors!(double, f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s);
 
 #[cfg(test)]
 mod tests {
@@ -175,7 +158,9 @@ mod tests {
     where
         T: FewVectors,
     {
-        for (width, count, outputs) in [(1, 1, 1), (7, 3, 2), (64, 5, 5), (33, 8, 6), (100, 9, 7), (19, 4, 13)] {
+        for (width, count, outputs) in
+            [(1, 1, 1), (7, 3, 2), (64, 5, 5), (33, 8, 6), (100, 9, 7), (19, 4, 13)]
+        {
             let entry = |i: usize, j: usize| ((i * 31 + j * 17 + 5) as f64 * 0.37).sin();
             for constants in [0, 1] {
                 let table = Mat::from_fn(width, count, |i, k| number(entry(i, k)));
@@ -188,9 +173,11 @@ mod tests {
                 T::add_shares(&rows, &scores, &mut sums);
                 for c in 0..outputs {
                     for k in 0..count {
-                        let truth: f64 =
-                            (0..constants + width).map(|i| row(i, k) * entry(i, 50 + c)).sum();
-                        assert!((value(scores[(c, k)]) - truth).abs() < accuracy, "{width} {count} {outputs}");
+                        let truth: f64 = (0..constants + width).map(|i| row(i, k) * entry(i, 50 + c)).sum();
+                        assert!(
+                            (value(scores[(c, k)]) - truth).abs() < accuracy,
+                            "{width} {count} {outputs}"
+                        );
                     }
                     assert_eq!(value(scores[(c, count)]), 9.0, "a column beyond the rows was written");
                     for i in 0..constants + width {

@@ -184,7 +184,8 @@ pub(crate) fn weighted_square(x: &[f64], scales: &[f64], shares: &[f64]) -> f64 
                 }
             }
             let rest = rest.iter().zip(scales_rest).zip(shares_rest);
-            lanes.iter().sum::<f64>() + rest.map(|((x, scale), share)| (x * scale).powi(2) * share).sum::<f64>()
+            lanes.iter().sum::<f64>()
+                + rest.map(|((x, scale), share)| (x * scale).powi(2) * share).sum::<f64>()
         },
     )
 }

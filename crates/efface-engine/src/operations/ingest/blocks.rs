@@ -13,10 +13,10 @@ use super::table::TableRowReader;
 use super::{ObservedColumns, ReadPurpose, ReadTicker, RowBatch, RowReader, each};
 use crate::codec::blueprint::{Blueprint, TargetGoal};
 use crate::error::Result;
-use crate::ordered_work::{in_order, usual_threads};
 use crate::operations::request::FitRequest;
 use crate::operations::row_pass::TablePass;
 use crate::operations::row_source::RowSource;
+use crate::ordered_work::{in_order, usual_threads};
 use crate::progress::Progress;
 
 /// Reads a file into memory, unless it takes more than `limit` bytes. Ids that occur twice are an error.

@@ -15,8 +15,8 @@ use super::table::place;
 use crate::codec::blueprint::{Blueprint, LABEL, TargetGoal, layout_of};
 use crate::error::{Error, Result};
 use crate::file::RowLayout;
-use crate::ordered_work;
 use crate::operations::request::FitRequest;
+use crate::ordered_work;
 use crate::progress::Progress;
 use crate::randomness::random_bytes;
 
@@ -161,9 +161,8 @@ impl TableObserver {
         let watch = ColumnWatch::new(watched, &ignored);
         let numeric = numeric(request, &ignored);
         let named = [&ignored, &request.text, &request.categorical, &numeric];
-        let is_left_out = |name: &&String| {
-            !request.text.is_empty() && !named.iter().any(|names| names.contains(name))
-        };
+        let is_left_out =
+            |name: &&String| !request.text.is_empty() && !named.iter().any(|names| names.contains(name));
         let left_out = columns.iter().filter(is_left_out).cloned().collect();
         let options = EncoderOptions {
             text: request.text.clone(),

@@ -268,7 +268,8 @@ impl<'a> RequestWork<'a> {
     /// the rows are surveyed, which takes a small part of a pass.
     fn prepare_bare(&mut self) -> Result<()> {
         let (survey, is_slow) = self.over_rows(|model, sample| {
-            let is_slow = !sample.is_thin(model.frame()) && sample.shape.members < model.theta.nrows() * model.theta.ncols();
+            let is_slow = !sample.is_thin(model.frame())
+                && sample.shape.members < model.theta.nrows() * model.theta.ncols();
             Ok((sample.survey(model.frame(), false)?, is_slow))
         })?;
         self.surveyed = true;
