@@ -55,8 +55,15 @@ impl QuasiHessian {
 
     /// Takes in a pair of differences; false where rounding is all there is in them.
     fn learn(&mut self, s: Mat<f64>, y: Mat<f64>) -> bool {
+        // Only their ratio counts; squares of differences that are all but 0 would vanish.
+        let length = 1.0 / norm(&s);
+        if !length.is_finite() {
+            return false;
+        }
+        let (s, y) = (s * faer::Scale(length), y * faer::Scale(length));
+        let risen = along(&s, &y);
         // Convexity makes this positive; rounding may not.
-        if along(&s, &y) <= 1e-12 * norm(&s) * norm(&y) {
+        if !risen.is_finite() || risen <= 1e-12 * norm(&y) {
             return false;
         }
         if self.pairs.len() == self.memory {
@@ -262,5 +269,10 @@ mod tests {
         assert!(norm(&(quasi.times(&column([0.2, 1.0, 0.0])) - column([0.3, 3.0, 0.1]))) < 1e-14);
         // A difference that convexity forbids is rounding.
         assert!(!quasi.learn(column([1.0, 0.0, 0.0]), column([-1.0, 0.0, 0.0])));
+        // Differences of any size teach the same, or nothing.
+        let mut tiny = QuasiHessian::new(2);
+        assert!(tiny.learn(column([1e-130, 0.0, 0.5e-130]), column([2.0, 0.1, 0.7])));
+        assert!(tiny.times(&column([1e-130, 0.0, 0.5e-130])).norm_l2().is_finite());
+        assert!(!tiny.learn(column([1e-320, 0.0, 0.0]), column([1.0, 0.0, 0.0])));
     }
 }
