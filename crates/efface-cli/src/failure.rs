@@ -132,6 +132,8 @@ impl From<efface_engine::Error> for Failure {
                 Some("choose another name, or overwrite it with --force".into())
             }
             efface_engine::Error::Key { .. } => Some(KEY_HINT.into()),
+            // Whoever runs the command has the file, and may know what is in it.
+            efface_engine::Error::ClassEmptied { class } => Some(format!("the class is `{class}`")),
             error => error.hint().map(|hint| hint.worded(flag)),
         };
         let message = match &error {

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use efface::{Method, NotCovered};
-use efface_engine::{ErrorKind, ForgetOptions, ForgetRequest, RowSelection, Silent};
+use efface_engine::{Error, ErrorKind, ForgetOptions, ForgetRequest, RowSelection, Silent};
 use efface_receipt::RequestOutcome;
 
 /// Words that no other row has.
@@ -118,7 +118,7 @@ fn a_dry_run_changes_no_byte() {
 }
 
 #[test]
-fn a_class_that_would_be_emptied_is_named_to_the_caller_and_not_in_a_receipt() {
+fn a_class_that_would_be_emptied_is_named_in_no_message_and_no_receipt() {
     let bench = Bench::new();
     let mut text = String::from("id,x,y\n");
     for row in 0..12 {
@@ -130,7 +130,8 @@ fn a_class_that_would_be_emptied_is_named_to_the_caller_and_not_in_a_receipt() {
     let mut engine = bench.fit("model", &request);
     let alone = by_method(&ids(&["last"]), &Method::default());
     let error = engine.forget(&alone, &ForgetOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("class `odd one` would have no row"), "{error}");
+    assert!(matches!(&error, Error::ClassEmptied { class } if class == "odd one"), "{error:?}");
+    assert!(error.to_string().contains("last row of a class") && !error.to_string().contains("odd one"));
     assert_eq!(error.kind(), ErrorKind::Refused);
     // A request with a name is answered by a receipt, and one that came with it is done.
     let named = |id: &str, row: &str| ForgetRequest {

@@ -147,13 +147,14 @@ pub enum Error {
         /// The date.
         on: String,
     },
-    /// The last rows of a class would leave, and nothing keeps its intercept from running away.
+    /// The last rows of a class would leave, and nothing keeps its intercept from running away. The message goes into receipts and
+    /// answers over HTTP, and does not tell of which class the rows are.
     #[error(
-        "class `{class}` would have no row: then no finite optimum exists, because the intercept is not penalised; \
+        "the last row of a class would leave: then no finite optimum exists, because the intercept is not penalised; \
          fit anew without that class, or without an intercept"
     )]
     ClassEmptied {
-        /// The class, as the rows named it.
+        /// The class, as the rows named it: for those who have the file.
         class: String,
     },
     /// Rows are not grouped by that column, or by none.

@@ -116,10 +116,6 @@ struct RequestGroup<'a> {
 /// Rows of a request from which on it tells how far it is. Fewer are gone before anybody could read it.
 const BULK: usize = 1000;
 
-/// What a receipt says where the last row of a class would leave.
-const LAST_OF_A_CLASS: &str = "the last row of a class would leave: then no finite optimum exists, because the intercept is \
-                               not penalised";
-
 impl RequestGroup<'_> {
     /// Takes the rows out of model and file.
     fn erase(
@@ -221,11 +217,7 @@ impl RequestGroup<'_> {
             return Err(error);
         }
         let mut draft = self.draft(plan, RequestOutcome::Refused, change.received_at);
-        draft.reason = Some(match error {
-            // Receipts are shown to others, and a name would tell them of which class the row is.
-            Error::ClassEmptied { .. } => LAST_OF_A_CLASS.into(),
-            error => error.to_string(),
-        });
+        draft.reason = Some(error.to_string());
         let mut answer = KeptAnswer::new(RequestOutcome::Refused, plan, idle_evidence(&change.manifest));
         answer.reason = draft.reason.clone();
         self.note(change, vec![answer], vec![draft])
