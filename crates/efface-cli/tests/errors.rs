@@ -189,3 +189,16 @@ fn a_line_of_ten_gigabytes() {
     }
     assert_eq!(std::fs::read(folder.path("houses.efface")).unwrap(), before);
 }
+
+#[test]
+fn a_class_that_would_be_emptied_is_named_to_whoever_has_the_file() {
+    let folder = Folder::new();
+    let rows: String = (0..12).map(|row| format!("{row},{row}.5,{}\n", ["left", "right"][row % 2])).collect();
+    folder.write("rows.csv", format!("id,x,y\n{rows}last,2.5,sideways\n"));
+    folder.done("fit rows.csv --target y --id id --model softmax -o rows.efface");
+    folder.fails("forget rows.efface --ids last", 5, &["last row of a class", "hint: the class is `sideways`"]);
+    // A request with a name is answered by a receipt, which others read.
+    folder.run("forget rows.efface --ids last --request R-1");
+    let log = folder.done("log rows.efface --receipt 1");
+    assert!(log.contains("last row of a class") && !log.contains("sideways"), "{log}");
+}
