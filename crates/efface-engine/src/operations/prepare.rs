@@ -78,7 +78,8 @@ pub(crate) fn model_of(
         recipe = chosen;
         penalty = Some(choice);
     }
-    let model = watched_fit::fit(&recipe.for_single_change(), seen.as_ref(), "fitting", progress)?;
+    let for_file = recipe.for_file_of(&seen).for_single_change();
+    let model = watched_fit::fit(&for_file, seen.as_ref(), "fitting", progress)?;
     drop(seen);
     Ok(PreparedModel {
         blueprint,

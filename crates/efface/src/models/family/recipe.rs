@@ -47,6 +47,11 @@ pub trait FamilyRecipe: RecipeFits + fmt::Debug + Any + Send + Sync {
         self.cloned()
     }
 
+    /// The recipe in the form in which changes of a model file of these rows cost least, where it leaves that open.
+    fn for_file_of(&self, _rows: &Rows) -> Recipe {
+        self.cloned()
+    }
+
     /// The recipe that a model would have been made by as it is now: a change may have settled what a recipe leaves open.
     fn as_kept_by(&self, _model: &Model) -> Recipe {
         self.cloned()
@@ -306,6 +311,11 @@ impl Recipe {
     /// The recipe in the form that a single change of a stored model works in.
     pub fn for_single_change(&self) -> Self {
         self.0.for_single_change()
+    }
+
+    /// The recipe in the form in which changes of a model file of these rows cost least.
+    pub fn for_file_of(&self, rows: &Rows) -> Self {
+        self.0.for_file_of(rows)
     }
 
     /// The recipe that a model would have been made by as it is now.

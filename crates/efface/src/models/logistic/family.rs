@@ -16,6 +16,15 @@ use crate::rows::{RowId, RowStore, Rows};
 use crate::state::ModelState;
 use crate::traits::Forget;
 
+/// What a change of a model file costs, in nanoseconds of the processor: an entry of a kept Hessian that is read, factored and written;
+/// a number of a row that is read; and the same in all passes over it, for every class.
+const ENTRY_IN_FILE: f64 = 60.0;
+const NUMBER_IN_FILE: f64 = 24.0;
+const NUMBER_IN_PASSES: f64 = 3.0;
+
+/// The Hessian of so few parameters takes milliseconds, whatever is done with it.
+const FEW_PARAMETERS: usize = 1024;
+
 impl ClassifierSettings {
     fn family(&self) -> Family {
         match self.link {
@@ -257,6 +266,18 @@ impl FamilyRecipe for Softmax {
 
     fn shard_trainer(&self) -> Result<Arc<dyn ShardTrainer>> {
         Ok(Arc::new(self.curvature(false).settings()))
+    }
+
+    /// A change of a file reads, factors and writes the Hessian that is kept in it. With many classes passes over the rows, which take
+    /// none of that, soon cost less, and so does the fit.
+    fn for_file_of(&self, rows: &Rows) -> Recipe {
+        let numbers: usize = rows.iter().map(|row| row.features.stored_values()).sum();
+        let parameters = (rows.width() + self.intercept as usize) * rows.outputs();
+        let by_hessian = ENTRY_IN_FILE * (parameters as f64).powi(2);
+        let by_passes = numbers as f64 * (NUMBER_IN_FILE + NUMBER_IN_PASSES * rows.outputs() as f64);
+        // Without a penalty only the Hessian tells whether there is an optimum.
+        let keeps = parameters <= FEW_PARAMETERS || self.lambda == 0.0 || by_hessian <= by_passes;
+        self.curvature(self.curvature && keeps).into()
     }
 
     /// Rounds on a classifier leave it without its curvature, and retraining gives it back.
