@@ -196,7 +196,11 @@ fn a_class_that_would_be_emptied_is_named_to_whoever_has_the_file() {
     let rows: String = (0..12).map(|row| format!("{row},{row}.5,{}\n", ["left", "right"][row % 2])).collect();
     folder.write("rows.csv", format!("id,x,y\n{rows}last,2.5,sideways\n"));
     folder.done("fit rows.csv --target y --id id --model softmax -o rows.efface");
-    folder.fails("forget rows.efface --ids last", 5, &["last row of a class", "hint: the class is `sideways`"]);
+    folder.fails(
+        "forget rows.efface --ids last",
+        5,
+        &["last row of a class", "hint: the class is `sideways`"],
+    );
     // A request with a name is answered by a receipt, which others read.
     folder.run("forget rows.efface --ids last --request R-1");
     let log = folder.done("log rows.efface --receipt 1");

@@ -1,9 +1,9 @@
 //! A symmetric matrix in single precision, for solves by a kept inverse: a quarter of what two triangles in double precision
 //! take, read once a product. Products are summed in double precision, so that rounding the entries is all that is lost.
 
-use faer::Mat;
+use faer::{Accum, Mat, MatRef, Par};
 
-use super::widest;
+use super::{multiply, widest};
 
 /// Unit roundoff of f32.
 const SINGLE_UNIT: f64 = f32::EPSILON as f64 / 2.0;
@@ -13,6 +13,9 @@ const LANES: usize = 16;
 
 /// Numbers that are widened at a time.
 const CHUNK: usize = 64;
+
+/// Columns that are changed at a time.
+const PANEL: usize = 128;
 
 /// The lower triangle, column after column.
 #[derive(Debug, Clone)]
@@ -47,22 +50,67 @@ fn add_and_dot(column: &[f32], scale: f64, out: &mut [f64], along: &[f64]) -> f6
     sum
 }
 
-impl SingleSymmetric {
-    /// Rounds the lower triangle of `a`. None where single precision has no such numbers.
-    pub(crate) fn of(a: &Mat<f64>) -> Option<Self> {
-        let width = a.nrows();
-        let mut lower = Vec::with_capacity(width * (width + 1) / 2);
+/// A matrix on its way to single precision, column after column.
+struct Rounding {
+    width: usize,
+    lower: Vec<f32>,
+    /// The square of the norm of all entries so far.
+    square: f64,
+}
+
+impl Rounding {
+    fn new(width: usize) -> Self {
+        Self { width, lower: Vec::with_capacity(width * (width + 1) / 2), square: 0.0 }
+    }
+
+    /// Takes the next column, from the diagonal down.
+    fn push(&mut self, column: impl Iterator<Item = f64>) {
+        let at = self.lower.len();
         let mut square = 0.0;
-        for j in 0..width {
-            let column = &a.col_as_slice(j)[j..];
-            square += column.iter().map(|x| x * x).sum::<f64>() * 2.0 - column[0] * column[0];
-            lower.extend(column.iter().map(|x| *x as f32));
-        }
+        self.lower.extend(column.map(|x| {
+            square += x * x;
+            x as f32
+        }));
+        let own = self.lower.get(at).map_or(0.0, |x| f64::from(*x));
+        self.square += 2.0 * square - own * own;
+    }
+
+    fn finish(self) -> Option<SingleSymmetric> {
+        let Self { width, lower, square } = self;
         // Numbers below the least normal one are off by no more than that one.
         let vanished = width as f64 * f64::from(f32::MIN_POSITIVE);
         let rounded = 1.001 * SINGLE_UNIT * square.sqrt() + vanished;
         let sound = rounded.is_finite() && lower.iter().all(|x| x.is_finite());
-        sound.then_some(Self { width, lower, rounded })
+        sound.then_some(SingleSymmetric { width, lower, rounded })
+    }
+}
+
+impl SingleSymmetric {
+    /// Rounds the lower triangle of `a`. None where single precision has no such numbers.
+    pub(crate) fn of(a: &Mat<f64>) -> Option<Self> {
+        let mut rounding = Rounding::new(a.nrows());
+        (0..a.nrows()).for_each(|j| rounding.push(a.col_as_slice(j)[j..].iter().copied()));
+        rounding.finish()
+    }
+
+    /// This matrix less `left`·`right`, which is known to be symmetric; rounded anew, as [`of`](Self::of) does.
+    pub(crate) fn less(&self, left: MatRef<'_, f64>, right: MatRef<'_, f64>, par: Par) -> Option<Self> {
+        let width = self.width;
+        let mut rounding = Rounding::new(width);
+        let mut rest = self.lower.as_slice();
+        for first in (0..width).step_by(PANEL) {
+            let count = PANEL.min(width - first);
+            let mut taken = Mat::zeros(width - first, count);
+            let left = left.subrows(first, width - first);
+            multiply(taken.as_mut(), Accum::Replace, left, right.subcols(first, count), 1.0, par);
+            for j in 0..count {
+                let (column, others) = rest.split_at(width - first - j);
+                rest = others;
+                let taken = &taken.col_as_slice(j)[j..];
+                rounding.push(column.iter().zip(taken).map(|(own, taken)| f64::from(*own) - taken));
+            }
+        }
+        rounding.finish()
     }
 
     /// A·v.
@@ -151,6 +199,20 @@ mod tests {
                     assert!((product[(i, b)] - truth).abs() <= single.rounded * size + 1e-15);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_a_product_takes_is_gone() {
+        for width in [1, 7, 130, 300] {
+            let a = Mat::from_fn(width, width, |i, j| 1.0 / (1.0 + (i + j) as f64) + (i == j) as u8 as f64);
+            let left = Mat::from_fn(width, 3, |i, j| ((i * 3 + j) as f64 * 0.3).sin());
+            let changed = SingleSymmetric::of(&a).unwrap();
+            let changed = changed.less(left.as_ref(), left.transpose(), Par::Seq).unwrap();
+            let truth = SingleSymmetric::of(&(&a - &left * left.transpose())).unwrap();
+            let apart = changed.lower.iter().zip(&truth.lower).map(|(a, b)| f64::from(a - b).powi(2));
+            assert!(apart.sum::<f64>().sqrt() <= truth.rounded + changed.rounded + 1e-7);
+            assert!((changed.rounded / truth.rounded - 1.0).abs() < 1e-5);
         }
     }
 

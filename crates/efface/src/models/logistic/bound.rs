@@ -30,7 +30,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::LogisticModel;
-use super::curvature::{CurvatureScales, StandingHessian};
+use super::curvature::{CurvatureScales, SolvedGradient, StandingHessian};
 use super::objective::flat;
 use super::pass::{RowSurvey, STRETCH};
 use crate::evidence::BoundSource;
@@ -212,8 +212,8 @@ impl BoundLedger {
         known + self.unknown_local.min(self.unknown * root)
     }
 
-    /// Fills in the local norms after a measurement.
-    pub(crate) fn localise(&mut self, standing: &StandingHessian, par: faer::Par) {
+    /// Fills in the local norms after a measurement, and hands over the solve that this took.
+    pub(crate) fn localise(&mut self, standing: &StandingHessian, par: faer::Par) -> SolvedGradient {
         let column = flat(&self.leftover);
         let mut solved = column.clone();
         standing.base.solve(&mut solved, par);
@@ -221,6 +221,7 @@ impl BoundLedger {
         let square = dot(column.col_as_slice(0), solved.col_as_slice(0)).max(0.0) * (1.0 + 2.0 * blur);
         self.leftover_local = square.sqrt();
         self.unknown_local = self.unknown * inverse_norm.sqrt();
+        SolvedGradient { gradient: column, solved }
     }
 
     /// At least the fraction by which the Hessian is wrong: what rounding its inverse does, and what requests did, from

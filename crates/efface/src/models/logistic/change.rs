@@ -11,7 +11,7 @@ use faer::Mat;
 
 use super::LogisticModel;
 use super::bound::{RowFacts, StepSize, WayAnchor, WayStep};
-use super::curvature::{LowRank, SettlingCurvature, StandingHessian};
+use super::curvature::{LowRank, SettlingCurvature, SolvedGradient, StandingHessian};
 use super::objective::{flat, shaped};
 use super::reach::ACCURACY;
 use super::request_rows::RequestRows;
@@ -211,7 +211,10 @@ impl<'a> RequestWork<'a> {
             slope.into_iter().enumerate().for_each(|(c, slope)| ledger.leftover[(j, c)] = slope);
         }
         ledger.profile = f64::INFINITY;
-        ledger.leftover += self.movers.gradient(frame);
+        let known = standing.known_solution(&flat(&ledger.leftover));
+        let pulls = self.movers.pulls(frame);
+        ledger.leftover += self.movers.gradient(&pulls);
+        let gradient = flat(&ledger.leftover);
         ledger.leftover_local = f64::INFINITY;
         // Rows are weighed where the Hessian was made, if that place is known: then they leave nothing wrong in it.
         let birthplace = ledger.anchor.as_ref().and_then(WayAnchor::birthplace);
@@ -230,10 +233,15 @@ impl<'a> RequestWork<'a> {
         // A few rows wait as a low-rank block; many are folded in at once.
         let total = standing.base.hessian.nrows();
         let are_few = 2 * waiting.rank() <= total;
-        let solved =
-            if are_few { LowRank::new(&standing.base, old, waiting, par) } else { Err(Box::new(waiting)) };
+        let solved = if are_few {
+            LowRank::new(&standing.base, old, waiting, &pulls, par)
+        } else {
+            Err(Box::new(waiting))
+        };
         let waiting = match solved {
-            Ok(pending) => {
+            Ok((pending, pulled)) => {
+                let solved = known.zip(pulled).map(|(known, pulled)| known + pulled);
+                let solved = solved.map(|solved| Arc::new(SolvedGradient { gradient, solved }));
                 // How far a row that joins would have moved is not known by the moves of the others.
                 let by_norm = drift * standing.base.scales.inverse_norm;
                 let by_leverage =
@@ -241,8 +249,8 @@ impl<'a> RequestWork<'a> {
                 self.next.ledger.warp += if drift == 0.0 { 0.0 } else { by_norm.min(by_leverage) };
                 self.leverage = Some(pending.core.leverage);
                 self.condition = Some(pending.core.condition);
-                self.next.standing =
-                    Some(StandingHessian { base: standing.base, pending: Some(Arc::new(pending)) });
+                let pending = Some(Arc::new(pending));
+                self.next.standing = Some(StandingHessian { base: standing.base, pending, solved });
                 self.note_dead();
                 return Ok(());
             }
@@ -250,7 +258,7 @@ impl<'a> RequestWork<'a> {
         };
         match standing.base.settled(&waiting, None, &self.before.extra, frame) {
             Ok(SettlingCurvature { curvature, growth, .. }) => {
-                self.next.standing = Some(StandingHessian { base: Arc::new(curvature), pending: None });
+                self.next.standing = Some(StandingHessian::new(curvature));
                 let ledger = &mut self.next.ledger;
                 ledger.lose_local_way();
                 ledger.warp = (ledger.warp + drift * standing.base.scales.inverse_norm) * growth;
@@ -283,7 +291,7 @@ impl<'a> RequestWork<'a> {
         let inverse_norm = f64::INFINITY;
         self.next.facts = RowFacts { inverse_norm, ..RowFacts::of(&survey) };
         self.next.unseen = Arc::new(survey.unseen());
-        let change = self.movers.gradient(self.before.frame());
+        let change = self.movers.gradient(&self.movers.pulls(self.before.frame()));
         let ledger = &mut self.next.ledger;
         ledger.leftover += change;
         ledger.profile = f64::INFINITY;
@@ -389,7 +397,10 @@ impl<'a> RequestWork<'a> {
     fn direction(&mut self, accuracy: f64) -> Result<Mat<f64>> {
         let rhs = flat(&self.gradient(&self.next.dead_columns()));
         match &self.next.standing {
-            Some(standing) => Ok(standing.solve(&rhs, self.before.par())),
+            Some(standing) => Ok(match standing.known_solution(&rhs) {
+                Some(known) => standing.corrected(&rhs, known),
+                None => standing.solve(&rhs, self.before.par()),
+            }),
             None => {
                 let mut guide = self.next.guide.clone();
                 let made = guide.is_none();

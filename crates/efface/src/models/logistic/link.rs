@@ -132,19 +132,12 @@ impl Link {
         }
     }
 
-    /// At least ‖J‖: the largest sum of a column's absolute values, or the trace where that is less.
-    pub(crate) fn largest_bend(self, scores: &[f64], probabilities: &[f64]) -> f64 {
+    /// At most the least that the loss bends along moves of the scores that sum to 0, or of the one score.
+    pub(crate) fn least_bend(self, scores: &[f64], probabilities: &[f64]) -> f64 {
         match self {
             Self::Logistic => self.bend(scores, probabilities, 0, 0),
-            Self::Softmax => {
-                let mut trace = 0.0;
-                let mut largest = 0.0f64;
-                for p in probabilities {
-                    trace += p * (1.0 - p);
-                    largest = largest.max(2.0 * p * (1.0 - p));
-                }
-                largest.min(trace)
-            }
+            // The eigenvalues of diag(p) − ppᵀ lie between neighbours of the sorted p, the first of them, 0, apart.
+            Self::Softmax => probabilities.iter().copied().fold(f64::INFINITY, f64::min),
         }
     }
 

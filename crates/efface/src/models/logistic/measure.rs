@@ -195,8 +195,9 @@ impl RequestWork<'_> {
             fresh
         };
         self.note_dead();
-        if let Some(standing) = &self.next.standing {
-            self.next.ledger.localise(standing, self.before.par());
+        if let Some(standing) = &mut self.next.standing {
+            let solved = self.next.ledger.localise(standing, self.before.par());
+            standing.solved = Some(Arc::new(solved));
         }
     }
 

@@ -272,13 +272,13 @@ impl LogisticModel {
         self.standing = match bowl {
             Some(bowl) => {
                 let curvature = HessianCurvature::new(bowl, survey, &self.extra, sample, self.frame())?;
-                Some(StandingHessian { base: Arc::new(curvature), pending: None })
+                Some(StandingHessian::new(curvature))
             }
             None => None,
         };
-        match &self.standing {
+        match &mut self.standing {
             Some(standing) => {
-                self.ledger.localise(standing, par);
+                standing.solved = Some(Arc::new(self.ledger.localise(standing, par)));
                 self.ledger.anchor_at(&self.theta);
             }
             None => self.facts.inverse_norm = self.inverse_norm(sample)?,
@@ -466,7 +466,10 @@ impl Amend for LogisticModel {
         // The gradient that an approximate step left is a combination of the rows that went; only its size is kept.
         self.ledger.forget_direction();
         self.ledger.settle_anchor(&self.theta);
-        let Some(StandingHessian { base, pending: Some(pending) }) = &self.standing else {
+        if let Some(standing) = &mut self.standing {
+            standing.solved = None;
+        }
+        let Some(StandingHessian { base, pending: Some(pending), .. }) = &self.standing else {
             return Ok(Settled::default());
         };
         let waiting = pending.waiting();
@@ -475,7 +478,7 @@ impl Amend for LogisticModel {
         let growth = growth.sqrt();
         let rows = waiting.rows();
         self.facts = RowFacts { inverse_norm: self.facts.inverse_norm, ..RowFacts::of(&settled.survey) };
-        self.standing = Some(StandingHessian { base: Arc::new(settled), pending: None });
+        self.standing = Some(StandingHessian::new(settled));
         self.ledger.leftover_local *= growth;
         self.ledger.unknown_local *= growth;
         self.ledger.warp *= growth * growth;

@@ -22,11 +22,23 @@
 //! ‖b̂(β) − b*‖ ≤ κ·R·‖e‖_Λ,   κ = 1 for two classes, (c − 1)·√c/2·√2 for more.
 //! ```
 //!
-//! κ is large where there are many classes. Near the optimum another way says less: with W = Σ w J at b̂, and by
-//! Cauchy and Schwarz in the norms of the J_i, ‖db̂‖_W ≤ √(Σ w v_iᵀJ_i v_i) ≤ T·‖dβ‖_Λ with T² = Σ w ‖J_i‖·‖x_i‖²_{Λ⁻¹}, so
-//! that ‖db̂‖ ≤ (T/√μ)·‖dβ‖_Λ, μ the least eigenvalue of W. Along the way J and W change by at most a factor of e^{Mr},
-//! r being the most that a score moves: as long as D = (T/√μ)·‖e‖_Λ makes e^{1.5·M(R‖e‖_Λ + 2D)} ≤ 2, the intercepts move by
-//! no more than that factor times D.
+//! κ is large where there are many classes, and R where rows are long. The loss itself holds the intercepts better. With u_i the
+//! move of a row's scores from (β, b̂) to the optimum, without their mean,
+//!
+//! ```text
+//! Σ w_i⟨p_i − p*_i, u_i⟩ + ‖e‖²_Λ = ∇h(β)ᵀe,   hence   Σ w_i⟨p_i − p*_i, u_i⟩ ≤ ‖∇h(β)‖²_{Λ⁻¹}/4 = D,
+//! ```
+//!
+//! because both gradients by b are 0. J_i is at least a_i = min p_i across moves that sum to 0, and falls by e^{−M‖u‖} at most along
+//! u, so that a row's term is at least a_i·‖u_i‖(1 − e^{−M‖u_i‖})/M ≥ 0.77·a_i·H(‖u_i‖), H(r) being r² up to ρ = 1/(2M) and
+//! 2ρr − ρ² beyond. H is convex: the mean m of the ‖u_i‖, weighted by w_i a_i, has H(m) ≤ D/(0.77·A), A = Σ w_i a_i. And the same mean of
+//! the u_i is b̂ − b* and what e makes of the mean row x̄ of these weights, so that
+//!
+//! ```text
+//! ‖b̂(β) − b*‖ ≤ m + ‖x̄‖_{Λ⁻¹}·‖e‖_Λ.
+//! ```
+//!
+//! This holds anywhere too. Columns have their origin near their mean, so that x̄ is short, whatever R is. For two classes a_i = p(1 − p).
 //!
 //! Costs one pass over the rows, and O(nc²) for the intercepts.
 
@@ -49,6 +61,8 @@ const MOST_STEPS: usize = 60;
 const WORN: f64 = 0.01;
 /// A bend that was looked up so near stands in for the one at the best intercepts.
 const NEARBY: f64 = 0.01;
+/// The least of x(1 − e^{−x}) as a share of x², or of x − ¼ where x is above ½.
+const LEAST_BENT: f64 = 0.77;
 
 /// The rows' loss as a function of the intercepts alone.
 struct InterceptLoss<'a> {
@@ -74,8 +88,9 @@ struct InterceptBend {
     /// W = Σ w J, and for a softmax 11ᵀ times the rows' weight, which holds the sum in place. The lower triangle.
     hessian: Mat<f64>,
     factor: Cholesky,
-    /// At least Σ w ‖J_i‖ ‖x_i‖² in the norm of Λ⁻¹.
-    bent_squares: f64,
+    /// A = Σ w a, and ‖x̄‖ in the norm of Λ⁻¹.
+    held: f64,
+    mean_reach: f64,
     /// The place.
     shift: Vec<f64>,
 }
@@ -87,8 +102,19 @@ struct BestIntercepts {
     /// At least their distance to the exact ones, in the norm of W and in the plain one.
     local: f64,
     distance: f64,
-    /// At least T/√μ at the best ones.
-    pull_of_way: f64,
+    /// At most A at the best ones, and the ‖x̄‖ that goes with it.
+    held: f64,
+    mean_reach: f64,
+}
+
+impl BestIntercepts {
+    /// At least how far the optimum's are from the exact ones, where the coefficients are within `way` of it in the norm of Λ.
+    fn follow(&self, way: f64, concordance: f64) -> f64 {
+        let square = 0.25 * way * way / (LEAST_BENT * self.held);
+        let knee = 0.5 / concordance;
+        let mean = if square <= knee * knee { square.sqrt() } else { 0.5 * (square / knee + knee) };
+        mean + self.mean_reach * way
+    }
 }
 
 impl InterceptLoss<'_> {
@@ -98,9 +124,7 @@ impl InterceptLoss<'_> {
         self.sample.each_part(|offset, members| {
             let lines = self.sample.lines_of(self.frame, self.scores, offset, members);
             for (member, scores) in members.iter().zip(lines.chunks_exact(self.outputs)) {
-                line.iter_mut()
-                    .zip(scores.iter().zip(shift))
-                    .for_each(|(z, (score, shift))| *z = score + shift);
+                moved(scores, shift, &mut line);
                 see(member, &line);
             }
         })
@@ -130,28 +154,38 @@ impl InterceptLoss<'_> {
         let mut scaled = Mat::zeros(outputs, BLOCK);
         let mut count = 0;
         let mut weight = 0.0;
-        let mut bent_squares = 0.0;
-        let squares = PenalisedSquares::new(self.frame, self.penalty);
+        let mut line = vec![0.0; outputs];
+        let mut mean = vec![0.0; self.frame.basis.width()];
         // −Σ w ppᵀ, a block of rows at a time.
         let subtract = |hessian: &mut Mat<f64>, p: &Mat<f64>, wp: &Mat<f64>, count: usize| {
             let p = p.as_ref().subcols(0, count).transpose();
             multiply_lower(hessian.as_mut(), Accum::Add, wp.as_ref().subcols(0, count), p, -1.0, Par::Seq);
         };
-        self.each(shift, |member, line| {
-            weight += member.weight;
-            let p = probabilities.col_as_slice_mut(count);
-            self.link.probabilities(line, p);
-            bent_squares += member.weight * self.link.largest_bend(line, p) * squares.of(member);
-            if self.link == Link::Logistic {
-                hessian[(0, 0)] += member.weight * self.link.bend(line, p, 0, 0);
-                return;
+        self.sample.each_part(|offset, members| {
+            let lines = self.sample.lines_of(self.frame, self.scores, offset, members);
+            let mut reader = PassReader::raw(self.frame);
+            let mut sum = vec![0.0; mean.len()];
+            for (member, scores) in members.iter().zip(lines.chunks_exact(outputs)) {
+                moved(scores, shift, &mut line);
+                weight += member.weight;
+                let p = probabilities.col_as_slice_mut(count);
+                self.link.probabilities(&line, p);
+                reader.read(member);
+                reader.add_to(member.weight * self.link.least_bend(&line, p), &mut sum);
+                if self.link == Link::Logistic {
+                    hessian[(0, 0)] += member.weight * self.link.bend(&line, p, 0, 0);
+                    continue;
+                }
+                let scaled_line = scaled.col_as_slice_mut(count).iter_mut();
+                scaled_line.zip(p).for_each(|(own, p)| *own = member.weight * *p);
+                count += 1;
+                if count == BLOCK {
+                    subtract(&mut hessian, &probabilities, &scaled, count);
+                    count = 0;
+                }
             }
-            scaled.col_as_slice_mut(count).iter_mut().zip(p).for_each(|(own, p)| *own = member.weight * *p);
-            count += 1;
-            if count == BLOCK {
-                subtract(&mut hessian, &probabilities, &scaled, count);
-                count = 0;
-            }
+            reader.inner(&mut sum);
+            mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean += sum);
         })?;
         if self.link == Link::Softmax {
             subtract(&mut hessian, &probabilities, &scaled, count);
@@ -166,7 +200,12 @@ impl InterceptLoss<'_> {
         }
         let factor = Cholesky::factor(&hessian, |_| false, Par::Seq).ok();
         let shift = shift.to_vec();
-        Ok(factor.map(|factor| InterceptBend { hessian, factor, bent_squares, shift }))
+        // The constant of a row is 1, so that the first sum is that of the weights.
+        let held = mean[0];
+        let square =
+            mean[1..].iter().zip(&self.penalty[1..]).map(|(sum, penalty)| (sum / held).powi(2) / penalty);
+        let mean_reach = square.sum::<f64>().sqrt();
+        Ok(factor.map(|factor| InterceptBend { hessian, factor, held, mean_reach, shift }))
     }
 
     /// The minimum, by Newton's method; None where it cannot be told from a place on the way to infinity. `blur` is how much
@@ -236,8 +275,11 @@ impl InterceptLoss<'_> {
             return Ok(None);
         }
         let local = local.sqrt() * price(reached) * reached.exp();
-        let pull_of_way = (turned * bend.bent_squares / least).sqrt() * (1.0 + 1e-6);
-        Ok(Some(BestIntercepts { shift, local, distance: local / least.sqrt(), pull_of_way }))
+        let distance = local / least.sqrt();
+        // A probability changes by a factor of e² at most for every unit that its scores move.
+        let held = bend.held * (-2.0 * (way(&bend) / concordance + distance)).exp() * (1.0 - 1e-6);
+        let mean_reach = bend.mean_reach * (1.0 + 1e-6);
+        Ok(Some(BestIntercepts { shift, local, distance, held, mean_reach }))
     }
 }
 
@@ -281,6 +323,11 @@ impl<'a> PenalisedSquares<'a> {
         }
         sum
     }
+}
+
+/// Scores with other intercepts.
+fn moved(scores: &[f64], shift: &[f64], line: &mut [f64]) {
+    line.iter_mut().zip(scores.iter().zip(shift)).for_each(|(z, (score, shift))| *z = score + shift);
 }
 
 fn square(values: &[f64]) -> f64 {
@@ -332,7 +379,8 @@ impl LogisticModel {
             shift: vec![0.0; outputs],
             local: 0.0,
             distance: 0.0,
-            pull_of_way: f64::INFINITY,
+            held: 0.0,
+            mean_reach: 0.0,
         };
         if first == 1 {
             let length = 8.0 + (theta.nrows() as f64).sqrt() + (sample.shape.members as f64).sqrt();
@@ -345,9 +393,6 @@ impl LogisticModel {
                 // The intercepts of the optimum sum to 0; the loss does not see their sum.
                 let sum: f64 = (0..outputs).map(|c| theta[(0, c)] + intercepts.shift[c]).sum();
                 intercepts.shift.iter_mut().for_each(|shift| *shift -= sum / outputs as f64);
-            } else {
-                // For two classes the other way of bounding the intercepts says less.
-                intercepts.pull_of_way = f64::INFINITY;
             }
             (0..outputs).for_each(|c| theta[(0, c)] += intercepts.shift[c]);
             match &mut scores {
@@ -381,10 +426,7 @@ impl LogisticModel {
         let constants = match first {
             0 => 0.0,
             _ => {
-                let near = intercepts.pull_of_way * way;
-                let turned =
-                    1.5 * self.settings.link.concordance() * (reach * way + 2.0 * near + intercepts.distance);
-                let near = if turned.exp() <= 2.0 { near * turned.exp() } else { f64::INFINITY };
+                let near = intercepts.follow(way, self.settings.link.concordance());
                 intercepts.distance + near.min(follows * reach * way) + origin * coefficients
             }
         };
@@ -397,5 +439,106 @@ impl LogisticModel {
             bound: known(coefficients.hypot(constants)),
             bound_before: known(coefficients.hypot(shift + constants)),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::models::logistic::{Logistic, Softmax};
+    use crate::rows::{Dense, Rows};
+    use crate::traits::Fit;
+
+    /// Rows of unlike columns, some far from 0, and of classes some of which are rare.
+    fn problem(random: &mut ChaCha8Rng, classes: usize, width: usize) -> Rows {
+        let count = random.random_range(20 * classes..60 * classes);
+        let far = if random.random_bool(0.5) { random.random_range(-20.0..20.0) } else { 0.0 };
+        let scale = 10f64.powf(random.random_range(-1.0..1.0));
+        let mut features = Vec::new();
+        let mut targets = Vec::new();
+        for row in 0..count {
+            let rare = random.random_range(0.0..1.0f64).powi(3);
+            let class = if row < 2 * classes { row % classes } else { (rare * classes as f64) as usize };
+            for column in 0..width {
+                let own = if column % classes == class { 1.0 } else { 0.0 };
+                features.push(far + scale * (own + random.random_range(-1.0..1.0)));
+            }
+            match classes {
+                2 => targets.push(if class == 1 { 1.0 } else { -1.0 }),
+                _ => targets.extend((0..classes).map(|c| (c == class) as u8 as f64)),
+            }
+        }
+        let outputs = if classes == 2 { 1 } else { classes };
+        Rows::new(Dense::new(features, width).unwrap(), targets, outputs).unwrap()
+    }
+
+    #[test]
+    fn no_bound_is_exceeded_near_the_optimum_or_far_from_it() {
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut tightest = f64::INFINITY;
+        for _ in 0..150 {
+            let classes = random.random_range(2..7);
+            let width = random.random_range(1..9);
+            let lambda = 10f64.powf(random.random_range(-2.0..1.5));
+            let rows = problem(&mut random, classes, width);
+            let optimum = match classes {
+                2 => Logistic::new(lambda).fit(&rows).unwrap(),
+                _ => Softmax::new(lambda).fit(&rows).unwrap(),
+            };
+            let known = optimum.current_bound().absolute;
+            for size in [1e-7, 1e-3, 0.1, 1.0, 10.0] {
+                let mut moved = optimum.clone();
+                // Moves of one column alone make the intercepts follow; others do not.
+                let only = random.random_bool(0.5).then(|| random.random_range(0..moved.theta.nrows()));
+                for c in 0..moved.theta.ncols() {
+                    for j in 0..moved.theta.nrows() {
+                        let step = size * random.random_range(-1.0..1.0);
+                        moved.theta[(j, c)] += if only.is_none_or(|only| only == j) { step } else { 0.0 };
+                    }
+                }
+                let place = moved.over_all_rows(&rows, |sample| moved.profiled(sample)).unwrap();
+                let Some(place) = place else { continue };
+                let apart = |theta: &Mat<f64>| moved.basis.caller_norm(&(theta - &optimum.theta));
+                let truth = apart(&place.theta);
+                assert!(place.bound + known >= truth, "{} below {truth}", place.bound);
+                assert!(place.bound_before + known >= apart(&moved.theta));
+                if size >= 1e-3 {
+                    tightest = tightest.min(place.bound / truth);
+                }
+            }
+        }
+        // A bound that nothing comes near would be no use, and no test of it either.
+        assert!(tightest < 1.5, "{tightest}");
+    }
+
+    #[test]
+    fn long_rows_about_their_mean_do_not_loosen_the_intercepts() {
+        let mut random = ChaCha8Rng::seed_from_u64(11);
+        let (count, width, classes) = (300, 120, 4);
+        let features = (0..count * width).map(|_| random.random_range(-1.7..1.7)).collect();
+        let targets = (0..count).flat_map(|row| (0..classes).map(move |c| (c == row % classes) as u8 as f64));
+        let rows = Rows::new(Dense::new(features, width).unwrap(), targets.collect(), classes).unwrap();
+        let mut moved = Softmax::new(1.0).fit(&rows).unwrap();
+        moved.theta[(3, 1)] += 1e-3;
+        let place = moved.over_all_rows(&rows, |sample| moved.profiled(sample)).unwrap().unwrap();
+        let gradient = (1..moved.theta.nrows())
+            .flat_map(|j| (0..classes).map(move |c| (j, c)))
+            .map(|at| place.gradient[at].powi(2))
+            .sum::<f64>()
+            .sqrt();
+        // The coefficients are within ‖∇h‖/λ; the intercepts add a small share of that, where ‖x‖ is 11.
+        assert!(place.bound < 3.0 * gradient, "{} {gradient}", place.bound);
+    }
+
+    #[test]
+    fn a_rows_term_is_at_least_its_convex_minorant() {
+        for step in 1..40_000 {
+            let x = f64::from(step) * 1e-3;
+            let minorant = if x <= 0.5 { x * x } else { x - 0.25 };
+            assert!(x * -(-x).exp_m1() >= LEAST_BENT * minorant, "{x}");
+        }
     }
 }

@@ -26,7 +26,7 @@ const ROUGHEST: f64 = 0.2;
 const FINEST: f64 = 1e-3;
 
 /// What a bound is assumed to be, as a multiple of ‖g‖/λ, before one is known.
-const LOOSE: f64 = 4.0;
+const LOOSE: f64 = 1.5;
 
 /// So many products of a row's entry and a parameter make a pass long.
 const LONG: usize = 1 << 20;
@@ -130,12 +130,14 @@ impl RequestWork<'_> {
     pub(crate) fn wanted_accuracy(&self, goal: f64) -> f64 {
         let known = self.relative_bound();
         let wanted = if known.is_finite() {
-            // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters.
-            if self.takes_long() { goal / known } else { 0.05 * goal / known }
+            goal / known
         } else {
             let size = self.next.basis.caller_norm(&self.next.theta);
             goal * size * self.next.settings.logistic.lambda / (LOOSE * self.gradient_norm())
         };
+        // A further step over many rows costs more than a few iterations less bring in; over few rows neither matters, and a result
+        // that does not depend on what guided it is worth having.
+        let wanted = if self.takes_long() { wanted } else { 1e-3 * wanted };
         let finest = if self.steps_are_slow { FINEST } else { ACCURACY };
         if wanted.is_nan() { finest } else { wanted.clamp(finest, ROUGHEST) }
     }

@@ -59,8 +59,8 @@ impl RequestRows {
         scores
     }
 
-    /// What the rows add to the gradient: Σ ±w (p − y) x.
-    pub(crate) fn gradient(&self, frame: PassFrame<'_>) -> Mat<f64> {
+    /// ±w (p − y), one line a row: what each row adds to the gradient, as multiples of itself.
+    pub(crate) fn pulls(&self, frame: PassFrame<'_>) -> Mat<f64> {
         let outputs = frame.outputs;
         let mut factors = Mat::zeros(self.len(), outputs);
         let mut residual = vec![0.0; outputs];
@@ -71,35 +71,34 @@ impl RequestRows {
                 factors[(k, c)] = self.signs[k] * self.weights[k] * r;
             }
         }
-        let mut gradient = Mat::zeros(self.x.nrows(), outputs);
-        multiply(gradient.as_mut(), Accum::Replace, self.x.as_ref(), factors.as_ref(), 1.0, Par::Seq);
+        factors
+    }
+
+    /// What the rows add to the gradient: Σ ±w (p − y) x.
+    pub(crate) fn gradient(&self, pulls: &Mat<f64>) -> Mat<f64> {
+        let mut gradient = Mat::zeros(self.x.nrows(), pulls.ncols());
+        multiply(gradient.as_mut(), Accum::Replace, self.x.as_ref(), pulls.as_ref(), 1.0, Par::Seq);
         gradient
     }
 
-    /// The root of what the rows add to the Hessian where they have these scores, one column per row and class, and the
-    /// columns' signs.
+    /// √w times the roots of the rows' J where they have these scores, one column per row and class, and the columns' signs.
     pub(crate) fn roots(&self, frame: PassFrame<'_>, scores: &Mat<f64>) -> (Mat<f64>, Vec<f64>) {
         let outputs = frame.outputs;
-        let width = self.x.nrows();
-        let mut u = Mat::zeros(width * outputs, self.len() * outputs);
+        let mut roots = Mat::zeros(outputs, self.len() * outputs);
         let mut signs = Vec::with_capacity(self.len() * outputs);
         let mut probabilities = vec![0.0; outputs];
-        let mut root = vec![0.0; outputs];
         for k in 0..self.len() {
             let scores: Vec<f64> = (0..outputs).map(|c| scores[(k, c)]).collect();
             frame.link.probabilities(&scores, &mut probabilities);
             let weight = self.weights[k].sqrt();
             for b in 0..outputs {
-                frame.link.root(&scores, &probabilities, b, &mut root);
-                let column = u.col_as_slice_mut(k * outputs + b);
-                for (a, r) in root.iter().enumerate() {
-                    let out = &mut column[a * width..(a + 1) * width];
-                    out.iter_mut().zip(self.x.col_as_slice(k)).for_each(|(o, x)| *o = weight * r * x);
-                }
+                let root = roots.col_as_slice_mut(k * outputs + b);
+                frame.link.root(&scores, &probabilities, b, root);
+                root.iter_mut().for_each(|r| *r *= weight);
                 signs.push(self.signs[k]);
             }
         }
-        (u, signs)
+        (roots, signs)
     }
 
     /// Σ w‖x‖³: how much J can have changed over these rows since the Hessian was made, per unit of movement.

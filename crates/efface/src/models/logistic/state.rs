@@ -189,8 +189,8 @@ impl LogisticModel {
                     weight: facts.weight,
                     trace: facts.trace,
                 };
-                let base = Arc::new(HessianCurvature { hessian, factor, inverse: None, survey, scales });
-                Some(StandingHessian { base, pending: None })
+                let base = HessianCurvature { hessian, factor, inverse: None, survey, scales };
+                Some(StandingHessian::new(base))
             }
             _ => None,
         };

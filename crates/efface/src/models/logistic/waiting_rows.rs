@@ -1,18 +1,19 @@
 //! Rows that came or went since the Hessian was brought up to date, as a low-rank block on top of it.
 
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use super::pass::{PassFrame, RowSurvey};
 use super::request_rows::RequestRows;
-use crate::linalg::{column_norm, dot, mirror_lower, multiply_lower};
+use crate::linalg::{add_scaled, column_norm, dot, mirror_lower, multiply, multiply_lower};
 
-/// Rows that came or went since the Hessian was brought up to date.
+/// Rows that came or went since the Hessian was brought up to date. Their block has one column r ⊗ x per row and class, r being a column
+/// of √w times a root of J; it is written out only where it is folded in, because a request would copy all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRows {
-    /// One column per row and class: √w times a root of J ⊗ xxᵀ.
-    pub(super) u: Mat<f64>,
+    /// r, one column per column of the block, and the sign of each.
+    pub(super) roots: Mat<f64>,
     pub(super) signs: Vec<f64>,
-    /// The rows themselves, for G and the support: one column each, with weight and sign.
+    /// The rows themselves: one column each, with weight and sign.
     pub(super) x: Mat<f64>,
     pub(super) weights: Vec<f64>,
     pub(super) row_signs: Vec<f64>,
@@ -26,14 +27,14 @@ impl WaitingRows {
         scores: &Mat<f64>,
         frame: PassFrame<'_>,
     ) -> Self {
-        let (u, signs) = movers.roots(frame, scores);
+        let (roots, signs) = movers.roots(frame, scores);
         let x = movers.x.as_ref().subcols(0, movers.len()).to_owned();
         let weights = movers.weights.clone();
         let row_signs = movers.signs.clone();
         match before {
-            None => Self { u, signs, x, weights, row_signs },
+            None => Self { roots, signs, x, weights, row_signs },
             Some(old) => Self {
-                u: beside(&old.u, &u),
+                roots: beside(&old.roots, &roots),
                 signs: [old.signs.as_slice(), &signs].concat(),
                 x: beside(&old.x, &x),
                 weights: [old.weights.as_slice(), &weights].concat(),
@@ -50,6 +51,36 @@ impl WaitingRows {
     /// Rows that wait.
     pub(crate) fn rows(&self) -> usize {
         self.row_signs.len()
+    }
+
+    /// The block, written out for the rows from `first` on.
+    pub(super) fn columns(&self, first: usize) -> Mat<f64> {
+        let width = self.x.nrows();
+        let outputs = self.roots.nrows();
+        Mat::from_fn(width * outputs, (self.rows() - first) * outputs, |i, at| {
+            self.roots[(i / width, first * outputs + at)] * self.x[(i % width, first + at / outputs)]
+        })
+    }
+
+    /// The block's inner products with one long column: rᵀ(Vᵀx), V being the column with one line per feature.
+    pub(super) fn along(&self, v: &[f64]) -> Vec<f64> {
+        let outputs = self.roots.nrows();
+        let v = MatRef::from_column_major_slice(v, self.x.nrows(), outputs);
+        let mut scores = Mat::zeros(outputs, self.rows());
+        multiply(scores.as_mut(), Accum::Replace, v.transpose(), self.x.as_ref(), 1.0, Par::Seq);
+        let column = |at: usize| dot(self.roots.col_as_slice(at), scores.col_as_slice(at / outputs));
+        (0..self.rank()).map(column).collect()
+    }
+
+    /// Adds the block times `shares` to one long column.
+    pub(super) fn add_to(&self, shares: &[f64], out: &mut [f64]) {
+        let outputs = self.roots.nrows();
+        let mut moves = Mat::zeros(outputs, self.rows());
+        for (at, share) in shares.iter().enumerate() {
+            add_scaled(moves.col_as_slice_mut(at / outputs), *share, self.roots.col_as_slice(at));
+        }
+        let out = MatMut::from_column_major_slice_mut(out, self.x.nrows(), outputs);
+        multiply(out, Accum::Add, self.x.as_ref(), moves.transpose(), 1.0, Par::Seq);
     }
 
     /// Σ w‖x‖² over the rows that join: at most so much larger has G become.
@@ -71,8 +102,9 @@ impl WaitingRows {
 
     /// Σ (uᵀa)(uᵀb) over the columns of rows that left.
     pub(crate) fn left_product(&self, a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-        let leaving = (0..self.rank()).filter(|&k| self.signs[k] < 0.0).map(|k| self.u.col_as_slice(k));
-        leaving.map(|u| dot(u, a.col_as_slice(0)) * dot(u, b.col_as_slice(0))).sum()
+        let along = self.along(a.col_as_slice(0));
+        let other = self.along(b.col_as_slice(0));
+        (0..self.rank()).filter(|&k| self.signs[k] < 0.0).map(|k| along[k] * other[k]).sum()
     }
 
     /// Columns that no row has any more, ascending.
@@ -136,7 +168,7 @@ pub(super) fn scaled(a: &Mat<f64>, factors: &[f64]) -> Mat<f64> {
     scaled
 }
 
-pub(super) fn beside(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+fn beside(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
     let mut both = Mat::zeros(a.nrows(), a.ncols() + b.ncols());
     both.as_mut().subcols_mut(0, a.ncols()).copy_from(a);
     both.as_mut().subcols_mut(a.ncols(), b.ncols()).copy_from(b);

@@ -65,25 +65,19 @@ impl ChangeCore {
         Self::of(hat_block(xt, None, zt, par), signs, par)
     }
 
-    /// The core of these rows, the last of which are new and have the columns `fresh` of Ẑᵀ; what the others are to each other is
-    /// taken from the core before. None as for [`new`](Self::new).
-    pub(crate) fn extended(
-        before: &Self,
-        xt: &Mat<f64>,
-        fresh: &Mat<f64>,
-        signs: &[f64],
-        par: Par,
-    ) -> Option<Self> {
-        let known = before.middle.nrows();
+    /// The core of these rows, the last of which are new: `lines` are those of X̂Ẑᵀ that belong to them, and what the others are to
+    /// each other is taken from the core before. None as for [`new`](Self::new).
+    pub(crate) fn extended(before: Option<&Self>, lines: &Mat<f64>, signs: &[f64], par: Par) -> Option<Self> {
         let mut hat = Mat::zeros(signs.len(), signs.len());
-        for (j, sign) in signs.iter().enumerate().take(known) {
-            let column = &mut hat.col_as_slice_mut(j)[j..known];
-            column.copy_from_slice(&before.middle.col_as_slice(j)[j..]);
-            column[0] -= sign;
+        let known = signs.len() - lines.nrows();
+        if let Some(before) = before {
+            for (j, sign) in signs.iter().enumerate().take(known) {
+                let column = &mut hat.col_as_slice_mut(j)[j..known];
+                column.copy_from_slice(&before.middle.col_as_slice(j)[j..]);
+                column[0] -= sign;
+            }
         }
-        // Ẑ of the new rows with all: the last lines of the lower triangle.
-        let lines = hat.as_mut().subrows_mut(known, signs.len() - known);
-        multiply(lines, Accum::Replace, fresh.as_ref().transpose(), xt.as_ref(), 1.0, par);
+        hat.as_mut().subrows_mut(known, lines.nrows()).copy_from(lines);
         Self::of(hat, signs, par)
     }
 
