@@ -72,6 +72,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
             tables.finish()
         })?;
     }
+    // Both are sorted before either is needed, side by side.
     thread::scope(|scope| {
         scope.spawn(|| load.names.arrange());
         load.leaves.arrange();
