@@ -28,6 +28,20 @@ fn counted(text: &str) -> FitRequest {
     request
 }
 
+/// A folder of Linux may have any bytes for a name.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_may_lie_under_a_name_that_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let text = table(&lines(300));
+    let bench = Bench::new();
+    for memory in [1 << 30, 12_000] {
+        let path = bench.path("").join(std::ffi::OsStr::from_bytes(b"name\xff"));
+        fit(&little_memory(&dense(&text), &text, memory), &path, true, &Silent).unwrap();
+        sound(&Engine::open(&path).unwrap());
+    }
+}
+
 #[test]
 fn batches_give_the_model_of_all_rows_and_it_forgets_alike() {
     let all = lines(900);

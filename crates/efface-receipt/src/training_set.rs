@@ -233,11 +233,7 @@ pub fn fold<E: From<ReceiptFault>>(
     keys: impl IntoIterator<Item = Result<Hash, E>>,
     mut see: impl FnMut(u64, SetNode) -> Result<(), E>,
 ) -> Result<SetState, E> {
-    if bits > 32 {
-        return Err(ReceiptFault::SetOrder.into());
-    }
-    // The node that waits for the one beside it, on each level from the buckets up.
-    let mut waiting = vec![SetNode::EMPTY; bits as usize + 1];
+    let mut cells = SetFold::new(bits)?;
     let mut keys = keys.into_iter();
     let mut next = keys.next().transpose()?;
     for number in 0..1_u64 << bits {
@@ -246,22 +242,62 @@ pub fn fold<E: From<ReceiptFault>>(
             pending.push(key);
             next = keys.next().transpose()?;
         }
-        let mut node = subtree(&pending, bits)?;
-        let mut cell = (1 << bits) + number;
-        see(cell, node)?;
-        let mut level = 0;
-        while cell > 1 && cell % 2 == 1 {
-            node = SetNode::join(&waiting[level], &node);
-            cell /= 2;
-            level += 1;
-            see(cell, node)?;
-        }
-        waiting[level] = node;
+        cells.push(subtree(&pending, bits)?, &mut see)?;
     }
     if next.is_some() {
         return Err(ReceiptFault::SetOrder.into());
     }
-    Ok(waiting[bits as usize].state())
+    Ok(cells.finish()?)
+}
+
+/// The cells over buckets whose nodes come in order, such as from several threads.
+#[derive(Debug)]
+pub struct SetFold {
+    bits: u32,
+    /// The bucket that comes next.
+    number: u64,
+    /// The node that waits for the one beside it, on each level from the buckets up.
+    waiting: Vec<SetNode>,
+}
+
+impl SetFold {
+    /// For so many buckets as have numbers of `bits` bits.
+    pub fn new(bits: u32) -> Result<Self, ReceiptFault> {
+        if bits > 32 {
+            return Err(ReceiptFault::SetOrder);
+        }
+        Ok(Self { bits, number: 0, waiting: vec![SetNode::EMPTY; bits as usize + 1] })
+    }
+
+    /// Takes the node of the next bucket; shows its cell and those above that it completes.
+    pub fn push<E>(
+        &mut self,
+        bucket: SetNode,
+        mut see: impl FnMut(u64, SetNode) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut node = bucket;
+        let mut cell = (1 << self.bits) + self.number;
+        self.number += 1;
+        see(cell, node)?;
+        let mut level = 0;
+        while cell > 1 && cell % 2 == 1 {
+            node = SetNode::join(&self.waiting[level], &node);
+            cell /= 2;
+            level += 1;
+            see(cell, node)?;
+        }
+        self.waiting[level] = node;
+        Ok(())
+    }
+
+    /// The state of the set, once all buckets were taken.
+    pub fn finish(self) -> Result<SetState, ReceiptFault> {
+        if self.number == 1 << self.bits {
+            Ok(self.waiting[self.bits as usize].state())
+        } else {
+            Err(ReceiptFault::SetOrder)
+        }
+    }
 }
 
 /// Proof that a row is, or is not, in a training set.

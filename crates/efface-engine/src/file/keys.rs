@@ -16,7 +16,7 @@ use super::hash_tree::{HashTree, HashedTable, NOTHING, TreeTop};
 use super::payload::RowDigest;
 use super::places::{self, Place, PlaceIndex, PlacesHead, RepeatedName, ShortHash};
 use super::secret_sum::SecretSum;
-use super::sorter::RecordSorter;
+use super::sorter::{Record, RecordSorter};
 use super::{FileFault, damaged};
 use crate::randomness::random_bytes;
 
@@ -30,7 +30,7 @@ const ENTRY: usize = 48;
 pub(crate) type RowEntry = [u8; ENTRY];
 
 /// Row numbers of one chunk.
-const CHUNK: u64 = 64;
+pub(super) const CHUNK: u64 = 64;
 
 /// Random bytes of one model, so that equal ids in two files do not look alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,7 +111,12 @@ pub(crate) struct ListRoots {
 impl ListRoots {
     /// Those of a list without rows.
     pub(crate) fn empty() -> Self {
-        Self { keys: TreeTop::empty(), places: PlacesHead::empty() }
+        Self::without_index(TreeTop::empty())
+    }
+
+    /// Those of a list whose index is still to be built.
+    pub(super) fn without_index(keys: TreeTop) -> Self {
+        Self { keys, places: PlacesHead::empty() }
     }
 }
 
@@ -231,50 +236,11 @@ impl<'a> RowDirectory<'a> {
         digest: &RowDigest,
     ) -> Result<(), FileFault> {
         let entry = self.salt.entry(id, subject, digest);
-        self.append(row, &[entry])?;
+        self.touch(row)?;
+        let mut statement = self.connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
+        statement.execute(params![row, entry])?;
+        self.head.rows = self.head.rows.saturating_add(1);
         self.come.extend(places_of(row, &entry));
-        Ok(())
-    }
-
-    /// Enters rows of a new file, numbered on from `first`; their index is built from `names` when all rows are there. `lines` says where
-    /// they come from.
-    pub(crate) fn load(
-        &mut self,
-        names: &mut RecordSorter,
-        first: u64,
-        entries: &[RowEntry],
-        lines: &[u64],
-    ) -> Result<(), FileFault> {
-        self.append(first, entries)?;
-        for (slot, entry) in entries.iter().enumerate() {
-            let row = first + slot as u64;
-            let (id, rest) = entry.split_at(16);
-            let (subject, _) = rest.split_at(16);
-            let line = lines.get(slot).copied().unwrap_or_default();
-            names.push(places::record(&short_of(id), row, Some(line)))?;
-            if subject != [0; 16] {
-                names.push(places::record(&short_of(subject), row, None))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What hashes the names on this list.
-    pub(crate) fn salt(&self) -> FileSalt {
-        self.salt
-    }
-
-    /// Enters rows, numbered on from `first`; numbers must ascend.
-    fn append(&mut self, first: u64, entries: &[RowEntry]) -> Result<(), FileFault> {
-        let connection = self.connection;
-        let mut statement = connection.prepare_cached(r#"INSERT INTO "keys" VALUES (?1, ?2)"#)?;
-        for (row, entry) in (first..).zip(entries) {
-            if row == first || row.is_multiple_of(CHUNK) {
-                self.touch(row)?;
-            }
-            statement.execute(params![row, entry])?;
-        }
-        self.head.rows = self.head.rows.saturating_add(entries.len() as u64);
         Ok(())
     }
 
@@ -370,6 +336,13 @@ impl<'a> RowDirectory<'a> {
             Ok(Some((chunk, hash_of(self.connection, chunk)?)))
         })
     }
+}
+
+/// What the index of a new file holds of a row; `line` says where it comes from.
+pub(crate) fn index_records(row: u64, entry: &RowEntry, line: u64) -> impl Iterator<Item = Record> {
+    // Many rows may have one subject, which is nothing to be told.
+    let lines = [Some(line), None];
+    names_of(entry).zip(lines).map(move |(name, line)| places::record(&name, row, line))
 }
 
 /// Builds the index of a new file; tells of an id that two rows have.

@@ -9,6 +9,7 @@ mod keys;
 mod layout;
 pub(crate) mod meta;
 pub mod outputs;
+mod page_writer;
 pub(crate) mod parts;
 pub(crate) mod paths;
 mod payload;
@@ -18,13 +19,17 @@ pub(crate) mod schema;
 mod secret_sum;
 mod shrink;
 mod sorter;
+mod table_load;
+mod tree_load;
 
 pub(crate) use cipher::{DataKey, KeyCheck, ModelConnection};
 pub(crate) use header::is_model;
 #[cfg(test)]
 pub(crate) use journal::journal_path;
 pub(crate) use journal::remove_journal;
-pub(crate) use keys::{DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, RowEntry, build_index};
+pub(crate) use keys::{
+    DirectoryHead, FileSalt, FoundRows, ListRoots, RowDirectory, RowEntry, build_index, index_records,
+};
 pub(crate) use layout::{RowLayout, RowShape};
 pub(crate) use parts::{ArrayHead, StoredArray};
 pub(crate) use payload::{OutgoingRow, RowDigest, RowNonce, StoredRow, substance_of};
@@ -33,7 +38,9 @@ pub(crate) use rows::{RowOutline, StoreRows};
 pub(crate) use schema::compact;
 pub(crate) use secret_sum::SecretSum;
 pub(crate) use shrink::give_back;
-pub(crate) use sorter::RecordSorter;
+pub(crate) use sorter::{Record, RecordSorter};
+pub(crate) use table_load::TableLoad;
+pub(crate) use tree_load::KeyLoad;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -219,8 +226,8 @@ impl ModelStore {
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(path, access, PATIENCE)?;
         store.with(|connection| {
-            connection.execute_batch(&schema::stamp(arrays))?;
             connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
+            connection.execute_batch(&schema::stamp(arrays))?;
             key.map_or(Ok(()), |key| meta::write(connection, ENCRYPTION, &key.check()))
         })?;
         if let Some(key) = key {

@@ -175,7 +175,7 @@ fn check_entry(number: u64, entry: Option<&[u8]>, digest: &RowDigest) -> Result<
     }
 }
 
-fn place(number: u64) -> SealedPlace<'static> {
+pub(super) fn place(number: u64) -> SealedPlace<'static> {
     SealedPlace { table: "rows", number }
 }
 
@@ -442,23 +442,6 @@ pub(crate) fn encode(
     let start = out.len();
     let digest = payload::append(number, shape.layout, nonce, row, out);
     EncodedRow { content: payload::content(shape, &out[start..]), digest }
-}
-
-/// Appends rows, numbered on from `first`, whose bytes end where `ends` says. Numbers must ascend, so that SQLite only ever adds to the end
-/// of the table.
-pub(crate) fn append(
-    connection: &ModelConnection,
-    first: u64,
-    payloads: &[u8],
-    ends: &[usize],
-) -> Result<(), FileFault> {
-    let mut statement = connection.prepare_cached(r#"INSERT INTO "rows" VALUES (?1, ?2)"#)?;
-    let mut start = 0;
-    for (number, &end) in (first..).zip(ends) {
-        statement.execute(params![number, connection.seal(place(number), &payloads[start..end])?])?;
-        start = end;
-    }
-    Ok(())
 }
 
 /// Appends a row under a nonce of its own and gives its hashes. Numbers must ascend, so that SQLite only ever adds to the end of

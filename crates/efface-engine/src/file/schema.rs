@@ -51,14 +51,13 @@ const ROWS: &str = r#"CREATE TABLE "rows"(row INTEGER PRIMARY KEY, payload BLOB 
 const TABLES: [&str; 13] =
     [BRANCHES, CELLS, COPIES, FORGOTTEN, KEYS, MEMBERS, META, NODES, PARTS, PLACES, RECEIPTS, REQUESTS, ROWS];
 
-/// What makes an empty file ours. It holds no row yet, so that nothing of rows is in its journal, which need not stay.
-/// `arrays` is the size of the model in bytes.
+/// What makes an empty file ours. `arrays` is the size of the model in bytes.
 pub(super) fn stamp(arrays: usize) -> String {
     // A change writes large arrays whole, and each page of them takes four calls of the system; a small model changes a few
     // bytes on each of a few pages.
     let page = if arrays < 1 << 20 { 4096 } else { 16384 };
     format!(
-        "PRAGMA page_size = {page}; PRAGMA journal_mode = DELETE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}; {};",
+        "PRAGMA page_size = {page}; BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}; {}; COMMIT",
         crate::FORMAT,
         TABLES.join(";")
     )

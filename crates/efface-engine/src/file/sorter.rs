@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
+use std::collections::binary_heap::PeekMut;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -46,10 +46,18 @@ impl RecordSorter {
     }
 
     pub(crate) fn push(&mut self, record: Record) -> io::Result<()> {
-        if self.records.len() >= self.most {
-            self.spill()?;
+        self.extend(&[record])
+    }
+
+    pub(crate) fn extend(&mut self, mut records: &[Record]) -> io::Result<()> {
+        while !records.is_empty() {
+            if self.records.len() >= self.most {
+                self.spill()?;
+            }
+            let (now, later) = records.split_at(records.len().min(self.most - self.records.len()));
+            self.records.extend_from_slice(now);
+            records = later;
         }
-        self.records.push(record);
         Ok(())
     }
 
@@ -59,8 +67,16 @@ impl RecordSorter {
         spilled + self.records.len()
     }
 
+    /// Puts the records that are in memory in order.
+    pub(crate) fn arrange(&mut self) {
+        self.records.sort_unstable_by_key(|record| {
+            let (halves, _) = record.as_chunks();
+            [u128::from_be_bytes(halves[0]), u128::from_be_bytes(halves[1])]
+        });
+    }
+
     fn spill(&mut self) -> io::Result<()> {
-        self.records.sort_unstable();
+        self.arrange();
         let runs = match &mut self.spilled {
             Some(runs) => runs,
             none => {
@@ -76,7 +92,7 @@ impl RecordSorter {
 
     /// All records in order.
     pub(crate) fn sorted(mut self) -> io::Result<SortedRecords> {
-        self.records.sort_unstable();
+        self.arrange();
         let mut runs = Vec::new();
         let mut start = 0;
         for length in self.spilled.iter().flat_map(|spilled| &spilled.lengths) {
@@ -85,8 +101,9 @@ impl RecordSorter {
         }
         runs.push(Run { start, left: 0, block: std::mem::take(&mut self.records), at: 0 });
         let mut sorted = SortedRecords { runs, next: BinaryHeap::new(), spilled: self.spilled.take() };
-        for run in 0..sorted.runs.len() {
-            sorted.advance(run)?;
+        for (at, run) in sorted.runs.iter_mut().enumerate() {
+            let first = run.next(sorted.spilled.as_ref())?;
+            sorted.next.extend(first.map(|record| Reverse((record, at))));
         }
         Ok(sorted)
     }
@@ -103,9 +120,9 @@ struct Run {
 }
 
 impl Run {
-    fn next(&mut self, file: Option<&File>) -> io::Result<Option<Record>> {
+    fn next(&mut self, spilled: Option<&SpilledRuns>) -> io::Result<Option<Record>> {
         if self.at == self.block.len()
-            && let Some(mut file) = file.filter(|_| self.left > 0)
+            && let Some(mut file) = spilled.filter(|_| self.left > 0).map(|spilled| &spilled.name.file)
         {
             let count = self.left.min(BLOCK);
             self.block.resize(count, [0; 32]);
@@ -129,22 +146,18 @@ pub(crate) struct SortedRecords {
     spilled: Option<SpilledRuns>,
 }
 
-impl SortedRecords {
-    fn advance(&mut self, run: usize) -> io::Result<()> {
-        let file = self.spilled.as_ref().map(|spilled| &spilled.name.file);
-        if let Some(record) = self.runs[run].next(file)? {
-            self.next.push(Reverse((record, run)));
-        }
-        Ok(())
-    }
-}
-
 impl Iterator for SortedRecords {
     type Item = io::Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Reverse((record, run)) = self.next.pop()?;
-        Some(self.advance(run).map(|()| record))
+        let mut top = self.next.peek_mut()?;
+        let Reverse((record, run)) = *top;
+        match self.runs[run].next(self.spilled.as_ref()) {
+            Ok(Some(next)) => top.0.0 = next,
+            Ok(None) => drop(PeekMut::pop(top)),
+            Err(cause) => return Some(Err(cause)),
+        }
+        Some(Ok(record))
     }
 }
 

@@ -1,7 +1,8 @@
 //! How a log begins: with a key, the training set as it is, and a receipt that says so.
 
 use efface_receipt::{
-    Hash, KeyChange, KeyRing, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, SecretKey, SignedReceipt,
+    Hash, KeyChange, KeyRing, PublicKey, ReceiptSigner, RequestKind, RequestOutcome, RowsTouched, SecretKey,
+    SignedReceipt,
 };
 use rusqlite::Connection;
 
@@ -10,7 +11,7 @@ use super::noise::{self, NoiseSeed};
 use super::signer::{ExternalSigner, KeyAccess, KeyPlace};
 use super::{LedgerHead, MethodFindings, ModelTransition, ReceiptDraft, ReceiptLog, key, leaf};
 use crate::error::Result;
-use crate::file::{FileFault, ModelStore, RecordSorter, damaged};
+use crate::file::{FileFault, ModelStore, damaged};
 use crate::randomness::random_name;
 
 /// The secrets of a new log, none of which lies in the model.
@@ -58,8 +59,8 @@ pub(crate) fn new_signer(
 
 /// What the first receipt of a log says of the model.
 pub(crate) struct FirstReceipt {
-    /// The commitments of the rows.
-    pub(crate) rows: RecordSorter,
+    /// The rows, which are members of the training set already.
+    pub(crate) rows: RowsTouched,
     /// The hash of the parameters.
     pub(crate) parameters: Hash,
     pub(crate) findings: MethodFindings,
@@ -73,12 +74,11 @@ pub(crate) fn found(
     first: FirstReceipt,
 ) -> std::result::Result<(), FileFault> {
     let now = ledger.now();
-    let loaded = ledger.load_members(connection, first.rows)?;
     let set = ledger.members.set;
     ledger.version_at = ledger.newest;
     let fitted = ModelTransition { before: None, after: (set, first.parameters), copies: Vec::new() };
     let mut draft = ReceiptDraft::new(RequestKind::Fit, RequestOutcome::Done, now);
-    draft.loaded = Some(loaded);
+    draft.loaded = Some(first.rows);
     draft.findings = Some(first.findings);
     draft.keys = Some(KeyChange {
         by: ledger.key.clone(),

@@ -25,6 +25,8 @@ pub use release::WitnessTerms;
 pub(crate) use release::{NoisePromise, PolicyState, USUAL_BATCH};
 pub(crate) use tree::{SealedEntry, SealedTable, SealedTree, TreeHead, TrustedTree};
 
+use std::path::Path;
+
 use efface_receipt::{
     CommitmentLabel, CommitmentOpening, Hash, PublicKey, RowsCommitment, RowsTouched, SetState, Time,
     row_value, sha256,
@@ -96,10 +98,11 @@ impl LedgerHead {
         Ok(self.members.set)
     }
 
-    /// Enters the rows of a new model, which come in order; gives what a receipt says of them.
+    /// Enters the rows of a new model at this path; gives what a receipt says of them. There must be no transaction.
     pub(crate) fn load_members(
         &mut self,
         connection: &Connection,
+        path: &Path,
         rows: RecordSorter,
     ) -> Result<RowsTouched, FileFault> {
         let added = rows.len() as u64;
@@ -109,7 +112,7 @@ impl LedgerHead {
             commitment.push(&row);
             Ok(row)
         });
-        SealedTree::new(connection, SealedTable::Members).load(&mut self.members, rows)?;
+        SealedTree::new(connection, SealedTable::Members).load(path, &mut self.members, added, rows)?;
         Ok(RowsTouched { commitment: commitment.finish(), removed: 0, added })
     }
 

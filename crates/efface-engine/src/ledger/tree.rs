@@ -6,14 +6,17 @@
 //! few dozen entries and one cell for every doubling of the table.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter::Peekable;
+use std::path::Path;
 
-use efface_receipt::training_set::{self, SetCells, SetNode, bits_for, bucket, bucket_range};
-use efface_receipt::{Hash, SetState};
+use efface_receipt::training_set::{self, SetCells, SetFold, SetNode, bits_for, bucket, bucket_range};
+use efface_receipt::{Hash, ReceiptFault, SetState};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::file::{FileFault, damaged};
+use crate::file::{FileFault, KeyLoad, damaged};
+use crate::ordered_work;
 
 /// The root over a table, and how many bits number the buckets of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +77,49 @@ impl SealedEntry {
 
 /// Buckets whose keys are kept between a question and a change, at most: a few megabytes.
 const MOST_KEPT: usize = 4096;
+
+/// Cells of a new table that are in memory at most: a few megabytes.
+const MOST_CELLS: usize = 1 << 16;
+
+/// Buckets of a new table that one thread hashes at a time.
+const BUCKETS_AT_ONCE: usize = 1 << 7;
+
+/// The keys of some buckets of a new table.
+struct KeyRun {
+    first: u64,
+    keys: Vec<Hash>,
+}
+
+impl KeyRun {
+    /// Takes the keys of the buckets from `first` on.
+    fn take(
+        entries: &mut Peekable<impl Iterator<Item = Result<Hash, FileFault>>>,
+        first: u64,
+        bits: u32,
+    ) -> Result<Self, FileFault> {
+        let end = first + BUCKETS_AT_ONCE as u64;
+        let belongs =
+            |entry: &Result<Hash, FileFault>| entry.as_ref().map_or(true, |key| bucket(key, bits) < end);
+        let mut keys = Vec::new();
+        while let Some(key) = entries.next_if(belongs) {
+            keys.push(key?);
+        }
+        Ok(Self { first, keys })
+    }
+
+    /// The nodes over the buckets.
+    fn hashed(self, bits: u32) -> Result<(Self, Vec<SetNode>), ReceiptFault> {
+        let last = (self.first + BUCKETS_AT_ONCE as u64).min(1 << bits);
+        let mut rest = self.keys.as_slice();
+        let nodes = (self.first..last).map(|number| {
+            let (keys, later) = rest.split_at(rest.partition_point(|key| bucket(key, bits) <= number));
+            rest = later;
+            training_set::subtree(keys, bits)
+        });
+        let nodes = nodes.collect::<Result<_, _>>()?;
+        Ok((self, nodes))
+    }
+}
 
 /// What has led to the root, for the time of a transaction in which nobody else changes the table.
 #[derive(Debug, Default)]
@@ -198,21 +244,49 @@ impl<'a> SealedTree<'a> {
         if head.set.count == count { Ok(()) } else { self.other_size() }
     }
 
-    /// Puts all entries of a new table in; they come in order.
+    /// Puts all entries of a table of the new file at this path in, so many that come in order. There must be no transaction.
     pub(crate) fn load(
         &self,
+        path: &Path,
         head: &mut TreeHead,
-        entries: impl IntoIterator<Item = Result<Hash, FileFault>>,
+        count: u64,
+        entries: impl Iterator<Item = Result<Hash, FileFault>> + Send,
     ) -> Result<(), FileFault> {
-        let table = self.table.name();
-        let mut insert = self.connection.prepare(&format!(r#"INSERT INTO "{table}" VALUES (?1)"#))?;
-        let mut count = 0;
-        for commitment in entries {
-            insert.execute([commitment?.as_bytes()])?;
-            count += 1;
-        }
-        self.build(head, count)?;
+        head.bits = bits_for(count);
+        let bits = head.bits;
+        let mut keys = KeyLoad::begin(self.connection, path, self.table.name())?;
+        let mut fold = SetFold::new(bits)?;
+        let mut cells: Vec<(u64, SetNode)> = Vec::new();
+        let mut entries = entries.peekable();
+        let mut firsts = (0..1_u64 << bits).step_by(BUCKETS_AT_ONCE);
+        // One thread reads, some hash, and this one writes.
+        ordered_work::in_order(
+            ordered_work::usual_threads(),
+            || firsts.next().map(|first| KeyRun::take(&mut entries, first, bits)),
+            |run| run.map(|run| run.hashed(bits)),
+            |hashed| {
+                let (run, nodes) = hashed??;
+                run.keys.iter().try_for_each(|key| keys.push(&key.0))?;
+                for node in nodes {
+                    fold.push(node, |cell, node| {
+                        cells.extend((node != SetNode::EMPTY).then_some((cell, node)));
+                        Ok::<(), FileFault>(())
+                    })?;
+                }
+                if cells.len() < MOST_CELLS { Ok(()) } else { keys.aside(|| self.set_cells(&mut cells)) }
+            },
+        )?;
+        keys.finish()?;
+        self.set_cells(&mut cells)?;
+        head.set = fold.finish()?;
         if head.set.count == count { Ok(()) } else { self.other_size() }
+    }
+
+    /// Writes cells in a transaction of its own.
+    fn set_cells(mut self, cells: &mut Vec<(u64, SetNode)>) -> Result<(), FileFault> {
+        let transaction = self.connection.unchecked_transaction()?;
+        cells.drain(..).try_for_each(|(cell, node)| self.set(cell, node))?;
+        Ok(transaction.commit()?)
     }
 
     /// Makes all cells anew for so many entries.

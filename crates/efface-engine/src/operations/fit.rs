@@ -2,6 +2,7 @@
 //! whole model or what it held before.
 
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use efface::{Method, RowStore};
@@ -21,7 +22,7 @@ use crate::codec::model;
 use crate::codec::network_info::EncoderInfo;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, PlannedOutput};
-use crate::file::{self, PATIENCE, RepeatedName, RowDirectory, StoredArray, paths};
+use crate::file::{self, PATIENCE, RepeatedName, StoredArray, TableLoad, paths};
 use crate::ledger::founding::FirstReceipt;
 use crate::ledger::key::KeyFile;
 use crate::ledger::{MethodFindings, checkpoint, founding, newest};
@@ -55,8 +56,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         Some(streamed) => streamed,
         None => RowDraft::empty(path, state.bytes(), data_key.as_ref())?,
     };
-    let RowDraft { draft, file, salt, head: drafted, mut load, span } = drafted;
-    let transaction = file.begin(true)?;
+    let RowDraft { draft, file, salt, head: mut listed, mut load, span } = drafted;
     progress.start("writing", Some(rows.len() as u64));
     let head = model::head(recipe, stored, &evidence);
     let mut manifest = Manifest::new(salt, blueprint, head, secrets.head());
@@ -64,12 +64,24 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
     manifest.scores = scores;
     manifest.penalty = penalty;
     let rows = NewRows { rows, words, names, lines: Vec::new() };
+    let shape = manifest.blueprint.shape();
+    if listed.rows == 0 {
+        listed = file.with(|connection| {
+            let mut tables = TableLoad::begin(connection, file.path())?;
+            rows.write(&mut tables, shape, salt, &mut load, progress)?;
+            tables.finish()
+        })?;
+    }
+    // Both are sorted before either is needed, side by side.
+    thread::scope(|scope| {
+        scope.spawn(|| load.names.arrange());
+        load.leaves.arrange();
+    });
+    let members =
+        file.with(|connection| manifest.ledger.load_members(connection, file.path(), load.leaves))?;
+    let transaction = file.begin(true)?;
     let mut repeated = None;
     let note = file.with(|connection| {
-        let mut directory = RowDirectory::new(connection, salt, drafted);
-        let shape = manifest.blueprint.shape();
-        rows.write(connection, shape, &mut directory, &mut load, drafted.rows, progress)?;
-        let mut listed = directory.finish()?;
         if let Some(found) = file::build_index(connection, &mut listed, load.names)? {
             repeated = Some((found, file::rows::id_of(connection, shape, found.row)?));
         }
@@ -84,7 +96,7 @@ pub fn fit(request: &FitRequest, path: &Path, overwrite: bool, progress: &dyn Pr
         evidence.set_left_behind(model::left_behind(&manifest, encoder.as_ref(), state.read_off_rows()));
         let findings = MethodFindings::new(&evidence, &manifest.model.recipe, &Method::default())
             .with_network(manifest.network.as_ref());
-        let first = FirstReceipt { rows: load.leaves, parameters: manifest.parameters(), findings };
+        let first = FirstReceipt { rows: members, parameters: manifest.parameters(), findings };
         founding::found(connection, &mut manifest.ledger, &secrets, first)?;
         manifest.seal(connection, &*secrets.signer)?;
         checkpoint(connection)

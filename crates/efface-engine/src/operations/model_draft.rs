@@ -4,14 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use efface::{RowStore, Rows};
-use efface_receipt::Hash;
 
 use super::ingest::RowNames;
 use crate::error::{Error, Result};
 use crate::file::outputs::{self, LockedName, ReplacedFile};
 use crate::file::{
-    self, FileFault, FileSalt, ModelConnection, OutgoingRow, RecordSorter, RowDirectory, RowEntry, RowNonce,
-    RowShape,
+    self, FileFault, FileSalt, OutgoingRow, Record, RecordSorter, RowEntry, RowNonce, RowShape, TableLoad,
 };
 use crate::ledger::row_leaf;
 use crate::ordered_work;
@@ -45,28 +43,26 @@ impl RowLoad {
 const PIECE: usize = 4096;
 
 impl NewRows {
-    /// Writes all rows, numbered on from `first`, and enters them into the list. They are encoded and hashed by several threads.
+    /// Writes all rows and the list of them. They are encoded and hashed by several threads.
     pub(super) fn write(
         &self,
-        connection: &ModelConnection,
+        tables: &mut TableLoad<'_>,
         shape: RowShape,
-        directory: &mut RowDirectory<'_>,
+        salt: FileSalt,
         load: &mut RowLoad,
-        first: u64,
         progress: &dyn Progress,
     ) -> std::result::Result<(), FileFault> {
         let count = self.rows.len();
         let mut written = 0;
-        let salt = directory.salt();
         let mut pieces = (0..count).step_by(PIECE).map(|start| start..count.min(start + PIECE));
         let threads = ordered_work::usual_threads().min(count / PIECE + 1);
         ordered_work::in_order(
             threads,
             || pieces.next(),
-            |slots| self.encode(slots, shape, salt, first),
+            |slots| self.encode(slots, shape, salt, 0),
             |encoded| {
                 let encoded = encoded?;
-                encoded.write(connection, directory, load)?;
+                encoded.write(tables, load)?;
                 written += encoded.entries.len() as u64;
                 progress.at(written);
                 Ok::<(), FileFault>(())
@@ -82,11 +78,10 @@ impl NewRows {
         salt: FileSalt,
         first: u64,
     ) -> std::result::Result<EncodedRows, FileFault> {
-        let mut encoded = EncodedRows::new(first + slots.start as u64, slots.len());
+        let mut encoded = EncodedRows::new(slots.len());
         let mut nonces = vec![0; slots.len() * size_of::<RowNonce>()];
         fill_random(&mut nonces).map_err(|error| FileFault::Damaged(error.to_string()))?;
         let (nonces, _) = nonces.as_chunks::<{ size_of::<RowNonce>() }>();
-        encoded.lines.extend(self.lines.get(slots.clone()).unwrap_or_default());
         for ((slot, row), nonce) in slots.clone().zip(self.rows.window(slots)).zip(nonces) {
             let id = self.names.ids[slot].as_str();
             let subject = self.names.subject(slot);
@@ -98,10 +93,14 @@ impl NewRows {
                 words: self.words.get(slot).map_or(&[][..], Vec::as_slice),
                 features: row.features,
             };
-            let written = file::rows::encode(first + slot as u64, shape, nonce, &row, &mut encoded.payloads);
+            let number = first + slot as u64;
+            let written = file::rows::encode(number, shape, nonce, &row, &mut encoded.payloads);
             encoded.ends.push(encoded.payloads.len());
-            encoded.leaves.push(row_leaf(nonce, id, &written.content));
-            encoded.entries.push(salt.entry(id, subject, &written.digest));
+            encoded.leaves.push(row_leaf(nonce, id, &written.content).0);
+            let entry = salt.entry(id, subject, &written.digest);
+            let line = self.lines.get(slot).copied().unwrap_or_default();
+            encoded.names.extend(file::index_records(number, &entry, line));
+            encoded.entries.push(entry);
         }
         Ok(encoded)
     }
@@ -109,41 +108,36 @@ impl NewRows {
 
 /// Rows as they are stored, and what is kept of them beside.
 pub(super) struct EncodedRows {
-    first: u64,
     payloads: Vec<u8>,
     /// Where each row ends among them.
     ends: Vec<usize>,
-    /// The commitments to the rows.
-    leaves: Vec<Hash>,
     /// The entries in the list of rows.
     entries: Vec<RowEntry>,
-    /// The lines that they come from.
-    lines: Vec<u64>,
+    /// The commitments to the rows.
+    leaves: Vec<Record>,
+    /// What the index holds of them.
+    names: Vec<Record>,
 }
 
 impl EncodedRows {
-    fn new(first: u64, rows: usize) -> Self {
-        let ends = Vec::with_capacity(rows);
+    fn new(rows: usize) -> Self {
         Self {
-            first,
             payloads: Vec::new(),
-            ends,
-            leaves: Vec::with_capacity(rows),
+            ends: Vec::with_capacity(rows),
             entries: Vec::with_capacity(rows),
-            lines: Vec::new(),
+            leaves: Vec::with_capacity(rows),
+            names: Vec::with_capacity(rows),
         }
     }
 
     pub(super) fn write(
         &self,
-        connection: &ModelConnection,
-        directory: &mut RowDirectory<'_>,
+        tables: &mut TableLoad<'_>,
         load: &mut RowLoad,
     ) -> std::result::Result<(), FileFault> {
-        file::rows::append(connection, self.first, &self.payloads, &self.ends)?;
-        self.leaves.iter().try_for_each(|leaf| load.leaves.push(leaf.0))?;
-        // All entries of one table after all of the other: each table lies in large pieces.
-        directory.load(&mut load.names, self.first, &self.entries, &self.lines)
+        load.leaves.extend(&self.leaves)?;
+        load.names.extend(&self.names)?;
+        tables.append(&self.payloads, &self.ends, &self.entries)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::codec::blueprint::Blueprint;
 use crate::codec::feature_rows::{FeatureRows, features};
 use crate::error::{Error, Result};
 use crate::file::{
-    DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowDirectory, RowOutline, StoreRows,
+    DataKey, DirectoryHead, FileFault, FileSalt, ListRoots, ModelStore, RowOutline, StoreRows, TableLoad,
 };
 use crate::ordered_work::{in_order, usual_threads};
 use crate::progress::Progress;
@@ -151,7 +151,6 @@ pub(super) fn write(
         let rows = if has_sums { Some(features(&new.rows, encoder, &fixed)?.into_owned()) } else { None };
         Ok((NumberedBatch { rows, new }, encoded))
     };
-    let transaction = made.file.begin(true)?;
     let written = std::thread::scope(|scope| -> Result<(DirectoryHead, Option<Box<dyn BatchedFit>>)> {
         let (to_sums, summands) = sync_channel::<Rows>(WAITING);
         let sums = scope.spawn(move || {
@@ -160,7 +159,7 @@ pub(super) fn write(
             added.map(|()| fit)
         });
         let written = made.file.with(|connection| {
-            let mut directory = RowDirectory::new(connection, salt, made.head);
+            let mut tables = TableLoad::begin(connection, made.file.path())?;
             let done = in_order(
                 usual_threads(),
                 || batches.next().map(&mut number),
@@ -170,7 +169,7 @@ pub(super) fn write(
                     target.replaced.check(&batch.new.names)?;
                     span = batch.new.names.span;
                     batch.new.rows.iter().for_each(|row| blueprint.count(row.targets, true));
-                    let written = encoded.write(connection, &mut directory, &mut load);
+                    let written = encoded.write(&mut tables, &mut load);
                     written.map_err(|fault| fault.at(target.path))?;
                     count += batch.new.names.ids.len() as u64;
                     if let Some(rows) = batch.rows {
@@ -183,7 +182,7 @@ pub(super) fn write(
                 },
             );
             Ok(match done {
-                Ok(()) => Ok(directory.finish()?),
+                Ok(()) => Ok(tables.finish()?),
                 Err(error) => Err(error),
             })
         });
@@ -194,7 +193,6 @@ pub(super) fn write(
         }
     });
     let (head, fit) = written?;
-    transaction.commit()?;
     made.head = head;
     made.load = load;
     made.span = span;

@@ -18,6 +18,7 @@ mod builder;
 mod cell;
 mod choice;
 mod components;
+mod decimal;
 mod directions;
 mod encoder;
 mod encoding;

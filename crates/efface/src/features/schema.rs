@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::decimal::number_in;
 use super::number_sums::NumberSums;
 use super::{Cell, FeatureError, HashedWords, Vocabulary};
 
@@ -54,7 +55,7 @@ pub(crate) fn number(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Missing => None,
         Cell::Number(value) => Some(*value),
-        Cell::Text(text) => text.trim().parse().ok(),
+        Cell::Text(text) => number_in(text),
     }
 }
 

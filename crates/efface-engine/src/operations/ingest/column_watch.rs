@@ -22,6 +22,8 @@ const WIDEST_RANGE: f64 = 4.0;
 #[derive(Clone)]
 pub(crate) struct ColumnWatch {
     columns: Vec<WatchedColumn>,
+    /// Those of which later rows can still tell something.
+    open: Vec<usize>,
     rows: u64,
 }
 
@@ -43,7 +45,7 @@ impl ColumnWatch {
     /// Watches all columns but those that are left out of the features.
     pub(crate) fn new(columns: &[String], ignored: &[String]) -> Self {
         let watched = columns.iter().enumerate().filter(|(_, name)| !ignored.contains(name));
-        let columns = watched.map(|(at, name)| WatchedColumn {
+        let watched = watched.map(|(at, name)| WatchedColumn {
             at,
             name: name.clone(),
             first: None,
@@ -53,14 +55,21 @@ impl ColumnWatch {
             most: f64::NEG_INFINITY,
             has_commas: true,
         });
-        Self { columns: columns.collect(), rows: 0 }
+        Self::of(watched.collect())
+    }
+
+    fn of(columns: Vec<WatchedColumn>) -> Self {
+        let open = (0..columns.len()).filter(|at| !columns[*at].is_settled()).collect();
+        Self { columns, open, rows: 0 }
     }
 
     pub(crate) fn observe(&mut self, cells: &[Cell]) {
         self.rows += 1;
-        for column in &mut self.columns {
+        self.open.retain(|&at| {
+            let column = &mut self.columns[at];
             column.observe(&cells[column.at]);
-        }
+            !column.is_settled()
+        });
     }
 
     /// A watch that has seen no row, for later rows than this one sees. What is settled for a column is not asked of them again.
@@ -75,7 +84,7 @@ impl ColumnWatch {
             most: f64::NEG_INFINITY,
             has_commas: column.has_commas,
         });
-        Self { columns: columns.collect(), rows: 0 }
+        Self::of(columns.collect())
     }
 
     /// Takes in what a fresh watch saw of later rows.
@@ -95,6 +104,11 @@ impl ColumnWatch {
 }
 
 impl WatchedColumn {
+    /// Whether nothing is said of the column, whatever comes.
+    fn is_settled(&self) -> bool {
+        !self.constant && !self.has_commas && self.values.is_none()
+    }
+
     fn observe(&mut self, cell: &Cell) {
         match &self.first {
             None => self.first = Some(cell.clone()),
