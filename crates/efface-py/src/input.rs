@@ -65,7 +65,7 @@ where
 /// to memory.
 fn copied<T: Copy + Default + Send + Sync>(values: &[T]) -> Vec<T> {
     /// Below this many bytes a thread is not worth its start, and more threads than this do not copy faster.
-    const SHARE: usize = 4 << 20;
+    const SHARE: usize = 16 << 20;
     const MOST_THREADS: usize = 8;
     let mut copy = vec![T::default(); values.len()];
     #[cfg(target_os = "linux")]
