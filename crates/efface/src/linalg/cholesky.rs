@@ -2,6 +2,7 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
+use faer::reborrow::ReborrowMut;
 use faer::{Mat, MatMut, MatRef, Par, Spec};
 
 use super::UNIT;
@@ -115,7 +116,12 @@ impl Cholesky {
     }
 
     /// `rhs ← A⁻¹ rhs`.
-    pub(crate) fn solve(&self, rhs: MatMut<'_, f64>, par: Par) {
+    pub(crate) fn solve(&self, mut rhs: MatMut<'_, f64>, par: Par) {
+        if rhs.ncols() == 1
+            && let Some(rhs) = rhs.rb_mut().col_mut(0).try_as_col_major_mut()
+        {
+            return super::single_solve::solve(&self.lower, rhs.as_slice_mut());
+        }
         let scratch = llt::solve::solve_in_place_scratch::<f64>(self.lower.nrows(), rhs.ncols(), par);
         let mut buffer = MemBuffer::new(scratch);
         llt::solve::solve_in_place(self.lower.as_ref(), rhs, par, MemStack::new(&mut buffer));

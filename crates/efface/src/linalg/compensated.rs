@@ -136,15 +136,21 @@ pub(crate) fn long_add_scaled(high: &mut [f64], low: &mut [f64], scale: DoubleWo
         #[inline(always)]
         || {
             for ((h, l), x) in high.iter_mut().zip(low.iter_mut()).zip(a) {
-                let (product, rest) = two_product(scale.high, *x);
-                let (sum, lost) = two_sum(*h, product);
-                let low = *l + (lost + (rest + scale.low * x));
-                // The larger word comes first, so that three operations give the exact sum of both.
-                *h = sum + low;
-                *l = low - (*h - sum);
+                long_add(h, l, scale, *x);
             }
         },
     );
+}
+
+/// The same of one entry.
+#[inline(always)]
+pub(crate) fn long_add(high: &mut f64, low: &mut f64, scale: DoubleWord, x: f64) {
+    let (product, rest) = two_product(scale.high, x);
+    let (sum, lost) = two_sum(*high, product);
+    let small = *low + (lost + (rest + scale.low * x));
+    // The larger word comes first, so that three operations give the exact sum of both.
+    *high = sum + small;
+    *low = small - (*high - sum);
 }
 
 /// A·v for a symmetric matrix with both triangles, each entry rounded once.

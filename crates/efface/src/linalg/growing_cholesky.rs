@@ -14,24 +14,25 @@ use super::{Cholesky, multiply};
 #[derive(Debug, Clone)]
 pub(crate) struct GrowingCholesky {
     lower: Mat<f64>,
-    done: usize,
 }
 
 impl GrowingCholesky {
+    /// Memory for all columns is taken here, and touched as they are made.
     pub(crate) fn new(width: usize) -> Self {
-        Self { lower: Mat::zeros(width, width), done: 0 }
+        Self { lower: Mat::with_capacity(width, width) }
     }
 
     /// How many columns there are.
     pub(crate) fn done(&self) -> usize {
-        self.done
+        self.lower.ncols()
     }
 
     /// Takes the next columns of A from the diagonal down: the first line of `columns` is that of the first of them. The error
     /// is the index of the first pivot that vanishes.
     pub(crate) fn extend(&mut self, columns: MatRef<'_, f64>, par: Par) -> Result<(), usize> {
-        let at = self.done;
+        let at = self.done();
         let own = columns.ncols();
+        self.lower.resize_with(at + columns.nrows(), at + own, |_, _| 0.0);
         let (left, mut right) = self.lower.as_mut().split_at_col_mut(at);
         let left = left.as_ref().subrows(at, columns.nrows());
         let mut next = right.as_mut().submatrix_mut(at, 0, columns.nrows(), own);
@@ -50,7 +51,6 @@ impl GrowingCholesky {
         )
         .map_err(|llt::factor::LltError::NonPositivePivot { index }| at + index)?;
         solve_lower_triangular_in_place(corner.as_ref(), below.transpose_mut(), par);
-        self.done += own;
         Ok(())
     }
 

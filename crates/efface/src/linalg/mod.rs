@@ -12,11 +12,12 @@ mod few_vectors;
 mod growing_cholesky;
 mod lanczos;
 mod single;
+mod single_solve;
 
 pub(crate) use cg::{CgSettings, by_diagonal, conjugate_gradients};
 pub(crate) use cholesky::Cholesky;
 pub(crate) use compensated::{
-    DoubleWord, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
+    DoubleWord, long_add, long_add_scaled, long_dot, symmetric_product, two_product, two_sum,
 };
 pub(crate) use exponential::exponentials_in_place;
 pub(crate) use few_vectors::FewVectors;

@@ -25,22 +25,20 @@ impl BodyBefore<'_> {
         if growth.is_finite() { growth.max(1.0) } else { f64::INFINITY }
     }
 
-    /// At least the fraction by which the sums after the request are wrong. A fit may have measured a far smaller one than
+    /// At least by how much the sums after the request are wrong, as a fraction and by entries beyond it. A fit may have measured a far smaller one than
     /// the number of terms allows, and it holds as a fraction of the sums before: of those after, it is as much more as
     /// A⁻¹ has grown.
-    fn sums_error(&self, growth: f64, after: &DenseBody) -> f64 {
+    fn sums_error(&self, growth: f64, after: &DenseBody) -> (f64, f64) {
         let before = &self.body.ledger.quality;
         // A fraction measured while rows waited is one of A with them, which can be larger than A without.
-        let known = if before.measured_after > 0 {
-            before.sums_error * self.body.ledger.joined_growth
-        } else {
-            before.sums_error
+        let (known, entries) = match before.measured_after {
+            0 => (before.sums_error, before.entry_error),
+            _ => (before.wrong_sums() * self.body.ledger.joined_growth, 0.0),
         };
-        let width = after.sums.a.nrows() as f64;
         let charged = (after.sums.charge - self.body.sums.charge).max(0.0);
-        let added = charged * width * after.ledger.quality.spread_norm;
-        let carried = known * growth + added;
-        if carried.is_finite() { carried } else { f64::INFINITY }
+        let carried = known * growth;
+        let carried = if carried.is_finite() { carried } else { f64::INFINITY };
+        (carried, entries + charged * after.sums.a.nrows() as f64)
     }
 
     /// Takes over what was known before into a body factored anew, and gives the point where its gradient is known.
@@ -52,9 +50,11 @@ impl BodyBefore<'_> {
     ) -> GradientAnchor {
         let factor = kept_factor.or(body.solver.factor());
         let growth = factor.map_or(f64::INFINITY, |factor| self.inverse_growth(factor, body, par));
-        let carried = self.sums_error(growth, body);
+        let (sums_error, entry_error) = self.sums_error(growth, body);
         let quality = &mut body.ledger.quality;
-        quality.sums_error = quality.sums_error.min(carried);
+        quality.sums_error = sums_error;
+        quality.entry_error = entry_error;
+        quality.limit_by_count(&body.sums);
         // The error is an energy by A before, and where rows have left the same vector weighs more.
         GradientAnchor { error: self.anchor.error * growth.sqrt(), ..self.anchor }
     }

@@ -24,7 +24,7 @@ use super::sums::{RidgeSums, SignedRows};
 use super::waiting::tight_joint_growth;
 use super::{Basis, CurvatureNorms, DenseBody, RidgeModel};
 use crate::evidence::{BoundSource, ClearedColumns, Evidence};
-use crate::linalg::{NormSearch, UNIT, two_sum};
+use crate::linalg::{UNIT, two_sum};
 
 /// By so much norms may have been carried beyond what was measured before they are measured again.
 pub(super) const MOST_GROWTH: f64 = 4.0;
@@ -52,9 +52,12 @@ pub(crate) struct CurvatureQuality {
     pub(crate) caller_norm: f64,
     /// ‖SA⁻¹S‖.
     pub(crate) spread_norm: f64,
-    /// The largest fraction by which the sums are wrong: ‖A^-½(A − Â)A^-½‖.
+    /// The largest fraction by which the sums are wrong, ‖A^-½(A − Â)A^-½‖, but for what is known by entries:
     pub(crate) sums_error: f64,
-    /// The same of the settled sums, since the norms were measured with changes that wait.
+    /// beyond that, an entry is wrong by at most this times the spreads of its columns, over the width. Rows that leave make a fraction larger
+    /// with every fold, and this not.
+    pub(crate) entry_error: f64,
+    /// All of it as a fraction of the settled A, since the norms were measured with changes that wait.
     pub(crate) settled_error: f64,
     /// The largest fraction by which a solve misses, Â being taken for A.
     pub(crate) solver_error: f64,
@@ -82,12 +85,30 @@ impl CurvatureQuality {
 
     /// The fraction of what it is applied to by which a solve can be wrong.
     pub(crate) fn error(&self) -> f64 {
-        (self.sums_error + self.solver_error) * self.growth
+        (self.wrong_sums() + self.solver_error) * self.growth
     }
 
-    /// The fraction by which the settled sums are wrong, A being that of the settled rows.
-    pub(super) fn settled_sums_error(&self) -> f64 {
-        if self.measured_after == 0 { self.sums_error } else { self.settled_error }
+    /// The fraction by which the sums are wrong.
+    pub(super) fn wrong_sums(&self) -> f64 {
+        self.sums_error + scaled_error(self.entry_error, self.spread_norm)
+    }
+
+    /// By how much the settled sums are wrong: as a fraction, A being that of the settled rows, and by entries beyond that.
+    pub(super) fn settled_sums_error(&self) -> (f64, f64) {
+        match self.measured_after {
+            0 => (self.sums_error, self.entry_error),
+            _ => (self.settled_error, 0.0),
+        }
+    }
+
+    /// Says by the number of terms alone how wrong the sums are, where that is less.
+    pub(super) fn limit_by_count(&mut self, sums: &RidgeSums) {
+        let by_count = sums.charge * sums.a.nrows() as f64;
+        let fraction = self.wrong_sums();
+        if fraction.is_nan() || fraction >= by_count * self.spread_norm {
+            self.sums_error = 0.0;
+            self.entry_error = by_count;
+        }
     }
 
     pub(crate) fn is_trusted(&self) -> bool {
@@ -206,6 +227,17 @@ impl DistanceLedger {
         }
     }
 
+    /// Takes what all changes that wait do together for what those since the norms were measured do, where that says less. With A₀ settled,
+    /// A₁ where the norms were measured and A now, A⁻¹ is at most the growth since the settle times A₀⁻¹, and A₀⁻¹ at most
+    /// A₁⁻¹ times what rows that joined add to A₀.
+    pub(super) fn limit_growth(&mut self) {
+        let together = self.waiting_growth * self.joined_growth;
+        self.quality.growth = match self.quality.measured_after {
+            0 => self.waiting_growth,
+            _ => self.quality.growth.min(together),
+        };
+    }
+
     /// The distance bound in the caller's coordinates. Handing parameters out rounds once more.
     pub(crate) fn absolute(&self, basis: &Basis, theta: &Mat<f64>) -> f64 {
         self.distance_to_energy_minimum() + self.distance + 4.0 * UNIT * basis.caller_norm(theta)
@@ -245,32 +277,6 @@ impl DistanceLedger {
 }
 
 impl DenseBody {
-    /// At least ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖ over the columns that some row has; the parameters of the others are exactly zero.
-    pub(crate) fn curvature_norms(
-        &self,
-        basis: &Basis,
-        lambda: f64,
-        more: Option<&RidgeChange>,
-        par: Par,
-    ) -> (f64, f64) {
-        let apart = self.unsupported(more.map(|change| &change.rows));
-        let NormSearches { mut caller, mut spread, apart } = NormSearches::new(basis.width(), apart);
-        let solve = |v: &mut Mat<f64>| *v = self.solve(v, more, par);
-        // A solve for one vector waits for memory and gains nothing from threads; two of them do.
-        if par.degree() > 1 {
-            std::thread::scope(|scope| {
-                let beside =
-                    scope.spawn(|| while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {});
-                while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
-                beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            });
-        } else {
-            while caller.step(|v| caller_product(v, basis, &apart, solve)) {}
-            while spread.step(|v| spread_product(v, &self.sums.spread, solve)) {}
-        }
-        NormSearches { caller, spread, apart }.found(basis, lambda)
-    }
-
     /// Finds out what is known of the norms after a change, and measures them where what is known is too loose to be of use.
     pub(super) fn tighten(
         &self,
@@ -289,9 +295,7 @@ impl DenseBody {
     pub(super) fn count_directions(&self, ledger: &mut DistanceLedger, change: &RidgeChange) {
         let changes = self.pending.iter().map(Arc::as_ref).chain(std::iter::once(change));
         ledger.waiting_growth = ledger.waiting_growth.min(tight_joint_growth(changes));
-        if ledger.quality.measured_after == 0 {
-            ledger.quality.growth = ledger.waiting_growth;
-        }
+        ledger.limit_growth();
     }
 
     /// Measures the norms after a change.
@@ -304,6 +308,9 @@ impl DenseBody {
     ) {
         let (caller, spread) = self.curvature_norms(&frame.basis, frame.settings.lambda, Some(change), par);
         let quality = &mut ledger.quality;
+        if quality.measured_after == 0 {
+            quality.settled_error = quality.wrong_sums();
+        }
         // The fractions have grown with the old norms; the new ones start from there, or from the count of terms.
         let grown = quality.solver_error * quality.growth;
         quality.solver_error = grown;
@@ -313,9 +320,8 @@ impl DenseBody {
         }
         quality.caller_norm = caller.min(quality.caller_norm * quality.growth);
         quality.spread_norm = spread.min(quality.spread_norm * quality.growth);
-        let by_count = self.sums.charge * frame.basis.width() as f64 * quality.spread_norm;
-        quality.settled_error = quality.settled_sums_error();
-        quality.sums_error = (quality.sums_error * quality.growth).min(by_count);
+        quality.sums_error *= quality.growth;
+        quality.limit_by_count(&self.sums);
         quality.growth = 1.0;
         quality.carried_growth = 1.0;
         quality.measured_after = self.pending.len() + 1;
@@ -360,10 +366,11 @@ impl DenseBody {
         let SettledGradient { gradient, low, way } = self.settled_gradient(&self.ledger, theta);
         let GradientAnchor { mut error, mut spread_error, .. } = *self.ledger.anchor;
         let per_spread = self.ledger.quality.energy_of_spread(theta.nrows());
-        if way.by_count * per_spread <= FAR_MORE * way.measured {
+        if way.by_count * per_spread <= FAR_MORE * (way.measured + way.by_entries * per_spread) {
             spread_error += way.by_count;
         } else {
             error += way.measured;
+            spread_error += way.by_entries;
         }
         GradientAnchor { theta: theta.clone(), gradient, gradient_low: low, error, spread_error }
     }
@@ -382,9 +389,12 @@ impl DenseBody {
         }
         let along = self.sums.add_product(&way, &way_low, &mut gradient, &mut low);
         let energy = (along.max(0.0) / (1.0 - ledger.quality.error()).max(0.0)).sqrt();
+        let size = weighted_sum(&way, &self.sums.spread);
+        let (fraction, entries) = ledger.quality.settled_sums_error();
         let way = WayError {
-            by_count: self.sums.charge * weighted_sum(&way, &self.sums.spread),
-            measured: ledger.quality.settled_sums_error() * energy,
+            by_count: self.sums.charge * size,
+            measured: fraction * energy,
+            by_entries: entries / theta.nrows() as f64 * size,
         };
         SettledGradient { gradient, low, way }
     }
@@ -401,7 +411,7 @@ impl DenseBody {
         let per_spread = ledger.quality.energy_of_spread(theta.nrows());
         let growth = ledger.waiting_growth.sqrt();
         // By the number of terms in the sums, or by what was measured of them, whichever says less.
-        let sums = (way.by_count * per_spread).min(way.measured * growth);
+        let sums = (way.by_count * per_spread).min(way.measured * growth + way.by_entries * per_spread);
         let mut hidden =
             scaled_error(anchor.error, growth) + scaled_error(anchor.spread_error, per_spread) + sums;
         for change in self.pending.iter().map(Arc::as_ref).chain(more) {
@@ -476,69 +486,15 @@ struct SettledGradient {
 struct WayError {
     /// In each entry at most this times the spread of its column, by the number of terms in the sums,
     by_count: f64,
-    /// and at most this as an energy by the settled A, by what was measured of the sums.
+    /// or at most this as an energy by the settled A, by what was measured of the sums,
     measured: f64,
+    /// and this times the spreads beyond it.
+    by_entries: f64,
 }
 
 /// An error times a factor that may be infinite; no error stays none.
 pub(super) fn scaled_error(error: f64, factor: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error * factor }
-}
-
-/// The searches for ‖TA⁻¹Tᵀ‖ and ‖SA⁻¹S‖.
-#[derive(Debug, Clone)]
-pub(super) struct NormSearches {
-    caller: NormSearch,
-    spread: NormSearch,
-    apart: Vec<usize>,
-}
-
-impl NormSearches {
-    /// Columns `apart` have no row.
-    pub(super) fn new(width: usize, apart: Vec<usize>) -> Self {
-        let seed = width as u64;
-        Self {
-            caller: NormSearch::of_inverse(width, apart.clone(), seed),
-            spread: NormSearch::of_inverse(width, apart.clone(), seed + 1),
-            apart,
-        }
-    }
-
-    /// A step of each; false when none is left.
-    pub(super) fn step(&mut self, basis: &Basis, spread: &[f64], solve: impl Fn(&mut Mat<f64>)) -> bool {
-        let more = self.caller.step(|v| caller_product(v, basis, &self.apart, &solve));
-        self.spread.step(|v| spread_product(v, spread, &solve)) | more
-    }
-
-    pub(super) fn found(&self, basis: &Basis, lambda: f64) -> (f64, f64) {
-        let caller = self.caller.bound();
-        // Without an intercept, the penalty holds every direction.
-        let caller = if basis.intercept || lambda == 0.0 { caller } else { caller.min(1.0 / lambda) };
-        (caller, self.spread.bound())
-    }
-}
-
-/// `v ← TA⁻¹Tᵀv` over the columns that are not `apart`.
-fn caller_product(v: &mut Mat<f64>, basis: &Basis, apart: &[usize], solve: impl Fn(&mut Mat<f64>)) {
-    basis.map_vector(v.col_as_slice_mut(0), true);
-    apart.iter().for_each(|&j| v[(j, 0)] = 0.0);
-    solve(v);
-    basis.map_vector(v.col_as_slice_mut(0), false);
-}
-
-/// `v ← SA⁻¹Sv`.
-fn spread_product(v: &mut Mat<f64>, spread: &[f64], solve: impl Fn(&mut Mat<f64>)) {
-    scale_rows(v, spread);
-    solve(v);
-    scale_rows(v, spread);
-}
-
-fn scale_rows(v: &mut Mat<f64>, spread: &[f64]) {
-    for (j, spread) in spread.iter().enumerate() {
-        for output in 0..v.ncols() {
-            v[(j, output)] *= spread;
-        }
-    }
 }
 
 /// The energy norm of an error of one unit of every entry of `theta`, ‖e_j‖_A being at most s_j: √Σ_c (Σ_j s_j|θ_jc|)².

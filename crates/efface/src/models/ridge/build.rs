@@ -10,15 +10,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use faer::{Accum, Mat, Par};
-use rand_distr::{Distribution, StandardNormal};
+use faer::{Mat, Par};
 
 use super::before::BodyBefore;
 use super::bound::{CurvatureQuality, DistanceLedger, GradientAnchor, GradientSurvey};
-use super::change::{RidgeChange, apply_signs};
 use super::curvature::{CurvatureSolver, KeptSource, factor_of};
 use super::dense::{DenseBody, HOPELESS, clear};
 use super::gathered::GatheredRows;
+use super::probes::ErrorProbes;
 use super::refine::{RefinementPlan, WORTH_IT, refine};
 use super::row_pass::{HiddenGradient, LongParameters, PassFacts, RowGradient, RowPass, penalised_distance};
 use super::sums::RidgeSums;
@@ -26,14 +25,8 @@ use super::wide::subtract;
 use super::{Basis, CurvatureNorms, Form, Ridge, RidgePenalty};
 use crate::error::{Error, Result};
 use crate::gram::GramEngine;
-use crate::linalg::{CgSettings, Cholesky, UNIT, column_norm, conjugate_gradients, dot, multiply, par};
-use crate::random;
+use crate::linalg::{CgSettings, Cholesky, UNIT, conjugate_gradients, par};
 use crate::rows::{RowStore, Rows};
-
-/// Random vectors with which an operator's error is measured. Each has a component of less than 1/100 along the worst
-/// direction with a chance of 0.008, all four with one of 4e-9.
-pub(super) const PROBES: usize = 4;
-const PROBE_SAFETY: f64 = 100.0;
 
 /// Passes over the rows that refine the parameters.
 const MOST_PASSES: usize = 6;
@@ -138,6 +131,7 @@ impl RidgeFrame {
         // What was stored holds, and storing it again must give the same bytes.
         if sums_error.is_finite() {
             body.ledger.quality.sums_error = sums_error;
+            body.ledger.quality.entry_error = 0.0;
         }
         body.ledger.refactorisations = refactorisations;
         body.ledger.at_optimum = at_optimum;
@@ -207,7 +201,8 @@ impl RidgeFrame {
     /// Sums with their solver, and how good both are.
     fn factored(&self, form: Form, sums: RidgeSums, rows: &RowsIfNeeded<'_>) -> Result<FactoredSums> {
         let factor = self.factor(&sums)?;
-        self.solved_by(form, sums, factor, None, rows)
+        let probes = ErrorProbes::new(&factor);
+        self.solved_by(form, sums, factor, probes, None, rows)
     }
 
     /// The same for stored sums. A stored factor is taken where random vectors find that it is the factor of these sums:
@@ -224,14 +219,16 @@ impl RidgeFrame {
         const WORN_OUT: f64 = 1e-9;
         let mut sums = sums;
         if let Some(stored) = stored {
-            let found = self.solved_by(form, sums, stored, norms, rows)?;
+            let probes = ErrorProbes::few(&stored);
+            let found = self.solved_by(form, sums, stored, probes, norms, rows)?;
             if found.body.ledger.quality.solver_error <= WORN_OUT {
                 return Ok(found);
             }
             sums = Arc::unwrap_or_clone(found.body.sums);
         }
         let factor = self.factor(&sums)?;
-        self.solved_by(form, sums, factor, norms, rows)
+        let probes = ErrorProbes::few(&factor);
+        self.solved_by(form, sums, factor, probes, norms, rows)
     }
 
     /// Sums with a solver made from their factor. Norms that are known need not be measured.
@@ -240,11 +237,11 @@ impl RidgeFrame {
         form: Form,
         sums: RidgeSums,
         factor: Cholesky,
+        probes: ErrorProbes,
         norms: Option<CurvatureNorms>,
         rows: &RowsIfNeeded<'_>,
     ) -> Result<FactoredSums> {
         let par = par(self.settings.threads);
-        let probes = ErrorProbes::new(&factor);
         let source = || Ok(rows()?.map(|rows| KeptSource { rows, basis: &self.basis }));
         let kept_factor = (form == Form::Inverse).then(|| factor.clone());
         let solver = CurvatureSolver::build(form, factor, &source, par)?;
@@ -282,81 +279,7 @@ pub(crate) struct StoredLedger<'a> {
     pub(crate) norms: Option<CurvatureNorms>,
 }
 
-/// Vectors x = Lv with v random: in the energy norm they point everywhere alike.
-#[derive(Debug, Clone)]
-pub(crate) struct ErrorProbes {
-    vectors: Mat<f64>,
-}
-
-impl ErrorProbes {
-    pub(crate) fn new(factor: &Cholesky) -> Self {
-        let width = factor.width();
-        let mut rng = random::seeded(width as u64 ^ 0x5eed);
-        let random = Mat::from_fn(width, PROBES, |_, _| StandardNormal.sample(&mut rng));
-        Self { vectors: factor.times(&random) }
-    }
-
-    /// At least the fraction by which solves with Â miss; see [`CurvatureQuality::solver_error`].
-    pub(crate) fn solver_error(&self, body: &DenseBody, factor: &Cholesky, par: Par) -> f64 {
-        let mut solved = self.vectors.clone();
-        body.solver.solve(solved.as_mut(), par);
-        let missed = body.sums.times(&solved) - &self.vectors;
-        Self::energy(missed, factor)
-    }
-
-    /// What one of the vectors tells of it: the largest of all is at least that fraction.
-    pub(super) fn one_solver_error(
-        &self,
-        probe: usize,
-        sums: &RidgeSums,
-        factor: &Cholesky,
-        par: Par,
-    ) -> f64 {
-        let vector = self.vectors.as_ref().subcols(probe, 1);
-        let mut solved = vector.to_owned();
-        factor.solve(solved.as_mut(), par);
-        Self::energy(sums.times(&solved) - vector, factor)
-    }
-
-    /// At least the fraction by which the sums are wrong, found by a pass over the rows.
-    fn sums_error(&self, body: &DenseBody, factor: &Cholesky, pass: &RowPass<'_>, par: Par) -> Result<f64> {
-        let mut solved = self.vectors.clone();
-        body.solver.solve(solved.as_mut(), par);
-        let missed = pass.gradient(&solved, false)?.values - body.sums.times(&solved);
-        Ok(Self::energy(missed, factor))
-    }
-
-    fn energy(mut missed: Mat<f64>, factor: &Cholesky) -> f64 {
-        factor.half_solve(missed.as_mut());
-        let largest = (0..missed.ncols()).map(|k| column_norm(&missed, k)).fold(0.0, f64::max);
-        if missed.has_nan() { f64::INFINITY } else { PROBE_SAFETY * largest }
-    }
-}
-
 impl DenseBody {
-    /// At least the fraction by which solves through this change miss, A being that of the sums. None where no factor is
-    /// kept. The random vectors are those of A before the change, which in every direction are no smaller than
-    /// those of A after it.
-    pub(super) fn solver_error_through(&self, change: &RidgeChange, par: Par) -> Option<f64> {
-        let mut vectors = ErrorProbes::new(self.solver.factor()?).vectors;
-        let apart = self.unsupported(Some(&change.rows));
-        clear(&mut vectors, &apart);
-        let mut solved = self.solve(&vectors, Some(change), par);
-        clear(&mut solved, &apart);
-        let mut missed = self.sums.times(&solved) - &vectors;
-        for rows in self.pending.iter().map(|waiting| &waiting.rows).chain(std::iter::once(&change.rows)) {
-            let mut along = Mat::zeros(rows.signs.len(), PROBES);
-            multiply(along.as_mut(), Accum::Replace, rows.xt.as_ref().transpose(), solved.as_ref(), 1.0, par);
-            apply_signs(&mut along, &rows.signs);
-            multiply(missed.as_mut(), Accum::Add, rows.xt.as_ref(), along.as_ref(), 1.0, par);
-        }
-        clear(&mut missed, &apart);
-        let again = self.solve(&missed, Some(change), par);
-        let energy = |k: usize| dot(missed.col_as_slice(k), again.col_as_slice(k)).abs().sqrt();
-        let largest = (0..PROBES).map(energy).fold(0.0, f64::max);
-        largest.is_finite().then_some(2.0 * PROBE_SAFETY * largest)
-    }
-
     /// Refines with what the sums and the anchor tell.
     fn refine_by_sums(&mut self, basis: &Basis, theta: &mut Mat<f64>, goal: f64, par: Par) -> Result<()> {
         let unsupported = self.unsupported(None);
@@ -376,7 +299,7 @@ impl DenseBody {
         let rows = self.sums.support.iter().copied().max().unwrap_or(0).max(1) as f64;
         let leverage = (theta.nrows() as f64 / rows).min(1.0);
         let residual = self.sums.target_spread / rows.sqrt();
-        let charge = quality.sums_error * leverage.sqrt() * residual * quality.distance_of_energy();
+        let charge = quality.wrong_sums() * leverage.sqrt() * residual * quality.distance_of_energy();
         charge / basis.caller_norm(theta).max(f64::MIN_POSITIVE)
     }
 
@@ -395,7 +318,8 @@ impl DenseBody {
         CurvatureQuality {
             caller_norm: norms.caller,
             spread_norm: norms.spread,
-            sums_error: self.sums.charge * self.sums.a.nrows() as f64 * norms.spread,
+            sums_error: 0.0,
+            entry_error: self.sums.charge * self.sums.a.nrows() as f64,
             settled_error: f64::INFINITY,
             solver_error,
             kept_error: 0.0,
@@ -456,7 +380,10 @@ impl StoredQuality<'_> {
         if let Some(factor) = kept_factor.or(body.solver.factor()) {
             let found = probes.sums_error(body, factor, &self.pass, self.par)?;
             let quality = &mut body.ledger.quality;
-            quality.sums_error = quality.sums_error.min(found);
+            if found < quality.wrong_sums() {
+                quality.sums_error = found;
+                quality.entry_error = 0.0;
+            }
         }
         Ok(())
     }
@@ -466,7 +393,8 @@ impl StoredQuality<'_> {
         let mut sums = (*self.body.sums).clone();
         if sums.lengthen(self.pass.kept, basis, &penalty.values, self.par)? {
             let quality = &mut self.body.ledger.quality;
-            quality.sums_error = sums.charge * basis.width() as f64 * quality.spread_norm;
+            quality.sums_error = 0.0;
+            quality.entry_error = sums.charge * basis.width() as f64;
             self.body.sums = Arc::new(sums);
         }
         Ok(())

@@ -16,7 +16,7 @@ use faer::{Accum, Mat, Par};
 
 use super::GatheredRows;
 use super::bound::{CurvatureQuality, weighted_sum};
-use super::sums::{ColumnPlaces, SignedRows};
+use super::sums::{ColumnPlaces, RidgeSums, SignedRows};
 use super::waiting::{MetChanges, WaitingChanges};
 use crate::linalg::{
     Cholesky, DoubleWord, UNIT, add_scaled, dot, long_add_scaled, long_dot, mirror_lower, multiply,
@@ -261,17 +261,22 @@ impl RidgeChange {
         &self,
         coefficients: &Mat<f64>,
         theta: &Mat<f64>,
-        spread: &[f64],
+        sums: &RidgeSums,
         quality: &CurvatureQuality,
         waiting_error: f64,
     ) -> f64 {
         let size = norm(coefficients);
         let rows = self.energy_of_rows();
-        let missed = (quality.error() + quality.kept_error + waiting_error) * rows * size;
+        let width = self.zt.nrows();
+        let reach = self.reach * quality.energy_of_spread(width);
+        let measured = quality.sums_error * quality.growth * rows;
+        let wrong = (measured + quality.entry_error / width as f64 * reach).min(sums.charge * reach);
+        let solves = quality.solver_error * quality.growth + quality.kept_error + waiting_error;
+        let missed = (wrong + solves * rows) * size;
         // Rows of X̂ have an energy norm of √h.
         let hat = self.inner_products(self.most_entries()) * self.core.trace.abs().sqrt() * size;
         let small = self.core.residual(coefficients, &self.residual) + hat + self.residual_lost;
-        let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, spread);
+        let stored = UNIT * (self.rows.signs.len() as f64 + 2.0) * weighted_sum(theta, &sums.spread);
         (missed + rows.max(1.0) * small + stored) * (1.0 + self.joined()).sqrt()
     }
 

@@ -144,6 +144,16 @@ impl CurvatureSolver {
         }
     }
 
+    /// The factor after the change, where nothing else is kept and updating it costs less than factoring anew. None where it fails.
+    pub(crate) fn updated(&self, change: &SignedRows) -> Option<Cholesky> {
+        match self {
+            Self::Factor(factor) if change.signs.len() * 4 <= factor.width() => {
+                factor.clone().changed(change.xt.as_ref(), &change.signs)
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the factor know what the sums do: that these columns have no row any more. An update leaves rounding noise there,
     /// which tells which columns the rows that left had.
     pub(crate) fn set_apart(this: &mut Arc<Self>, columns: &[usize], sums: &RidgeSums) {

@@ -92,6 +92,7 @@ impl DenseBody {
             caller_norm: f64::INFINITY,
             spread_norm: f64::INFINITY,
             sums_error: f64::INFINITY,
+            entry_error: 0.0,
             settled_error: f64::INFINITY,
             solver_error: f64::INFINITY,
             kept_error: 0.0,
@@ -238,7 +239,7 @@ impl DenseBody {
         let added = change.energy_added(
             coefficients,
             theta,
-            &self.sums.spread,
+            &self.sums,
             &self.ledger.quality,
             self.waiting_error(&self.ledger.quality, None),
         );
@@ -250,10 +251,8 @@ impl DenseBody {
         let mut ledger = self.ledger.clone();
         ledger.waiting_growth = self.joint_growth(change);
         ledger.joined_growth *= 1.0 + change.joined();
-        ledger.quality.growth = match ledger.quality.measured_after {
-            0 => ledger.waiting_growth,
-            _ => ledger.quality.growth * change.inverse_norm_growth(),
-        };
+        ledger.quality.growth *= change.inverse_norm_growth();
+        ledger.limit_growth();
         ledger.energy = f64::INFINITY;
         ledger.measured = None;
         ledger.source = BoundSource::Carried;

@@ -16,14 +16,17 @@ use std::sync::Arc;
 
 use faer::{Mat, Par};
 
-use super::bound::{CurvatureQuality, MOST_GROWTH, NormSearches, scaled_error};
-use super::build::{ErrorProbes, PROBES, RidgeFrame};
+use super::bound::{CurvatureQuality, MOST_GROWTH, scaled_error};
+use super::build::RidgeFrame;
 use super::change::RidgeChange;
 use super::curvature::CurvatureSolver;
+use super::norms::NormSearches;
+use super::probes::{ErrorProbes, PROBES};
 use super::sums::{GrowingSums, SignedRows};
 use super::waiting::tight_joint_growth;
 use super::{CurvatureNorms, DenseBody};
 use crate::error::Result;
+use crate::evidence::BoundSource;
 use crate::linalg::{Cholesky, GrowingCholesky, par};
 use crate::traits::Settled;
 
@@ -32,6 +35,9 @@ const COLUMNS: usize = 64;
 
 /// A fold is over when this share of the rows for the next one waits.
 const DONE_AT: f64 = 0.75;
+
+/// A request that has measured its bound leaves its share of a fold to the next, unless so much of all waits.
+const LATE: f64 = 1.0 / 16.0;
 
 /// What an entry of a d×d matrix costs in a product in two words and in a solve, beside one of a matrix product.
 const LONG_PRODUCT: f64 = 40.0;
@@ -182,9 +188,13 @@ impl DenseBody {
             }
             return Ok(Settled::default());
         };
-        let mut fold = Arc::unwrap_or_clone(fold);
         let since = (self.waiting() - fold.rows.signs.len()) as f64;
         let due = since / (DONE_AT * together as f64);
+        if self.ledger.source == BoundSource::Measured && fold.done >= (due - LATE) * fold.total {
+            self.fold = Some(fold);
+            return Ok(Settled::default());
+        }
+        let mut fold = Arc::unwrap_or_clone(fold);
         while fold.done < due * fold.total {
             if let FoldStage::Complete(found) = &fold.stage
                 && (found.norms.is_some() || !self.needs_norms(fold.growth))
@@ -221,10 +231,8 @@ impl DenseBody {
             carried: before.carried_growth * growth,
         });
         let (sums, emptied) = sums.into_parts();
-        let width = frame.basis.width() as f64;
-        let added = (sums.charge - self.sums.charge) * width * norms.spread;
-        let sums_error = before.settled_sums_error() * growth + added;
-        let by_count = sums.charge * width * norms.spread;
+        let (sums_error, entry_error) = before.settled_sums_error();
+        let charged = (sums.charge - self.sums.charge) * frame.basis.width() as f64;
         let mut anchor = (*self.ledger.anchor).clone();
         anchor.take_rows(&rows, &emptied, &frame.penalty);
         anchor.error = scaled_error(anchor.error, growth.sqrt());
@@ -232,16 +240,22 @@ impl DenseBody {
         self.solver = Arc::new(CurvatureSolver::Factor(found.factor));
         let later = self.pending.split_off(changes);
         self.pending.clear();
-        for change in later {
+        let last = later.len().saturating_sub(1);
+        for (at, change) in later.into_iter().enumerate() {
             let mut change = Arc::unwrap_or_clone(change);
             change.settle_first(rows.signs.len(), &self.pending);
+            // Those before it are asked for no norm any more.
+            if at == last {
+                change.find_hat_norm(&self.pending);
+            }
             self.pending.push(Arc::new(change));
         }
         let waiting_growth = self.growth_of_waiting();
         self.ledger.quality = CurvatureQuality {
             caller_norm: norms.caller,
             spread_norm: norms.spread,
-            sums_error: if sums_error < by_count { sums_error } else { by_count },
+            sums_error: sums_error * growth,
+            entry_error: entry_error + charged,
             settled_error: f64::INFINITY,
             solver_error: found.solver_error,
             kept_error: 0.0,
@@ -250,6 +264,7 @@ impl DenseBody {
             measured_after: 0,
             solves_measured_after: 0,
         };
+        self.ledger.quality.limit_by_count(&self.sums);
         self.ledger.anchor = Arc::new(anchor);
         self.ledger.energy *= growth.sqrt();
         self.ledger.waiting_growth = waiting_growth;

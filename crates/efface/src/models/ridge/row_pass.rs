@@ -12,7 +12,7 @@ use faer::Mat;
 
 use super::Basis;
 use crate::error::{Error, Result};
-use crate::linalg::{DoubleWord, UNIT, long_add_scaled, long_dot};
+use crate::linalg::{DoubleWord, UNIT, long_add, long_add_scaled, long_dot, widest};
 use crate::rows::{RowId, RowRef, RowStore, RowView, Rows};
 
 /// Dense rows whose sums are made together before they are added to the rest: short sums round less.
@@ -298,6 +298,20 @@ fn row_dot(row: RowRef<'_>, high: &[f64], low: &[f64], buffer: &mut Vec<f64>) ->
             buffer.extend(x.iter().map(|x| f64::from(*x)));
             long_dot(buffer, high, low)
         }
+        RowRef::Sparse64(columns, values) => widest(
+            #[inline(always)]
+            || {
+                let mut sum = DoubleWord::default();
+                for (&j, &x) in columns.iter().zip(values) {
+                    let j = j as usize;
+                    sum = sum.plus_product(x, high[j]);
+                    if let Some(low) = low.get(j) {
+                        sum = sum.plus(DoubleWord::new(x * low));
+                    }
+                }
+                sum
+            },
+        ),
         sparse => {
             let mut sum = DoubleWord::default();
             sparse.each(|j, x| {
@@ -320,9 +334,16 @@ fn add_row(high: &mut [f64], low: &mut [f64], pull: DoubleWord, row: RowRef<'_>,
             buffer.extend(x.iter().map(|x| f64::from(*x)));
             long_add_scaled(high, low, pull, buffer);
         }
-        sparse => sparse.each(|j, x| {
-            long_add_scaled(&mut high[j..=j], &mut low[j..=j], pull, &[x]);
-        }),
+        // The processor is asked for its instructions once a row, not once a number.
+        RowRef::Sparse64(columns, values) => widest(
+            #[inline(always)]
+            || {
+                for (&j, &x) in columns.iter().zip(values) {
+                    long_add(&mut high[j as usize], &mut low[j as usize], pull, x);
+                }
+            },
+        ),
+        sparse => sparse.each(|j, x| long_add(&mut high[j], &mut low[j], pull, x)),
     }
 }
 

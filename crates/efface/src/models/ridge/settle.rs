@@ -6,8 +6,9 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::bound::{CurvatureQuality, GradientAnchor, MOST_GROWTH, scaled_error};
-use super::build::{ErrorProbes, RidgeFrame};
+use super::build::RidgeFrame;
 use super::curvature::{CurvatureSolver, MovedSolutions};
+use super::probes::ErrorProbes;
 use super::sums::SignedRows;
 use super::waiting::tight_joint_growth;
 use super::{DenseBody, Form};
@@ -26,40 +27,51 @@ impl DenseBody {
             return Ok(Settled::default());
         };
         self.fold = None;
-        let nothing = SignedRows::none(&all);
-        let (sums, anchor) = self.settled(frame, &nothing);
         let fresh = self.pending.iter().any(|change| change.core.condition > REFACTOR_ABOVE);
         let moved = self.moved();
         let tight = tight_joint_growth(self.pending.iter().map(Arc::as_ref));
         self.ledger.waiting_growth = self.ledger.waiting_growth.min(tight);
-        if self.ledger.quality.measured_after == 0 {
-            self.ledger.quality.growth = self.ledger.waiting_growth;
-        }
-        // The solver changes last of what can fail, and only when nothing does.
-        let refactored = CurvatureSolver::follow(&mut self.solver, &sums, &all, &moved, fresh, frame)?;
-        let support = sums.support.iter().zip(&self.sums.support);
-        let emptied: Vec<usize> = support
-            .enumerate()
-            .filter(|(_, (now, before))| **now == 0 && **before > 0)
-            .map(|(j, _)| j)
-            .collect();
-        CurvatureSolver::set_apart(&mut self.solver, &emptied, &sums);
-        let charged = sums.charge - self.sums.charge;
-        self.sums = Arc::new(sums);
+        self.ledger.limit_growth();
+        let charge_before = self.sums.charge;
+        let mut anchor = (*self.ledger.anchor).clone();
+        let updated = if fresh { None } else { self.solver.updated(&all) };
+        let (emptied, refactored) = match updated {
+            // Nothing can fail any more, so that the sums change where they are.
+            Some(updated) => {
+                let sums = Arc::make_mut(&mut self.sums);
+                let emptied = sums.apply(&all, &frame.penalty.values, par(frame.settings.threads));
+                self.solver = Arc::new(CurvatureSolver::Factor(updated));
+                (emptied, false)
+            }
+            None => {
+                let mut sums = (*self.sums).clone();
+                let emptied = sums.apply(&all, &frame.penalty.values, par(frame.settings.threads));
+                // The solver changes last of what can fail, and only when nothing does.
+                let refactored =
+                    CurvatureSolver::follow(&mut self.solver, &sums, &all, &moved, fresh, frame)?;
+                self.sums = Arc::new(sums);
+                (emptied, refactored)
+            }
+        };
+        anchor.take_rows(&all, &emptied, &frame.penalty);
+        CurvatureSolver::set_apart(&mut self.solver, &emptied, &self.sums);
+        let charged = self.sums.charge - charge_before;
         self.pending.clear();
-        let growth = self.ledger.waiting_growth.sqrt();
+        let waiting_growth = self.ledger.waiting_growth;
+        let growth = waiting_growth.sqrt();
         self.ledger.refactorisations += refactored as usize;
         self.ledger.anchor = Arc::new(GradientAnchor { error: scaled_error(anchor.error, growth), ..anchor });
         self.ledger.energy *= growth;
         self.ledger.waiting_growth = 1.0;
         self.ledger.joined_growth = 1.0;
-        self.follow_quality(frame, charged, fresh);
+        self.follow_quality(frame, charged, fresh, waiting_growth);
         self.ledger.anchor = self.anchor_near(theta);
         Ok(Settled { rows: all.signs.len(), refactored })
     }
 
-    /// Brings what is known of the curvature to the settled sums, which are charged with so much more rounding than before.
-    fn follow_quality(&mut self, frame: &RidgeFrame, charged: f64, fresh: bool) {
+    /// Brings what is known of the curvature to the settled sums, which are charged with so much more rounding than before, and whose
+    /// inverse has grown by so much.
+    fn follow_quality(&mut self, frame: &RidgeFrame, charged: f64, fresh: bool, grown: f64) {
         let par = par(frame.settings.threads);
         let before = self.ledger.quality;
         let width = frame.basis.width() as f64;
@@ -68,6 +80,7 @@ impl DenseBody {
             caller_norm: before.caller_norm * growth,
             spread_norm: before.spread_norm * growth,
             sums_error: before.sums_error * growth,
+            entry_error: before.entry_error + charged * width,
             growth: 1.0,
             carried_growth: before.carried_growth * growth,
             measured_after: 0,
@@ -82,17 +95,16 @@ impl DenseBody {
             quality.carried_growth = 1.0;
         }
         // What is carried grows with every request; the count of terms does not forget, but it does not grow either.
-        let added = charged * width * quality.spread_norm;
-        let by_count = self.sums.charge * width * quality.spread_norm;
-        quality.sums_error = (quality.sums_error + added).min(by_count);
+        quality.limit_by_count(&self.sums);
         let inner_products = 4.0 * width * UNIT * (width * quality.spread_norm).sqrt();
         quality.solver_error = match self.solver.factor() {
-            Some(factor) => ErrorProbes::new(factor).solver_error(self, factor, par),
+            Some(factor) => ErrorProbes::few(factor).solver_error(self, factor, par),
             // No factor is kept beside an inverse: an update of it rounds like a product with it.
             None => before.solver_error * growth + inner_products * (width * quality.spread_norm).sqrt(),
         };
         if self.form() == Form::Rows {
-            quality.kept_error = before.kept_error + quality.error() + inner_products;
+            // What the kept vectors miss weighs as much more as A⁻¹ has grown.
+            quality.kept_error = (before.kept_error + quality.error() + inner_products) * grown;
         }
         self.ledger.quality = quality;
     }

@@ -192,7 +192,7 @@ impl RidgeModel {
                 charge: body.sums.charge,
                 b_charge: body.sums.b_charge,
                 target_spread: body.sums.target_spread,
-                sums_error: ledger.quality.sums_error.min(f64::MAX),
+                sums_error: ledger.quality.wrong_sums().min(f64::MAX),
                 anchor_error: anchor.error.min(f64::MAX),
                 anchor_spread_error: anchor.spread_error.min(f64::MAX),
                 distance: ledger.distance_to_energy_minimum().min(f64::MAX),
@@ -287,17 +287,17 @@ impl RidgeModel {
         {
             return Err(damaged("its sums do not have the size of its parameters, or are not finite"));
         }
-        let mut sums = RidgeSums::zero(width, outputs);
-        sums.b = Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]);
-        sums.support = state.support.clone();
-        sums.spread = state.spread.clone();
-        sums.charge = state.accuracy.charge;
-        sums.target_spread = state.accuracy.target_spread;
-        sums.a = from_lower_triangle(&state.a, width);
-        if !state.a_low.is_empty() {
-            sums.low = Some(from_lower_triangle(&state.a_low, width));
-        }
-        sums.b_charge = state.accuracy.b_charge;
+        let mut sums = RidgeSums {
+            a: from_lower_triangle(&state.a, width),
+            b: Mat::from_fn(width, outputs, |i, j| state.b[j * width + i]),
+            support: state.support.clone(),
+            spread: state.spread.clone(),
+            charge: state.accuracy.charge,
+            b_charge: state.accuracy.b_charge,
+            target_spread: state.accuracy.target_spread,
+            low: (!state.a_low.is_empty()).then(|| from_lower_triangle(&state.a_low, width)),
+            ..RidgeSums::zero(0, 0)
+        };
         sums.note();
         let matrix = |values: &[f64]| Mat::from_fn(width, outputs, |i, j| values[j * width + i]);
         let anchor = GradientAnchor {

@@ -18,7 +18,7 @@ pub(crate) struct RidgeSums {
     /// Per column, the rows whose entry is not zero.
     pub(crate) support: Vec<u64>,
     /// The least entry of `support`, so that most requests need not look further.
-    scarcest: u64,
+    pub(super) scarcest: u64,
     /// The most that √A_jj ever was since the sums were made: taking a large row out does not take out the digits that it
     /// cost the others.
     pub(crate) spread: Vec<f64>,
@@ -63,8 +63,8 @@ impl GrowingSums {
     pub(crate) fn new(before: &RidgeSums, change: &SignedRows, par: Par) -> Self {
         let width = before.a.nrows();
         let mut after = RidgeSums {
-            a: Mat::zeros(width, width),
-            low: before.low.as_ref().map(|_| Mat::zeros(width, width)),
+            a: Mat::with_capacity(width, width),
+            low: before.low.as_ref().map(|_| Mat::with_capacity(width, width)),
             b: before.b.clone(),
             support: before.support.clone(),
             spread: before.spread.clone(),
@@ -75,7 +75,7 @@ impl GrowingSums {
         Self { after, signed: change.signed(), split, emptied }
     }
 
-    /// Makes these columns of A. Returns them from the diagonal of the first of them down.
+    /// Makes the next columns of A. Returns them from the diagonal of the first of them down.
     pub(crate) fn advance(
         &mut self,
         before: &RidgeSums,
@@ -86,11 +86,12 @@ impl GrowingSums {
     ) -> MatRef<'_, f64> {
         let Self { after, signed, split, emptied } = self;
         let start = columns.start;
-        let lines = after.a.nrows() - start;
+        let width = before.a.nrows();
+        let lines = width - start;
         let own = columns.len();
-        let from = before.a.as_ref().submatrix(start, start, lines, own);
-        after.a.as_mut().submatrix_mut(start, start, lines, own).copy_from(from);
-        if let (Some(before), Some(after)) = (&before.low, &mut after.low) {
+        let second_words = before.low.as_ref().zip(after.low.as_mut());
+        for (before, after) in std::iter::once((&before.a, &mut after.a)).chain(second_words) {
+            after.resize_with(width, columns.end, |_, _| 0.0);
             let from = before.as_ref().submatrix(start, start, lines, own);
             after.as_mut().submatrix_mut(start, start, lines, own).copy_from(from);
         }
@@ -237,11 +238,11 @@ impl RidgeSums {
         self.scarcest = self.support.iter().copied().min().unwrap_or(0);
     }
 
-    /// Copies the lower triangle of these columns onto the upper one.
+    /// Copies what stands left of the diagonals of these columns onto what stands above them.
     fn mirror(&mut self, columns: std::ops::Range<usize>) {
         for matrix in std::iter::once(&mut self.a).chain(&mut self.low) {
-            for i in columns.start + 1..matrix.ncols() {
-                for j in columns.start..columns.end.min(i) {
+            for j in 0..columns.end {
+                for i in columns.start.max(j + 1)..columns.end {
                     matrix[(j, i)] = matrix[(i, j)];
                 }
             }

@@ -57,7 +57,6 @@ impl RidgeChange {
             at += k;
         }
         self.met = WaitingChanges { pending: before, along, scaled }.meet(&self.core, &self.rows.signs);
-        self.find_hat_norm(before);
     }
 
     /// The entry of X̂Ẑᵀ, of which the core has S + X̂Ẑᵀ.
@@ -183,8 +182,11 @@ pub(crate) fn joint_growth(last: &RidgeChange) -> f64 {
 
 /// The same from all of H as it is. O(k²) for k rows that wait.
 pub(crate) fn tight_joint_growth<'a>(changes: impl Iterator<Item = &'a RidgeChange> + Clone) -> f64 {
-    let loose = changes.clone().last().map_or(1.0, joint_growth);
-    growth_of(hat_norm(changes)).min(loose)
+    let Some(last) = changes.clone().last() else { return 1.0 };
+    if last.met.found_at == last.met.line_sums.len() {
+        return joint_growth(last);
+    }
+    growth_of(hat_norm(changes)).min(joint_growth(last))
 }
 
 /// Up to so many rows, powers of H bound its norm; of more, they take longer than the steps of a search.
