@@ -5,8 +5,8 @@
 use efface::methods::{self, Auto, Newton, contract};
 use efface::models::logistic::LogisticModel;
 use efface::{
-    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Predict, Recipe, RowId,
-    RowStore, Rows, Sisa, SisaModel, Softmax,
+    Amend, Csr, Dense, Error, Family, Features, Fit, Forget, Logistic, Method, Predict, RowId, RowStore,
+    Rows, Sisa, SisaModel, Softmax,
 };
 
 /// A small generator, so that the cases do not depend on any crate's stream.
@@ -586,19 +586,4 @@ fn a_measurement_tells_whether_rows_are_those_of_the_model() {
         let far = model.measured_over(&rows(altered.clone())).unwrap().relative_bound;
         assert!(far > 1e-3, "{far:e}");
     }
-}
-
-#[test]
-fn a_file_keeps_the_hessian_where_changes_cost_less_with_it() {
-    let kept = |lambda: f64, width: usize, classes: usize| {
-        let table = rows("dense", 300, width, classes, 1);
-        let recipe: Recipe = Softmax::new(lambda).into();
-        let chosen = recipe.for_file_of(&table);
-        assert!([recipe.clone(), recipe.without_curvature()].contains(&chosen));
-        assert_eq!(recipe.without_curvature().for_file_of(&table), recipe.without_curvature());
-        chosen == recipe
-    };
-    assert!(kept(1.0, 8, 4), "a Hessian of 36 parameters costs nothing");
-    assert!(!kept(1.0, 150, 10), "one of 1,510 costs more than passes over 300 rows");
-    assert!(kept(0.0, 150, 10), "without a penalty, only a Hessian tells whether there is an optimum");
 }

@@ -35,7 +35,7 @@ pub(super) struct PageWriter {
     waiting: Vec<u8>,
     /// Bytes that were written since the disk was last asked to take them.
     untaken: usize,
-    disk: Option<JoinHandle<()>>,
+    disk: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl PageWriter {
@@ -107,17 +107,27 @@ impl PageWriter {
         self.untaken += self.waiting.len();
         self.waiting.clear();
         if self.untaken >= TAKEN_BY_DISK && self.disk.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.await_disk()?;
             self.untaken = 0;
             let file = self.file.try_clone()?;
-            // Whoever publishes the file syncs it, and is told of what fails here too.
-            self.disk = Some(thread::spawn(move || drop(file.sync_data())));
+            self.disk = Some(thread::spawn(move || file.sync_data()));
         }
         Ok(())
+    }
+
+    /// What the disk made of what it was asked to take. The system tells of a failure once: whoever syncs the file later would not hear of it.
+    fn await_disk(&mut self) -> io::Result<()> {
+        match self.disk.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(taken)) => taken,
+            None => Ok(()),
+        }
     }
 
     /// Writes what waits, and tells SQLite that the file changed.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
+        self.await_disk()?;
         let pages = self.file.metadata()?.len() / self.size as u64;
         let mut header = [0; HEADER];
         self.file.rewind()?;

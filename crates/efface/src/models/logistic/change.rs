@@ -25,9 +25,6 @@ use crate::rows::{ChangedRows, RowId, RowRef, RowStore, Rows};
 /// Beyond this, a Hessian that was made elsewhere makes bounds too loose: e^{½} or twice what they could be.
 const STALE: f64 = 0.5;
 
-/// After so many steps a Hessian counts as old.
-const BEHIND: f64 = 8.0;
-
 /// A request at work.
 pub(crate) struct RequestWork<'a> {
     pub(super) before: &'a LogisticModel,
@@ -47,7 +44,7 @@ pub(crate) struct RequestWork<'a> {
     pub(crate) refreshed: bool,
     leverage: Option<f64>,
     condition: Option<f64>,
-    last_swing: f64,
+    pub(super) last_swing: f64,
     /// Whether the rows that are left were surveyed, where no Hessian tells of them.
     pub(super) surveyed: bool,
     /// Whether a step without a kept Hessian takes dozens of iterations: rows are dense and fewer than parameters.
@@ -568,12 +565,6 @@ impl<'a> RequestWork<'a> {
             newcomers * (step.nrows() as f64 / self.next.theta.nrows() as f64 * scales.inverse_norm).sqrt();
         let swing = (self.next.facts.reach * length).min(scales.reach.max(newcomers) * local);
         StepWay { length, swing, local }
-    }
-
-    /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is
-    /// mostly the Hessian's fault.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.next.standing.is_some() && self.next.ledger.swung > BEHIND * self.last_swing
     }
 
     /// At least the norm of the gradient, as it stands.

@@ -325,3 +325,26 @@ impl ShardModel for LogisticModel {
         16 * (self.features() + 1) * self.outputs()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Dense;
+
+    #[test]
+    fn a_file_keeps_the_hessian_where_changes_cost_less_with_it() {
+        let kept = |lambda: f64, width: usize, classes: usize| {
+            let features = Dense::new(vec![1.0; 300 * width], width).unwrap();
+            let target = |at: usize| (at / classes % classes == at % classes) as u8 as f64;
+            let targets = (0..300 * classes).map(target).collect();
+            let rows = Rows::new(features, targets, classes).unwrap();
+            let recipe: Recipe = Softmax::new(lambda).into();
+            let without = recipe.without_curvature();
+            assert!(without.for_file_of(&rows) == without, "what was asked for is not undone");
+            recipe.for_file_of(&rows) == recipe
+        };
+        assert!(kept(1.0, 8, 4), "a Hessian of 36 parameters costs nothing");
+        assert!(!kept(1.0, 150, 10), "one of 1,510 costs more than passes over 300 rows");
+        assert!(kept(0.0, 150, 10), "without a penalty, only a Hessian tells whether there is an optimum");
+    }
+}

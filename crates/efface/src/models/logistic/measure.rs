@@ -23,6 +23,9 @@ const UNSURE: f64 = 0.02;
 /// Bounds by a Hessian that was made farther away than this are several times what they could be, or infinite.
 const USELESS: f64 = 1.5;
 
+/// After so many steps a Hessian counts as old.
+const BEHIND: f64 = 8.0;
+
 impl LogisticModel {
     /// What is known of the model once its gradient is measured over `rows`, in one pass: of rows that are not those of the model,
     /// the bound says so. Refused for a model behind noise, which is no minimum of anything that rows tell.
@@ -180,6 +183,12 @@ impl RequestWork<'_> {
     pub(crate) fn is_stale(&self) -> bool {
         let turned = self.next.settings.link.concordance() * self.next.ledger.swung;
         self.next.standing.is_some() && !self.refreshed && turned > USELESS
+    }
+
+    /// Whether parameters have moved by many steps like the last since the Hessian was made, so that what a step leaves is
+    /// mostly the Hessian's fault.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.next.standing.is_some() && self.next.ledger.swung > BEHIND * self.last_swing
     }
 
     /// Takes over a gradient that was computed at the parameters.
