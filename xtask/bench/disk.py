@@ -42,24 +42,36 @@ def write_and_sync(path, count):
     return time.perf_counter() - start
 
 
-def write_table(path, rows, width, entries):
-    """Lines of svmlight: as many numbers a row, at places that a multiplicative generator picks."""
+def write_table(path, rows, width, entries, classes):
+    """Lines of svmlight: as many numbers a row, at places that a multiplicative generator picks. Where there are classes, a row's is the one
+    whose share of the numbers is largest, up to noise as large as the numbers."""
     state = 12345
     with open(path, "w") as file:
         for row in range(rows):
-            parts = [str(row % 7)]
+            parts = []
+            shares = [0.0] * classes
             step = max(1, width // entries)
             for at in range(entries):
                 state = (state * 1103515245 + 12345) % 2**31
                 column = at * step + state % step
-                parts.append(f"{column + 1}:{state % 1000 / 500 - 1:.3f}")
-            file.write(" ".join(parts) + "\n")
+                # The low digits of such a generator repeat.
+                value = (state >> 12) % 1000 / 500 - 1
+                parts.append(f"{column + 1}:{value:.3f}")
+                if classes:
+                    shares[at % classes] += value
+            for c in range(classes):
+                state = (state * 1103515245 + 12345) % 2**31
+                shares[c] += ((state >> 12) % 1000 / 250 - 2) * (entries / classes) ** 0.5
+            label = shares.index(max(shares)) if classes else row % 7
+            file.write(" ".join([str(label), *parts]) + "\n")
 
 
-def measure(name, rows, width, entries, *options):
+def measure(name, rows, width, entries, *options, classes=0):
+    if classes:
+        options = ("--model", "softmax", *options)
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder) / "rows.svm", Path(folder) / "model.efface"
-        write_table(data, rows, width, entries)
+        write_table(data, rows, width, entries, classes)
         fit = command("fit", data, "-o", model, "--quiet", *options)
         requests = [command("forget", model, "--ids", 3 * at + 1, "--quiet") for at in range(REQUESTS)]
         wall, program, system, blocks = (statistics.median(column) for column in zip(*requests))
@@ -87,5 +99,8 @@ if __name__ == "__main__":
     measure("7,770 × 8,315, 44 a row", 7_770, 8_315, 44)
     measure("10,000 × 10,000, 60 a row", 10_000, 10_000, 60)
     measure("20,000 × 100,000, 60 a row", 20_000, 100_000, 60)
+    measure("20,000 × 200, dense, 20 classes", 20_000, 200, 200, classes=20)
+    measure("20,000 × 200, dense, 5 classes", 20_000, 200, 200, classes=5)
+    measure("6,500 × 1,500, 60 a row, 52 classes", 6_500, 1_500, 60, classes=52)
     if "--wide" in sys.argv:
         measure("10,000 × 10,000, 60 a row, kept factor", 10_000, 10_000, 60, "--curvature", "factor")
