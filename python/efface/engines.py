@@ -95,8 +95,8 @@ def spark(frame: Any, spec: Statistics) -> Statistics:
     return _collect(spec, run)
 
 
-def ray(dataset: Any, spec: Statistics, *, batch_rows: int = 100_000) -> Statistics:
-    """A Ray ``Dataset``: one task a batch of rows."""
+def ray(dataset: Any, spec: Statistics, *, batch_rows: int | None = None) -> Statistics:
+    """A Ray ``Dataset``: blocks as they are read, or batches of so many rows."""
 
     def run(task: _Task) -> list[bytes]:
         def work(table: Any) -> Any:

@@ -12,8 +12,8 @@ import argparse
 import os
 import signal
 import tempfile
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -53,17 +53,16 @@ def main() -> None:
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         workers = [cluster.add_node(num_cpus=1) for _ in range(2)]
         ray.init(address=cluster.address, log_to_driver=False)
-        over = threading.Event()
-        watcher = threading.Thread(target=kill_when_busy, args=(cluster, workers[0], over))
-        if options.kill:
-            watcher.start()
         started = time.perf_counter()
+        rows = ray.data.read_parquet(str(folder))
         try:
-            statistics = engines.ray(ray.data.read_parquet(str(folder)), spec, batch_rows=options.rows // 64)
+            # Nodes can be added by the main thread alone, so that the job has another.
+            with ThreadPoolExecutor(1) as threads:
+                job = threads.submit(engines.ray, rows, spec, batch_rows=options.rows // 64)
+                if options.kill:
+                    kill_when_busy(cluster, workers[0], job)
+                statistics = job.result()
         finally:
-            over.set()
-            if options.kill:
-                watcher.join()
             ray.shutdown()
             cluster.shutdown()
         print(f"{statistics.rows} rows on two workers in {time.perf_counter() - started:.1f} s")
@@ -74,10 +73,10 @@ def main() -> None:
         print(f"coefficients from {model.coef_.min():.4f} to {model.coef_.max():.4f}, bound {model.relative_bound_:.1e}")
 
 
-def kill_when_busy(cluster: Cluster, worker: object, over: threading.Event) -> None:
+def kill_when_busy(cluster: Cluster, worker: object, job: Future[Statistics]) -> None:
     """Kills a worker's node, with no warning, once the job has taken a processor; none where the job is over before that is seen."""
     while ray.available_resources().get("CPU", 0) > 1:
-        if over.wait(0.01):
+        if wait([job], timeout=0.01).done:
             return
     os.kill(worker.all_processes["raylet"][0].process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     print("a worker was killed", flush=True)
