@@ -1,7 +1,7 @@
 //! Folders of small JSON files, a file each, for the server's user alone: what must survive a crash.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -62,10 +62,7 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            if std::fs::metadata(&path)?.len() > MOST_BYTES {
-                return Err(io::Error::other("a file is larger than any that was written"));
-            }
-            let bytes = std::fs::read(&path)?;
+            let Some(bytes) = bytes_of(&path)? else { continue };
             // A process died between overwriting a value and removing it; overwriting begins at the first byte.
             if bytes.first() == Some(&0) {
                 remove_file(&path)?;
@@ -83,6 +80,20 @@ impl<T: Serialize + DeserializeOwned> JsonFolder<T> {
     }
 }
 
+/// The bytes of a file, or none where it is gone: a server that ends may still remove what it has delivered.
+fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut file = match File::open(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    if file.metadata()?.len() > MOST_BYTES {
+        return Err(io::Error::other("a file is larger than any that was written"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
 /// Overwrites a file and removes it; one that is not there is removed already.
 fn remove_file(path: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(path) {
@@ -90,9 +101,12 @@ fn remove_file(path: &Path) -> io::Result<()> {
         opened => opened?,
     };
     let length = file.metadata()?.len();
-    io::copy(&mut io::Read::take(io::repeat(0), length), &mut &file)?;
+    io::copy(&mut io::repeat(0).take(length), &mut &file)?;
     file.sync_all()?;
-    std::fs::remove_file(path)
+    match std::fs::remove_file(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 #[cfg(unix)]
@@ -127,5 +141,16 @@ mod tests {
         folder.remove(name).unwrap();
         folder.remove(name).unwrap();
         assert!(folder.all().unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_goes_after_it_was_listed_is_no_error() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = JsonFolder::<Vec<String>>::new(parent.path().to_path_buf());
+        folder.put("stays", &vec!["here".into()]).unwrap();
+        // A name that is listed and cannot be opened, as that of a file that another process removes in between.
+        std::os::unix::fs::symlink(parent.path().join("nowhere"), parent.path().join("gone.json")).unwrap();
+        assert_eq!(folder.all().unwrap(), [["here"]]);
     }
 }
